@@ -1,6 +1,7 @@
 // The engine that needs nothing but the store: workers look there for runs that no process leads. For one process, or several on one database,
 // in development and tests. Owns which runs are led in this process, and which are to be led again.
 
+import { checkAmount, checkKeys } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { outsideScopes } from "../protocol/correlation.ts";
 import type { RunId } from "../protocol/ids.ts";
@@ -24,11 +25,16 @@ const DEFAULT_SWEEP_MS = 200;
 
 /**
  * An engine on the store alone. Within a process a run is led at once; of other processes a worker learns when it next looks into the store.
- * A wait that ends at a time ends up to 30 s later if the process in which it began is gone. A role that the worker of this process does not have is
- * refused (`unknown_role`): order it from a process without a worker, if another one has it.
+ * A wait that ends at a time ends up to 30 s later if the process in which it began is gone. It may have several workers in one
+ * process. A role that none of them ever had, while there are any, is refused (`unknown_role`): order it from a process without a worker, if
+ * another one has it.
+ *
+ * @throws EspalierError `invalid_option`.
  */
 export function storeEngine(options: StoreEngineOptions = {}): Engine {
+  checkKeys("storeEngine", options, ["sweepMs", "clock"]);
   const { sweepMs = DEFAULT_SWEEP_MS, clock = systemClock } = options;
+  checkAmount("storeEngine.sweepMs", sweepMs);
   return new StoreEngine(clock, sweepMs);
 }
 
@@ -36,7 +42,9 @@ class StoreEngine implements Engine {
   readonly isExclusive = false; // Every worker finds every run.
   readonly sweepMs: number;
   readonly #clock: Clock;
-  #worker: LocalWorker | undefined;
+  readonly #workers = new Set<LocalWorker>();
+  /** By version: the roles that workers have or had. */
+  readonly #roles = new Map<string, ReadonlySet<string>>();
 
   constructor(clock: Clock, sweepMs: number) {
     this.#clock = clock;
@@ -45,34 +53,41 @@ class StoreEngine implements Engine {
 
   // Not at once: who asks for it may have more to do first.
   async lead(ticket: RunTicket, atMs?: number): Promise<void> {
-    const worker = this.#worker;
-    if (worker === undefined || worker.version !== ticket.version) return;
-    if (!worker.roles.includes(ticket.role)) throw unknownRole(ticket);
-    worker.lead(ticket.runId, atMs);
+    const { runId, role, version } = ticket;
+    const workers = [...this.#workers].filter((worker) => worker.version === version);
+    if (workers.length > 0 && this.#roles.get(version)?.has(role) !== true)
+      throw unknownRole(ticket);
+    const able = workers.filter(({ roles }) => roles.includes(role));
+    const worker = able.find((one) => one.leads(runId)) ?? mostRoomIn(able);
+    worker?.lead(runId, atMs);
   }
 
   async serve(executor: RunExecutor): Promise<EngineWorker> {
-    const worker = new LocalWorker(executor, this.#clock, () => {
-      if (this.#worker === worker) this.#worker = undefined;
-    });
-    this.#worker = worker;
+    const { roles, version } = executor;
+    this.#roles.set(version, new Set([...(this.#roles.get(version) ?? []), ...roles]));
+    const worker = new LocalWorker(executor, this.#clock, () => this.#workers.delete(worker));
+    this.#workers.add(worker);
     return worker;
   }
+}
+
+function mostRoomIn(workers: readonly LocalWorker[]): LocalWorker | undefined {
+  return workers.toSorted((left, right) => right.room - left.room)[0];
 }
 
 class LocalWorker implements EngineWorker {
   readonly #executor: RunExecutor;
   readonly #clock: Clock;
-  readonly #closed: () => void;
+  readonly #closing: () => void;
   /** By run: what waits until it has settled. */
   readonly #led = new Map<RunId, { isAgain: boolean; readonly settled: Promise<void> }>();
   readonly #timers = new Set<() => void>();
   readonly #leave = new AbortController();
 
-  constructor(executor: RunExecutor, clock: Clock, closed: () => void) {
+  constructor(executor: RunExecutor, clock: Clock, closing: () => void) {
     this.#executor = executor;
     this.#clock = clock;
-    this.#closed = closed;
+    this.#closing = closing;
   }
 
   get roles(): readonly string[] {
@@ -81,6 +96,16 @@ class LocalWorker implements EngineWorker {
 
   get version(): string {
     return this.#executor.version;
+  }
+
+  /** How many more runs it can lead; below 0, so many wait for a place. */
+  get room(): number {
+    return this.#executor.maxRuns - this.#led.size;
+  }
+
+  /** Whether it leads the run now. */
+  leads(runId: RunId): boolean {
+    return this.#led.has(runId);
   }
 
   lead(runId: RunId, atMs?: number): void {
@@ -120,9 +145,9 @@ class LocalWorker implements EngineWorker {
   }
 
   async close(): Promise<void> {
+    this.#closing(); // What comes from now on is for others.
     this.#leave.abort();
     for (const stop of this.#timers) stop();
     await Promise.all([...this.#led.values()].map(({ settled }) => settled));
-    this.#closed();
   }
 }

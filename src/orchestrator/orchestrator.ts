@@ -295,7 +295,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * Rejects with `store_failed` or `unsupported_version` if the store cannot be used, and with `engine_failed` or `invalid_option` if the
    * engine cannot serve.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store or no roles.
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store or no roles; what `start` throws of roles and models.
    */
   work<Role extends AgentRole<unknown, never> = Roles>(
     engine: Engine,

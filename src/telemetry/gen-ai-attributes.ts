@@ -199,7 +199,7 @@ export const ESPALIER = {
   toolResultCharacters: "espalier.tool.result_characters",
   /** What the failure means for what follows. */
   toolErrorSeverity: "espalier.tool.error.severity",
-  /** The role of the subagent that the call started. */
+  /** The role of the subagent that the call started; this and what follows: of the last, if there are several. */
   spawnRole: "espalier.spawn.role",
   /** Whether it works in the foreground or in the background. */
   spawnMode: "espalier.spawn.mode",

@@ -3,9 +3,11 @@
 
 import { expect } from "vitest";
 
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Engine, RunExecutor } from "../../src/engine/engine.ts";
 import { storeEngine } from "../../src/engine/store-engine.ts";
 import { storeFailed } from "../../src/store/store-errors.ts";
+import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -163,3 +165,47 @@ proves(["E122"], "what a store has lost of a run is no reason to try again and a
   expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
   await pushed(worker.close());
 });
+
+proves(
+  ["D323"],
+  "roles that fit no order are refused before a worker serves, and its orders are left to others",
+  async () => {
+    const world = engineWorld();
+    const { process, pushed, store } = world;
+    const sound = solo(doings());
+    const other = solo(doings());
+    const astray = defineAgent({
+      name: "astray",
+      instructions: "Delegate.",
+      model: new ScriptedModel([]),
+      subagents: ["nobody"],
+    });
+    const unpriced = solo(doings(), {
+      name: "unpriced",
+      more: { model: new ScriptedModel([]), budget: { costUsd: 1 } },
+    });
+    const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+    const refused = [
+      [[sound, astray], "unknown_subagent"],
+      [[sound, other], "duplicate_role"],
+      [[sound, unpriced], "price_unknown"],
+    ] as const;
+    for (const [roles, code] of refused) {
+      const engine = unservedEngine();
+      const working = process({ roles }).work(engine, { context: () => undefined });
+      expect((await rejectionOf(working)).code).toBe(code);
+    }
+    expect(await store.posts(ID)).toHaveLength(1);
+    const worker = await workerIn(world, { roles: [sound] });
+    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    await pushed(worker.close());
+  },
+);
+
+/** An engine that no worker may serve. */
+function unservedEngine(): Engine {
+  return {
+    lead: async () => undefined,
+    serve: () => expect.fail("It was to serve nobody."),
+  };
+}

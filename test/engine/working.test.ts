@@ -106,11 +106,11 @@ proves(["E21"], "a definition error of a run that was under way, too", async () 
   const { pushed } = world;
   const done = doings();
   const first = await served(world, [solo(done, { hold: (_nth, signal) => aborted(signal) })]);
-  const run = await first.client.start("solo", "Go.", { runId: ID });
+  const run = await first.client.start("solo", "Go.", { runId: ID, budget: { costUsd: 1 } });
   await turns(20);
   await pushed(first.worker.close({ graceMs: 100 }));
   const { price: _known, ...model } = quickModel(done);
-  const bad = solo(done, { more: { model, budget: { costUsd: 1 } } });
+  const bad = solo(done, { more: { model } });
   const second = await served(world, [bad]);
   const failed = await rejectionOf(pushed(run.result()));
   expect(failed.code).toBe("price_unknown");

@@ -4,7 +4,7 @@ import { misdefinition } from "../../kernel/check.ts";
 import { defined, isRecord, type JsonObject } from "../../kernel/json.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
+import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -14,6 +14,7 @@ import { newJournal, titleOf } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { createAgent, type AgentFacts } from "../tree/create-agent.ts";
+import type { RoleRegistry } from "../tree/role-registry.ts";
 import { registryOf, storageIn, type Settings } from "../tree/settings.ts";
 import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
@@ -43,9 +44,7 @@ export function startRun(
   const task = checkedTask(given);
   const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
-  const registry = registryOf(settings, role);
-  registry.assertReady(role, budget);
-  if (registry.hasToolLists) checkToolLists(registry, role);
+  const registry = checkedRoles(settings, role, budget);
   if (registry.hasGuardsOrHooks || settings.guards.length > 0 || settings.hooks.length > 0)
     warnOfUnknownToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
@@ -69,6 +68,14 @@ export function startRun(
   };
   const made = { registry, onPiece, context, runId, session, journal };
   return startWith(settings, made, root, { traceparent, mail: mail && [mail] }).run;
+}
+
+/** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
+export function checkedRoles(settings: Settings, root: AgentRole, budget: Budget): RoleRegistry {
+  const registry = registryOf(settings, root);
+  registry.assertReady(root, budget);
+  if (registry.hasToolLists) checkToolLists(registry, root);
+  return registry;
 }
 
 /** What is not the same for every root. */

@@ -19,6 +19,7 @@ import type {
   RunSettled,
   RunTicket,
 } from "../../engine/engine.ts";
+import type { Budget } from "../../policies/budget.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
 import type { Post, RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
@@ -37,6 +38,7 @@ import {
   type RunOrder,
 } from "./run-order.ts";
 import { Places } from "./places.ts";
+import { checkedRoles } from "./start.ts";
 
 /** What goes with a worker. */
 export interface WorkOptions<out Context = unknown> {
@@ -78,6 +80,7 @@ export interface Worker {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+const NO_LIMITS: Budget = Object.freeze({});
 const DEFAULT_MAX_RUNS = 100;
 const DEFAULT_GRACE_MS = 20_000;
 const DEFAULT_TAKE_OVER_AFTER_MS = 500;
@@ -113,6 +116,7 @@ export async function workFor(
   const storage = storageOf(settings);
   if (settings.roles.length === 0)
     throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
+  for (const role of settings.roles) checkedRoles(settings, role, NO_LIMITS);
   // Changes nothing. A store that cannot be used, or not be written to, is no reason to begin.
   await storage.store.remove(idOf<"RunId">(randomIds.next("run")), 0);
   const executor = new Executor(settings, live, engine, options);

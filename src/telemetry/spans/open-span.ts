@@ -80,6 +80,8 @@ export interface OpenSpan {
   /** Calls that it made, and how many more spans are expected of it where it is. */
   calls: number;
   expected: number;
+  /** Of a call: how many subagents it has started, or was refused. */
+  spawns: number;
   /** How many subagents in the background have reported to it. */
   awaited: number;
   /** When what it shows was over; undefined until then. */

@@ -86,6 +86,7 @@ export class SpanMaker {
       onward: plan.onward,
       calls: 0,
       expected: 0,
+      spawns: 0,
       awaited: 0,
     };
   }

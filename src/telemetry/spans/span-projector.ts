@@ -219,8 +219,9 @@ export class SpanProjector implements Tracing {
     if (body.type === "agent.resumed" && parent.isToolCall)
       recordResumedChild(parent, body, moment);
     const { agentId } = moment.scope;
-    const { background } = open.run;
-    if (background?.has(agentId) === true) background.set(agentId, open.span.spanContext());
+    const { run } = open;
+    if (run.background?.has(agentId) === true || goesOnBeside(body, parent))
+      (run.background ??= new Map()).set(agentId, open.span.spanContext());
     return open;
   }
 
@@ -380,6 +381,11 @@ function isUnseen({ span, around }: OpenSpan): boolean {
   const own = span.spanContext();
   if (span.isRecording()) return false;
   return !isSpanContextValid(own) || own.spanId === callerOf(around)?.spanId;
+}
+
+/** A subagent that goes on after a pause while no call waits for it: its parent had a receipt for it. */
+function goesOnBeside(body: SpanOpening, { isToolCall }: OpenSpan): boolean {
+  return body.type === "agent.resumed" && body.spawnCallId !== null && !isToolCall;
 }
 
 /** What the first event of a run has of its trace besides its ids. */

@@ -9,6 +9,7 @@ import type { OpenSpan } from "./open-span.ts";
 import {
   failureOf,
   knownRole,
+  knownToolName,
   lastNameIn,
   outcomeOf,
   setChild,
@@ -72,10 +73,12 @@ export function recordResumedChild(
   rename(open, lastNameIn(childPath));
 }
 
-/** Names a call after its subagent. */
-function rename(open: OpenSpan, target: string | undefined): void {
+/** Names a call after its subagent; after its tool, if it starts several. */
+function rename(open: OpenSpan, subagent: string | undefined): void {
   const { opening, name } = open;
   const isDelegation = "kind" in opening && opening.kind === "delegation";
+  open.spawns += 1;
+  const target = isDelegation && open.spawns > 1 ? knownToolName(opening) : subagent;
   const words = [isDelegation ? SPAWN : name, ...(target === undefined ? [] : [target])];
   open.shownName = boundedName(words.join(" "));
   open.span.updateName(open.shownName);

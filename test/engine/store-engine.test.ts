@@ -1,0 +1,81 @@
+// The engine on the store alone, with several workers in one process, and what it is made with.
+
+import { expect } from "vitest";
+
+import { storeEngine } from "../../src/engine/store-engine.ts";
+import { RunClient } from "../../src/orchestrator/run/run-client.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { doings, engineWorld, runId, solo } from "./engine-world.ts";
+import { GatedExecutor } from "./gated-executor.ts";
+
+const ID = runId("order-1");
+const ticketOf = (role: string, id = ID, version = "1") => ({ runId: id, role, version });
+
+proves(["D321"], "of several workers that has a run led which has its role", async () => {
+  const { clock, store, process, pushed } = engineWorld();
+  const engine = storeEngine({ clock });
+  const client = new RunClient({ store, engine, clock });
+  const [red, blue] = [solo(doings(), { name: "red" }), solo(doings(), { name: "blue" })];
+  const first = await process({ roles: [red] }).work(engine);
+  const second = await process({ roles: [blue] }).work(engine);
+  const led = async (role: string): Promise<string> => {
+    const run = await client.start(role, "Go.");
+    return (await pushed(run.result())).status;
+  };
+  expect([await led("red"), await led("blue")]).toEqual(["completed", "completed"]);
+  await pushed(second.close());
+  expect(await led("red")).toBe("completed");
+  await pushed(first.close());
+});
+
+proves(["D321"], "a role that a worker had is no unknown one", async () => {
+  const engine = storeEngine();
+  const red = await engine.serve(new GatedExecutor(["red"]));
+  const blue = await engine.serve(new GatedExecutor(["blue"]));
+  await red.close();
+  await engine.lead(ticketOf("red"));
+  await expect(engine.lead(ticketOf("green"))).rejects.toMatchObject({ code: "unknown_role" });
+  await engine.lead(ticketOf("green", ID, "2"));
+  await blue.close();
+  await engine.lead(ticketOf("green"));
+});
+
+proves(["D321"], "who leads a run is told of it again, and others have what is new", async () => {
+  const engine = storeEngine();
+  const [left, right] = [new GatedExecutor(["red"]), new GatedExecutor(["red"])];
+  const workers = [await engine.serve(left), await engine.serve(right)];
+  await engine.lead(ticketOf("red"));
+  const leading = await left.next();
+  await engine.lead(ticketOf("red"));
+  const other = runId("order-2");
+  await engine.lead(ticketOf("red", other));
+  (await right.next()).settle();
+  leading.settle();
+  (await left.next()).settle();
+  await Promise.all(workers.map((worker) => worker.close()));
+  expect([left.led, right.led]).toEqual([[ID, ID], [other]]);
+});
+
+proves(["D321"], "a worker that closes is told of nothing more", async () => {
+  const engine = storeEngine();
+  const [left, right] = [new GatedExecutor(["red"]), new GatedExecutor(["red"])];
+  const closing = await engine.serve(left);
+  await engine.lead(ticketOf("red"));
+  const leading = await left.next();
+  const worker = await engine.serve(right);
+  const closed = closing.close();
+  const other = runId("order-2");
+  await engine.lead(ticketOf("red", other));
+  (await right.next()).settle();
+  leading.settle();
+  await closed;
+  await worker.close();
+  expect([left.led, right.led]).toEqual([[ID], [other]]);
+});
+
+proves(["D322"], "options that it does not have, or cannot use, are refused", () => {
+  const given: Record<string, unknown>[] = [{ sweepMs: -1 }, { sweepMs: NaN }, { sweepms: 5 }];
+  for (const options of given)
+    expect(thrownBy(() => storeEngine(options)).code).toBe("invalid_option");
+});
