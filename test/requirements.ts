@@ -1307,6 +1307,9 @@ const requirements = {
   V146: {
     text: "A run stands in the same group of lists on the terminal and on the page: one that is paused on request needs somebody",
   },
+  V150: {
+    text: "An answer that came to nothing is said at its question on the page, with why, and the question can be answered again",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

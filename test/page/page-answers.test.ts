@@ -194,6 +194,31 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
   );
 
   proves(
+    ["V150"],
+    "a call that was modified to what does not fit is asked about again, with why",
+    async () => {
+      const at = await shop(["pears"]);
+      const page = await open(at, `/r/${RUN}`);
+      const again = page.locator(".question [role=alert]", { hasText: "came to nothing" });
+      for (const nth of [1, 2]) {
+        await press(page, "m");
+        await page.locator("textarea").waitFor();
+        await press(page, "ControlOrMeta+a");
+        await page.keyboard.insertText('{"thing": "plums"}');
+        await press(page, "Control+Enter");
+        await page.locator("text=Approve this call").waitFor();
+        await press(page, "Enter");
+        await expect.poll(async () => (await at.view.store.posts(RUN)).length).toBe(nth);
+        await page.locator("text=Approve…").waitFor();
+        expect(await again.innerText()).toMatch(/eur/);
+      }
+      expect(at.paid).toEqual([]);
+      await press(page, "a", "Enter");
+      expect(await at.text()).toBe("paid 400 for pears");
+    },
+  );
+
+  proves(
     ["V97"],
     "no single key answers, wherever it is pressed, and Escape takes back what was begun",
     async () => {
