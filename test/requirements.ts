@@ -1310,6 +1310,12 @@ const requirements = {
   V150: {
     text: "An answer that came to nothing is said at its question on the page, with why, and the question can be answered again",
   },
+  V151: {
+    text: "Commands that the page names can be pasted: they are called there as the command is called where the viewer was started",
+  },
+  V152: {
+    text: "Who opens an address that the viewer does not have gets its page, which says so and leads back; a program gets JSON",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

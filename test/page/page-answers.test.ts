@@ -122,20 +122,24 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       },
     );
 
-  proves(["V141"], "where nothing leads runs, a run that was answered says what does", async () => {
-    const at = await shop(["pears"]);
-    const { store } = at.view;
-    const view = await viewer({ port: 0, store, pageFolder: built?.folder ?? "" });
-    afterwards(() => view.close());
-    const page = await open({ ...at, view }, `/r/${RUN}`);
-    const advice = page.locator(".run-facts", { hasText: `espalier resume ${RUN}` });
-    expect(await advice.count()).toBe(0);
-    await press(page, "a");
-    await press(page, "Enter");
-    await advice.waitFor();
-    expect(await page.locator("button", { hasText: "Resume" }).count()).toBe(0);
-    expect(at.paid).toEqual([]);
-  });
+  proves(
+    ["V141", "V151"],
+    "where nothing leads runs, a run that was answered says what does",
+    async () => {
+      const at = await shop(["pears"]);
+      const { store } = at.view;
+      const view = await viewer({ port: 0, store, pageFolder: built?.folder ?? "" });
+      afterwards(() => view.close());
+      const page = await open({ ...at, view }, `/r/${RUN}`);
+      const advice = page.locator(".run-facts", { hasText: `npx espalier resume ${RUN}` });
+      expect(await advice.count()).toBe(0);
+      await press(page, "a");
+      await press(page, "Enter");
+      await advice.waitFor();
+      expect(await page.locator("button", { hasText: "Resume" }).count()).toBe(0);
+      expect(at.paid).toEqual([]);
+    },
+  );
 
   proves(["V144"], "of two who answer, the second is told that the first counts", async () => {
     const at = await shop(["pears"]);

@@ -6,6 +6,8 @@ import { useKeys } from "../app/keys.ts";
 import { indented } from "../text/json-text.ts";
 import { focused } from "../app/focused.ts";
 import { Changes } from "../text/changes.tsx";
+import { commandText } from "../text/command.ts";
+import { Code } from "../text/shown-text.tsx";
 import { DENIED, desk, refusalOf, type Draft } from "./answer-desk.ts";
 
 interface FormProps {
@@ -87,13 +89,21 @@ const ANSWER_TEXTS: Readonly<
 };
 
 function Choices({ question, canAnswer, hasContent }: FormProps) {
-  if (!canAnswer)
+  const isApproval = question.kind === "approval";
+  if (!canAnswer) {
+    const ways = isApproval ? ["approve", "deny"] : ["answer"];
     return (
       <p class="muted">
-        This viewer only reads: answer with `espalier approve` or `espalier deny`.
+        This viewer only reads. Answer:{" "}
+        {ways.map((way, nth) => (
+          <>
+            {nth > 0 && ", or "}
+            <Code text={commandText(`${way} ${question.questionId}`)} />
+          </>
+        ))}
       </p>
     );
-  const isApproval = question.kind === "approval";
+  }
   return (
     <p class="choices">
       {isApproval && hasContent && (

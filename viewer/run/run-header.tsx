@@ -6,6 +6,7 @@ import type { RunState } from "../data/run-state.ts";
 import { costText, countText, durationText, numberOf, shortCount } from "../../src/view/amounts.ts";
 import { Since } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
+import { commandText } from "../text/command.ts";
 import { Code, Line, lineOf } from "../text/shown-text.tsx";
 import { STATUS_WORDS } from "../text/status-words.ts";
 import { Link } from "../app/link.tsx";
@@ -42,7 +43,7 @@ export function RunHeader({ live, state, meta, errors, errorAt, onError }: Heade
         <Why run={run} live={live} />
         {needsLeader(run) && meta?.actions.includes("resume") === false && (
           <span class="fact">
-            go on with it: <Code text={`espalier resume ${run.runId}`} />
+            go on with it: <Code text={commandText(`resume ${run.runId}`)} />
           </span>
         )}
         <Facts run={run} state={state} />
