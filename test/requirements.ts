@@ -1316,6 +1316,12 @@ const requirements = {
   V152: {
     text: "Who opens an address that the viewer does not have gets its page, which says so and leads back; a program gets JSON",
   },
+  V153: {
+    text: "What the command and the page count is said in the singular where it is one",
+  },
+  V154: {
+    text: "A cost that is unknown is never a bare `unknown`: it says that it is a cost, and, where a run is told of, for which models there is no price",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -97,6 +97,8 @@ export interface RunOverview extends RunSummary {
   readonly lastAtMs: number;
   /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
   readonly endedAtMs?: number | undefined;
+  /** Models for which it was charged without a known price, by their ids. Left out: there are none. */
+  readonly unpricedModels?: readonly string[] | undefined;
   /** Spawns that were refused. */
   readonly refusals: number;
   /** Tool calls that failed or had to be corrected. */

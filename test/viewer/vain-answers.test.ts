@@ -42,7 +42,7 @@ proves(
       expect(result.status).toBe("paused");
       clock.advance(100);
       const [again] = await shown((open) => open.length === 1);
-      const expected = content ? expect.stringMatching(WHY) : "";
+      const expected: unknown = content ? expect.stringMatching(WHY) : "";
       expect(again).toMatchObject({ questionId, vainAnswer: { number: 1, problem: expected } });
       expect((await askApi(place, "questions")).body).toMatchObject({
         questions: [{ questionId, vainAnswer: { number: 1, problem: expected } }],

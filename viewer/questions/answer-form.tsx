@@ -2,6 +2,7 @@
 
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { numberOf } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
 import { indented } from "../text/json-text.ts";
 import { focused } from "../app/focused.ts";
@@ -228,7 +229,7 @@ interface ButtonsProps {
 function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
   const others = ofRun.filter((other) => other.questionId !== question.questionId);
   const held = others.filter((other) => desk.draftOf(other).at === "held").length;
-  const more = held === 0 ? "" : `, and send ${held} held answer${held === 1 ? "" : "s"}`;
+  const more = held === 0 ? "" : `, and send ${numberOf(held, "held answer")}`;
   return (
     <p class="choices">
       <button

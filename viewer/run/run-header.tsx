@@ -3,7 +3,14 @@
 import type { RunHead, ViewerMeta } from "../../src/view/viewer-data.ts";
 import type { LiveRun } from "../data/live-run.ts";
 import type { RunState } from "../data/run-state.ts";
-import { costText, countText, durationText, numberOf, shortCount } from "../../src/view/amounts.ts";
+import {
+  costWords,
+  countText,
+  durationText,
+  numberOf,
+  shortCount,
+  unpricedText,
+} from "../../src/view/amounts.ts";
 import { Since } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { commandText } from "../text/command.ts";
@@ -107,8 +114,9 @@ function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState
   const restMs = run.pausedMs + run.stoodMs;
   return (
     <>
-      <span class="fact" title={`${countText(spent.totalTokens)} tokens`}>
-        {costText(spent)} · {shortCount(spent.totalTokens)} tokens
+      <span class="fact" title={numberOf(spent.totalTokens, "token")}>
+        {costWords(spent)}
+        {unpricedText(run.unpricedModels ?? [])} · {shortCount(spent.totalTokens)} tokens
         {spent.unpricedCalls > 0 && (
           <span class="muted"> · {numberOf(spent.unpricedCalls, "call")} without a price</span>
         )}
