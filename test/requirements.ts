@@ -1322,6 +1322,9 @@ const requirements = {
   V154: {
     text: "A cost that is unknown is never a bare `unknown`: it says that it is a cost, and, where a run is told of, for which models there is no price",
   },
+  V155: {
+    text: "`approve` says the call that it approves, with its arguments, before it does; at a terminal it asks, unless `--yes` says so",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },
