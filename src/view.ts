@@ -35,6 +35,7 @@ export {
   type LogEntry,
   type OpenToolCall,
   type QuestionRow,
+  type VainPost,
   type RefusalRow,
   type RunOverview,
   type RunFoldStatus,

@@ -1307,6 +1307,24 @@ const requirements = {
   V146: {
     text: "A run stands in the same group of lists on the terminal and on the page: one that is paused on request needs somebody",
   },
+  V150: {
+    text: "An answer that came to nothing is said at its question on the page, with why, and the question can be answered again",
+  },
+  V151: {
+    text: "Commands that the page names can be pasted: they are called there as the command is called where the viewer was started",
+  },
+  V152: {
+    text: "Who opens an address that the viewer does not have gets its page, which says so and leads back; a program gets JSON",
+  },
+  V153: {
+    text: "What the command and the page count is said in the singular where it is one",
+  },
+  V154: {
+    text: "A cost that is unknown is never a bare `unknown`: it says that it is a cost, and, where a run is told of, for which models there is no price",
+  },
+  V155: {
+    text: "`approve` says the call that it approves, with its arguments, before it does; at a terminal it asks, unless `--yes` says so",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -4,7 +4,7 @@ import type { AgentDetail, CallRow, RunFold, StepRow } from "espalier/view";
 
 import { table, type Column } from "../terminal/table.ts";
 import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
-import { AXES, costText, countText, durationText, shortCount } from "../view/amounts.ts";
+import { AXES, costText, costWords, durationText, numberOf, shortCount } from "../view/amounts.ts";
 import type { OutputStyle } from "./output-style.ts";
 
 /** The report of an agent. `fold`: of its run. */
@@ -34,7 +34,7 @@ function headLines(detail: AgentDetail): readonly string[] {
 }
 
 function spentText(spent: AgentDetail["own"]): string {
-  return `${countText(spent.totalTokens)} tokens, ${costText(spent)}`;
+  return `${numberOf(spent.totalTokens, "token")}, ${costWords(spent)}`;
 }
 
 function budgetLines({ budget, left }: AgentDetail): readonly string[] {

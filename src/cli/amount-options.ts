@@ -3,6 +3,7 @@
 import type { Budget } from "espalier";
 
 import { UsageError } from "./usage-error.ts";
+import { numberOf } from "../view/amounts.ts";
 
 /** What holds for a run unless something else is said. The cost only where prices are known. */
 export const DEFAULT_BUDGET: Budget = { costUsd: 1, steps: 120, wallTimeMs: 600_000 };
@@ -89,9 +90,9 @@ function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
 export function budgetText(budget: Budget): string {
   const parts = [
     budget.costUsd === undefined ? undefined : `$${budget.costUsd.toFixed(2)}`,
-    budget.steps === undefined ? undefined : `${budget.steps} steps`,
-    budget.totalTokens === undefined ? undefined : `${budget.totalTokens} tokens`,
-    budget.toolCalls === undefined ? undefined : `${budget.toolCalls} tool calls`,
+    budget.steps === undefined ? undefined : numberOf(budget.steps, "step"),
+    budget.totalTokens === undefined ? undefined : numberOf(budget.totalTokens, "token"),
+    budget.toolCalls === undefined ? undefined : numberOf(budget.toolCalls, "tool call"),
     budget.wallTimeMs === undefined ? undefined : timeText(budget.wallTimeMs),
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? "no limits" : parts.join(", ");

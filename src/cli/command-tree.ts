@@ -178,6 +178,7 @@ function addAnswers(add: Add): void {
   add("approve <question>", () => import("./commands/approve-command.ts"))
     .description(`Lets a call run. ${question}`)
     .option("--arguments <json>", "run it with these arguments instead")
+    .option("--yes", "do not ask at a terminal whether the call on the screen may run")
     .option(...STORE)
     .option(...JSON_OUTPUT);
   add("deny <question>", () => import("./commands/deny-command.ts"))

@@ -1,17 +1,22 @@
 // What `approve`, `deny` and `answer` have in common: one answer to one question, into the mailbox of its run, where the first one counts.
 
-import { EspalierError, Orchestrator, type Answer, type Question } from "espalier";
+import { EspalierError, Orchestrator, type Answer, type JsonValue, type Question } from "espalier";
+import { plainText } from "espalier/terminal";
 
 import type { CommandCall } from "./command-call.ts";
+import { EXIT_CODES } from "./exit-codes.ts";
 import { jsonLine } from "./json-text.ts";
 import { namedQuestion } from "./open-questions-of.ts";
 import { findProject } from "./project.ts";
 import { waysToAnswer } from "./rest-text.ts";
-import { note, ownCommand, say } from "./shell.ts";
+import { isConfirmed, isTerminal, note, ownCommand, say } from "./shell.ts";
 import { openKeptStore, storePlace } from "./store-choice.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** Answers the question that a command was given, and says what is open still. Gives the exit code. */
+/**
+ * Answers the question that a command was given, once the call that it is about is on the screen, and says what is open still. Gives the exit
+ * code. A person at the terminal is asked before a call is approved, unless the command has `--yes`, or `--json`.
+ */
 export async function giveAnswer(
   call: CommandCall,
   answerTo: (question: Question) => Answer,
@@ -23,15 +28,24 @@ export async function giveAnswer(
   const { run, question } = await namedQuestion(store, args[0] ?? "");
   const { runId } = run;
   const answer = answerTo(question);
+  if (!has("json")) for (const line of callLines(question, answer)) note(shell, plainText(line));
+  const isApproval = answer.type === "approved" && question.kind === "approval";
+  const isAsked = isApproval && isTerminal(shell) && !has("yes") && !has("json");
+  if (isAsked && !(await isConfirmed(shell, "May it run?", false))) {
+    note(shell, "Nothing was answered.");
+    return EXIT_CODES.paused;
+  }
   const open = await new Orchestrator({ store }).answer(runId, [answer]).catch((cause: unknown) => {
     throw isOfOtherKind(cause) ? otherKind(question, cause) : cause;
   });
   if (has("json")) {
-    const { questionId } = question;
-    say(shell, jsonLine({ runId, questionId, answer: answer.type, open }));
+    const { questionId, agentPath, toolName } = question;
+    const input = argumentsOf(question, answer);
+    const about = { runId, questionId, agentPath, toolName, arguments: input };
+    say(shell, jsonLine({ ...about, answer: answer.type, open }));
     return 0;
   }
-  note(shell, `${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`);
+  note(shell, plainText(`${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`));
   const next =
     open.length > 0
       ? `${open.length} more to answer: ${ownCommand(shell)} questions`
@@ -40,6 +54,23 @@ export async function giveAnswer(
         : "Whoever leads the run goes on with it.";
   note(shell, next);
   return 0;
+}
+
+function callLines(question: Question, answer: Answer): readonly string[] {
+  const { agentPath, toolName, reason } = question;
+  const [asked, given] = [question.arguments, argumentsOf(question, answer)].map((input) =>
+    JSON.stringify(input),
+  );
+  return [
+    `${agentPath} asks: ${toolName} ${asked}`,
+    ...(reason === "" ? [] : [`  ${reason}`]),
+    ...(asked === given ? [] : [`  with these arguments instead: ${given}`]),
+  ];
+}
+
+/** Those with which the call runs, if it does. */
+function argumentsOf(question: Question, answer: Answer): JsonValue {
+  return (answer.type === "approved" ? answer.arguments : undefined) ?? question.arguments;
 }
 
 function isOfOtherKind(cause: unknown): boolean {

@@ -6,7 +6,7 @@ import type { Cause } from "espalier/view";
 
 import { REST_SIGNS } from "../terminal/activity-text.ts";
 import { wayToGrant } from "./amount-options.ts";
-import { costText, countText, durationText, numberOf } from "../view/amounts.ts";
+import { costText, durationText, numberOf, unpricedText } from "../view/amounts.ts";
 
 /** For whom it is said. */
 interface RestOptions {
@@ -41,13 +41,18 @@ function closingLine(result: RunResult, causes: readonly Cause[]): string {
   const { status, reason, runId, agents, durationMs, usage } = result;
   const spent = [
     numberOf(agents.length, "agent"),
-    `${countText(usage.total.totalTokens)} tokens`,
-    `cost ${costText(usage.total)}`,
+    numberOf(usage.total.totalTokens, "token"),
+    `cost ${costText(usage.total)}${unpricedText(unpricedIn(result))}`,
     durationText(durationMs),
   ].join(", ");
   if (status === "completed") return `${runId} completed: ${spent}`;
   const isSaid = status !== "paused" && causes.some(({ message }) => message === reason.message);
   return `${runId} ${status} (${reason.code})${isSaid ? "" : `: ${reason.message}`} · ${spent}`;
+}
+
+function unpricedIn({ usage }: RunResult): readonly string[] {
+  const models = Object.entries(usage.byModel);
+  return models.flatMap(([model, { unpricedCalls }]) => (unpricedCalls > 0 ? [model] : []));
 }
 
 /** Of a run that completed although subagents failed, or came to limits. */

@@ -9,7 +9,7 @@ import { configuredOptions } from "./configured-options.ts";
 import { RunFollower, type FollowOptions } from "./follow-run.ts";
 import type { Project } from "./project.ts";
 import type { RolesAtHand } from "./roles-at-hand.ts";
-import { note, type Shell } from "./shell.ts";
+import { isTerminal, note, type Shell } from "./shell.ts";
 import { storeNameOf, openStore, storePlace, type ChosenStore } from "./store-choice.ts";
 import { UsageError } from "./usage-error.ts";
 import type { Viewing } from "./viewing.ts";
@@ -104,10 +104,6 @@ export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: Run
   });
   page?.attach(orchestrator);
   return { orchestrator, follower, person };
-}
-
-function isTerminal({ stdin, stderr }: Shell): boolean {
-  return stdin.isTTY === true && stderr.isTTY === true;
 }
 
 /** Asks at the terminal, in the place of the tree. */

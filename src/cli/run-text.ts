@@ -4,7 +4,7 @@ import type { AgentFold, QuestionRow, RunFold, RunHead } from "espalier/view";
 
 import { renderRun } from "../terminal/render-tree.ts";
 import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
-import { costText, countText, durationText, numberOf } from "../view/amounts.ts";
+import { costText, durationText, numberOf, unpricedText } from "../view/amounts.ts";
 import type { OutputStyle } from "./output-style.ts";
 import { causeLines, LIMITS_HEADING } from "./rest-text.ts";
 import { statusCell } from "./status-text.ts";
@@ -61,8 +61,8 @@ function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] 
     `began ${new Date(head.startedAtMs).toISOString()}`,
     `lasted ${durationText(head.durationMs)}`,
     numberOf(agents, "agent"),
-    `${countText(spent.totalTokens)} tokens`,
-    `cost ${costText(spent)}`,
+    numberOf(spent.totalTokens, "token"),
+    `cost ${costText(spent)}${unpricedText(head.unpricedModels ?? [])}`,
     ...(leader === null ? [] : [`led by process ${leader.processId} on ${leader.hostname}`]),
     ...(forkedFrom === undefined
       ? []

@@ -64,3 +64,18 @@ export function ownCommand({ env }: Shell): string {
 export function isWatched({ stderr, env }: Shell): boolean {
   return stderr.isTTY === true && (env["CI"] ?? "") === "";
 }
+
+/** Whether there is a person to be asked. */
+export function isTerminal({ stdin, stderr }: Shell): boolean {
+  return stdin.isTTY === true && stderr.isTTY === true;
+}
+
+/** Asks the person at the terminal for a yes. `initialValue`: what Enter alone says. Ctrl-C says no. */
+export async function isConfirmed(
+  { stdin, stderr }: Shell,
+  message: string,
+  initialValue: boolean,
+): Promise<boolean> {
+  const { confirm } = await import("@clack/prompts");
+  return (await confirm({ message, initialValue, input: stdin, output: stderr })) === true;
+}

@@ -4,7 +4,7 @@ import type { Message } from "espalier";
 import type { RecordedExecution, RecordedRequest } from "espalier/view";
 
 import { plainText, singleLine } from "../terminal/terminal-text.ts";
-import { costText, countText, durationText } from "../view/amounts.ts";
+import { costWords, countText, durationText } from "../view/amounts.ts";
 
 /** A step that is over, or the one that is open. */
 export type KeptStep = RecordedExecution["steps"][number] | NonNullable<RecordedExecution["open"]>;
@@ -48,7 +48,7 @@ function figures(step: KeptStep): readonly string[] {
   return [
     `${countText(inputTokens)} in${cached}`,
     `${countText(outputTokens)} out`,
-    costText(usage),
+    costWords(usage),
     durationText(endedAtMs - startedAtMs),
   ];
 }

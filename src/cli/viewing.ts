@@ -10,7 +10,7 @@ import { viewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 import type { CommandCall } from "./command-call.ts";
 import { openBrowser } from "./open-browser.ts";
 import type { Project } from "./project.ts";
-import { isWatched, note, type Shell } from "./shell.ts";
+import { isWatched, note, ownCommand, type Shell } from "./shell.ts";
 import { DEFAULT_FOLDER, makeOwnFolder } from "./store-choice.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -47,6 +47,7 @@ export async function openViewing(
   const port = portOf(call);
   const options: ViewerOptions = {
     storeName,
+    command: ownCommand(shell),
     content: !isOff("content"),
     ...(store === undefined ? {} : { store }),
     ...(port === undefined ? {} : { port }),

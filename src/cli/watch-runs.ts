@@ -10,6 +10,7 @@ import { outputStyle } from "./output-style.ts";
 import type { ListedRuns, NewestRuns } from "./newest-runs.ts";
 import { runsText } from "./runs-text.ts";
 import type { Shell } from "./shell.ts";
+import { numberOf } from "../view/amounts.ts";
 
 const LOOK_MS = 500;
 /** Of a terminal that does not say how high it is. */
@@ -48,5 +49,5 @@ function linesOf(
   const lines = [...table, ...words.map((line) => fit(line, style.width))];
   const room = (shell.stdout.rows || USUAL_ROWS) - 1;
   if (lines.length <= room) return lines;
-  return [...lines.slice(0, room - 1), `… ${lines.length - room + 1} lines more`];
+  return [...lines.slice(0, room - 1), `… ${numberOf(lines.length - room + 1, "more line")}`];
 }

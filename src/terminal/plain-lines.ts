@@ -1,7 +1,7 @@
 // Events as plain lines, for logs and for terminals that do not want to be drawn on. Pure.
 
 import type { EspalierEvent, Usage } from "../index.ts";
-import { countText, costText, durationText, numberOf } from "../view/amounts.ts";
+import { countText, costWords, durationText, numberOf } from "../view/amounts.ts";
 import { questionText } from "./question-lines.ts";
 import { firstLine, fit, singleLine } from "./terminal-text.ts";
 
@@ -32,8 +32,8 @@ function agentText(event: EspalierEvent): string | undefined {
     }
     case "conversation.compacted": {
       const { messagesBefore, messagesAfter, tokensBefore, tokensAfter } = event;
-      const messages = `${countText(messagesBefore)} to ${countText(messagesAfter)} messages`;
-      const tokens = `${countText(tokensBefore)} to ${countText(tokensAfter)} tokens`;
+      const messages = `${countText(messagesBefore)} to ${numberOf(messagesAfter, "message")}`;
+      const tokens = `${countText(tokensBefore)} to ${numberOf(tokensAfter, "token")}`;
       return `conversation compacted: ${messages}, ${tokens}`;
     }
     case "message.delivered": {
@@ -86,7 +86,7 @@ function callText(event: EspalierEvent): string | undefined {
     }
     case "result.summarized": {
       const { toolName, resultCharacters, usage } = event;
-      const size = `${countText(resultCharacters)} characters`;
+      const size = numberOf(resultCharacters, "character");
       return `result of ${singleLine(toolName)} summarised: ${size}, ${spentText(usage)}`;
     }
     case "hook.applied": {
@@ -168,7 +168,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
 ]);
 
 function spentText(usage: Usage): string {
-  return `${countText(usage.totalTokens)} tokens, ${costText(usage)}`;
+  return `${numberOf(usage.totalTokens, "token")}, ${costWords(usage)}`;
 }
 
 function whyText(reason: string | undefined): string {

@@ -9,6 +9,10 @@ const SMALLEST_SHOWN_USD = 0.0001;
 /** From here on four decimals would round up to a dollar. */
 const A_DOLLAR_USD = 0.99995;
 
+const UNKNOWN = "unknown";
+/** Models that are named. */
+const MOST_MODELS = 3;
+
 /** `41,203`. */
 export function countText(count: number): string {
   return String(Math.round(count)).replace(BEFORE_THOUSANDS, ",");
@@ -36,7 +40,20 @@ export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Spent): s
     return totalTokens === 0 && costMicroUsd === 0 ? "–" : usdText(costMicroUsd);
   }
   const isShown = costMicroUsd >= SMALLEST_SHOWN_USD * MICRO_PER_USD;
-  return isShown ? `≥${usdText(costMicroUsd)}` : "unknown";
+  return isShown ? `≥${usdText(costMicroUsd)}` : UNKNOWN;
+}
+
+/** The same where no heading says that it is a cost. */
+export function costWords(spent: Spent): string {
+  const text = costText(spent);
+  return text === UNKNOWN ? `cost ${text}` : text;
+}
+
+/** ` (no price for gpt-x)`, to stand behind a cost; empty if all prices are known. */
+export function unpricedText(models: readonly string[]): string {
+  if (models.length === 0) return "";
+  const more = models.length > MOST_MODELS ? [`${models.length - MOST_MODELS} more`] : [];
+  return ` (no price for ${[...models.slice(0, MOST_MODELS), ...more].join(", ")})`;
 }
 
 /** `420ms`, `12.3s`, `4m 52s`, `1h 02m`; rounded to the nearest. */

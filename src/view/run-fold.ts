@@ -71,6 +71,8 @@ export class RunFold {
   failedAgents = 0;
   /** Tool calls that failed or had to be corrected. */
   toolErrors = 0;
+  /** Models for which it was charged without a known price. */
+  readonly unpricedModels = new Set<string>();
   /** Spawns that were refused, newest last. */
   readonly refusals: RefusalRow[] = [];
   /** For how long it was paused, or led by nobody. */
@@ -317,6 +319,7 @@ export class RunFold {
     this.#spend(agent, agent.own, unseenOwn);
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
       this.#spend(at, at.subtree, unseen);
+    if (unseenOwn.unpricedCalls > 0) this.unpricedModels.add(agent.model);
   }
 
   #settle(event: EspalierEvent<"run.paused" | "run.ended">): void {
@@ -341,8 +344,14 @@ export class RunFold {
   }
 
   #charge(agent: AgentFold, event: EspalierEvent<"budget.settled">): void {
-    const { usage, runRemaining } = event;
+    const { usage, runRemaining, otherModels = [], lostCall } = event;
     this.#spend(agent, agent.own, usage);
+    let { unpricedCalls } = usage;
+    for (const other of otherModels) {
+      unpricedCalls -= other.usage.unpricedCalls;
+      if (other.usage.unpricedCalls > 0) this.unpricedModels.add(other.model);
+    }
+    if (unpricedCalls > 0) this.unpricedModels.add(lostCall?.model ?? agent.model);
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
       this.#spend(at, at.subtree, usage);
     const { left } = this;
@@ -394,6 +403,7 @@ export class RunFold {
         ? {}
         : { reason: { code: end.reason.code, message: end.reason.message } }),
       ...(this.forkedFrom === undefined ? {} : { forkedFrom: this.forkedFrom }),
+      ...(this.unpricedModels.size === 0 ? {} : { unpricedModels: [...this.unpricedModels] }),
       refusals: this.refusals.length,
       toolErrors: this.toolErrors,
       pausedMs: this.pausedMs,

@@ -97,6 +97,8 @@ export interface RunOverview extends RunSummary {
   readonly lastAtMs: number;
   /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
   readonly endedAtMs?: number | undefined;
+  /** Models for which it was charged without a known price, by their ids. Left out: there are none. */
+  readonly unpricedModels?: readonly string[] | undefined;
   /** Spawns that were refused. */
   readonly refusals: number;
   /** Tool calls that failed or had to be corrected. */
@@ -121,6 +123,16 @@ export interface QuestionRow extends Question {
   readonly role: string;
   /** Of the agent that asks, whole; empty if that was not seen, and while content is not shown. */
   readonly task: string;
+  /** The last answer to it that came to nothing, so that it is open still. Left out: none did. */
+  readonly vainAnswer?: VainPost | undefined;
+}
+
+/** An answer in the mailbox of a run that came to nothing. */
+export interface VainPost {
+  /** Of the post, from 1. */
+  readonly number: number;
+  /** Why: its arguments do not fit the call, for instance. Empty while content is not shown. */
+  readonly problem: string;
 }
 
 /**

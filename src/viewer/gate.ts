@@ -14,6 +14,8 @@ export interface GateOptions {
   readonly authorize: Authorize | undefined;
   /** Whether a `Host` is one of the server's. */
   readonly isOurs: (host: string) => boolean;
+  /** How people call the command. */
+  readonly command: string;
 }
 
 const LARGEST_BODY_BYTES = 1_000_000;
@@ -38,7 +40,7 @@ export class Gate {
 
   /** Rejects for who may not use the API: 401. */
   async checkCaller(request: IncomingMessage): Promise<void> {
-    const { token, authorize } = this.#options;
+    const { token, authorize, command } = this.#options;
     if (authorize !== undefined) {
       if (await authorize(request)) return;
       throw refusedRequest(
@@ -49,7 +51,7 @@ export class Gate {
     }
     const [, given] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
     if (given !== undefined && isSameToken(given, token)) return;
-    const advice = "Open the address that `espalier view --url` prints.";
+    const advice = `Open the address that \`${command} view --url\` prints.`;
     throw refusedRequest(
       401,
       "unauthorized",

@@ -6,12 +6,13 @@
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";
 import { RunRecord } from "../orchestrator/durability/run-record.ts";
-import { unreadMail } from "../orchestrator/run/run-mail.ts";
+import { mailIn } from "../orchestrator/run/run-mail.ts";
 import type { QuestionId, RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import { unknownRun } from "../store/store-errors.ts";
 import type { Store } from "../store/store.ts";
 import { RunFold } from "../view/run-fold.ts";
+import type { VainPost } from "../view/viewer-data.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** What runs are read with. */
@@ -19,6 +20,14 @@ export interface ReadingMeans {
   readonly store: Store;
   readonly clock: Clock;
   readonly content: ShownContent;
+}
+
+/** What its mailbox has of the open questions of a run. */
+interface MailedAnswers {
+  /** Those with an answer that whoever leads the run has not taken yet. */
+  readonly answered: ReadonlySet<QuestionId>;
+  /** The last answers that were taken and came to nothing. */
+  readonly vain: ReadonlyMap<QuestionId, VainPost>;
 }
 
 /** How often a run is looked at that somebody watches, and how often it is told of at most. */
@@ -36,7 +45,7 @@ export class HeldRun {
   readonly recorded: RunRecord;
   readonly #means: ReadingMeans;
   readonly #watchers = new Set<() => void>();
-  #answered: ReadonlySet<QuestionId> = new Set();
+  #mailed: MailedAnswers = NONE;
   #stored: StoredRun | undefined;
   #looking: Promise<void> | undefined;
   /** When something new was found last, and when it is looked for next. */
@@ -72,9 +81,8 @@ export class HeldRun {
     return this.#stored;
   }
 
-  /** Questions that have an answer in the mailbox, which whoever leads the run has not taken yet. */
-  get answered(): ReadonlySet<QuestionId> {
-    return this.#answered;
+  get mailed(): MailedAnswers {
+    return this.#mailed;
   }
 
   get isWatched(): boolean {
@@ -137,7 +145,7 @@ export class HeldRun {
       this.#newsMs = clock.monotonicMs();
       await this.#readOn();
     }
-    this.#answered = this.fold.questions.length === 0 ? NONE : await this.#answeredByMail();
+    this.#mailed = this.fold.questions.length === 0 ? NONE : await this.#answersInMail();
     this.#stored = stored;
   }
 
@@ -151,14 +159,23 @@ export class HeldRun {
     }
   }
 
-  async #answeredByMail(): Promise<ReadonlySet<QuestionId>> {
-    const { store } = this.#means;
-    const unread = await unreadMail(store, this.runId, this.recorded.heededPosts);
-    return new Set(
-      unread.flatMap(({ mail }) => (mail.type === "answer" ? [mail.answer.questionId] : [])),
-    );
+  async #answersInMail(): Promise<MailedAnswers> {
+    const { store, content } = this.#means;
+    const heeded = new Set(this.recorded.heededPosts);
+    const answered = new Set<QuestionId>();
+    const vain = new Map<QuestionId, VainPost>();
+    for (const one of await store.posts(this.runId)) {
+      const mail = mailIn(one)?.mail;
+      if (mail?.type !== "answer") continue;
+      const { questionId } = mail.answer;
+      const problem = this.recorded.vainPosts.get(one.number);
+      if (!heeded.has(one.number)) answered.add(questionId);
+      else if (problem !== undefined)
+        vain.set(questionId, { number: one.number, problem: content.text(problem) });
+    }
+    return { answered, vain };
   }
 }
 
 const FOR_GOOD: ReadonlySet<ErrorCode> = new Set(["invalid_journal", "unsupported_version"]);
-const NONE: ReadonlySet<QuestionId> = new Set();
+const NONE: MailedAnswers = { answered: new Set(), vain: new Map() };

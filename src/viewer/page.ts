@@ -16,17 +16,25 @@ const ICON = "favicon.ico";
 const PAGES: ReadonlySet<string> = new Set(["r", "questions", "compare"]);
 const NOT_BUILT =
   "The page of the viewer is not built. Run `npm run build` where the package stands, or install the package; the API works without it.\n";
-/** How `index.html` names the other files. */
+/** How `index.html` names the other files, and where it says how the command is called. */
 const NAMED = /\b(src|href)="(?:\.?\/)?(viewer\.(?:js|css))"/g;
+const COMMAND = /(?<=<meta name="command" content=")[^"]*/;
+const ESCAPED: Readonly<Record<string, string>> = { '"': "&quot;", "&": "&amp;", "<": "&lt;" };
 
 export class Page {
   readonly #folder: string;
+  readonly #command: string;
 
-  constructor(folder: string) {
+  /** `command`: how people call the command. */
+  constructor(folder: string, command: string) {
     this.#folder = folder;
+    this.#command = command.replaceAll(/["&<]/g, (sign) => ESCAPED[sign] ?? sign);
   }
 
-  /** Answers a request by its path below `prefix`. Throws 404 for what is no part of the page, and 405. */
+  /**
+   * Answers a request by its path below `prefix`. What is no part of the page is one that says so where a browser shows it to somebody; else it
+   * throws 404. Throws 405.
+   */
   async send(
     request: IncomingMessage,
     response: ServerResponse,
@@ -36,7 +44,8 @@ export class Page {
     const type = path.length === 1 ? FILES.get(first) : undefined;
     const isIcon = path.length === 1 && first === ICON;
     const isPage = first === "" ? path.length === 1 : PAGES.has(first);
-    if (type === undefined && !isPage && !isIcon)
+    const isKnown = type !== undefined || isPage || isIcon;
+    if (!isKnown && !isOfPerson(request))
       throw refusedRequest(404, "not_found", "Expected an address of the viewer, got another one.");
     if (request.method !== "GET" && request.method !== "HEAD")
       throw refusedRequest(405, "not_allowed", "Expected GET for a page, got another method.");
@@ -50,8 +59,17 @@ export class Page {
     }
     if (type !== undefined) return sendBytes(request, response, 200, { type, bytes: read });
     // A page at any depth, below any prefix: CSP allows no <base>.
-    const html = read.toString("utf8").replaceAll(NAMED, `$1="${prefix}/$2"`);
-    const bytes = Buffer.from(html);
-    sendBytes(request, response, 200, { type: "text/html; charset=utf-8", bytes });
+    const html = read
+      .toString("utf8")
+      .replaceAll(NAMED, `$1="${prefix}/$2"`)
+      .replace(COMMAND, () => this.#command);
+    const page = { type: "text/html; charset=utf-8", bytes: Buffer.from(html) };
+    sendBytes(request, response, isKnown ? 200 : 404, page);
   }
+}
+
+/** Browsers ask so for what they show. */
+function isOfPerson({ method, headers }: IncomingMessage): boolean {
+  const isRead = method === "GET" || method === "HEAD";
+  return isRead && headers.accept?.includes("text/html") === true;
 }

@@ -9,7 +9,7 @@ import type { Clock } from "../kernel/clock.ts";
 import type { FeedEntry } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
 import { SECURITY_HEADERS } from "./reply.ts";
-import { patchOf, standingText } from "./run-rows.ts";
+import { leaderText, mailText, patchOf } from "./run-rows.ts";
 
 /** Bytes that wait for a reader. */
 const MOST_WAITING_BYTES = 5_000_000;
@@ -24,8 +24,9 @@ export class RunFeed {
   readonly #clock: Clock;
   /** The last record that the reader knows. */
   #known: number;
-  /** What it knows of who leads the run. */
-  #standing: string;
+  /** What it knows of who leads the run, and of what its mailbox has; undefined: not what it has now. */
+  #leader: string;
+  #mail: string | undefined;
   #stopTimer: () => void = () => undefined;
   #stopWatching: () => void = () => undefined;
   #isOver = false;
@@ -39,7 +40,8 @@ export class RunFeed {
     this.#response = response;
     this.#clock = clock;
     this.#known = after;
-    this.#standing = standingText(run, clock.nowMs());
+    this.#leader = leaderText(run, clock.nowMs());
+    this.#mail = after === run.record ? mailText(run) : undefined;
   }
 
   /** Resolves when the reader has left, or nothing more comes. */
@@ -75,12 +77,15 @@ export class RunFeed {
     // A journal that cannot be read, or another one under the same id: whoever asks for the run anew is told.
     if (this.#run.isBroken) return this.end();
     if (record < this.#known) return this.#endWith({ type: "reset" });
-    const standing = standingText(this.#run, this.#clock.nowMs());
-    if (record > this.#known || standing !== this.#standing) {
+    const nowMs = this.#clock.nowMs();
+    const [leader, mail] = [leaderText(this.#run, nowMs), mailText(this.#run)];
+    const isMailNew = mail !== this.#mail;
+    if (record > this.#known || leader !== this.#leader || isMailNew) {
       if (this.#response.writableLength > MOST_WAITING_BYTES) return this.#lag();
-      const patch = patchOf(this.#run, this.#known, this.#clock.nowMs());
+      const patch = patchOf(this.#run, { since: this.#known, isMailNew }, nowMs);
       this.#known = record;
-      this.#standing = standing;
+      this.#leader = leader;
+      this.#mail = mail;
       this.#write({ type: "patch", patch });
     }
     const isOver =

@@ -33,7 +33,7 @@ const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 
 export function learntOf(run: HeldRun, nowMs: number): LearntRun {
   const snapshot = run.fold.snapshot();
-  const questions = unanswered(run, snapshot.questions);
+  const questions = openOf(run, snapshot.questions);
   const facts = factsOnceAnswered(snapshot.run, questions.length === 0);
   return { facts, questions, title: titleOf(run), stored: run.stored, atMs: nowMs };
 }
@@ -66,27 +66,35 @@ export function rowOf(
 
 export function runSnapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
   const snapshot = run.fold.snapshot();
-  const questions = unanswered(run, snapshot.questions);
+  const questions = openOf(run, snapshot.questions);
   const head = headOf(run, factsOnceAnswered(snapshot.run, questions.length === 0), nowMs);
   return { ...snapshot, record: run.record, run: head, questions };
 }
 
-/** What is new of a run for a reader that knows it up to a record. */
-export function patchOf(run: HeldRun, since: number, nowMs: number): RunPatch {
+/** What is new of a run for a reader that knows it up to a record. `isMailNew`: its mailbox has changed, too. */
+export function patchOf(
+  run: HeldRun,
+  { since, isMailNew }: { readonly since: number; readonly isMailNew: boolean },
+  nowMs: number,
+): RunPatch {
   const patch = run.fold.patchSince(since);
-  // Where the journal has nothing new, one was answered by mail, or somebody else leads the run.
-  const asked =
-    patch.questions ?? (since === run.record ? run.fold.snapshot().questions : undefined);
-  const questions = asked && unanswered(run, asked);
-  const isAnswered = run.fold.questions.length === run.answered.size;
+  const asked = patch.questions ?? (isMailNew ? run.fold.snapshot().questions : undefined);
+  const questions = asked && openOf(run, asked);
+  const { answered } = run.mailed;
+  const isAnswered = run.fold.questions.every(({ questionId }) => answered.has(questionId));
   const head = headOf(run, factsOnceAnswered(patch.run, isAnswered), nowMs);
   return { ...patch, record: run.record, run: head, ...defined({ questions }) };
 }
 
-/** What of a run may change though its journal does not: who leads it, and what was answered by mail. */
-export function standingText(run: HeldRun, nowMs: number): string {
+/** What of a run may change though its journal does not: who leads it. */
+export function leaderText(run: HeldRun, nowMs: number): string {
   const { status, leader } = runListing(run.stored, undefined, onlooker(nowMs));
-  return JSON.stringify([status, leader, [...run.answered]]);
+  return JSON.stringify([status, leader]);
+}
+
+/** What its mailbox has of its questions. */
+export function mailText({ mailed: { answered, vain } }: HeldRun): string {
+  return JSON.stringify([[...answered], [...vain]]);
 }
 
 function headOf(run: HeldRun, facts: RunOverview, nowMs: number) {
@@ -106,10 +114,13 @@ function roleIn(title: string): string {
   return ROLE.exec(title)?.[0] ?? "run";
 }
 
-function unanswered(
-  { answered }: HeldRun,
-  questions: readonly QuestionRow[],
-): readonly QuestionRow[] {
-  if (answered.size === 0) return questions;
-  return questions.filter(({ questionId }) => !answered.has(questionId));
+/** Those without an answer, each with the last one that came to nothing. */
+function openOf({ mailed }: HeldRun, questions: readonly QuestionRow[]): readonly QuestionRow[] {
+  const { answered, vain } = mailed;
+  return questions
+    .filter(({ questionId }) => !answered.has(questionId))
+    .map((question) => ({
+      ...question,
+      ...defined({ vainAnswer: vain.get(question.questionId) }),
+    }));
 }

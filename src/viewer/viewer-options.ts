@@ -30,6 +30,8 @@ export interface ViewerOptions {
    * address that it comes from. With it, requests to any host name are taken.
    */
   readonly authorize?: Authorize;
+  /** How the command is called here, as people can paste it: the page names commands. Default `npx espalier`, which is that of the project. */
+  readonly command?: string;
   /** Who is on record for what is asked of runs. Default `viewer`. */
   readonly by?: string;
   /** Where a Jaeger has the traces of the runs: the address of its pages. */
@@ -56,6 +58,7 @@ export function checkViewerOptions(options: ViewerOptions): void {
     port: checkPort,
     host: checkText,
     authorize: checkFunction,
+    command: checkText,
     by: checkText,
     jaegerUrl: checkAddress,
     tokenFile: checkText,

@@ -21,7 +21,7 @@ import {
   type ActingOrchestrator,
   type AttachOptions,
 } from "./attached-orchestrators.ts";
-import { Gate } from "./gate.ts";
+import { Gate, type GateOptions } from "./gate.ts";
 import { HeldRuns } from "./held-runs.ts";
 import { isLoopback, Listener } from "./listener.ts";
 import { Page } from "./page.ts";
@@ -110,7 +110,7 @@ class RunViewer implements Viewer {
       actions: new RunActions({ ...means, attached, allowed: actions, by }),
       meta: () => this.#meta(),
     });
-    this.#page = new Page(options.pageFolder ?? fileURLToPath(PAGE));
+    this.#page = new Page(options.pageFolder ?? fileURLToPath(PAGE), commandIn(options));
   }
 
   get url(): string {
@@ -118,11 +118,7 @@ class RunViewer implements Viewer {
   }
 
   async listen(port: number | undefined): Promise<void> {
-    const gate = new Gate({
-      token: this.#token,
-      authorize: this.#options.authorize,
-      isOurs: (host) => listener.isOurs(host),
-    });
+    const gate = this.#gateFor((host) => listener.isOurs(host));
     const listener = new Listener(this.#listenerFor(gate, ""), this.#options.host);
     await listener.listen(port);
     this.#listener = listener;
@@ -136,9 +132,7 @@ class RunViewer implements Viewer {
 
   handler(prefix = ""): RequestListener {
     checkPrefix(prefix);
-    const { authorize } = this.#options;
-    const gate = new Gate({ token: this.#token, authorize, isOurs: isThisMachine });
-    return this.#listenerFor(gate, prefix);
+    return this.#listenerFor(this.#gateFor(isThisMachine), prefix);
   }
 
   async close(): Promise<void> {
@@ -149,6 +143,11 @@ class RunViewer implements Viewer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #gateFor(isOurs: GateOptions["isOurs"]): Gate {
+    const { authorize } = this.#options;
+    return new Gate({ token: this.#token, authorize, isOurs, command: commandIn(this.#options) });
   }
 
   #listenerFor(gate: Gate, prefix: string): RequestListener {
@@ -202,6 +201,10 @@ class RunViewer implements Viewer {
   }
 }
 
+function commandIn({ command = "npx espalier" }: ViewerOptions): string {
+  return command;
+}
+
 /** Resolves without an answer once none is needed any more: answers come by the mailbox of the run. */
 async function withdrawn(signal: AbortSignal): Promise<undefined> {
   if (signal.aborted) return undefined;
@@ -213,7 +216,8 @@ function placeIn(
   url: string,
   prefix: string,
 ): { readonly path: readonly string[]; readonly query: URLSearchParams } {
-  const [path = "", ...query] = url.split("?");
+  const [asked = "", ...query] = url.split("?");
+  const path = asked === prefix ? `${prefix}/` : asked;
   if (!path.startsWith(`${prefix}/`))
     throw refusedRequest(404, "not_found", "Expected an address of the viewer, got another one.");
   try {

@@ -46,7 +46,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
     run_2 ✖ failed: error
     lead: Audit the code.
     Wrong key.
-    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown
+    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
 
     Why, first cause first:
       ✖ lead · step 2: model_not_authorized
@@ -63,7 +63,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
     run_2 ✖ failed: error
     lead: Audit the code.
     Wrong key.
-    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown
+    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
 
     Why, first cause first:
       ✖ lead · step 2: model_not_authorized
@@ -94,7 +94,7 @@ proves(
       "
       run_1 ✔ completed
       lead: Audit the code.
-      began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 45 tokens · cost unknown
+      began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 45 tokens · cost unknown (no price for scripted)
 
       Limits on the way, the first one first:
         ■ lead/reader#1 · step 1: steps_limit
@@ -129,7 +129,7 @@ proves(
       lead/reader#1 · failed
       reader, scripted (scripted)
       model_not_authorized: Wrong key.
-      own 15 tokens, unknown · with all below it 15 tokens, unknown
+      own 15 tokens, cost unknown · with all below it 15 tokens, cost unknown
 
       Task:
       Read the docs.
@@ -143,7 +143,7 @@ proves(
     expect(`\n${step.stdout}`).toMatchInlineSnapshot(`
       "
       lead/reader#1 · execution 1 · step 1 of 2
-      scripted (scripted) · 10 in · 5 out · unknown · 0ms
+      scripted (scripted) · 10 in · 5 out · cost unknown · 0ms
 
       Asked:
         system (instructions)

@@ -245,7 +245,13 @@ proves(
     expect(approved).toEqual({
       code: 0,
       stdout: "",
-      stderr: `lead: work_data is approved.\nGo on: espalier resume ${runId}\n`,
+      stderr: [
+        'lead asks: work_data {"eur":400}',
+        "  The server work does not say that data only reads.",
+        '  with these arguments instead: {"eur":40}',
+        "lead: work_data is approved.",
+        `Go on: espalier resume ${runId}\n`,
+      ].join("\n"),
     });
     expect((await performed(["deny", questionId], at)).code).toBe(2);
 

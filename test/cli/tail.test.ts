@@ -27,12 +27,12 @@ proves(
           0ms  lead started: Audit the code.
           0ms  lead/reader#1 started: Read the docs.
           0ms  lead/reader#1 read failed (tool_error)
-          0ms  lead/reader#1 step 1: 15 tokens, unknown, 1 tool call
-          0ms  lead/reader#1 step 2: 0 tokens, unknown
-          0ms  lead/reader#1 failed (error: Wrong key.): 2 steps, 15 tokens, unknown, 0ms
-          0ms  lead step 1: 15 tokens, unknown, 1 tool call
-          0ms  lead step 2: 0 tokens, unknown
-          0ms  lead failed (error: Wrong key.): 2 steps, 15 tokens, unknown, subtree 30 tokens, unknown, 0ms
+          0ms  lead/reader#1 step 1: 15 tokens, cost unknown, 1 tool call
+          0ms  lead/reader#1 step 2: 0 tokens, cost unknown
+          0ms  lead/reader#1 failed (error: Wrong key.): 2 steps, 15 tokens, cost unknown, 0ms
+          0ms  lead step 1: 15 tokens, cost unknown, 1 tool call
+          0ms  lead step 2: 0 tokens, cost unknown
+          0ms  lead failed (error: Wrong key.): 2 steps, 15 tokens, cost unknown, subtree 30 tokens, cost unknown, 0ms
       "
     `);
     const codes = await Promise.all(["run_1", "run_3", "run_4"].map((run) => tail(run)));

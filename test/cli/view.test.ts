@@ -95,6 +95,24 @@ proves(
   },
 );
 
+proves(["V151"], "a page without a token is told the command as it was called", async () => {
+  const { cwd } = await project();
+  for (const [env, called] of [
+    [{ npm_command: "exec" }, "npx espalier"],
+    [{}, "espalier"],
+  ] as const) {
+    const shell = new FakeShell(cwd, env);
+    const ended = performArguments(["view", "--port", "0"], shell);
+    const { origin } = placeOf({ url: await addressIn(shell) });
+    const said = await askApi({ origin, token: "0".repeat(48) }, "meta");
+    expect(said.body).toMatchObject({
+      message: expect.stringContaining(`\`${called} view --url\``),
+    });
+    shell.signal("SIGINT");
+    expect(await ended).toBe(0);
+  }
+});
+
 proves(
   ["V88"],
   "looking alone writes nothing into the store; without content none is sent",

@@ -87,13 +87,13 @@ proves(
     const fold = new RunFold(run.runId);
     for await (const event of run.events({ from: 1 })) fold.take(event);
     expect(restLines(result, fold.causes(), LOUD)).toEqual([
-      "run_1 failed (error) · 1 agent, 0 tokens, cost unknown, 0ms",
+      "run_1 failed (error) · 1 agent, 0 tokens, cost unknown (no price for scripted), 0ms",
       "  ✖ lead · step 1: model_protocol_error",
       "    No JSON:\n    data: 1",
       "See it: npx espalier show run_1 --errors",
     ]);
     const total = { ...result.usage.total, totalTokens: 4_735, costMicroUsd: 0, unpricedCalls: 0 };
-    const rich = { ...result, durationMs: 61_000, usage: { ...result.usage, total } };
+    const rich = { ...result, durationMs: 61_000, usage: { ...result.usage, byModel: {}, total } };
     expect(restLines(rich, [], LOUD)[0]).toBe(
       `run_1 failed (error): ${message} · 1 agent, 4,735 tokens, cost $0, 1m 01s`,
     );

@@ -120,20 +120,24 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       },
     );
 
-  proves(["V141"], "where nothing leads runs, a run that was answered says what does", async () => {
-    const at = await shop(["pears"]);
-    const { store } = at.view;
-    const view = await viewer({ port: 0, store, pageFolder: built?.folder ?? "" });
-    afterwards(() => view.close());
-    const page = await open({ ...at, view }, `/r/${RUN}`);
-    const advice = page.locator(".run-facts", { hasText: `espalier resume ${RUN}` });
-    expect(await advice.count()).toBe(0);
-    await press(page, "a");
-    await press(page, "Enter");
-    await advice.waitFor();
-    expect(await page.locator("button", { hasText: "Resume" }).count()).toBe(0);
-    expect(at.paid).toEqual([]);
-  });
+  proves(
+    ["V141", "V151"],
+    "where nothing leads runs, a run that was answered says what does",
+    async () => {
+      const at = await shop(["pears"]);
+      const { store } = at.view;
+      const view = await viewer({ port: 0, store, pageFolder: built?.folder ?? "" });
+      afterwards(() => view.close());
+      const page = await open({ ...at, view }, `/r/${RUN}`);
+      const advice = page.locator(".run-facts", { hasText: `npx espalier resume ${RUN}` });
+      expect(await advice.count()).toBe(0);
+      await press(page, "a");
+      await press(page, "Enter");
+      await advice.waitFor();
+      expect(await page.locator("button", { hasText: "Resume" }).count()).toBe(0);
+      expect(at.paid).toEqual([]);
+    },
+  );
 
   proves(["V144"], "of two who answer, the second is told that the first counts", async () => {
     const at = await shop(["pears"]);
@@ -188,6 +192,31 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       await press(page, "Enter");
       expect(await at.text()).toBe("paid 380 for pears");
       expect(at.paid).toEqual([{ thing: "pears", eur: 380 }]);
+    },
+  );
+
+  proves(
+    ["V150"],
+    "a call that was modified to what does not fit is asked about again, with why",
+    async () => {
+      const at = await shop(["pears"]);
+      const page = await open(at, `/r/${RUN}`);
+      const again = page.locator(".question [role=alert]", { hasText: "came to nothing" });
+      for (const nth of [1, 2]) {
+        await press(page, "m");
+        await page.locator("textarea").waitFor();
+        await press(page, "ControlOrMeta+a");
+        await page.keyboard.insertText('{"thing": "plums"}');
+        await press(page, "Control+Enter");
+        await page.locator("text=Approve this call").waitFor();
+        await press(page, "Enter");
+        await expect.poll(async () => (await at.view.store.posts(RUN)).length).toBe(nth);
+        await page.locator("text=Approve…").waitFor();
+        expect(await again.innerText()).toMatch(/eur/);
+      }
+      expect(at.paid).toEqual([]);
+      await press(page, "a", "Enter");
+      expect(await at.text()).toBe("paid 400 for pears");
     },
   );
 

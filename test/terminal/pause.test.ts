@@ -249,22 +249,22 @@ test("plain lines tell of questions, answers, the pause and the resumption", asy
         0ms  lead/researcher#1 paused (answers_needed: Somebody has to answer for: mail.)
         0ms  lead/researcher#2 paused (answers_needed: Somebody has to answer for: mail.)
         0ms  lead paused (answers_needed: Subagents are paused.)
-        0ms  lead run paused: 2 answers needed, 45 tokens, unknown, 0ms
+        0ms  lead run paused: 2 answers needed, 45 tokens, cost unknown, 0ms
         0ms  lead run resumed after 1m 00s, with 2 answers
         0ms  lead resumed: Tell all.
         0ms  lead/researcher#1 resumed: Read the docs.
         0ms  lead/researcher#2 resumed: Read the code.
         0ms  lead/researcher#1 mail was approved by the caller after 1m 00s
         0ms  lead/researcher#2 mail was denied by the caller after 1m 00s: Not now.
-        0ms  lead/researcher#2 step 1: 15 tokens, unknown, 1 tool call
-        0ms  lead/researcher#1 step 1: 15 tokens, unknown, 1 tool call
-        0ms  lead/researcher#2 step 2: 15 tokens, unknown
-        0ms  lead/researcher#2 completed: 2 steps, 30 tokens, unknown, 1m 00s
-        0ms  lead/researcher#1 step 2: 15 tokens, unknown
-        0ms  lead/researcher#1 completed: 2 steps, 30 tokens, unknown, 1m 00s
-        0ms  lead step 1: 15 tokens, unknown, 2 tool calls
-        0ms  lead step 2: 15 tokens, unknown
-        0ms  lead completed: 2 steps, 30 tokens, unknown, subtree 90 tokens, unknown, 1m 00s
+        0ms  lead/researcher#2 step 1: 15 tokens, cost unknown, 1 tool call
+        0ms  lead/researcher#1 step 1: 15 tokens, cost unknown, 1 tool call
+        0ms  lead/researcher#2 step 2: 15 tokens, cost unknown
+        0ms  lead/researcher#2 completed: 2 steps, 30 tokens, cost unknown, 1m 00s
+        0ms  lead/researcher#1 step 2: 15 tokens, cost unknown
+        0ms  lead/researcher#1 completed: 2 steps, 30 tokens, cost unknown, 1m 00s
+        0ms  lead step 1: 15 tokens, cost unknown, 2 tool calls
+        0ms  lead step 2: 15 tokens, cost unknown
+        0ms  lead completed: 2 steps, 30 tokens, cost unknown, subtree 90 tokens, cost unknown, 1m 00s
     "
   `);
   expect(runReport(result)).toContain("completed in 1m 00s, of which it stood still for 1m 00s");

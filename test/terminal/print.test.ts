@@ -108,8 +108,8 @@ test("between plain lines, text is printed by whole rows", async () => {
     "
         0ms  lead started: Wait.
     The code is long.
-        0ms  lead step 1: 15 tokens, unknown
-        0ms  lead completed: 1 step, 15 tokens, unknown, 0ms
+        0ms  lead step 1: 15 tokens, cost unknown
+        0ms  lead completed: 1 step, 15 tokens, cost unknown, 0ms
     Its end
     "
   `);

@@ -4,7 +4,14 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { costText, durationText, shortCount, usdText } from "../../src/view/amounts.ts";
+import {
+  costText,
+  costWords,
+  durationText,
+  shortCount,
+  unpricedText,
+  usdText,
+} from "../../src/view/amounts.ts";
 import {
   displayWidth,
   firstLine,
@@ -115,3 +122,17 @@ proves(["S7.33"], "an unknown cost is not shown as $0, nor is one that is not bo
   expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 0 })).toBe("$0");
   expect(costText({ totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 })).toBe("–");
 });
+
+proves(
+  ["V154"],
+  "without a heading a cost says that it is one, and for which models it is unknown",
+  () => {
+    expect(costWords({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 1 })).toBe("cost unknown");
+    expect(costWords({ totalTokens: 9, costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
+    expect([[], ["a"], ["a", "b", "c", "d", "e"]].map(unpricedText)).toEqual([
+      "",
+      " (no price for a)",
+      " (no price for a, b, c, 2 more)",
+    ]);
+  },
+);

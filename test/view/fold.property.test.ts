@@ -61,6 +61,10 @@ function checkResult(fold: RunFold, result: RunResult, isFork: boolean): void {
   expect(fold.end?.reason).toEqual(result.reason);
   expect(fold.questions).toEqual(result.questions);
   expect(fold.root?.subtree).toEqual(spentOf(result.usage.total));
+  const unpriced = Object.entries(result.usage.byModel).filter(
+    ([, used]) => used.unpricedCalls > 0,
+  );
+  expect([...fold.unpricedModels].toSorted()).toEqual(unpriced.map(([model]) => model).toSorted());
   expect(countsOf(fold.refusals.map(({ code }) => code))).toEqual(result.refusalsByCode);
   for (const account of result.accounts) {
     const agent = fold.find(account.agentId);

@@ -5,7 +5,11 @@ import { expect, test } from "vitest";
 
 import type { AgentFold } from "../../src/view/agent-fold.ts";
 import type { Spent } from "../../src/view/viewer-data.ts";
+import { withFallback } from "../../src/model/with-fallback.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
+import { failing, roleOf } from "../support/limited-models.ts";
 import { TASK, newTreeFixture } from "../terminal/tree-fixture.ts";
 import { foldOf } from "./fold-of.ts";
 
@@ -55,3 +59,20 @@ function summary({ activity, own, subtree, step, agentPath, openCalls }: AgentFo
     openCalls.length === 0 ? "" : ` ${openCalls.map((call) => call.toolName).join(",")}`;
   return `${agentPath} ${activity}${calls} step ${step} own ${own.totalTokens} tree ${subtree.totalTokens}`;
 }
+
+proves(["V154"], "of a fallback the model without a price is named, and no other", async () => {
+  const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 100 };
+  const main = new ScriptedModel([failing("model_unavailable")], { id: "main", price });
+  const spare = new ScriptedModel([says("Spare.")], { id: "spare" });
+  const well = (more: object): ScriptedModel =>
+    new ScriptedModel([says("Main.")], { id: "main", ...more });
+  for (const [model, expected] of [
+    [withFallback([main, spare]), ["spare"]],
+    [withFallback([well({ price }), spare]), []],
+    [well({}), ["main"]],
+  ] as const) {
+    const fixture = newFixture();
+    await fixture.run(roleOf(model));
+    expect([...foldOf(fixture.sink.events).unpricedModels]).toEqual(expected);
+  }
+});

@@ -1,6 +1,7 @@
 // How a viewer is made: its options, its token, its port, and the files of its page.
 
 import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -10,7 +11,7 @@ import { viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
-import { ask, askApi, placeOf } from "./asking.ts";
+import { ask, askApi, codeOf, placeOf } from "./asking.ts";
 import { opened, survey } from "./viewer-world.ts";
 
 async function folder(): Promise<string> {
@@ -151,6 +152,52 @@ proves(
     });
     for (const path of ["/favicon.ico/x", "/r%2f..%2ffavicon.ico"])
       expect((await ask(place, path)).status, path).toBe(404);
+  },
+);
+
+proves(
+  ["V151", "V152"],
+  "the page knows how the command is called; at an unknown path a browser gets it, and a program why not",
+  async () => {
+    const pageFolder = await folder();
+    const html = (command: string): string => `<meta name="command" content="${command}" />`;
+    await writeFile(join(pageFolder, "index.html"), html("espalier"));
+    const place = placeOf(await opened({ pageFolder }));
+    const headers = { authorization: undefined, accept: "text/html,*/*;q=0.8" };
+    for (const [path, status] of [
+      ["/", 200],
+      ["/x", 404],
+      ["/r.html/y", 404],
+    ] as const)
+      expect(await ask(place, path, { headers }), path).toMatchObject({
+        status,
+        text: html("npx espalier"),
+        headers: { "content-type": "text/html; charset=utf-8" },
+      });
+    expect(codeOf(await ask(place, "/x"))).toEqual([404, "not_found"]);
+    expect(codeOf(await ask(place, "/x", { method: "POST", headers }))).toEqual([404, "not_found"]);
+    expect(codeOf(await ask(place, "/api/v1/x", { headers: { accept: "text/html" } }))).toEqual([
+      404,
+      "not_found",
+    ]);
+    const command = `pnpm "a&b" <x$1>`;
+    const other = await opened({ pageFolder, command });
+    const escaped = "pnpm &quot;a&amp;b&quot; &lt;x$1>";
+    expect((await ask(placeOf(other), "/")).text).toBe(html(escaped));
+    const { body } = await askApi(placeOf(other), "meta", {
+      headers: { authorization: undefined },
+    });
+    expect(body).toMatchObject({ message: expect.stringContaining(`\`${command} view --url\``) });
+    const server = createServer(other.handler("/runs"));
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    afterwards(() => void server.close());
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    for (const path of ["/runs", "/runs/"])
+      expect(await ask({ origin: `http://127.0.0.1:${port}`, token: "" }, path)).toMatchObject({
+        status: 200,
+        text: html(escaped),
+      });
   },
 );
 

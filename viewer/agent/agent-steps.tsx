@@ -5,7 +5,7 @@ import { Link } from "../app/link.tsx";
 import type { RunRoute } from "../app/route.ts";
 import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
-import { costText, durationText, shortCount } from "../../src/view/amounts.ts";
+import { costWords, durationText, shortCount } from "../../src/view/amounts.ts";
 import { Icon, type Sign } from "../text/icon.tsx";
 import { Code } from "../text/shown-text.tsx";
 import { AgentLink } from "./agent-link.tsx";
@@ -58,7 +58,7 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
           <span class="muted">
             {shortCount(usage.inputTokens)} → {shortCount(usage.outputTokens)}
             {usage.cachedInputTokens > 0 && ` · ${shortCount(usage.cachedInputTokens)} cached`}
-            {` · ${costText(usage)}`}
+            {` · ${costWords(usage)}`}
           </span>
         )}
         {error !== undefined && (

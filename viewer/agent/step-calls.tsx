@@ -49,7 +49,7 @@ function CallResult({ call }: { readonly call: CallDetail }) {
             <span class="spacer" />
             <span class="muted">
               {resultCharacters === undefined
-                ? `${countText(result.length)} characters`
+                ? numberOf(result.length, "character")
                 : `${countText(result.length)} of ${countText(resultCharacters)} characters`}
             </span>
           </p>

@@ -153,7 +153,7 @@ function StepFacts({ step }: { readonly step: StepDetail }) {
           : ["ended with", <Line text={step.finishReason} />],
         [
           "asked for",
-          `at most ${countText(parameters.maxOutputTokens)} tokens${parameters.temperature === undefined ? "" : `, temperature ${parameters.temperature}`}`,
+          `at most ${numberOf(parameters.maxOutputTokens, "token")}${parameters.temperature === undefined ? "" : `, temperature ${parameters.temperature}`}`,
         ],
         [
           "tools",

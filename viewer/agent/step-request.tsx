@@ -7,7 +7,7 @@ import type { ShownMessage, StepDetail } from "../../src/view/viewer-data.ts";
 import type { RunRoute } from "../app/route.ts";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import { countText, numberOf } from "../../src/view/amounts.ts";
+import { numberOf } from "../../src/view/amounts.ts";
 import { readable } from "../text/json-text.ts";
 import { Block, Code, Line } from "../text/shown-text.tsx";
 import { Words } from "../text/words.tsx";
@@ -110,7 +110,7 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
           </span>
         )}
         <span class="spacer" />
-        <span class="muted">{countText(message.text.length)} characters</span>
+        <span class="muted">{numberOf(message.text.length, "character")}</span>
         {isChanged && (
           <button
             type="button"

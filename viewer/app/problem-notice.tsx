@@ -2,6 +2,7 @@
 
 import type { Problem } from "../data/api.ts";
 import { Code, Line } from "../text/shown-text.tsx";
+import { commandText } from "../text/command.ts";
 import { Link } from "./link.tsx";
 
 interface Advice {
@@ -41,12 +42,12 @@ const ADVICE: Readonly<Record<string, Advice>> = {
     title: "This page has no valid token",
     advice:
       "The server was started anew with another token, or the address was copied without one. Open the address that this prints:",
-    command: "espalier view --url",
+    command: commandText("view --url"),
   },
   unreachable: {
     title: "The server does not answer",
     advice: "It is asked again by itself. If it was ended, start it anew:",
-    command: "espalier view",
+    command: commandText("view"),
   },
 };
 

@@ -23,7 +23,8 @@ export type Draft =
   /** Goes with the next answer of the run that is sent. */
   | { readonly at: "held"; readonly answer: Answer }
   | { readonly at: "sending"; readonly answer: Answer }
-  | { readonly at: "sent"; readonly text: string }
+  /** `lastVain`: the post of the answer that had come to nothing before; another one: so did this. */
+  | { readonly at: "sent"; readonly text: string; readonly lastVain: number | undefined }
   | { readonly at: "refused"; readonly problem: Problem };
 
 /** An answer that came too late, or does not fit its question any more, and why. */
@@ -55,7 +56,8 @@ class AnswerDesk {
   }
 
   draftOf(question: QuestionRow): Draft {
-    return this.#drafts.value.get(nameOf(question)) ?? NONE;
+    const draft = this.#drafts.value.get(nameOf(question)) ?? NONE;
+    return draft.at === "sent" && draft.lastVain !== question.vainAnswer?.number ? NONE : draft;
   }
 
   set(question: QuestionRow, draft: Draft): void {
@@ -121,8 +123,10 @@ class AnswerDesk {
     this.#keys.set(about, key);
     try {
       const { isLed, open } = await api.act(question.runId, { key, type: "answer", answers });
+      // The same answer another time is another request.
+      this.#keys.delete(about);
       const text = takenText(isLed, open?.length ?? 0);
-      this.#setAll(all, () => ({ at: "sent", text }));
+      this.#setAll(all, (one) => ({ at: "sent", text, lastVain: one.question.vainAnswer?.number }));
       announce(text);
     } catch (error) {
       const problem = problemOf(error);

@@ -2,10 +2,13 @@
 
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { numberOf } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
 import { indented } from "../text/json-text.ts";
 import { focused } from "../app/focused.ts";
 import { Changes } from "../text/changes.tsx";
+import { commandText } from "../text/command.ts";
+import { Code } from "../text/shown-text.tsx";
 import { DENIED, desk, refusalOf, type Draft } from "./answer-desk.ts";
 
 interface FormProps {
@@ -87,13 +90,21 @@ const ANSWER_TEXTS: Readonly<
 };
 
 function Choices({ question, canAnswer, hasContent }: FormProps) {
-  if (!canAnswer)
+  const isApproval = question.kind === "approval";
+  if (!canAnswer) {
+    const ways = isApproval ? ["approve", "deny"] : ["answer"];
     return (
       <p class="muted">
-        This viewer only reads: answer with `espalier approve` or `espalier deny`.
+        This viewer only reads. Answer:{" "}
+        {ways.map((way, nth) => (
+          <>
+            {nth > 0 && ", or "}
+            <Code text={commandText(`${way} ${question.questionId}`)} />
+          </>
+        ))}
       </p>
     );
-  const isApproval = question.kind === "approval";
+  }
   return (
     <p class="choices">
       {isApproval && hasContent && (
@@ -218,7 +229,7 @@ interface ButtonsProps {
 function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
   const others = ofRun.filter((other) => other.questionId !== question.questionId);
   const held = others.filter((other) => desk.draftOf(other).at === "held").length;
-  const more = held === 0 ? "" : `, and send ${held} held answer${held === 1 ? "" : "s"}`;
+  const more = held === 0 ? "" : `, and send ${numberOf(held, "held answer")}`;
   return (
     <p class="choices">
       <button

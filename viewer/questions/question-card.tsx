@@ -66,6 +66,11 @@ export function QuestionCard({
         </p>
       )}
       {hasContent ? <Block text={indented(question.arguments)} /> : <ContentOff />}
+      {question.vainAnswer !== undefined && (
+        <p class="why is-failed" role="alert">
+          The last answer came to nothing. <Line text={question.vainAnswer.problem} most={2_000} />
+        </p>
+      )}
       {hasRunLink && (
         <p class="about">
           <span class="muted">

@@ -3,9 +3,17 @@
 import type { RunHead, ViewerMeta } from "../../src/view/viewer-data.ts";
 import type { LiveRun } from "../data/live-run.ts";
 import type { RunState } from "../data/run-state.ts";
-import { costText, countText, durationText, numberOf, shortCount } from "../../src/view/amounts.ts";
+import {
+  costWords,
+  countText,
+  durationText,
+  numberOf,
+  shortCount,
+  unpricedText,
+} from "../../src/view/amounts.ts";
 import { Since } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
+import { commandText } from "../text/command.ts";
 import { Code, Line, lineOf } from "../text/shown-text.tsx";
 import { STATUS_WORDS } from "../text/status-words.ts";
 import { Link } from "../app/link.tsx";
@@ -42,7 +50,7 @@ export function RunHeader({ live, state, meta, errors, errorAt, onError }: Heade
         <Why run={run} live={live} />
         {needsLeader(run) && meta?.actions.includes("resume") === false && (
           <span class="fact">
-            go on with it: <Code text={`espalier resume ${run.runId}`} />
+            go on with it: <Code text={commandText(`resume ${run.runId}`)} />
           </span>
         )}
         <Facts run={run} state={state} />
@@ -106,8 +114,9 @@ function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState
   const restMs = run.pausedMs + run.stoodMs;
   return (
     <>
-      <span class="fact" title={`${countText(spent.totalTokens)} tokens`}>
-        {costText(spent)} · {shortCount(spent.totalTokens)} tokens
+      <span class="fact" title={numberOf(spent.totalTokens, "token")}>
+        {costWords(spent)}
+        {unpricedText(run.unpricedModels ?? [])} · {shortCount(spent.totalTokens)} tokens
         {spent.unpricedCalls > 0 && (
           <span class="muted"> · {numberOf(spent.unpricedCalls, "call")} without a price</span>
         )}

@@ -2,7 +2,7 @@
 
 import type { RunRow } from "../../src/view/viewer-data.ts";
 import { Link } from "../app/link.tsx";
-import { costText, countText, durationText, numberOf } from "../../src/view/amounts.ts";
+import { costWords, countText, durationText, numberOf } from "../../src/view/amounts.ts";
 import { BudgetBar } from "../run/budget-bar.tsx";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
@@ -25,7 +25,7 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
         <BudgetBar run={run} />
       </span>
       <span class="number run-agents">{run.agents === undefined ? "" : agentsText(run)}</span>
-      <span class="number run-cost">{run.spent === undefined ? "" : costText(run.spent)}</span>
+      <span class="number run-cost">{run.spent === undefined ? "" : costWords(run.spent)}</span>
       <span class="number run-time">
         {run.durationMs === undefined ? (
           <Since atMs={run.createdAtMs} />

@@ -12,6 +12,7 @@ import { useLoaded } from "../data/use-loaded.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { focused } from "../app/focused.ts";
 import { groupedRuns, type RunGroup } from "../../src/view/run-groups.ts";
+import { commandText } from "../text/command.ts";
 import { RunLine } from "./run-line.tsx";
 
 const EVERY_MS = 2_000;
@@ -183,8 +184,8 @@ function NoRuns({ q }: { readonly q: string }) {
     <div class="empty">
       <h2>No runs yet</h2>
       <p>Runs of this store appear here by themselves. These make one:</p>
-      <pre class="command">espalier demo</pre>
-      <pre class="command">espalier run lead.md "What is this project?"</pre>
+      <pre class="command">{commandText("demo")}</pre>
+      <pre class="command">{commandText('run lead.md "What is this project?"')}</pre>
     </div>
   );
 }

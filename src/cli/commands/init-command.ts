@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN } from "../exit-codes.ts";
-import { note, type Shell } from "../shell.ts";
+import { isConfirmed, isTerminal, note, type Shell } from "../shell.ts";
 import { UsageError } from "../usage-error.ts";
 
 /** The MCP client comes with it, since mcp.json is of no use without. */
@@ -24,7 +24,7 @@ export const body: CommandBody = async (call) => {
   }
   note(shell, "espalier init:");
   for (const { says } of plan) note(shell, `  ${says}`);
-  if (!call.has("yes") && !(await isConfirmed(shell))) {
+  if (!call.has("yes") && !(await isWanted(shell))) {
     note(shell, "Nothing was changed.");
     return 0;
   }
@@ -178,12 +178,9 @@ async function done(command: string, args: readonly string[], shell: Shell): Pro
   return BROKEN;
 }
 
-async function isConfirmed({ stdin, stderr }: Shell): Promise<boolean> {
-  if (stdin.isTTY !== true || stderr.isTTY !== true)
-    throw new UsageError(
-      "Expected --yes, or a terminal to ask at, got neither. Nothing was changed.",
-    );
-  const { confirm } = await import("@clack/prompts");
-  const message = "Do this?";
-  return (await confirm({ message, input: stdin, output: stderr })) === true;
+async function isWanted(shell: Shell): Promise<boolean> {
+  if (isTerminal(shell)) return await isConfirmed(shell, "Do this?", true);
+  throw new UsageError(
+    "Expected --yes, or a terminal to ask at, got neither. Nothing was changed.",
+  );
 }

@@ -13,6 +13,7 @@ import { readableFolder } from "../readable-folder.ts";
 import { roleTextsIn, type FoundRole } from "../role-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { note, say } from "../shell.ts";
+import { numberOf } from "../../view/amounts.ts";
 
 interface CheckedFile {
   readonly file: string;
@@ -32,8 +33,9 @@ export const body: CommandBody = async (call) => {
   if (has("json")) say(shell, jsonLine({ files: checked }));
   // A file that several name is at fault once.
   else for (const fault of new Set(faults)) say(shell, plainText(fault));
-  const count = texts.length === 1 ? "1 role file" : `${texts.length} role files`;
-  note(shell, `${count} in ${folder}, ${new Set(faults).size} faults.`);
+  const count = new Set(faults).size;
+  const found = count === 0 ? "no faults" : numberOf(count, "fault");
+  note(shell, `${numberOf(texts.length, "role file")} in ${folder}, ${found}.`);
   return faults.length === 0 ? 0 : MISUSED;
 };
 
