@@ -1424,6 +1424,9 @@ const requirements = {
   D287: {
     text: "A run that a limit stopped, and that is kept, goes on by its id with more of the budget, in its own journal, over a death at any append; one that ended otherwise is refused, and stays as it was",
   },
+  D300: {
+    text: "A listener of the user's that is asynchronous and rejects ends neither the run nor the process: it is warned of once",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
