@@ -1427,6 +1427,9 @@ const requirements = {
   D300: {
     text: "A listener of the user's that is asynchronous and rejects ends neither the run nor the process: it is warned of once",
   },
+  D301: {
+    text: "Calls that a server of Chat Completions gives whole are kept apart, also without ids and places",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
