@@ -1430,6 +1430,9 @@ const requirements = {
   D301: {
     text: "Calls that a server of Chat Completions gives whole are kept apart, also without ids and places",
   },
+  D302: {
+    text: "Who listens to pieces is told of each call what the model will read of it, once: the summary of a long result, and also that a call never began",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
