@@ -1433,6 +1433,9 @@ const requirements = {
   D302: {
     text: "Who listens to pieces is told of each call what the model will read of it, once: the summary of a long result, and also that a call never began",
   },
+  D303: {
+    text: "An agent that is to give a typed result and says something else while its subagents work in the background waits for them: no miss, and none of them is lost",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
