@@ -1436,6 +1436,9 @@ const requirements = {
   D303: {
     text: "An agent that is to give a typed result and says something else while its subagents work in the background waits for them: no miss, and none of them is lost",
   },
+  D304: {
+    text: "Half of a surrogate pair in what a model is shown goes out as U+FFFD: no server refuses the request for it, nor each later one over the same history",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

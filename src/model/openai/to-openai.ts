@@ -6,6 +6,7 @@ import type { AssistantMessage, Message, ToolMessage } from "../../protocol/mess
 import { contentParts, followingHeading } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
+import { wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { attachedBytesOf, hasContent, sendable } from "../written-by.ts";
@@ -43,14 +44,14 @@ export function toOpenAi(
   settings: WireSettings,
   isStreaming: boolean,
 ): string {
-  const head = `{"model":${JSON.stringify(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
+  const head = `{"model":${wireText(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
   const { replayKey, reasoningField } = settings;
   const shown = sendable(request.messages, settings);
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
   const isFilled = shown.some((message) => isThought(message, reasoningField));
   const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
   const write = (message: Message): string =>
-    JSON.stringify(wireMessage(message, reasoningField, isFilled));
+    wireText(wireMessage(message, reasoningField, isFilled));
   const texts = shown.map((message) => remembered(written, message, write));
   const messages = withFollowing(texts, shown).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
@@ -86,7 +87,7 @@ const attachedTexts = new WeakMap<ToolMessage, string>();
 
 function textOfAttached(message: ToolMessage): string {
   const parts = chatParts([followingHeading(message), ...(message.content ?? [])]);
-  return JSON.stringify(parts).slice(1, -1);
+  return wireText(parts).slice(1, -1);
 }
 
 /** The texts of messages, by the model, and by whether replies without reasoning have a field for it: they are written otherwise then. */

@@ -6,6 +6,7 @@ import type { AssistantMessage, Message } from "../../protocol/message.ts";
 import { contentParts, type ContentMessage } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
+import { wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import type { HeldTool } from "../held-tools.ts";
@@ -29,7 +30,7 @@ export function toResponses(
   isStreaming: boolean,
   isSealed: boolean,
 ): string {
-  const head = `{"model":${JSON.stringify(modelId)}${textOfTools(request.tools, options)},"input":[`;
+  const head = `{"model":${wireText(modelId)}${textOfTools(request.tools, options)},"input":[`;
   const input = request.messages
     .map((message) => remembered(writtenItems, message, textOfItems))
     .filter((text) => text !== "");
@@ -57,7 +58,7 @@ const textOfTools = toolsWriter(wireTool);
 
 /** The items of a message, without the brackets around them; a reply that said nothing has none. */
 function textOfItems(message: Message): string {
-  return JSON.stringify(itemsOf(message)).slice(1, -1);
+  return wireText(itemsOf(message)).slice(1, -1);
 }
 
 function itemsOf(message: Message): readonly object[] {
