@@ -1439,6 +1439,9 @@ const requirements = {
   D304: {
     text: "Half of a surrogate pair in what a model is shown goes out as U+FFFD: no server refuses the request for it, nor each later one over the same history",
   },
+  D305: {
+    text: "A history goes on to another provider also where that refuses ids of calls as its writer forms them; the writer itself is sent its own",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

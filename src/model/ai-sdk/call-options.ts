@@ -14,6 +14,7 @@ import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
 import type { CacheKey, ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
+import { callIdFormOf } from "../sent-call-id.ts";
 import { wellFormed } from "../well-formed.ts";
 import type { AskedOptions } from "./output-cap.ts";
 import { toPrompt } from "./prompt.ts";
@@ -61,6 +62,7 @@ export function callOptions(
     replayKey: settings.replayKey,
     accepts: settings.accepts,
     seesResults: seesResults(settings.model.provider),
+    callIdForm: callIdFormOf(settings.model.provider),
     fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
   });
   const options = {

@@ -6,6 +6,7 @@ import type { AssistantMessage, Message, ToolMessage } from "../../protocol/mess
 import { contentParts, followingHeading } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
+import { sentCallId, type CallIdForm } from "../sent-call-id.ts";
 import { wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
@@ -30,6 +31,8 @@ export interface WireSettings {
   /** Of the model: its own reasoning stands in the texts that are kept for it. */
   readonly replayKey: string;
   readonly reasoningField: ReasoningOption;
+  /** What its server demands of the ids of calls. Left out: nothing that is known. */
+  readonly callIdForm?: CallIdForm | undefined;
   /** What the model takes besides text. */
   readonly accepts?: readonly AttachmentKind[] | undefined;
   readonly options: RequestOptions;
@@ -45,13 +48,13 @@ export function toOpenAi(
   isStreaming: boolean,
 ): string {
   const head = `{"model":${wireText(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
-  const { replayKey, reasoningField } = settings;
+  const { replayKey, reasoningField, callIdForm } = settings;
   const shown = sendable(request.messages, settings);
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
   const isFilled = shown.some((message) => isThought(message, reasoningField));
   const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
   const write = (message: Message): string =>
-    wireText(wireMessage(message, reasoningField, isFilled));
+    wireText(wireMessage(message, { reasoningField, isFilled, callIdForm }));
   const texts = shown.map((message) => remembered(written, message, write));
   const messages = withFollowing(texts, shown).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
@@ -113,8 +116,12 @@ function wireTool({ spec, strict }: HeldTool): object {
 
 const textOfTools = toolsWriter(wireTool);
 
-/** `isFilled`: a reply without reasoning has the field, too. */
-function wireMessage(message: Message, option: ReasoningOption, isFilled: boolean): object {
+/** How messages are written. `isFilled`: a reply without reasoning has the field, too. */
+interface WireForm extends Pick<WireSettings, "reasoningField" | "callIdForm"> {
+  readonly isFilled: boolean;
+}
+
+function wireMessage(message: Message, form: WireForm): object {
   switch (message.role) {
     case "system":
       return { role: message.role, content: message.text };
@@ -124,18 +131,25 @@ function wireMessage(message: Message, option: ReasoningOption, isFilled: boolea
         content: message.content === undefined ? message.text : chatParts(contentParts(message)),
       };
     case "tool":
-      return { role: "tool", tool_call_id: message.callId, content: message.text };
+      return {
+        role: "tool",
+        tool_call_id: sentCallId(message.callId, form.callIdForm),
+        content: message.text,
+      };
     case "assistant":
-      return wireReply(message, option, isFilled);
+      return wireReply(message, form);
   }
 }
 
-function wireReply(message: AssistantMessage, option: ReasoningOption, isFilled: boolean): object {
+function wireReply(
+  message: AssistantMessage,
+  { reasoningField, isFilled, callIdForm }: WireForm,
+): object {
   const pieces = replyPieces(message);
   const calls: object[] = [];
   let extra = {};
   for (const piece of pieces) {
-    if (piece.type === "call") calls.push(wireCall(piece));
+    if (piece.type === "call") calls.push(wireCall(piece, callIdForm));
     if (piece.type === "text") extra = { ...extra, ...sentExtraContent(piece) };
   }
   const saysOtherwise = calls.length > 0 || message.refusal !== undefined;
@@ -144,17 +158,17 @@ function wireReply(message: AssistantMessage, option: ReasoningOption, isFilled:
     content: message.text === "" && saysOtherwise ? null : message.text,
     refusal: message.refusal,
     ...(isFilled ? { reasoning_content: "" } : {}),
-    ...sentReasoning(pieces, option),
+    ...sentReasoning(pieces, reasoningField),
     ...extra,
     tool_calls: calls.length === 0 ? undefined : calls,
   };
 }
 
-function wireCall(call: CallPiece): object {
+function wireCall(call: CallPiece, form: CallIdForm | undefined): object {
   const { callId, toolName, argumentsText } = call;
   const args = mendedArguments(argumentsText) ?? argumentsText;
   return {
-    id: callId,
+    id: sentCallId(callId, form),
     type: "function",
     function: { name: toolName, arguments: args },
     ...sentExtraContent(call),
