@@ -1442,6 +1442,9 @@ const requirements = {
   D305: {
     text: "A history goes on to another provider also where that refuses ids of calls as its writer forms them; the writer itself is sent its own",
   },
+  D306: {
+    text: "A history in which a model wrote a text without a word before a call goes on to Claude",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -18,7 +18,7 @@ import { callIdFormOf } from "../sent-call-id.ts";
 import { wellFormed } from "../well-formed.ts";
 import type { AskedOptions } from "./output-cap.ts";
 import { toPrompt } from "./prompt.ts";
-import { isFetched, seesResults, type FetchedAddresses } from "./taken-content.ts";
+import { isFetched, seesResults, takesBlanks, type FetchedAddresses } from "./taken-content.ts";
 import { providerOptionsFor } from "./provider-options.ts";
 
 /** What of a model holds for all its calls. */
@@ -62,6 +62,7 @@ export function callOptions(
     replayKey: settings.replayKey,
     accepts: settings.accepts,
     seesResults: seesResults(settings.model.provider),
+    takesBlanks: takesBlanks(settings.model.provider),
     callIdForm: callIdFormOf(settings.model.provider),
     fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
   });

@@ -36,6 +36,8 @@ const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
 export interface PromptReader extends Recipient {
   /** It sees what stands in the result of a tool; of others the provider would make text. */
   readonly seesResults: boolean;
+  /** Whether it takes texts without a word. Claude refuses them, as some models write them before a call. */
+  readonly takesBlanks: boolean;
   /** What its provider demands of the ids of calls; undefined: nothing that is known. */
   readonly callIdForm: CallIdForm | undefined;
   /** Whether the provider fetches a file of this type from this address. */
@@ -121,16 +123,18 @@ export function argumentsValue(text: string): unknown {
   return isRecord(meant) ? meant : { invalid: text };
 }
 
-function toParts(piece: ReplyPiece, { callIdForm }: PromptReader): readonly AssistantPart[] {
+function toParts(piece: ReplyPiece, reader: PromptReader): readonly AssistantPart[] {
   switch (piece.type) {
     case "text":
+      if (!reader.takesBlanks && piece.text.trim() === "") return [];
+      return [toTextPart(piece)];
     case "reasoning":
-      return [{ type: piece.type, text: piece.text, ...providerOptions(piece.data) }];
+      return [toTextPart(piece)];
     case "call":
       return [
         {
           type: "tool-call",
-          toolCallId: sentCallId(piece.callId, callIdForm),
+          toolCallId: sentCallId(piece.callId, reader.callIdForm),
           toolName: piece.toolName,
           input: argumentsValue(piece.argumentsText),
           ...providerOptions(piece.data),
@@ -142,6 +146,12 @@ function toParts(piece: ReplyPiece, { callIdForm }: PromptReader): readonly Assi
     }
   }
 }
+
+function toTextPart({ type, text, data }: TextualPiece): AssistantPart {
+  return { type, text, ...providerOptions(data) };
+}
+
+type TextualPiece = Extract<ReplyPiece, { readonly type: "text" | "reasoning" }>;
 
 function toResult(message: ToolMessage, reader: PromptReader): LanguageModelV4ToolResultPart {
   const { callId, toolName, text } = message;
