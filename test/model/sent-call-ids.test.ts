@@ -45,16 +45,19 @@ function idsIn(json: string): readonly string[] {
   return ids;
 }
 
-async function sentTo(baseUrl: string, api: OpenAiApi = "chat"): Promise<readonly string[]> {
+async function bodyTo(baseUrl: string, api: OpenAiApi, messages = MESSAGES): Promise<string> {
   let body = "";
   const fetch: typeof globalThis.fetch = async (_url, init) => {
     body = z.string().parse(init?.body);
     return await Promise.reject(new TypeError("no network"));
   };
-  const model = openai("m", { api, fetch, baseUrl, apiKey: API_KEY });
-  await model.generate(REQUEST, { signal: never() }).catch(() => undefined);
-  return idsIn(body);
+  const model = openai("m", { api, fetch, baseUrl, apiKey: API_KEY, accepts: ["image"] });
+  await model.generate({ ...REQUEST, messages }, { signal: never() }).catch(() => undefined);
+  return body;
 }
+
+const sentTo = async (baseUrl: string, api: OpenAiApi = "chat"): Promise<readonly string[]> =>
+  idsIn(await bodyTo(baseUrl, api));
 
 async function sentOverAiSdk(provider: string): Promise<readonly string[]> {
   const fake = saying([...text("ok"), finish()], provider);
@@ -98,4 +101,15 @@ proves(["D305"], "any other server is sent what came", async () => {
     await sentTo("http://127.0.0.1:8000/v1"),
     await sentOverAiSdk("moonshotai.chat"),
   ]).toEqual(Array.from({ length: 3 }, () => [...IDS, ...IDS]));
+});
+
+proves(["D305"], "what follows a result names its call by the id that was sent", async () => {
+  const image = { type: "image", mediaType: "image/png", data: "iVBORw0KGgo=" } as const;
+  const seen = MESSAGES.map((message) =>
+    message.role === "tool" ? { ...message, content: [image] } : message,
+  );
+  const body = await bodyTo("https://api.mistral.ai/v1", "chat", seen);
+  const named = [...body.matchAll(/result of look \((\w+)\):/g)].map(([, id]) => id);
+  expect(named).toEqual(idsIn(body).slice(IDS.length));
+  expect(named.filter((id = "") => !MISTRAL.test(id))).toEqual([]);
 });

@@ -92,7 +92,9 @@ function toUserParts(message: UserMessage, reader: PromptReader): UserParts {
 }
 
 function toFollowing(message: ToolMessage, reader: PromptReader): UserParts {
-  const parts = [followingHeading(message), ...(message.content ?? [])];
+  const { toolName, callId, content = [] } = message;
+  const heading = followingHeading(toolName, sentCallId(callId, reader.callIdForm));
+  const parts = [heading, ...content];
   return parts.map((part) => toUserPart(part, reader));
 }
 

@@ -56,7 +56,7 @@ export function toOpenAi(
   const write = (message: Message): string =>
     wireText(wireMessage(message, { reasoningField, isFilled, callIdForm }));
   const texts = shown.map((message) => remembered(written, message, write));
-  const messages = withFollowing(texts, shown).join(",");
+  const messages = withFollowing(texts, shown, settings).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...chatFields(request, settings.options),
@@ -70,15 +70,18 @@ export function toOpenAi(
 function withFollowing(
   written: readonly string[],
   messages: readonly Message[],
+  { replayKey, callIdForm }: WireSettings,
 ): readonly string[] {
   if (attachedBytesOf(messages) === 0) return written;
+  const attached = textsUnder(`attached ${replayKey}`);
   const texts: string[] = [];
   let following: string[] = [];
   for (const [index, text] of written.entries()) {
     const message = messages[index];
     texts.push(text);
     if (message?.role !== "tool") continue;
-    if (hasContent(message)) following.push(remembered(attachedTexts, message, textOfAttached));
+    if (hasContent(message))
+      following.push(remembered(attached, message, () => textOfAttached(message, callIdForm)));
     if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
     texts.push(`{"role":"user","content":[${following.join(",")}]}`);
     following = [];
@@ -86,14 +89,18 @@ function withFollowing(
   return texts;
 }
 
-const attachedTexts = new WeakMap<ToolMessage, string>();
-
-function textOfAttached(message: ToolMessage): string {
-  const parts = chatParts([followingHeading(message), ...(message.content ?? [])]);
-  return wireText(parts).slice(1, -1);
+function textOfAttached(
+  { toolName, callId, content = [] }: ToolMessage,
+  form: CallIdForm | undefined,
+): string {
+  const heading = followingHeading(toolName, sentCallId(callId, form));
+  return wireText(chatParts([heading, ...content])).slice(1, -1);
 }
 
-/** The texts of messages, by the model, and by whether replies without reasoning have a field for it: they are written otherwise then. */
+/**
+ * The texts of messages, and of what follows them, by the model, and by whether replies without reasoning have a field for it: they are
+ * written otherwise then.
+ */
 const texts = new Map<string, WeakMap<Message, string>>();
 
 function textsUnder(form: string): WeakMap<Message, string> {
