@@ -1445,6 +1445,9 @@ const requirements = {
   D306: {
     text: "A history in which a model wrote a text without a word before a call goes on to Claude",
   },
+  D307: {
+    text: "A typed result that is a list or a choice, also one that may be null, is taken with and without the key that it stands under, whatever keys it has itself",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
