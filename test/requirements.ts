@@ -1463,6 +1463,30 @@ const requirements = {
   D324: {
     text: "The span of a delegation that starts several subagents is named by its tool, not by the last of them",
   },
+  D300: {
+    text: "A listener of the user's that is asynchronous and rejects ends neither the run nor the process: it is warned of once",
+  },
+  D301: {
+    text: "Calls that a server of Chat Completions gives whole are kept apart, also without ids and places",
+  },
+  D302: {
+    text: "Who listens to pieces is told of each call what the model will read of it, once: the summary of a long result, and also that a call never began",
+  },
+  D303: {
+    text: "An agent that is to give a typed result and says something else while its subagents work in the background waits for them: no miss, and none of them is lost",
+  },
+  D304: {
+    text: "Half of a surrogate pair in what a model is shown goes out as U+FFFD: no server refuses the request for it, nor each later one over the same history",
+  },
+  D305: {
+    text: "A history goes on to another provider also where that refuses ids of calls as its writer forms them; the writer itself is sent its own",
+  },
+  D306: {
+    text: "A history in which a model wrote a text without a word before a call goes on to Claude",
+  },
+  D307: {
+    text: "A typed result that is a list or a choice, also one that may be null, is taken with and without the key that it stands under, whatever keys it has itself",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

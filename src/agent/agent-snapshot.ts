@@ -49,6 +49,7 @@ const RunLogSchema = z.strictObject({
     retriesByTool: z.record(z.string(), count).readonly(),
   }),
   vetoes: count,
+  waits: count.exactOptional(),
   subtasks: z
     .array(
       z.strictObject({

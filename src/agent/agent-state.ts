@@ -53,6 +53,8 @@ export interface RunLog {
   readonly failures: FailureCounts;
   /** Times that a stop hook made the agent continue. */
   readonly vetoes: number;
+  /** Texts with which the agent waited for its subagents, though a typed result is due: they are no misses. Absent: none. */
+  readonly waits?: number;
   /** Delegations that tools asked for, in order, which are worked off before the next model call (R13). */
   readonly subtasks: readonly Subtask[];
   /** Subagents in the background whose results are not in the history yet, in the order of their start (X10). */

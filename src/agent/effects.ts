@@ -48,19 +48,20 @@ export interface PlannedCall {
   readonly onEnd: (end: CallEnd) => void;
 }
 
+/** A call with its result. */
+export type ExecutedCall = Timed & {
+  readonly type: "executed";
+  readonly execution: ToolExecution;
+  /** True if its result was cut, and is to be summarised instead. */
+  readonly isToSummarize: boolean;
+  /** Set when a hook after the call broke: the execution fails. */
+  readonly failure?: ErrorRecord;
+};
+
 /** A call with its result, or one that waits for an answer from outside. */
-export type CallEnd = Timed &
-  (
-    | {
-        readonly type: "executed";
-        readonly execution: ToolExecution;
-        /** True if its result was cut, and is to be summarised instead. */
-        readonly isToSummarize: boolean;
-        /** Set when a hook after the call broke: the execution fails. */
-        readonly failure?: ErrorRecord;
-      }
-    | { readonly type: "deferred"; readonly deferral: Deferral }
-  );
+export type CallEnd =
+  | ExecutedCall
+  | (Timed & { readonly type: "deferred"; readonly deferral: Deferral });
 
 /** What the time of an effect went into; left out: it took none, or waited. */
 interface Timed {

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 
+import { misdefinition } from "../kernel/check.ts";
 import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { strictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
@@ -13,6 +14,7 @@ import type { FinishTool } from "../tools/tool.ts";
 
 /** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool; how often, the loop says (X20). */
 export function finishTool(field: string, output: ToolInput): FinishTool {
+  if (output instanceof z.ZodType) refuseLoose(field, output);
   const isWrapped = output instanceof z.ZodType && isListOrUnion(output);
   const shape = isWrapped ? wrappedShape(field, output) : resultShape(field, output);
   const { jsonSchema, bind } = shape;
@@ -25,8 +27,15 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
     isSequential: false,
     kind: "finish",
     bind: (input: JsonValue) => {
-      const whole = isWrapped ? wrapped(input) : input;
-      return bind(hasStrictForm ? withoutAddedNulls(whole, jsonSchema) : whole);
+      const check = (whole: JsonValue): ReturnType<FinishTool["bind"]> =>
+        bind(hasStrictForm ? withoutAddedNulls(whole, jsonSchema) : whole);
+      if (!isWrapped) return check(input);
+      const bare = { [WRAPPING_KEY]: input };
+      if (!isRecord(input) || !(WRAPPING_KEY in input)) return check(bare);
+      const checked = check(input);
+      // The key may be one of the result's own.
+      const own = checked.type === "valid" ? checked : check(bare);
+      return own.type === "valid" ? own : checked;
     },
   });
 }
@@ -55,7 +64,10 @@ function resultShape(field: string, output: ToolInput): ResultShape {
   };
 }
 
-/** Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. */
+/**
+ * Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. Who leaves it out
+ * has said the same.
+ */
 const WRAPPING_KEY = "result";
 
 function wrappedShape(field: string, output: z.ZodType): ResultShape {
@@ -66,11 +78,6 @@ function wrappedShape(field: string, output: z.ZodType): ResultShape {
     bind: (input) =>
       used(schema.check(input), ({ value: { [WRAPPING_KEY]: result = null } }) => result),
   };
-}
-
-/** Who leaves the wrapping out has said the same. */
-function wrapped(input: JsonValue): JsonValue {
-  return isRecord(input) && WRAPPING_KEY in input ? input : { [WRAPPING_KEY]: input };
 }
 
 type Valid<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
@@ -86,7 +93,34 @@ function used<Value>(
 function isListOrUnion(schema: z.core.$ZodType): boolean {
   if (schema instanceof z.core.$ZodPipe) return isListOrUnion(schema._zod.def.in);
   if (schema instanceof z.core.$ZodReadonly) return isListOrUnion(schema._zod.def.innerType);
+  if (schema instanceof z.core.$ZodLazy) return isListOrUnion(schema._zod.def.getter());
   return LISTS_AND_UNIONS.some((type) => schema instanceof type);
 }
 
-const LISTS_AND_UNIONS = [z.core.$ZodArray, z.core.$ZodTuple, z.core.$ZodUnion] as const;
+/** What may be null is one thing or the other, too. */
+const LISTS_AND_UNIONS = [
+  z.core.$ZodArray,
+  z.core.$ZodTuple,
+  z.core.$ZodUnion,
+  z.core.$ZodNullable,
+] as const;
+
+/** What may be left out has to stand in something. Throws `invalid_definition`. */
+function refuseLoose(field: string, schema: z.ZodType): void {
+  const isLoose = LOOSE.some((type) => schema instanceof type);
+  const inner = isLoose && "innerType" in schema._zod.def ? schema._zod.def.innerType : undefined;
+  if (!(inner instanceof z.core.$ZodType) || !isListOrUnion(inner)) return;
+  throw misdefinition(
+    field,
+    "an object, a list or a union",
+    `one under ${schema._zod.def.type}()`,
+    "Put it into an object: z.object({ result: … }).",
+  );
+}
+
+const LOOSE = [
+  z.core.$ZodOptional,
+  z.core.$ZodDefault,
+  z.core.$ZodPrefault,
+  z.core.$ZodCatch,
+] as const;

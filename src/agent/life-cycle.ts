@@ -5,6 +5,7 @@ import { statusOf, winningSignal } from "../policies/stop-signals.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import { userMessage } from "../protocol/message.ts";
 import type { StopReason } from "../protocol/stop.ts";
+import { resultBody } from "../protocol/stream-piece.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
@@ -265,6 +266,8 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
     );
     return { call, type, text, errorCode, severity, ...times };
   });
+  const source = agent.pieceSource({ stepId: step.stepId, stepNumber: step.number });
+  for (const execution of executions) agent.run.pieces.result(source, resultBody(execution));
   const complete =
     executions.length === 0
       ? state

@@ -73,7 +73,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   const { finishReason } = last.io;
   if (finishReason === "error")
     return misbehaved(facts, "finish its reply, but it broke off with an error.", { finishReason });
-  if (facts.hasOutput) return { type: "retry", work: ["missing_output"] };
+  if (facts.hasOutput && !facts.hasAwaited) return { type: "retry", work: ["missing_output"] };
   const wanted = [...work, ...awaited(facts)];
   return wanted.length > 0
     ? { type: "continue", work: wanted }
@@ -126,11 +126,10 @@ function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopR
   });
 }
 
-function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
+function missedOutputs({ steps, waits = 0 }: RunLog, { hasOutput, hasAwaited }: StepFacts): number {
   if (!hasOutput) return 0;
-  const texts = steps.filter(
-    ({ tools, io }) => tools.calls.length === 0 && io.text !== "" && io.isResult !== true,
-  );
+  const texts = steps.filter(isTextAlone).length - waits;
+  const isWait = hasAwaited && steps.slice(-1).some(isTextAlone);
   const misfits = steps
     .flatMap((step) => step.tools.executions)
     .filter(
@@ -138,7 +137,12 @@ function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
         call.toolName === FINISH_TOOL_NAME &&
         (type === "retry" || type === "failed" || type === "refused"),
     );
-  return texts.length + misfits.length;
+  return texts - (isWait ? 1 : 0) + misfits.length;
+}
+
+/** True for a reply that is text and no result: a miss where a typed result is due, unless the agent waits with it. */
+export function isTextAlone({ tools, io }: StepRecord): boolean {
+  return tools.calls.length === 0 && io.text !== "" && io.isResult !== true;
 }
 
 function misbehaved(

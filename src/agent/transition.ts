@@ -72,6 +72,8 @@ interface Changes {
   readonly recordOutput: { readonly output: JsonValue | undefined };
   readonly recordStep: { readonly atMs: number; readonly elapsedMs: number };
   readonly recordVeto: { readonly message: Message };
+  /** With its text the agent waits for its subagents, though a typed result is due. */
+  readonly recordWait: unknown;
   readonly recordSubtasks: { readonly subtasks: readonly Subtask[] };
   readonly addMessages: {
     readonly messages: readonly Message[];
@@ -175,6 +177,7 @@ const MOVES: {
   recordStep,
   recordVeto: (state, { message }) =>
     withLog(withMessages(state, [message]), { vetoes: state.log.vetoes + 1 }),
+  recordWait: (state) => withLog(state, { waits: (state.log.waits ?? 0) + 1 }),
   recordSubtasks: (state, { subtasks }) => withLog(state, { subtasks }),
   addMessages: (state, { messages, reportedIds = [] }) =>
     withoutReported(withMessages(state, messages), reportedIds),

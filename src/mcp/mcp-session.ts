@@ -12,10 +12,10 @@ import {
 } from "@modelcontextprotocol/client";
 
 import { CancelSignal, onAbort, type AnySignal } from "../kernel/cancel.ts";
+import { callListener } from "../kernel/call-listener.ts";
 import { runTimed } from "../kernel/timed-work.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
-import { callListener } from "./call-listener.ts";
 import { declined, elicited, type ElicitingCaller } from "./server-requests.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { listTools, type ListedTools } from "./list-tools.ts";
@@ -108,7 +108,7 @@ export class McpSession {
       onClosed(this);
     };
     this.#client.setNotificationHandler("notifications/tools/list_changed", () => {
-      callListener("onToolsChanged", settings.onToolsChanged);
+      callListener(settings.onToolsChanged, settings.onToolsChanged, listenerThrew);
     });
   }
 
@@ -268,4 +268,8 @@ export class McpSession {
         throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
     }
   }
+}
+
+function listenerThrew(why: string): string {
+  return `onToolsChanged of an MCP server threw: ${why}`;
 }

@@ -13,7 +13,7 @@ import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
-import { callListener } from "./call-listener.ts";
+import { callListener } from "../kernel/call-listener.ts";
 import type { McpStdio } from "./mcp-options.ts";
 
 /** How long a child has after SIGTERM. */
@@ -39,7 +39,7 @@ export class StdioTransport extends StdioClientTransport {
     this.stderr?.on("data", (chunk: Uint8Array) => {
       const text = decoder.decode(chunk, { stream: true });
       this.#errorText = (this.#errorText + text).slice(-KEPT_CHARACTERS);
-      if (onStderr !== undefined) callListener("onStderr", onStderr, text);
+      if (onStderr !== undefined) callListener(onStderr, () => onStderr(text), listenerThrew);
     });
   }
 
@@ -104,6 +104,10 @@ export class StdioTransport extends StdioClientTransport {
     const bounds = { signal: new CancelSignal(), clock: this.#clock, graceMs: 0 };
     await runTimed(() => ended, { ...bounds, timeoutMs: REAP_MS });
   }
+}
+
+function listenerThrew(why: string): string {
+  return `onStderr of an MCP server threw: ${why}`;
 }
 
 function destroyPipes({ stdin, stdout, stderr }: ChildProcess): void {

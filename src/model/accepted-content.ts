@@ -60,8 +60,8 @@ function isInOrder({ role, text, content = [] }: ContentMessage): boolean {
   return role === "user" && contentText(content) === text;
 }
 
-/** What stands before the attachments of a result where they follow it in a message of their own. */
-export function followingHeading({ toolName, callId }: ToolMessage): ContentPart {
+/** What stands before the attachments of a result where they follow it in a message of their own. `callId`: as it is sent. */
+export function followingHeading(toolName: string, callId: string): ContentPart {
   return { type: "text", text: `What belongs to the result of ${toolName} (${callId}):` };
 }
 

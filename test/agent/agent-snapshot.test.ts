@@ -340,7 +340,7 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
   const { recordSections, recordFired } = changes();
   const { sections } = recordSections;
   const { fired } = recordFired;
-  const log = { ...full.log, compactions: [COMPACTION], sections, fired };
+  const log = { ...full.log, compactions: [COMPACTION], waits: 1, sections, fired };
   const [first, ...tags] = full.conversation.tags;
   if (first === undefined) throw new Error("A history has tags.");
   const tag = { ...first, agentId: AGENT_ID, note: "left_out" } as const;

@@ -195,6 +195,30 @@ proves(["R15"], "fail: a typed result that was missed three times is not asked f
   ]);
 });
 
+proves(["D303"], "a text with which the agent waits for its subagents is no miss", () => {
+  const text = step({ text: "I wait." });
+  const misfit = step({ calls: [toolCall("call_1", FINISH_TOOL_NAME)], type: "failed" });
+  const other = step({ calls: [toolCall("call_1")] });
+  const facts = { ...FACTS, hasOutput: true };
+  const after = (waits: number, hasAwaited: boolean, ...steps: readonly StepRecord[]): string =>
+    summary(stepOutcome({ ...NOTHING_DONE, steps, waits }, { ...facts, hasAwaited }));
+  expect([
+    after(2, true, text, text, text),
+    after(3, false, text, text, text, other),
+    after(3, false, text, text, text, text),
+    after(1, true, text, misfit, misfit, text),
+    after(1, true, text, misfit, misfit, misfit),
+    after(3, false, text, text, text, text, text, text),
+  ]).toEqual([
+    "continue subagents",
+    "continue tool_calls",
+    "retry missing_output",
+    "continue subagents",
+    "fail model_misbehaved",
+    "fail model_misbehaved",
+  ]);
+});
+
 test("neither other tools that failed nor texts beside calls are misses, nor is anything where no result is due", () => {
   const calls = [toolCall("call_1")];
   const failed = step({ calls, text: "Hm.", type: "failed" });

@@ -265,6 +265,14 @@ proves(["R42"], "recordVeto adds the message to the model, and counts", () => {
   });
 });
 
+proves(["R42"], "recordWait counts, from none", () => {
+  const { stepped } = states();
+  const { recordWait } = changes();
+  const { log } = stepped;
+  expect(after(stepped, recordWait)).toEqual({ ...stepped, log: { ...log, waits: 1 } });
+  expect(after(stepped, recordWait, recordWait).log.waits).toBe(2);
+});
+
 proves(["R42"], "compact takes another history, of which nothing is measured yet", () => {
   const { stepped } = states();
   const { compact } = changes();

@@ -39,6 +39,7 @@ const keys = (state: AgentState): readonly string[] => Object.keys(state).toSort
 const ALWAYS_WHILE_RUNNING = [
   "recordOutput",
   "recordVeto",
+  "recordWait",
   "recordSubtasks",
   "addMessages",
   "awaitSubagents",
@@ -253,10 +254,9 @@ proves(
   "the next execution begins with the history, what was still queued and one message, and with nothing else of the last one",
   () => {
     const { running } = states();
-    const { recordSubtasks, failWith, recordOutput, recordVeto, addTime, end, nextExecution } =
-      changes();
-    const { openStep, recordOverflow, discardReply, recordStep, awaitSubagents, markStarted } =
-      changes();
+    const { recordSubtasks, failWith, recordOutput, recordVeto, recordWait, addTime } = changes();
+    const { openStep, recordOverflow, discardReply, recordStep, awaitSubagents } = changes();
+    const { end, nextExecution, markStarted } = changes();
     const ended = after(
       running,
       openStep,
@@ -268,6 +268,7 @@ proves(
       recordStep,
       recordOutput,
       recordVeto,
+      recordWait,
       recordSubtasks,
       addTime,
       awaitSubagents,

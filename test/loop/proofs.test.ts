@@ -112,7 +112,8 @@ for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries
 function many(): readonly AgentState[] {
   const all = changes();
   const { openStep, discardReply, recordOverflow, recordStep, addTime } = all;
-  const { addUsage, recordVeto, recordSubtasks, recordOutput, addSignal, failWith } = all;
+  const { addUsage, recordVeto, recordWait, recordSubtasks, recordOutput } = all;
+  const { addSignal, failWith } = all;
   const { running, incorporated, replied, ...rest } = states();
   const { recordExecutions, awaitSubagents } = all;
   const subtasks = [{ role: "helper", task: "Look." }];
@@ -125,6 +126,7 @@ function many(): readonly AgentState[] {
   const full = after(
     running,
     recordVeto,
+    recordWait,
     recordSubtasks,
     recordOutput,
     addSignal,
@@ -245,6 +247,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
     failures: ["incorporate", "nextExecution"],
     vetoes: ["nextExecution", "recordVeto"],
+    waits: ["recordWait"],
     subtasks: ["dropSubagents", "incorporate", "recordSubtasks"],
     background: ["addMessages", "dropSubagents", "incorporate"],
     isAwaiting: ["awaitSubagents", "nextExecution", "openStep"],

@@ -209,21 +209,38 @@ test("a list that changed is reported, and read when asked for; tools from befor
   expect(textsOf(await made(before, [["odd_data"]]))).toEqual(['{"a":[true,null],"b":1}']);
 });
 
-test("a listener of changes that throws costs nothing but a warning", async () => {
-  const server = await connected({
-    onToolsChanged: () => {
-      throw new Error("Not now.");
-    },
+/** What a listener may do instead of its work. */
+const FAILURES: Readonly<Record<string, () => unknown>> = {
+  throws: () => {
+    throw new Error("Not now.");
+  },
+  rejects: () => Promise.reject(new Error("Not now.")),
+};
+
+for (const [fails, listener] of Object.entries(FAILURES)) {
+  proves(["D300"], `a listener of changes that ${fails} costs nothing but a warning`, async () => {
+    const server = await connected({ onToolsChanged: listener });
+    const calls = [["odd_grow"], ["odd_grow"]] as const;
+    expect(textsOf(await made(server.tools, calls))).toEqual(["grown", "grown"]);
+    await settled();
+    expect(takeWarnings()).toEqual([
+      "EspalierWarning: onToolsChanged of an MCP server threw: Not now.",
+    ]);
   });
-  expect(textsOf(await made(server.tools, [["odd_grow"], ["odd_grow"]]))).toEqual([
-    "grown",
-    "grown",
-  ]);
-  await settled();
-  expect(takeWarnings()).toEqual([
-    "EspalierWarning: onToolsChanged of an MCP server threw: Not now.",
-  ]);
-});
+
+  proves(["D300"], `a listener to errors that ${fails} costs nothing but a warning`, async () => {
+    const { transport } = handMadeOverStdio("well");
+    const server = await connectMcp({
+      name: "odd",
+      transport: { ...transport, onStderr: () => listener() },
+      filter: isUsable,
+    });
+    afterwards(() => server.close());
+    expect(server.tools).toHaveLength(12);
+    await settled();
+    expect(takeWarnings()).toEqual(["EspalierWarning: onStderr of an MCP server threw: Not now."]);
+  });
+}
 
 /** Which calls an approver is asked about, and why. All are denied. */
 async function asked(
@@ -276,24 +293,6 @@ describe("approval", () => {
       ["die", { n: 1 }, 4],
     ]);
   });
-});
-
-test("a listener that throws costs nothing but a warning", async () => {
-  const peer = handMadeOverStdio("well");
-  const server = await connectMcp({
-    name: "odd",
-    transport: {
-      ...peer.transport,
-      onStderr: () => {
-        throw new Error("Not now.");
-      },
-    },
-    filter: isUsable,
-  });
-  afterwards(() => server.close());
-  expect(server.tools).toHaveLength(12);
-  await settled();
-  expect(takeWarnings()).toEqual(["EspalierWarning: onStderr of an MCP server threw: Not now."]);
 });
 
 test("it can be closed by `await using`", async () => {

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { API_KEY, modelAt, reply } from "../support/openai-calls.ts";
+import { proves } from "../harness/proves.ts";
 import { OpenAiServer, says, type ServerReply } from "../support/openai-server.ts";
 import { texts } from "../support/texts.ts";
 
@@ -87,6 +88,42 @@ test.each([
   ).toEqual([
     { callId: "a", toolName: "go", argumentsText: '{"to":1}' },
     { callId: "b", toolName: "go", argumentsText: '{"to":2}' },
+  ]);
+});
+
+for (const [what, face] of Object.entries({
+  "gives neither ids nor places": {},
+  "gives no ids, and numbers all of them 0": { index: 0, id: "" },
+  "gives all of them one id": { id: "same" },
+})) {
+  const whole = (name: string, input: string): object => ({
+    ...face,
+    function: { name, arguments: input },
+  });
+  const made = [
+    ["go", '{"to":1}'],
+    ["go", '{"to":2}'],
+    ["stop", "{}"],
+  ] as const;
+
+  proves(["D301"], `whole calls are kept apart where the server ${what}`, async () => {
+    const pieces = made.map(([name, input]) => whole(name, input));
+    const inTurn = await callsOf(...pieces.map(call));
+    const atOnce = await callsOf(delta({ tool_calls: pieces }));
+    const expected = made.map(([toolName, argumentsText]) =>
+      expect.objectContaining({ toolName, argumentsText }),
+    );
+    expect([inTurn, atOnce]).toEqual([expected, expected]);
+  });
+}
+
+proves(["D301"], "a name that is said again with each piece opens no other call", async () => {
+  const named = (input: string): object => call({ function: { name: "go", arguments: input } });
+  expect(await callsOf(...['{"a":', '"}"', "}", ""].map(named))).toEqual([
+    { callId: "call.0", toolName: "go", argumentsText: '{"a":"}"}' },
+  ]);
+  expect(await callsOf(named("{}"), named(""))).toEqual([
+    { callId: "call.0", toolName: "go", argumentsText: "{}" },
   ]);
 });
 

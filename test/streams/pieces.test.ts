@@ -339,6 +339,17 @@ proves(["F4"], "a slow reader fails alone, a listener that throws is warned of o
   ]);
 });
 
+proves(["D300"], "a listener that rejects is warned of once", async () => {
+  const fixture = newFixture();
+  const bad = (): unknown => Promise.reject(new Error("full"));
+  const { role } = soloist([says("One two three four.")]);
+  const run = fixture.start(role, "Do it.", { onPiece: bad });
+  expect((await fixture.outcome(run)).text).toBe("One two three four.");
+  expect(takeWarnings()).toEqual([
+    "EspalierWarning: A listener to pieces threw (full); the run continues.",
+  ]);
+});
+
 test("pieces of one agent alone; nobody who listens: nobody is asked to stream", async () => {
   const helper = part("helper", [says("Part done.")]);
   const lead = part("lead", [calls(spawn("helper", "Help.")), says("All done.")], {

@@ -138,6 +138,7 @@ export function changes(): {
     recordOutput: { type: "recordOutput", output: { answer: [42] } },
     recordStep: { type: "recordStep", atMs: 5, elapsedMs: 3 },
     recordVeto: { type: "recordVeto", message: notice("Not yet.") },
+    recordWait: { type: "recordWait" },
     recordSubtasks: {
       type: "recordSubtasks",
       subtasks: [

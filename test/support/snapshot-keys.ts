@@ -66,7 +66,7 @@ export const SHARED_KEYS = [
   ...below(".log.errors[]", REASON),
   ...below(
     ".log",
-    "output isBriefed uselessReplies overflows vetoes background[] isAwaiting fired",
+    "output isBriefed uselessReplies overflows vetoes waits background[] isAwaiting fired",
   ),
   ...below(".log.sections[]", "name text"),
   ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),

@@ -22,7 +22,7 @@ import { consultHooks, consult, hookBounds } from "../consult.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
-import { stepOutcome, type StepOutcome } from "../step-outcome.ts";
+import { isTextAlone, stepOutcome, type StepOutcome } from "../step-outcome.ts";
 import { textResult } from "../text-result.ts";
 import { transition } from "../transition.ts";
 import { compact } from "./compact.ts";
@@ -53,7 +53,11 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     case "retry":
       return recordContinuation(agent, remind(agent, judged), outcome);
     case "continue":
-      return recordContinuation(agent, attentive(withoutOutput(judged), outcome.work), outcome);
+      return recordContinuation(
+        agent,
+        attentive(withoutOutput(patient(agent, judged)), outcome.work),
+        outcome,
+      );
   }
 }
 
@@ -161,6 +165,12 @@ async function stop(
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
   const by = chain.changedBy.at(-1)?.hook;
   return recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
+}
+
+/** A text that continues although a typed result is due is one with which the agent waits for its subagents. */
+function patient({ role }: AgentRuntime, state: AgentState): AgentState {
+  const isWait = role.hasOutput && state.log.steps.slice(-1).some(isTextAlone);
+  return isWait ? transition(state, { type: "recordWait" }) : state;
 }
 
 /** With nothing else to do, the agent waits for its subagents before its next step. */

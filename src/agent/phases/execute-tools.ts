@@ -7,13 +7,14 @@ import { failureSignals } from "../../policies/failure-signals.ts";
 import type { StepId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
+import { resultBody } from "../../protocol/stream-piece.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState, type OpenStep } from "../agent-state.ts";
 import { budgetSignal } from "../budget-signal.ts";
-import type { CallEnd } from "../effects.ts";
+import type { CallEnd, ExecutedCall } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
 import type { CallPosition } from "../tool-calls/open-call.ts";
@@ -21,7 +22,7 @@ import { transition } from "../transition.ts";
 import { planCalls, type Plan } from "./plan-calls.ts";
 import { raiseFailures } from "./incorporate.ts";
 import { rewriteCalls, type HookedCalls } from "./rewrite-calls.ts";
-import { summarizeResults, type Executed } from "./summarize-results.ts";
+import { summarizeResults } from "./summarize-results.ts";
 
 /** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too (R125). */
 export async function executeTools(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
@@ -86,7 +87,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   const hooked = isHooked ? await rewriteCalls(agent, step, calls) : UNHOOKED;
   const isFailing = hooked.failures.length > 0;
   const skip = batch.skip ?? agent.mailbox?.takeSkip();
-  const known: Executed[] = [];
+  const known: ExecutedCall[] = [];
   const onEnd = (end: CallEnd): void => {
     if (end.type !== "executed") return;
     known.push(end);
@@ -108,6 +109,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
     isLong && failures.length === 0
       ? await summarizeResults(agent, charged, executed)
       : { state: charged, executions: executed.map(({ execution }) => execution) };
+  if (isLong) sayLong(agent, reply, executed, executions);
   const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
   const recorded = transition(paid, { type: "recordExecutions", executions, deferrals, limit });
   return {
@@ -121,10 +123,23 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   };
 }
 
+/** Says the results that were to be summarised, as they are now: shorter by a summary, or cut. */
+function sayLong(
+  agent: AgentRuntime,
+  place: CallPosition,
+  executed: readonly ExecutedCall[],
+  executions: readonly ToolExecution[],
+): void {
+  const source = agent.pieceSource(place);
+  for (const [index, execution] of executions.entries())
+    if (executed[index]?.isToSummarize === true)
+      agent.run.pieces.result(source, resultBody(execution));
+}
+
 const UNHOOKED: HookedCalls = { calls: new Map(), spans: [], failures: [] };
 
 /** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
-function isAgainst({ failure, execution }: Executed): boolean {
+function isAgainst({ failure, execution }: ExecutedCall): boolean {
   return (
     failure !== undefined || (execution.type !== "succeeded" && countsAs(execution) !== "nothing")
   );
@@ -138,7 +153,7 @@ function isReplyOver(
   { role: { errorBudget: budget, errorPolicy: policy } }: AgentRuntime,
   state: AgentState,
   { output }: Plan,
-  known: readonly Executed[],
+  known: readonly ExecutedCall[],
 ): boolean {
   const { executions, reply } = openStepOf(state);
   let isFailed = hasFailures(state.log.failures, executions);

@@ -6,18 +6,15 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, type AgentState } from "../agent-state.ts";
-import type { CallEnd } from "../effects.ts";
+import type { ExecutedCall } from "../effects.ts";
 import { transition } from "../transition.ts";
 import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
-
-/** A call with its result. */
-export type Executed = Extract<CallEnd, { readonly type: "executed" }>;
 
 /** One after the other: a summary that held a lease while the next one waits for room would never be made. */
 export async function summarizeResults(
   agent: AgentRuntime,
   state: AgentState,
-  executed: readonly Executed[],
+  executed: readonly ExecutedCall[],
 ): Promise<{ readonly state: AgentState; readonly executions: readonly ToolExecution[] }> {
   let next = state;
   const executions: ToolExecution[] = [];

@@ -8,13 +8,15 @@ import { resultBody } from "../../protocol/stream-piece.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { CallEnd, PlannedCall } from "../effects.ts";
+import type { CallEnd, ExecutedCall, PlannedCall } from "../effects.ts";
 import type { CallOutcome, PausedChild, FailedOutcome, TextRange } from "./call-outcome.ts";
 import { withinRetries, NOT_BEGUN, rejectedOutcome } from "./failed-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
 import { usedArguments, writtenArguments } from "./call-arguments.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
 import { shortenReports } from "../../tools/shorten-reports.ts";
@@ -64,8 +66,10 @@ export async function recordEnd(
   const conclusion = concluded(call, worked, workedAtMs);
   const { outcome, spans, endedAtMs } =
     conclusion instanceof Promise ? await conclusion : conclusion;
+  const taken = given === undefined ? outcome : { arguments: given, ...outcome };
+  const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
   agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
-  sayResult(call, outcome);
+  sayResult(agent, call.place, ended);
   const { type, text, fullText = text, errorCode, severity, attachments, usage } = outcome;
   const { shownCharacters } = outcome;
   agent.emit(
@@ -81,18 +85,19 @@ export async function recordEnd(
     },
     position,
   );
-  const taken = given === undefined ? outcome : { arguments: given, ...outcome };
   const before = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
-  const execution = executed(planned, { startedAtMs, endedAtMs }, taken);
-  const end = timed(execution, [...before, ...spans]);
+  const end = timed(ended, [...before, ...spans]);
   planned.onEnd(end);
   return end;
 }
 
-/** Tells those who listen, or will, what the model will read. */
-function sayResult({ agent, place, planned }: OpenCall, { type, text }: Formatted): void {
-  const { call } = planned;
-  agent.run.pieces.result(agent.pieceSource(place), resultBody({ call, type, text }));
+/** Tells those who listen, or will, what the model will read. What is to be summarised is said once it has been. */
+export function sayResult(
+  agent: AgentRuntime,
+  place: EffectPosition,
+  { execution, isToSummarize }: ExecutedCall,
+): void {
+  if (!isToSummarize) agent.run.pieces.result(agent.pieceSource(place), resultBody(execution));
 }
 
 /** A delegation that waits for a paused subagent. */
@@ -183,7 +188,7 @@ export function executed(
   { call, settings, bound }: PlannedCall,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: Formatted,
-): CallEnd {
+): ExecutedCall {
   const { type, text, arguments: given, failure, isShortened } = outcome;
   const { fullText, structured, attachments, isTextOnly, errorCode, causeCode } = outcome;
   const { severity, blockedBy, metadata, subtasks, startedIds, reportedIds } = outcome;
@@ -250,8 +255,8 @@ function recordRejected(
     call.position,
     () => [argumentsContent(call), { type: "result", text }],
   );
-  sayResult(call, outcome);
   const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
+  sayResult(agent, call.place, end);
   planned.onEnd(end);
   return end;
 }

@@ -14,9 +14,11 @@ import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
 import type { CacheKey, ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
+import { callIdFormOf } from "../sent-call-id.ts";
+import { wellFormed } from "../well-formed.ts";
 import type { AskedOptions } from "./output-cap.ts";
 import { toPrompt } from "./prompt.ts";
-import { isFetched, seesResults, type FetchedAddresses } from "./taken-content.ts";
+import { isFetched, seesResults, takesBlanks, type FetchedAddresses } from "./taken-content.ts";
 import { providerOptionsFor } from "./provider-options.ts";
 
 /** What of a model holds for all its calls. */
@@ -56,13 +58,16 @@ export function callOptions(
     cacheKey,
     output,
   });
+  const prompt = toPrompt(request.messages, {
+    replayKey: settings.replayKey,
+    accepts: settings.accepts,
+    seesResults: seesResults(settings.model.provider),
+    takesBlanks: takesBlanks(settings.model.provider),
+    callIdForm: callIdFormOf(settings.model.provider),
+    fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
+  });
   const options = {
-    prompt: toPrompt(request.messages, {
-      replayKey: settings.replayKey,
-      accepts: settings.accepts,
-      seesResults: seesResults(settings.model.provider),
-      fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
-    }),
+    prompt: wellFormed(prompt),
     ...(tools.length === 0 ? {} : toolOptions(tools, toolChoice)),
     ...defined({
       temperature,
@@ -99,7 +104,10 @@ function toolOptions(
   const isChosen = (name: string): boolean =>
     typeof choice !== "object" || !("oneOf" in choice) || choice.oneOf.includes(name);
   const chosen = [...heldTools(specs, false).values()].filter(({ spec }) => isChosen(spec.name));
-  return { tools: chosen.map(toTool), ...defined({ toolChoice: choice && toToolChoice(choice) }) };
+  return {
+    tools: wellFormed(chosen.map(toTool)),
+    ...defined({ toolChoice: choice && toToolChoice(choice) }),
+  };
 }
 
 function toTool({ spec, strict }: HeldTool): LanguageModelV4FunctionTool {

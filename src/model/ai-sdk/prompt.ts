@@ -16,6 +16,7 @@ import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Message, ProviderData, ToolMessage, UserMessage } from "../../protocol/message.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
+import { sentCallId, type CallIdForm } from "../sent-call-id.ts";
 import { parseWireJson } from "../wire-json.ts";
 import { asText, contentParts, followingHeading } from "../accepted-content.ts";
 import { hasContent, sendable, type Recipient } from "../written-by.ts";
@@ -35,6 +36,10 @@ const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
 export interface PromptReader extends Recipient {
   /** It sees what stands in the result of a tool; of others the provider would make text. */
   readonly seesResults: boolean;
+  /** Whether it takes texts without a word. Claude refuses them, as some models write them before a call. */
+  readonly takesBlanks: boolean;
+  /** What its provider demands of the ids of calls; undefined: nothing that is known. */
+  readonly callIdForm: CallIdForm | undefined;
   /** Whether the provider fetches a file of this type from this address. */
   readonly fetches: (mediaType: string, address: string) => boolean;
 }
@@ -68,7 +73,7 @@ export function toPrompt(
           following = [...following, ...toFollowing(message, reader)];
         break;
       case "assistant": {
-        const content = replyPieces(message).flatMap(toParts);
+        const content = replyPieces(message).flatMap((piece) => toParts(piece, reader));
         if (content.length > 0) prompt.push({ role: "assistant", content });
         break;
       }
@@ -87,7 +92,9 @@ function toUserParts(message: UserMessage, reader: PromptReader): UserParts {
 }
 
 function toFollowing(message: ToolMessage, reader: PromptReader): UserParts {
-  const parts = [followingHeading(message), ...(message.content ?? [])];
+  const { toolName, callId, content = [] } = message;
+  const heading = followingHeading(toolName, sentCallId(callId, reader.callIdForm));
+  const parts = [heading, ...content];
   return parts.map((part) => toUserPart(part, reader));
 }
 
@@ -118,16 +125,18 @@ export function argumentsValue(text: string): unknown {
   return isRecord(meant) ? meant : { invalid: text };
 }
 
-function toParts(piece: ReplyPiece): readonly AssistantPart[] {
+function toParts(piece: ReplyPiece, reader: PromptReader): readonly AssistantPart[] {
   switch (piece.type) {
     case "text":
+      if (!reader.takesBlanks && piece.text.trim() === "") return [];
+      return [toTextPart(piece)];
     case "reasoning":
-      return [{ type: piece.type, text: piece.text, ...providerOptions(piece.data) }];
+      return [toTextPart(piece)];
     case "call":
       return [
         {
           type: "tool-call",
-          toolCallId: piece.callId,
+          toolCallId: sentCallId(piece.callId, reader.callIdForm),
           toolName: piece.toolName,
           input: argumentsValue(piece.argumentsText),
           ...providerOptions(piece.data),
@@ -140,13 +149,20 @@ function toParts(piece: ReplyPiece): readonly AssistantPart[] {
   }
 }
 
+function toTextPart({ type, text, data }: TextualPiece): AssistantPart {
+  return { type, text, ...providerOptions(data) };
+}
+
+type TextualPiece = Extract<ReplyPiece, { readonly type: "text" | "reasoning" }>;
+
 function toResult(message: ToolMessage, reader: PromptReader): LanguageModelV4ToolResultPart {
   const { callId, toolName, text } = message;
   const output: LanguageModelV4ToolResultPart["output"] =
     reader.seesResults && hasContent(message)
       ? { type: "content", value: contentParts(message).map((part) => toUserPart(part, reader)) }
       : { type: "text", value: text };
-  return { type: "tool-result", toolCallId: callId, toolName, output };
+  const toolCallId = sentCallId(callId, reader.callIdForm);
+  return { type: "tool-result", toolCallId, toolName, output };
 }
 
 function providerOptions(data: ProviderData | undefined): {

@@ -24,6 +24,13 @@ export function seesResults(provider: string): boolean {
   return SEES_RESULTS.test(provider);
 }
 
+const REFUSES_BLANKS = /\banthropic\b|^amazon-bedrock|^bedrock\b/;
+
+/** Whether the models of a provider take texts in which there is no word. */
+export function takesBlanks(provider: string): boolean {
+  return !REFUSES_BLANKS.test(provider);
+}
+
 /** Addresses that a provider fetches from, by media types: `image/*`, `*` and the like. */
 export type FetchedAddresses = Awaited<LanguageModelV4["supportedUrls"]>;
 

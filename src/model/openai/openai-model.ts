@@ -22,6 +22,7 @@ import type { Model, ModelRequest, ModelServer } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isOpenAiItself, isStandardTier } from "../prices.ts";
+import { callIdFormAt, type CallIdForm } from "../sent-call-id.ts";
 import {
   ANSWER_CHECKS,
   checkApi,
@@ -187,6 +188,7 @@ interface Address {
   readonly isOpenAiItself: boolean;
   /** At OpenAI or at Azure, which take all fields that OpenAI has. */
   readonly isAtOpenAi: boolean;
+  readonly callIdForm: CallIdForm | undefined;
   /** The interface that is spoken where nothing else is said. */
   readonly usualApi: OpenAiApi;
 }
@@ -205,6 +207,7 @@ function addressOf(baseUrl: string | undefined, modelId: string): Address {
     server: url && serverAt(url),
     isOpenAiItself: isItself,
     isAtOpenAi: OPENAI_HOSTS.test(hostname),
+    callIdForm: callIdFormAt(hostname),
     usualApi: RESPONSES_HOSTS.test(hostname) ? "responses" : "chat",
   };
 }
@@ -223,7 +226,7 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
   checkKey(options.apiKey === undefined ? KEY_VARIABLE : "openai.apiKey", apiKey);
   const named = readVariable(API_VARIABLE);
   if (options.api === undefined && named !== undefined) checkApi(API_VARIABLE, named);
-  const { replayKey, isAtOpenAi, usualApi } = addressOf(baseUrl, modelId);
+  const { replayKey, isAtOpenAi, callIdForm, usualApi } = addressOf(baseUrl, modelId);
   const api = apiAt(options, usualApi);
   refuseUncarried(api, "openai", options);
   return {
@@ -237,6 +240,7 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
     maxTokensField: options.maxTokensField ?? (isAtOpenAi ? "max_completion_tokens" : "max_tokens"),
     replayKey,
     reasoningField: options.reasoningField,
+    callIdForm,
     accepts: acceptedAt(options, isAtOpenAi),
     headers: options.headers ?? {},
     fetch: options.fetch,

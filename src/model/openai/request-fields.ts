@@ -6,6 +6,7 @@ import { heldTools, type HeldTool } from "../held-tools.ts";
 import type { ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
 import { promptCacheKey } from "../prompt-cache-key.ts";
 import { remembered } from "../remembered.ts";
+import { wireText } from "../well-formed.ts";
 import type { WireRequest } from "./wire-api.ts";
 import type { Fields } from "../wire-json.ts";
 
@@ -85,7 +86,7 @@ function formatOf({ name, strict, schema }: OutputSchema): object {
 
 /** Fields as text that continues an open object; those that are undefined are left out. */
 export function textOfFields(fields: Fields): string {
-  const text = JSON.stringify(fields).slice(1, -1);
+  const text = wireText(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;
 }
 
@@ -100,7 +101,7 @@ export function toolsWriter(
       : remembered(
           written,
           heldTools(tools, strictTools),
-          (held) => `,"tools":${JSON.stringify([...held.values()].map(wireTool))}`,
+          (held) => `,"tools":${wireText([...held.values()].map(wireTool))}`,
         );
 }
 

@@ -38,6 +38,8 @@ interface GrowingCall {
   id: string;
   name: string;
   readonly argumentsText: GrowingText;
+  /** All of its arguments came in one piece. */
+  cameWhole: boolean;
   isSaid: boolean;
   data?: ProviderData;
 }
@@ -225,12 +227,13 @@ export class StreamedReply {
     this.#onDelta({ type: "text", text });
   }
 
-  /** Servers differ: some number no calls, some number them all 0, some say id and name again with each piece. */
+  /**
+   * Servers differ: some number no calls, some number them all 0, some say id and name again with each piece, some give no ids, or all the
+   * same, and each call whole.
+   */
   #takeCallPiece(index: unknown, piece: CompletionCall): void {
     const open = this.#callAt.get(index);
-    const isAnother =
-      open !== undefined && piece.id !== "" && piece.id !== open.id && piece.name !== "";
-    const call = open === undefined || isAnother ? this.#openCall(index) : open;
+    const call = open === undefined || isAnother(piece, open) ? this.#openCall(index) : open;
     if (call.id === "") {
       this.#besideBytes += Buffer.byteLength(piece.id);
       call.id = piece.id;
@@ -240,6 +243,8 @@ export class StreamedReply {
       call.name += piece.name;
     }
     this.#count(piece.argumentsText);
+    if (piece.argumentsText !== "")
+      call.cameWhole = call.argumentsText.isEmpty && isWhole(piece.argumentsText);
     call.argumentsText.push(piece.argumentsText);
     this.#say(call, piece.argumentsText);
     if (piece.data !== undefined) {
@@ -277,6 +282,7 @@ export class StreamedReply {
       id: "",
       name: "",
       argumentsText,
+      cameWhole: false,
       isSaid: false,
     };
     this.#besideBytes += OPENED_CALL_BYTES;
@@ -297,6 +303,17 @@ export class StreamedReply {
   get #arrivedTokens(): number {
     return tokensThatCame(this.#saidBytes, this.#limits);
   }
+}
+
+/** Whether a piece under the place of an open call begins another one. */
+function isAnother({ id, name, argumentsText }: CompletionCall, open: GrowingCall): boolean {
+  if (name === "") return false;
+  if (id !== "" && id !== open.id) return true;
+  return open.cameWhole && (name !== open.name || argumentsText !== "");
+}
+
+function isWhole(argumentsText: string): boolean {
+  return argumentsText.trimEnd().endsWith("}") && isRecord(parseWireJson(argumentsText));
 }
 
 /** The text of a chunk that has nothing else to say; undefined of any other. */

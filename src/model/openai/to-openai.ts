@@ -6,6 +6,8 @@ import type { AssistantMessage, Message, ToolMessage } from "../../protocol/mess
 import { contentParts, followingHeading } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
+import { sentCallId, type CallIdForm } from "../sent-call-id.ts";
+import { wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { attachedBytesOf, hasContent, sendable } from "../written-by.ts";
@@ -29,6 +31,8 @@ export interface WireSettings {
   /** Of the model: its own reasoning stands in the texts that are kept for it. */
   readonly replayKey: string;
   readonly reasoningField: ReasoningOption;
+  /** What its server demands of the ids of calls. Left out: nothing that is known. */
+  readonly callIdForm?: CallIdForm | undefined;
   /** What the model takes besides text. */
   readonly accepts?: readonly AttachmentKind[] | undefined;
   readonly options: RequestOptions;
@@ -43,16 +47,16 @@ export function toOpenAi(
   settings: WireSettings,
   isStreaming: boolean,
 ): string {
-  const head = `{"model":${JSON.stringify(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
-  const { replayKey, reasoningField } = settings;
+  const head = `{"model":${wireText(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
+  const { replayKey, reasoningField, callIdForm } = settings;
   const shown = sendable(request.messages, settings);
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
   const isFilled = shown.some((message) => isThought(message, reasoningField));
   const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
   const write = (message: Message): string =>
-    JSON.stringify(wireMessage(message, reasoningField, isFilled));
+    wireText(wireMessage(message, { reasoningField, isFilled, callIdForm }));
   const texts = shown.map((message) => remembered(written, message, write));
-  const messages = withFollowing(texts, shown).join(",");
+  const messages = withFollowing(texts, shown, settings).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...chatFields(request, settings.options),
@@ -66,15 +70,18 @@ export function toOpenAi(
 function withFollowing(
   written: readonly string[],
   messages: readonly Message[],
+  { replayKey, callIdForm }: WireSettings,
 ): readonly string[] {
   if (attachedBytesOf(messages) === 0) return written;
+  const attached = textsUnder(`attached ${replayKey}`);
   const texts: string[] = [];
   let following: string[] = [];
   for (const [index, text] of written.entries()) {
     const message = messages[index];
     texts.push(text);
     if (message?.role !== "tool") continue;
-    if (hasContent(message)) following.push(remembered(attachedTexts, message, textOfAttached));
+    if (hasContent(message))
+      following.push(remembered(attached, message, () => textOfAttached(message, callIdForm)));
     if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
     texts.push(`{"role":"user","content":[${following.join(",")}]}`);
     following = [];
@@ -82,14 +89,18 @@ function withFollowing(
   return texts;
 }
 
-const attachedTexts = new WeakMap<ToolMessage, string>();
-
-function textOfAttached(message: ToolMessage): string {
-  const parts = chatParts([followingHeading(message), ...(message.content ?? [])]);
-  return JSON.stringify(parts).slice(1, -1);
+function textOfAttached(
+  { toolName, callId, content = [] }: ToolMessage,
+  form: CallIdForm | undefined,
+): string {
+  const heading = followingHeading(toolName, sentCallId(callId, form));
+  return wireText(chatParts([heading, ...content])).slice(1, -1);
 }
 
-/** The texts of messages, by the model, and by whether replies without reasoning have a field for it: they are written otherwise then. */
+/**
+ * The texts of messages, and of what follows them, by the model, and by whether replies without reasoning have a field for it: they are
+ * written otherwise then.
+ */
 const texts = new Map<string, WeakMap<Message, string>>();
 
 function textsUnder(form: string): WeakMap<Message, string> {
@@ -112,8 +123,12 @@ function wireTool({ spec, strict }: HeldTool): object {
 
 const textOfTools = toolsWriter(wireTool);
 
-/** `isFilled`: a reply without reasoning has the field, too. */
-function wireMessage(message: Message, option: ReasoningOption, isFilled: boolean): object {
+/** How messages are written. `isFilled`: a reply without reasoning has the field, too. */
+interface WireForm extends Pick<WireSettings, "reasoningField" | "callIdForm"> {
+  readonly isFilled: boolean;
+}
+
+function wireMessage(message: Message, form: WireForm): object {
   switch (message.role) {
     case "system":
       return { role: message.role, content: message.text };
@@ -123,18 +138,25 @@ function wireMessage(message: Message, option: ReasoningOption, isFilled: boolea
         content: message.content === undefined ? message.text : chatParts(contentParts(message)),
       };
     case "tool":
-      return { role: "tool", tool_call_id: message.callId, content: message.text };
+      return {
+        role: "tool",
+        tool_call_id: sentCallId(message.callId, form.callIdForm),
+        content: message.text,
+      };
     case "assistant":
-      return wireReply(message, option, isFilled);
+      return wireReply(message, form);
   }
 }
 
-function wireReply(message: AssistantMessage, option: ReasoningOption, isFilled: boolean): object {
+function wireReply(
+  message: AssistantMessage,
+  { reasoningField, isFilled, callIdForm }: WireForm,
+): object {
   const pieces = replyPieces(message);
   const calls: object[] = [];
   let extra = {};
   for (const piece of pieces) {
-    if (piece.type === "call") calls.push(wireCall(piece));
+    if (piece.type === "call") calls.push(wireCall(piece, callIdForm));
     if (piece.type === "text") extra = { ...extra, ...sentExtraContent(piece) };
   }
   const saysOtherwise = calls.length > 0 || message.refusal !== undefined;
@@ -143,17 +165,17 @@ function wireReply(message: AssistantMessage, option: ReasoningOption, isFilled:
     content: message.text === "" && saysOtherwise ? null : message.text,
     refusal: message.refusal,
     ...(isFilled ? { reasoning_content: "" } : {}),
-    ...sentReasoning(pieces, option),
+    ...sentReasoning(pieces, reasoningField),
     ...extra,
     tool_calls: calls.length === 0 ? undefined : calls,
   };
 }
 
-function wireCall(call: CallPiece): object {
+function wireCall(call: CallPiece, form: CallIdForm | undefined): object {
   const { callId, toolName, argumentsText } = call;
   const args = mendedArguments(argumentsText) ?? argumentsText;
   return {
-    id: callId,
+    id: sentCallId(callId, form),
     type: "function",
     function: { name: toolName, arguments: args },
     ...sentExtraContent(call),

@@ -6,6 +6,8 @@ import type { AssistantMessage, Message } from "../../protocol/message.ts";
 import { contentParts, type ContentMessage } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
+import { RESPONSES_CALL_ID, sentCallId } from "../sent-call-id.ts";
+import { wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import type { HeldTool } from "../held-tools.ts";
@@ -29,7 +31,7 @@ export function toResponses(
   isStreaming: boolean,
   isSealed: boolean,
 ): string {
-  const head = `{"model":${JSON.stringify(modelId)}${textOfTools(request.tools, options)},"input":[`;
+  const head = `{"model":${wireText(modelId)}${textOfTools(request.tools, options)},"input":[`;
   const input = request.messages
     .map((message) => remembered(writtenItems, message, textOfItems))
     .filter((text) => text !== "");
@@ -57,7 +59,7 @@ const textOfTools = toolsWriter(wireTool);
 
 /** The items of a message, without the brackets around them; a reply that said nothing has none. */
 function textOfItems(message: Message): string {
-  return JSON.stringify(itemsOf(message)).slice(1, -1);
+  return wireText(itemsOf(message)).slice(1, -1);
 }
 
 function itemsOf(message: Message): readonly object[] {
@@ -68,7 +70,11 @@ function itemsOf(message: Message): readonly object[] {
       return [{ role: "user", content: contentOf(message) }];
     case "tool":
       return [
-        { type: "function_call_output", call_id: message.callId, output: contentOf(message) },
+        {
+          type: "function_call_output",
+          call_id: sentId(message.callId),
+          output: contentOf(message),
+        },
       ];
     case "assistant":
       return replyItems(message);
@@ -102,11 +108,15 @@ function pieceItems(piece: ReplyPiece): readonly object[] {
     case "call": {
       const { callId, toolName, argumentsText } = piece;
       const args = mendedArguments(argumentsText) ?? argumentsText;
-      return [{ type: "function_call", call_id: callId, name: toolName, arguments: args }];
+      return [{ type: "function_call", call_id: sentId(callId), name: toolName, arguments: args }];
     }
     case "opaque":
       return own["type"] === piece.kind ? [own] : [];
   }
+}
+
+function sentId(callId: string): string {
+  return sentCallId(callId, RESPONSES_CALL_ID);
 }
 
 /** The parts of a summary; `lengths` are kept where it is not the text as one. */

@@ -14,13 +14,13 @@ import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
+import { sayResult } from "../../agent/tool-calls/record.ts";
 import type { Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { sameJson } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import { resultBody } from "../../protocol/stream-piece.ts";
 import type { ModelUsage, Usage } from "../../protocol/usage.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
@@ -101,9 +101,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** The process that has heard of it is gone. */
   #saidAgain(place: EffectPosition, end: CallEnd): CallEnd {
-    const { run } = this.agent;
-    if (end.type === "executed")
-      run.pieces.result(this.agent.pieceSource(place), resultBody(end.execution));
+    if (end.type === "executed") sayResult(this.agent, place, end);
     return end;
   }
 

@@ -1,10 +1,9 @@
 // EventRecorder: numbers, places and hands out the events of one run.
 // Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms no other.
 
+import { callListener } from "../../kernel/call-listener.ts";
 import type { SteadyClock } from "../../kernel/clock.ts";
-import { messageOf } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Recorder } from "../../agent/run-ports.ts";
 import { inScope } from "../../protocol/correlation.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
@@ -159,16 +158,9 @@ export class EventRecorder implements Recorder {
 }
 
 function hand(sink: EventSink, event: EspalierEvent): void {
-  const complain = (cause: unknown): void => {
-    warnOnce(
-      sink,
-      `An event sink threw at ${event.type} (${messageOf(cause)}); the run continues.`,
-    );
-  };
-  try {
-    const given: unknown = sink.take(event);
-    if (given instanceof Promise) given.catch(complain);
-  } catch (cause) {
-    complain(cause);
-  }
+  callListener(
+    sink,
+    () => sink.take(event),
+    (why) => `An event sink threw at ${event.type} (${why}); the run continues.`,
+  );
 }

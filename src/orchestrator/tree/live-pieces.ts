@@ -1,8 +1,7 @@
 // LivePieces: what the agents of a run say while they say it, and who listens. Owns what was said of each reply that is under way, so that
 // what was said is what the reply comes to, and of each step that is not in the state of its agent yet, so that a late reader misses nothing.
 
-import { messageOf } from "../../kernel/error.ts";
-import { warnOnce } from "../../kernel/warn-once.ts";
+import { callListener } from "../../kernel/call-listener.ts";
 import type { Pieces } from "../../agent/run-ports.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -159,9 +158,9 @@ const NOTHING_SAID: Readonly<Saying> = { reply: undefined, latest: undefined };
 
 /** A listener that throws harms no run (E2). */
 function hand(listener: PieceListener, piece: StreamPiece): void {
-  try {
-    listener(piece);
-  } catch (cause) {
-    warnOnce(listener, `A listener to pieces threw (${messageOf(cause)}); the run continues.`);
-  }
+  callListener(
+    listener,
+    () => listener(piece),
+    (why) => `A listener to pieces threw (${why}); the run continues.`,
+  );
 }

@@ -1,0 +1,90 @@
+// Goal: half of a surrogate pair, wherever it comes from, makes no request that servers cannot read.
+// Method: requests with halves in all that can be said, over each adapter; what is sent is compared whole, or searched for halves.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
+import type { ModelRequest } from "../../src/model/model.ts";
+import { openai, type OpenAiApi } from "../../src/model/openai/openai-model.ts";
+import { wellFormed } from "../../src/model/well-formed.ts";
+import { toCallId } from "../../src/model/call-id.ts";
+import { ask, finish, saying, text } from "../ai-sdk/fake-model.ts";
+import { proves } from "../harness/proves.ts";
+import { API_KEY, never } from "../support/openai-calls.ts";
+
+const HALF = "Bad \uD83D cut";
+const MENDED = "Bad \uFFFD cut";
+/** Is not half of anything: six characters, as somebody may write them about JSON. */
+const LITERAL = String.raw`Write \ud83d for it, not 🌳.`;
+
+const callId = toCallId("call_1");
+const REQUEST: ModelRequest = {
+  messages: [
+    { role: "system", text: HALF, origin: "instructions" },
+    { role: "user", text: LITERAL, origin: "task" },
+    {
+      role: "assistant",
+      text: HALF,
+      toolCalls: [{ callId, toolName: "look", argumentsText: JSON.stringify({ q: LITERAL }) }],
+    },
+    { role: "tool", callId, toolName: "look", text: HALF },
+  ],
+  tools: [{ name: "look", description: HALF, inputSchema: { type: "object", title: HALF } }],
+  maxOutputTokens: 100,
+};
+
+const halves = (json: string): number => {
+  let count = 0;
+  JSON.parse(json, (_key, value: unknown) => {
+    if (typeof value === "string" && !value.isWellFormed()) count += 1;
+    return value;
+  });
+  return count;
+};
+
+async function sentOver(api: OpenAiApi): Promise<string> {
+  let body = "";
+  const fetch: typeof globalThis.fetch = async (_url, init) => {
+    body = z.string().parse(init?.body);
+    return await Promise.reject(new TypeError("no network"));
+  };
+  const baseUrl = "https://api.example.com/v1";
+  const model = openai("m", { api, fetch, baseUrl, apiKey: API_KEY });
+  await model.generate(REQUEST, { signal: never() }).catch(() => undefined);
+  return body;
+}
+
+async function sentByAiSdk(): Promise<string> {
+  const fake = saying([...text("ok"), finish()]);
+  await ask(aiSdkModel(fake), REQUEST);
+  const { abortSignal: _signal, ...asked } = fake.asked[0] ?? { prompt: [] };
+  return JSON.stringify(asked);
+}
+
+const ADAPTERS = {
+  "Chat Completions": () => sentOver("chat"),
+  Responses: () => sentOver("responses"),
+  "the AI SDK": sentByAiSdk,
+};
+
+for (const [name, sent] of Object.entries(ADAPTERS)) {
+  proves(
+    ["D304"],
+    `over ${name} there is U+FFFD in its place, and nothing else differs`,
+    async () => {
+      expect(halves(JSON.stringify(REQUEST))).toBe(5);
+      const body = await sent();
+      expect(halves(body)).toBe(0);
+      expect(body.split(MENDED).length - 1).toBe(5);
+      expect(body).toContain(JSON.stringify(LITERAL));
+    },
+  );
+}
+
+test("what is well formed, and what is no plain data, stays the very value", () => {
+  const bytes = new Uint8Array([1]);
+  const whole = { a: ["🌳", { b: bytes }], c: null, d: 1 };
+  expect(wellFormed(whole)).toBe(whole);
+  expect(wellFormed({ [HALF]: [bytes, HALF] })).toEqual({ [MENDED]: [bytes, MENDED] });
+});

@@ -1,0 +1,71 @@
+// Goal: a typed result that is no plain object is taken in every form in which a model may give it.
+// Method: scripted calls of Finish and texts; the outputs, and what is refused when a role is defined.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import type { JsonValue } from "../../src/kernel/json.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+/** What comes of a value as the arguments of Finish, if it is an object, and as a text under a schema. */
+async function outputsOf(output: z.ZodType, given: JsonValue): Promise<readonly unknown[]> {
+  const text = soloist([says(JSON.stringify(given))], { output }, { native: true });
+  const called = soloist([asks("Finish", JSON.stringify(given))], { output });
+  const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
+  const agents = isObject ? [text, called] : [text];
+  const results = [];
+  for (const { role } of agents) results.push((await newFixture().run(role)).output);
+  return results;
+}
+
+proves(
+  ["D307"],
+  "a union whose form has the key that it stands under is taken with it and without",
+  async () => {
+    const output = z.union([z.object({ result: z.int() }), z.object({ why: z.string() })]);
+    const result = { result: 5 };
+    expect(await outputsOf(output, { result })).toEqual([result, result]);
+    expect(await outputsOf(output, result)).toEqual([result, result]);
+    const other = { why: "No." };
+    expect(await outputsOf(output, other)).toEqual([other, other]);
+    expect(await outputsOf(output, { result: other })).toEqual([other, other]);
+  },
+);
+
+proves(["D307"], "what may be null is a union, and what is read late is what it is", async () => {
+  const output = z.object({ a: z.int() }).nullable();
+  expect(await outputsOf(output, { result: { a: 1 } })).toEqual([{ a: 1 }, { a: 1 }]);
+  expect(await outputsOf(output, { a: 1 })).toEqual([{ a: 1 }, { a: 1 }]);
+  expect(await outputsOf(output, { result: null })).toEqual([null, null]);
+  expect(await outputsOf(output, null)).toEqual([null]);
+  const late = z.lazy(() => z.array(z.int()));
+  expect(await outputsOf(late, { result: [1] })).toEqual([[1], [1]]);
+  expect(await outputsOf(late, [1])).toEqual([[1]]);
+});
+
+proves(
+  ["D307"],
+  "what may be left out is refused when the role is defined, in words of results",
+  () => {
+    const list = z.array(z.int());
+    const model = new ScriptedModel([]);
+    for (const [how, output] of Object.entries({
+      optional: list.optional(),
+      default: list.default([]),
+      catch: list.catch([]),
+    })) {
+      const define = (): unknown =>
+        defineAgent({ name: "solo", instructions: "Work.", model, output });
+      const { code, message } = thrownBy(define);
+      expect([code, message]).toEqual([
+        "invalid_definition",
+        `Expected solo.output to be an object, a list or a union, got "one under ${how}()". Put it into an object: z.object({ result: … }).`,
+      ]);
+    }
+  },
+);

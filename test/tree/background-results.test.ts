@@ -1,0 +1,79 @@
+// Goal: an agent with a typed result may wait for its subagents in the background with a text, as any other.
+// Method: real runs with scripted models; whole lists of what the agent was told.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { approve } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, receivedTexts, use } from "./scripted-agents.ts";
+
+const TYPED = {
+  delegation: { background: true },
+  output: z.object({ count: z.int() }),
+} as const;
+
+const beside = (role: string) => ({
+  name: "SpawnSubagent",
+  arguments: { role, task: "Work.", background: true },
+});
+
+const report = (name: string) => expect.stringContaining(`${name}, which worked in the background`);
+
+proves(
+  ["D303"],
+  "an agent that waits time and again, and works in between, gives its result in the end",
+  async () => {
+    const names = ["one", "two", "three"] as const;
+    const workers = names.map((name) =>
+      part(name, [calls(use("look")), says("Worked.")], {
+        tools: [spyTool("look")],
+      }),
+    );
+    const waits = names.flatMap((name) => [calls(beside(name)), says("I wait.")]);
+    const lead = part("lead", [...waits, calls(use("look")), asks("Finish", { count: 3 })], {
+      ...TYPED,
+      subagents: workers.map(({ role }) => role),
+      tools: [spyTool("look")],
+    });
+    const fixture = newFixture();
+    const { status, output, agents } = await fixture.run(lead.role);
+    expect([status, output, agents.map((agent) => agent.status)]).toEqual([
+      "completed",
+      { count: 3 },
+      Array.from({ length: 4 }, () => "completed"),
+    ]);
+    const told = lead.model.requests.map((request) => receivedTexts(request));
+    expect([told[2], told[4], told[6], told[7]]).toEqual([
+      [report("one#1")],
+      [report("two#1")],
+      [report("three#1")],
+      ["look done"],
+    ]);
+  },
+);
+
+proves(["D303"], "a question of one of them pauses the run, and is not lost", async () => {
+  const ask = spyTool("ask", undefined, { needsApproval: true });
+  const worker = part("worker", [asks("ask", {}), says("Worked.")], { tools: [ask] });
+  const lead = part(
+    "lead",
+    [calls(beside("worker")), says("I wait."), says("Hm."), asks("Finish", { count: 1 })],
+    { ...TYPED, subagents: [worker.role] },
+  );
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
+  expect([paused.status, lead.model.requests.length]).toEqual(["paused", 2]);
+  const [question = expect.fail()] = paused.questions;
+  const resumed = fixture.resume(lead.role, paused.pausedRun, [approve(question)]);
+  const { status, output } = await fixture.outcome(resumed);
+  expect([status, output]).toEqual(["completed", { count: 1 }]);
+  // Once nobody works for it any more, it is asked for the result.
+  expect(lead.model.requests.slice(2).map((request) => receivedTexts(request))).toEqual([
+    [report("worker#1")],
+    [expect.stringContaining("You have not given your result yet.")],
+  ]);
+});
