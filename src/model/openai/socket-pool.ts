@@ -56,8 +56,9 @@ export class SocketPool {
   begin({ target, headers: given }: RequestHead, bodyBytes: number): PooledRequest {
     const { host, authority, port, path } = target;
     this.#opening = undefined;
-    const list = [...given, "content-length", String(bodyBytes)];
-    if (!given.some((field, at) => at % 2 === 0 && field === "host")) list.push("host", authority);
+    const hasHost = given.some((field, at) => at % 2 === 0 && field === "host");
+    const added = hasHost ? [] : ["host", authority];
+    const list = given.concat(added, "content-length", String(bodyBytes));
     // Of an object Node makes a table, which the request holds until it has ended; but only there it puts in what a proxy asks for.
     const headers = this.#isProxied ? Object.fromEntries(headersOf(list)) : list;
     const request = this.#ask({ method: "POST", headers, host, port, path, agent: this.#agent });
