@@ -361,10 +361,10 @@ export class AgentRuntime {
 
   /** The ids that an event at a position of the agent carries. */
   scope(at: EventPosition = {}): EventScope {
+    const { runId, agentId, parentAgentId, agentPath, depth, executionId } = this.identity;
     const { stepId = null, callId = null, modelCallNumber } = at;
-    return modelCallNumber === undefined
-      ? { ...this.identity, stepId, callId }
-      : { ...this.identity, stepId, callId, modelCallNumber };
+    const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
+    return modelCallNumber === undefined ? scope : { ...scope, modelCallNumber };
   }
 
   /** Records what has happened within an effect. */

@@ -69,6 +69,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
   readonly onDelta: RetryOptions["onDelta"];
   readonly cacheKey: CacheKey | undefined;
   readonly after: BrokenAttempt | undefined;
+  readonly slot = this;
   readonly #agent: AgentRuntime;
   readonly #turn: Turn;
   readonly #spans: TimeSpan[];
@@ -98,10 +99,6 @@ export class AskedTurn implements RetryOptions, CallSlot {
     this.after = turn.after;
     this.#fromMs = clock.nowMs();
     this.#queuedMs = this.#fromMs - turn.askedAtMs;
-  }
-
-  get slot(): this {
-    return this;
   }
 
   get #source(): PieceSource {

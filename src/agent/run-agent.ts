@@ -9,6 +9,8 @@ import {
   isWaiting,
   pendingCallsOf,
   type AgentState,
+  type PausedState,
+  type PendingState,
   type SettledState,
 } from "./agent-state.ts";
 import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
@@ -23,10 +25,11 @@ import { prepare } from "./phases/prepare.ts";
 
 /** Runs an execution to its end, or to a pause, from its beginning or from a pause. */
 export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
-  const from = agent.activate();
+  let from: PendingState | PausedState | undefined = agent.activate();
   let state: AgentState = from;
   try {
     state = begin(agent, from);
+    from = undefined; // It has begun.
     while (continues((state = handleRequests(agent, state)))) {
       let call: PreparedCall | undefined;
       if (needsReply(state)) {
@@ -58,7 +61,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
     }
   } catch (cause) {
     // What broke before the beginning was recorded has begun nothing: an execution that fails begins, too (L2).
-    state = fail(agent, state === from ? begin(agent, from) : state, cause);
+    state = fail(agent, from === undefined ? state : begin(agent, from), cause);
   }
   const settled = await settle(agent, state);
   await agent.phaseOver(settled.status === "paused" ? "paused" : "ended", settled);

@@ -172,13 +172,12 @@ export function withinBounds<T>(
   { signal, clock, graceMs }: Bounds,
 ): Promise<BoundedOutcome<T>> {
   return new Promise((resolve) => {
-    const startGrace = (): (() => void) =>
-      clock.setTimer(graceMs, () => resolve({ type: "abandoned" }));
-    let release = signal.aborted
-      ? startGrace()
-      : onAbort(signal, () => {
-          release = startGrace();
-        });
+    let release = (): void => undefined;
+    const startGrace = (): void => {
+      release = clock.setTimer(graceMs, () => resolve({ type: "abandoned" }));
+    };
+    if (signal.aborted) startGrace();
+    else release = onAbort(signal, startGrace);
     working.then(
       (value) => {
         release();

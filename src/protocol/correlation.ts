@@ -7,11 +7,16 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { EventScope, TraceIds } from "./event.ts";
 
-/** A scope of a run, and how to find the span that shows it. */
-export interface ScopeContext {
+/** What knows the spans that show a run. */
+export interface SpanSource {
+  /** The ids of the innermost span that is open in a scope now. Must not throw. */
+  idsOf(scope: EventScope): TraceIds | undefined;
+}
+
+/** A scope of a run, and what knows the span that shows it. */
+interface ScopeContext {
   readonly scope: EventScope;
-  /** The ids of the innermost span that is open there now. Must not throw. */
-  traceIds(): TraceIds | undefined;
+  readonly spans: SpanSource;
 }
 
 /** The ids of a scope: those that its events have. */
@@ -20,8 +25,8 @@ export type CorrelationIds = EventScope & TraceIds;
 const scopes = new AsyncLocalStorage<ScopeContext>();
 
 /** Runs `work` so that `correlation()` gives the ids of this scope, in all that it begins, too. */
-export function inScope<T>(context: ScopeContext, work: () => T): T {
-  return scopes.run(context, work);
+export function inScope<T>(scope: EventScope, spans: SpanSource, work: () => T): T {
+  return scopes.run({ scope, spans }, work);
 }
 
 /** Runs `work` outside of all scopes: for what is done for several of them at once, such as writing to a store. */
@@ -41,6 +46,6 @@ export function correlation(): Partial<CorrelationIds> {
   const context = scopes.getStore();
   if (context === undefined) return {};
   const { modelCallNumber: _number, ...ids } = context.scope;
-  const trace = context.traceIds();
+  const trace = context.spans.idsOf(context.scope);
   return trace === undefined ? ids : { ...ids, traceId: trace.traceId, spanId: trace.spanId };
 }

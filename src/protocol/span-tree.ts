@@ -268,8 +268,8 @@ export class SpanTree<Span> {
     const spawnKey = body.spawnCallId === null ? undefined : `tool ${body.spawnCallId}`;
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
     const held = this.#open(body, moment, spawn ?? parent?.held ?? run.held);
-    const agent = { held, executionId, parent, spawnKey };
-    run.agents.set(agentId, { ...agent, children: undefined, calls: new Map() });
+    const calls = new Map<string, Held<Span>>();
+    run.agents.set(agentId, { held, executionId, parent, spawnKey, children: undefined, calls });
     if (parent !== undefined) {
       const children = (parent.children ??= new Map<string | undefined, Set<AgentId>>());
       const siblings = children.get(spawnKey) ?? new Set();

@@ -19,7 +19,7 @@ import { OpenAiServer, says, status } from "../support/openai-server.ts";
 const HEADERS = { "content-type": "application/json", "x-twice": "a, b" };
 
 async function post(send: Send, url: string, signal = new CancelSignal()): Promise<WireResponse> {
-  const head = { target: requestTarget(new URL(url)), headers: HEADERS };
+  const head = { target: requestTarget(new URL(url)), headers: Object.entries(HEADERS).flat() };
   return await send(head, Buffer.from('{"model":"m"}'), signal);
 }
 

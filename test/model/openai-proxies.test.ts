@@ -22,7 +22,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 const PLAIN = { baseUrl: "http://model.test/v1", apiKey: API_KEY };
 const SECURE = { baseUrl: "https://model.test/v1", apiKey: API_KEY };
-const REQUEST = { target: requestTarget(new URL(SECURE.baseUrl)), headers: {} };
+const REQUEST = { target: requestTarget(new URL(SECURE.baseUrl)), headers: [] };
 const FORWARDED = "POST http://model.test/v1/chat/completions";
 const TUNNEL = "CONNECT model.test:443";
 
@@ -55,6 +55,17 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     setVariables({ HTTP_PROXY: proxy.url, HTTPS_PROXY: "http://127.0.0.1:9" });
     const { reply: got } = await reply(openai("test-model", PLAIN), mode);
     expect([got.message.text, proxy.lines]).toEqual(["It is a tree.", [FORWARDED]]);
+  });
+
+  proves(["M23"], `gives the proxy what it asks for (http, ${mode})`, async () => {
+    await using server = await OpenAiServer.start(() => says("It is a tree."));
+    await using proxy = await ProxyServer.start(portOf(server));
+    setVariables({ HTTP_PROXY: `http://me:secret@${proxy.host}` });
+    await reply(openai("test-model", PLAIN), mode);
+    const credentials = Buffer.from("me:secret").toString("base64");
+    expect(proxy.seen[0]?.head.split("\n")).toEqual(
+      expect.arrayContaining([`Basic ${credentials}`, "model.test"]),
+    );
   });
 
   proves(["M23", "M25"], `comes through a tunnel that never sees the key (${mode})`, async () => {

@@ -6,7 +6,7 @@ import { APIError, OpenAI, type ClientOptions } from "openai";
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import { ACCEPTED_ENCODINGS } from "./content-encoding.ts";
-import { sendRequest, type RequestHead, type Send } from "./send-request.ts";
+import { sendRequest, type RequestHead, type Send, type ServerAnswer } from "./send-request.ts";
 import { requestTarget } from "./request-target.ts";
 import type { WireResponse } from "./wire-response.ts";
 import { parseWireJson } from "../wire-json.ts";
@@ -36,14 +36,19 @@ export class LeanClient extends OpenAI {
     this.#isDecoding = isDecoding;
   }
 
+  /** The answer to a request of JSON; rejects with a `ModelError` if there is none. */
+  ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<ServerAnswer> {
+    const head = this.#heads.get(stream);
+    if (head !== undefined) return sendRequest(this.#send, head, body, signal);
+    return this.#newHead(stream).then((made) => sendRequest(this.#send, made, body, signal));
+  }
+
   /**
-   * The response to a request of JSON, if it is a success.
+   * The response of an answer, if it is a success.
    *
-   * @throws APIError by the status of any other; `ModelError` if there is none.
+   * @throws APIError by the status of any other.
    */
-  async ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<WireResponse> {
-    const head = this.#heads.get(stream) ?? (await this.#newHead(stream));
-    const { response, opening } = await sendRequest(this.#send, head, body, signal);
+  responseOf({ response, opening }: ServerAnswer): WireResponse {
     if (opening !== undefined) throw this.#refusal(response, opening);
     return response;
   }
@@ -55,7 +60,7 @@ export class LeanClient extends OpenAI {
     const { headers } = req;
     if (this.#isDecoding && !stream && !headers.has(ACCEPT_ENCODING))
       headers.set(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
-    const head = { target: requestTarget(new URL(url)), headers: Object.fromEntries(headers) };
+    const head = { target: requestTarget(new URL(url)), headers: [...headers].flat() };
     this.#heads.set(stream, head);
     return head;
   }

@@ -13,7 +13,7 @@ import { decoded } from "./content-encoding.ts";
 import type { Proxy } from "./proxy.ts";
 import type { RequestHead, Send } from "./send-request.ts";
 import { SocketPool, type PooledRequest } from "./socket-pool.ts";
-import { checkStatus, type WireResponse } from "./wire-response.ts";
+import { checkStatus, headersOf, type WireResponse } from "./wire-response.ts";
 
 const STALE_MS = 1_000;
 /** Of a server that changes to another protocol Node says nothing but that it is over. */
@@ -42,19 +42,8 @@ export class NodeTransport {
   }
 
   /** Does what `fetch` does for a POST, but follows no redirects. */
-  readonly send: Send = async (head, body, signal) => {
-    const sentAtMs = this.#clock.monotonicMs();
-    const first = new Exchange(this.#pool, head, body, signal);
-    try {
-      return await first.response;
-    } catch (thrown) {
-      const tookMs = this.#clock.monotonicMs() - sentAtMs;
-      if (!first.wasStale(thrown) || tookMs > STALE_MS) throw thrown;
-    }
-    // It was the one that had been used last: the others have been idle for longer.
-    this.#pool.closeIdle();
-    return await new Exchange(this.#pool, head, body, signal).response;
-  };
+  readonly send: Send = (head, body, signal) =>
+    new Exchange({ pool: this.#pool, clock: this.#clock, head, body, signal }).response;
 }
 
 /** A response of Node's, without the `Response` and the `Headers` that no caller asks for. */
@@ -82,64 +71,89 @@ class NodeResponse implements WireResponse {
   }
 
   headers(): Headers {
-    const headers = new Headers();
-    for (let at = 0; at + 1 < this.#fields.length; at += 2)
-      headers.append(this.#fields[at] ?? "", this.#fields[at + 1] ?? "");
-    return headers;
+    return headersOf(this.#fields);
   }
 }
 
-/** One request on one socket. */
+/** What is to be sent, and by which sockets. */
+interface Sending {
+  readonly pool: SocketPool;
+  readonly clock: Clock;
+  readonly head: RequestHead;
+  readonly body: Buffer;
+  readonly signal: CancelSignal;
+}
+
+/** One request, on one socket, or on two (F2). */
 class Exchange {
   readonly response: Promise<WireResponse>;
-  readonly #sent: PooledRequest;
-  readonly #signal: CancelSignal;
+  readonly #sending: Sending;
+  readonly #sentAtMs: number;
+  readonly #resolve: (response: WireResponse) => void;
   readonly #reject: (reason: unknown) => void;
+  readonly #stopListening: () => void;
+  #sent: PooledRequest;
   #bytesBefore = 0;
   #hasHead = false;
+  #isSecond = false;
 
-  constructor(
-    pool: SocketPool,
-    { target, headers }: RequestHead,
-    body: Buffer,
-    signal: CancelSignal,
-  ) {
-    this.#signal = signal;
-    this.#sent = pool.begin(target, headers);
+  constructor(sending: Sending) {
+    const { clock, signal } = sending;
+    this.#sending = sending;
+    this.#sentAtMs = clock.monotonicMs();
     const { promise, resolve, reject } = Promise.withResolvers<WireResponse>();
     this.response = promise;
+    this.#resolve = resolve;
     this.#reject = reject;
-    const { request } = this.#sent;
-    request.on("socket", ({ bytesRead }) => (this.#bytesBefore = bytesRead));
-    request.on("response", (message) => {
-      this.#hasHead = true;
-      this.#take(message, resolve);
-    });
-    const stopListening = signal.onAbort(() => {
+    this.#sent = this.#begin();
+    this.#stopListening = signal.onAbort(() => {
       reject(signal.reason);
       this.#close();
     });
+  }
+
+  #begin(): PooledRequest {
+    const { pool, head, body } = this.#sending;
+    const sent = pool.begin(head, body.length);
+    const { request } = sent;
+    request.on("socket", ({ bytesRead }) => (this.#bytesBefore = bytesRead));
+    request.on("response", (message) => {
+      this.#hasHead = true;
+      this.#take(message);
+    });
     // Stays: what goes wrong behind the head reaches the reader of the body.
-    request.on("error", reject);
+    request.on("error", (thrown) => this.#fail(thrown));
     request.on("close", () => {
-      stopListening();
-      if (!this.#hasHead) reject(new Error(NO_HEAD));
+      if (request !== this.#sent.request) return;
+      this.#stopListening();
+      if (!this.#hasHead) this.#reject(new Error(NO_HEAD));
     });
     request.end(body);
+    return sent;
+  }
+
+  #fail(thrown: unknown): void {
+    const { pool, clock } = this.#sending;
+    const isLate = clock.monotonicMs() - this.#sentAtMs > STALE_MS;
+    if (this.#isSecond || isLate || !this.#wasStale(thrown)) return this.#reject(thrown);
+    this.#isSecond = true;
+    // It was the one that had been used last: the others have been idle for longer.
+    pool.closeIdle();
+    this.#sent = this.#begin();
   }
 
   /** The server had closed the socket before it could see the request. */
-  wasStale(thrown: unknown): boolean {
+  #wasStale(thrown: unknown): boolean {
     const { request } = this.#sent;
-    if (!request.reusedSocket || this.#signal.aborted) return false;
+    if (!request.reusedSocket || this.#sending.signal.aborted) return false;
     const hasAnswered = request.socket?.bytesRead !== this.#bytesBefore;
     return !hasAnswered && isRecord(thrown) && BROKEN.has(thrown["code"]);
   }
 
-  #take(message: IncomingMessage, resolve: (response: WireResponse) => void): void {
+  #take(message: IncomingMessage): void {
     try {
       checkStatus(message.statusCode ?? 0);
-      resolve(new NodeResponse(message));
+      this.#resolve(new NodeResponse(message));
     } catch (thrown) {
       this.#reject(thrown);
       this.#close(); // It will not be read.

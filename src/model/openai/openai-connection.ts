@@ -59,6 +59,15 @@ const UTF8 = new TextDecoder();
 /** Anything shorter is no secret, and would be found in words. */
 const SHORTEST_SECRET = 6;
 
+/** A request that was sent, and to which there is no reply. */
+interface FailedRequest {
+  readonly thrown: unknown;
+  readonly body: Buffer;
+  readonly progress: CallProgress;
+  /** Its attempt is over: its time, if not its caller. */
+  readonly isLate: boolean;
+}
+
 export class OpenAiConnection {
   readonly #settings: ConnectionSettings;
   readonly #client: LeanClient;
@@ -72,7 +81,7 @@ export class OpenAiConnection {
 
   /** As `Model.generate`. */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
-    const { signal } = options;
+    const { signal, onDelta } = options;
     const { timeoutMs, clock } = this.#settings;
     const uncarried = uncarriedError(this.#api.name, "settings", request.settings ?? {});
     if (uncarried !== undefined) throw uncarriedSettingError(uncarried);
@@ -83,42 +92,47 @@ export class OpenAiConnection {
     const stopDeadline = clock.setTimer(timeoutMs, () => stop.abort(undefined));
     const warnings: string[] = [];
     try {
-      let reply: ModelReply | Relented;
-      do {
-        reply = await this.#ask(request, options, stop);
-        if ("warning" in reply && reply.warning !== undefined) warnings.push(reply.warning);
-      } while ("warning" in reply);
-      return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
+      for (;;) {
+        const answer = this.#answerTo(request, onDelta, stop);
+        const body = this.#bodyOf(request, options);
+        let reply: ModelReply | Relented;
+        try {
+          const answered = await this.#client.ask(onDelta !== undefined, body, stop);
+          reply = await answer.read(this.#client.responseOf(answered));
+          reply = unheld(reply, heldTools(request.tools, this.#settings.options.strictTools));
+        } catch (thrown) {
+          signal.throwIfAborted();
+          const { progress } = answer;
+          const failed = { thrown, body, progress, isLate: stop.aborted };
+          reply = this.#afterFailure(request, options, failed);
+        }
+        if (!("warning" in reply))
+          return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
+        if (reply.warning !== undefined) warnings.push(reply.warning);
+      }
     } finally {
       stopDeadline();
       unlink();
     }
   }
 
-  /** Sends the request once: the reply, or what is left out when it is sent again. */
-  async #ask(
+  #bodyOf(request: ModelRequest, { onDelta, cacheKey }: GenerateOptions): Buffer {
+    return this.#api.write({ ...request, cacheKey }, onDelta !== undefined);
+  }
+
+  /** The reply after all, or what is left out when the request is sent again; else throws what its failure means. */
+  #afterFailure(
     request: ModelRequest,
-    { signal, onDelta, cacheKey }: GenerateOptions,
-    stop: CancelSignal,
-  ): Promise<ModelReply | Relented> {
-    const answer = this.#answerTo(request, onDelta, stop);
-    const isStreaming = onDelta !== undefined;
-    const write = (): Buffer => this.#api.write({ ...request, cacheKey }, isStreaming);
-    const body = write();
-    try {
-      const reply = await answer.read(await this.#client.ask(isStreaming, body, stop));
-      return unheld(reply, heldTools(request.tools, this.#settings.options.strictTools));
-    } catch (thrown) {
-      signal.throwIfAborted();
-      const rescued = this.#rescued(thrown);
-      if (rescued !== undefined) return rescued;
-      const { progress } = answer;
-      if (stop.aborted) throw failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens);
-      const error = this.#withoutKey(toModelError(thrown, progress, this.#api.name));
-      const relented = this.#relent(request, error);
-      if (relented !== undefined && !write().equals(body)) return relented;
-      throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
-    }
+    options: GenerateOptions,
+    { thrown, body, progress, isLate }: FailedRequest,
+  ): ModelReply | Relented {
+    const rescued = this.#rescued(thrown);
+    if (rescued !== undefined) return rescued;
+    if (isLate) throw failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens);
+    const error = this.#withoutKey(toModelError(thrown, progress, this.#api.name));
+    const relented = this.#relent(request, error);
+    if (relented !== undefined && !this.#bodyOf(request, options).equals(body)) return relented;
+    throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
   }
 
   #answerTo(

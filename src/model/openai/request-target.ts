@@ -4,6 +4,8 @@ export interface RequestTarget {
   readonly href: string;
   readonly origin: string;
   readonly host: string;
+  /** As the header `host` has it. */
+  readonly authority: string;
   readonly port: string;
   readonly path: string;
 }
@@ -12,10 +14,11 @@ export function requestTarget({
   href,
   origin,
   hostname,
+  host: authority,
   port,
   pathname,
   search,
 }: URL): RequestTarget {
   const host = hostname.replace(/^\[|\]$/g, "");
-  return { href, origin, host, port, path: `${pathname}${search}` };
+  return { href, origin, host, authority, port, path: `${pathname}${search}` };
 }

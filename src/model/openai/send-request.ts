@@ -7,6 +7,7 @@ import { requestTarget, type RequestTarget } from "./request-target.ts";
 import {
   checkStatus,
   fetchedResponse,
+  headersOf,
   isSuccess,
   openingOf,
   type WireResponse,
@@ -20,7 +21,8 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, ...FOLLOWED]);
 /** What is the same in all requests to one address for a reply of one kind. */
 export interface RequestHead {
   readonly target: RequestTarget;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
 }
 
 /** Sends one request by POST, and follows nothing. Fails soon after the signal was aborted, with its reason. */
@@ -73,7 +75,7 @@ export function sendBy(fetch: typeof globalThis.fetch): Send {
   return async ({ target, headers }, body, { abortSignal: signal }) => {
     const response = await fetch(target.href, {
       method: "POST",
-      headers: new Headers(headers),
+      headers: headersOf(headers),
       body: body.toString(),
       signal,
       redirect: "manual",

@@ -3,14 +3,15 @@
 // P1. A socket that is not open in time is given up, whatever it waits for: the network, the proxy, or the TLS handshake.
 
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
-import type { ClientRequest, OutgoingHttpHeaders } from "node:http";
+import type { ClientRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 
 import type { Clock } from "../../kernel/clock.ts";
 import { defined } from "../../kernel/json.ts";
 import type { Proxy } from "./proxy.ts";
-import type { RequestTarget } from "./request-target.ts";
+import type { RequestHead } from "./send-request.ts";
+import { headersOf } from "./wire-response.ts";
 
 const CONNECT_MS = 10_000;
 /** Routers on the way forget a connection that is silent for longer, and say nothing. */
@@ -27,11 +28,13 @@ export class SocketPool {
   readonly #agent: HttpAgent;
   readonly #ask: typeof httpRequest;
   readonly #clock: Clock;
+  readonly #isProxied: boolean;
   readonly #openEvent: "connect" | "secureConnect";
   #opening: Duplex | undefined;
 
   constructor(scheme: "http:" | "https:", proxy: Proxy | undefined, clock: Clock) {
     const isSecure = scheme === "https:";
+    this.#isProxied = proxy !== undefined;
     const proxyEnv = proxy && environmentOf(proxy);
     const options = { keepAlive: true, timeout: IDLE_MS, ...defined({ proxyEnv }) };
     this.#agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
@@ -49,9 +52,15 @@ export class SocketPool {
     };
   }
 
-  /** Begins a POST, whose body is still to be given. */
-  begin({ host, port, path }: RequestTarget, headers: OutgoingHttpHeaders): PooledRequest {
+  /** Begins a POST, whose body of so many bytes is still to be given. */
+  begin({ target, headers: given }: RequestHead, bodyBytes: number): PooledRequest {
+    const { host, authority, port, path } = target;
     this.#opening = undefined;
+    const hasHost = given.some((field, at) => at % 2 === 0 && field === "host");
+    const added = hasHost ? [] : ["host", authority];
+    const list = given.concat(added, "content-length", String(bodyBytes));
+    // Of an object Node makes a table, which the request holds until it has ended; but only there it puts in what a proxy asks for.
+    const headers = this.#isProxied ? Object.fromEntries(headersOf(list)) : list;
     const request = this.#ask({ method: "POST", headers, host, port, path, agent: this.#agent });
     return { request, opening: this.#opening };
   }

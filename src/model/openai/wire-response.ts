@@ -25,6 +25,14 @@ export function fetchedResponse({ status, headers, body }: Response): WireRespon
   };
 }
 
+/** Of names and values in turn. */
+export function headersOf(fields: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    headers.append(fields[at] ?? "", fields[at + 1] ?? "");
+  return headers;
+}
+
 const [LEAST_STATUS, MOST_STATUS] = [200, 599];
 
 /** Throws a `RangeError` for what is no status of a response. */

@@ -72,11 +72,12 @@ interface OpenLease extends PersistedHold {
   readonly parts: Amounts[];
 }
 
+const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
 const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
 
 export class AgentAccount extends LedgerAccount implements AccountView, AskingAccount {
   readonly #ledger: LedgerParts;
-  readonly #leases: OpenLease[] = [];
+  #leases: readonly OpenLease[] = NO_LEASES;
 
   constructor(ledger: LedgerParts, account: Account, parent: LedgerAccount | undefined) {
     super(account, parent);
@@ -171,7 +172,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   /** Takes over a lease that is open still: what it holds is in the figures. */
   adopt(lease: PersistedHold): void {
-    this.#leases.push({ ...lease, parts: [lease.hold] });
+    this.#leases = this.#leases.concat({ ...lease, parts: [lease.hold] });
   }
 
   /** Undefined: it is not open, or not its own. */
@@ -226,7 +227,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       case "lease": {
         const { operation: _done, ...given } = done;
         this.hold(given.hold);
-        this.#leases.push({ ...given, parts: [given.hold] });
+        this.#leases = this.#leases.concat({ ...given, parts: [given.hold] });
         this.#ledger.leaseCount += 1;
         return;
       }
@@ -248,13 +249,13 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
         const open = this.#lease(done.leaseId);
         this.book(open.hold, notCharged(open, done.usage));
         if (done.otherModels !== undefined) this.bookModels(done.otherModels);
-        this.#leases.splice(this.#leases.indexOf(open), 1);
+        this.#close(open);
         return;
       }
       case "release": {
         const open = this.#lease(done.leaseId);
         this.giveBack(open.hold);
-        this.#leases.splice(this.#leases.indexOf(open), 1);
+        this.#close(open);
         return;
       }
       case "toolCall":
@@ -269,6 +270,11 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       case "goOn":
         this.runAfter(done.stoodMs);
     }
+  }
+
+  #close(closed: OpenLease): void {
+    this.#leases =
+      this.#leases.length === 1 ? NO_LEASES : this.#leases.filter((one) => one !== closed);
   }
 
   // Tool calls

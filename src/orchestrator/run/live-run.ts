@@ -25,6 +25,7 @@ import { RunError } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOf } from "../tree/budget-events.ts";
+import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
@@ -32,7 +33,7 @@ import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 /** How a run begins, or continues. */
 export interface RunBeginning {
   /** Its first event. */
-  readonly event: () => EventBody<"run.started" | "run.resumed">;
+  readonly event: (run: RunRuntime, root: AgentRuntime) => EventBody<"run.started" | "run.resumed">;
   /** How often it was paused before, and the questions that were answered by then. */
   readonly pauses: number;
   readonly answered: readonly QuestionId[];
@@ -196,7 +197,7 @@ export class LiveRun implements Run {
 
   /** Calls `heed` once the run rests, or broke off: before its result is there. */
   whenOver(heed: () => void): void {
-    this.#afterwards = [...this.#afterwards, heed];
+    this.#afterwards = this.#afterwards.concat(heed);
   }
 
   /** Has something done at once, or, of a run at rest, as soon as it goes on: until then its journal takes nothing. */
@@ -357,7 +358,7 @@ export class LiveRun implements Run {
     const { event, before, afterwards, mail } = this.#beginning;
     const { recorder } = this.#supervisor.run;
     before?.();
-    recorder.record(scopeOf(this.#root), event());
+    recorder.record(scopeOf(this.#root), event(this.#supervisor.run, this.#root));
     const { traceId, spanId, isSampled } = recorder.lastIds ?? NO_TRACE;
     this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();

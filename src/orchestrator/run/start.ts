@@ -1,7 +1,7 @@
 // How a new run starts: everything is checked before anything is made.
 
 import { misdefinition } from "../../kernel/check.ts";
-import { defined, isRecord, type JsonObject } from "../../kernel/json.ts";
+import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
@@ -111,7 +111,7 @@ export function startWith(
   made.session?.begin(runtime.runId);
   const beginning = {
     ...NO_HISTORY,
-    event: () => ({ ...started(runtime, root), ...defined({ traceparent }) }),
+    event: traceparent === undefined ? started : startedBelow(traceparent),
     mail,
     // Under an id that somebody chose the store may have another run.
     ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
@@ -150,6 +150,11 @@ function earlier(left: number | undefined, right: number | undefined): number | 
 /** The first event of a run. */
 export function started(run: RunRuntime, root: AgentRuntime): EventBody<"run.started"> {
   return { type: "run.started", ...runStartFacts(run, root) };
+}
+
+/** The same of one that has a caller outside. */
+function startedBelow(traceparent: string): RunBeginning["event"] {
+  return (run, root) => ({ ...started(run, root), traceparent });
 }
 
 /** What the event says with which a run begins, or continues. */

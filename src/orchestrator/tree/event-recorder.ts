@@ -5,7 +5,7 @@ import { callListener } from "../../kernel/call-listener.ts";
 import type { SteadyClock } from "../../kernel/clock.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { Recorder } from "../../agent/run-ports.ts";
-import { inScope } from "../../protocol/correlation.ts";
+import { inScope, type SpanSource } from "../../protocol/correlation.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
@@ -39,7 +39,7 @@ const BOUNDS: Readonly<Record<(SpanOpening | SpanClosing)["type"], true>> = {
   "tool.ended": true,
 };
 
-export class EventRecorder implements Recorder {
+export class EventRecorder implements Recorder, SpanSource {
   readonly recordContent: Recorder["recordContent"];
   readonly #clock: SteadyClock;
   readonly #tracing: Tracing;
@@ -104,7 +104,7 @@ export class EventRecorder implements Recorder {
     if (journal !== undefined) hand(journal, event);
     if (this.#sinks.length === 0) return;
     deepFreeze(event);
-    inScope({ scope, traceIds: () => ids }, () => {
+    inScope(scope, { idsOf: () => ids }, () => {
       for (const sink of this.#sinks) hand(sink, event);
     });
   }
@@ -124,9 +124,12 @@ export class EventRecorder implements Recorder {
   }
 
   at<T>(scope: EventScope, work: () => T): T {
-    // What was left behind at the end of a run may still write a line: that has the ids of the last event.
-    const traceIds = (): TraceIds | undefined => this.#tracing.idsOf(scope) ?? this.#lastIds;
-    return inScope({ scope, traceIds }, work);
+    return inScope(scope, this, work);
+  }
+
+  /** What was left behind at the end of a run may still write a line: that has the ids of the last event. */
+  idsOf(scope: EventScope): TraceIds | undefined {
+    return this.#tracing.idsOf(scope) ?? this.#lastIds;
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */

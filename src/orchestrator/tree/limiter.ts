@@ -26,26 +26,31 @@ interface WorkCount {
 }
 
 export class RunLimiter implements Limiter {
-  readonly #models: Slots;
-  readonly #tools: Slots;
+  readonly count: WorkCount | undefined;
+  /** Nothing further begins. */
+  isHeld = false;
+  readonly #concurrency: Concurrency;
   readonly #throttle: Throttle;
+  readonly #models: Slots;
+  /** Made when a tool is first called. */
+  #tools: Slots | undefined;
 
   /** `throttle`: of the process, so that a thousand calls that are asked for at once do not hold it up. */
-  constructor({ modelCalls, toolCalls }: Concurrency, throttle: Throttle, count?: WorkCount) {
-    this.#models = new Slots(modelCalls, count);
-    this.#tools = new Slots(toolCalls, count);
+  constructor(concurrency: Concurrency, throttle: Throttle, count?: WorkCount) {
+    this.count = count;
+    this.#concurrency = concurrency;
     this.#throttle = throttle;
+    this.#models = new Slots(this, concurrency.modelCalls);
   }
 
-  /** Lets nothing further begin. */
   hold(): void {
-    this.#models.hold();
-    this.#tools.hold();
+    this.isHeld = true;
   }
 
   goOn(): void {
-    this.#models.goOn();
-    this.#tools.goOn();
+    this.isHeld = false;
+    this.#models.serve();
+    this.#tools?.serve();
   }
 
   model(signal: AnySignal): Slot | undefined | Promise<Slot | undefined> {
@@ -56,27 +61,22 @@ export class RunLimiter implements Limiter {
   }
 
   tool<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
+    this.#tools ??= new Slots(this, this.#concurrency.toolCalls);
     return this.#tools.run(signal, work);
   }
 }
 
 class Slots implements Slot {
+  readonly #limiter: RunLimiter;
   #free: number;
-  #isHeld = false;
-  readonly #count: WorkCount | undefined;
   readonly #line = new TurnLine<void>(this);
 
-  constructor(slots: number, count: WorkCount | undefined) {
-    this.#free = slots;
-    this.#count = count;
+  constructor(limiter: RunLimiter, free: number) {
+    this.#limiter = limiter;
+    this.#free = free;
   }
 
-  hold(): void {
-    this.#isHeld = true;
-  }
-
-  goOn(): void {
-    this.#isHeld = false;
+  serve(): void {
     this.#line.serve();
   }
 
@@ -84,9 +84,9 @@ class Slots implements Slot {
   enter(signal: AnySignal): Slot | undefined | Promise<Slot | undefined> {
     const turn = this.#line.enter(undefined, signal);
     if (typeof turn === "boolean") return turn ? this : undefined;
-    this.#count?.workEnds();
+    this.#limiter.count?.workEnds();
     return turn.then((isIn) => {
-      this.#count?.workBegins();
+      this.#limiter.count?.workBegins();
       return isIn ? this : undefined;
     });
   }
@@ -108,7 +108,7 @@ class Slots implements Slot {
   }
 
   take(): boolean {
-    if (this.#free === 0 || this.#isHeld) return false;
+    if (this.#free === 0 || this.#limiter.isHeld) return false;
     this.#free -= 1;
     return true;
   }
