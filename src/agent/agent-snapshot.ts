@@ -161,15 +161,15 @@ const PersistedStateSchema = z.discriminatedUnion("status", [
   EndedSchema,
 ]);
 
-/** To compile the checks takes longer than those of the first agents, holds others up, and makes those of thousands no faster. */
-const UNCOMPILED = { jitless: true };
+/** How one state is checked alone: to compile the check takes longer, and holds others up. It pays for thousands. */
+export const UNCOMPILED = { jitless: true } as const;
 
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
-export function stateFromPersisted(value: unknown): AgentState {
-  return stateOf(PersistedStateSchema.parse(value, UNCOMPILED));
+export function stateFromPersisted(value: unknown, how?: typeof UNCOMPILED): AgentState {
+  return stateOf(PersistedStateSchema.parse(value, how));
 }
 
-/** The history of a state that was kept. Throws the same. */
+/** The history of one such state. Throws the same. */
 export function historyFromPersisted(value: unknown): readonly Message[] {
   return HistorySchema.parse(value, UNCOMPILED).conversation.messages;
 }

@@ -3,7 +3,11 @@
 
 import type { AgentState, Deferral, OpenStep, StepReply } from "../../agent/agent-state.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
-import { historyFromPersisted, stateFromPersisted } from "../../agent/agent-snapshot.ts";
+import {
+  historyFromPersisted,
+  stateFromPersisted,
+  UNCOMPILED,
+} from "../../agent/agent-snapshot.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
@@ -179,7 +183,7 @@ export class AgentSteps {
 
   /** As it stands, a copy. */
   #state(): AgentState | undefined {
-    if (this.#kept !== undefined) this.#present ??= stateFromPersisted(this.#kept);
+    if (this.#kept !== undefined) this.#present ??= stateFromPersisted(this.#kept, UNCOMPILED);
     return this.#present;
   }
 
