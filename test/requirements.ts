@@ -1307,6 +1307,9 @@ const requirements = {
   V146: {
     text: "A run stands in the same group of lists on the terminal and on the page: one that is paused on request needs somebody",
   },
+  V147: {
+    text: "Who reads the steps or a request of one agent is told of a state that cannot be read by the code of a broken journal",
+  },
   V150: {
     text: "An answer that came to nothing is said at its question on the page, with why, and the question can be answered again",
   },

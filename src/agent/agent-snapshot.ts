@@ -6,7 +6,12 @@ import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { z } from "../protocol/late-zod.ts";
-import { AssistantMessageSchema, MessageSchema, MessageTagSchema } from "../protocol/message.ts";
+import {
+  AssistantMessageSchema,
+  MessageSchema,
+  MessageTagSchema,
+  type Message,
+} from "../protocol/message.ts";
 import { QuestionSchema } from "../protocol/question.ts";
 import { StepContextSchema } from "../protocol/step-context.ts";
 import { StepRecordSchema } from "../protocol/step-record.ts";
@@ -156,10 +161,20 @@ const PersistedStateSchema = z.discriminatedUnion("status", [
   EndedSchema,
 ]);
 
+/** How one state is checked alone: to compile the check takes longer, and holds others up. It pays for thousands. */
+export const UNCOMPILED = { jitless: true } as const;
+
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
-export function stateFromPersisted(value: unknown): AgentState {
-  return stateOf(PersistedStateSchema.parse(value));
+export function stateFromPersisted(value: unknown, how?: typeof UNCOMPILED): AgentState {
+  return stateOf(PersistedStateSchema.parse(value, how));
 }
+
+/** The history of one such state. Throws the same. */
+export function historyFromPersisted(value: unknown): readonly Message[] {
+  return HistorySchema.parse(value, UNCOMPILED).conversation.messages;
+}
+
+const HistorySchema = z.object({ conversation: ConversationSchema });
 
 /** The state behind what was kept of it, frozen, with the keys that JSON leaves out. */
 export function stateOf(stored: AgentSnapshot): SettledState;

@@ -8,7 +8,9 @@ import { beforeAll, expect, test } from "vitest";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
+import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { RunIdSchema, type RunId } from "../../src/protocol/ids.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -16,6 +18,7 @@ import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
+import { proves } from "../harness/proves.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 function lead(): AgentRole {
@@ -118,6 +121,47 @@ test("D1: of a journal as a store has it no line can be missing, doubled, or of 
   expect(codes.length).toBeGreaterThan(20);
   expect(new Set(codes)).toEqual(new Set(["invalid_journal"]));
 });
+
+/** The lines, with the state of an agent changed in one of them. */
+function withStrangeState(index: number): readonly string[] {
+  const strange = { keys: { log: { keys: { vetoes: { set: "many" } } } } };
+  const first = { set: { status: "pending", conversation: { messages: 1 } } };
+  return lines.map((line, at) => {
+    if (at !== index) return line;
+    const record: object = JSON.parse(line);
+    const delta: unknown = Reflect.get(record, "delta");
+    const isFirst = typeof delta === "object" && delta !== null && "set" in delta;
+    return JSON.stringify({ ...record, delta: isFirst ? first : strange });
+  });
+}
+
+proves(
+  ["V147"],
+  "who reads one agent is told of a state that cannot be read by the code of a broken journal",
+  async () => {
+    const states = [...lines.keys()].filter(
+      (at) => lines[at]?.startsWith(`{"type":"state"`) === true,
+    );
+    expect(states.length).toBeGreaterThan(5);
+    for (const index of states)
+      expect(new Set(await agentCodes(withStrangeState(index))), lines[index]).toEqual(
+        new Set(["fine", "invalid_journal"]),
+      );
+  },
+);
+
+/** `fine`, or the codes of what reading the steps and the first request of each agent rejects with. */
+async function agentCodes(records: readonly string[]): Promise<readonly string[]> {
+  const record = new RunRecord(await storeWith(runId, records), runId);
+  const codes = [await codeOf(record.advance())];
+  for (const agentId of record.agentIds) {
+    codes.push(await codeOf(record.steps(agentId)));
+    codes.push(await codeOf(record.request({ agentId, stepNumber: 1 })));
+    const rebuilt = rebuildRecordedRequest(records.join("\n"), { agentId, stepNumber: 1 });
+    codes.push(await codeOf(rebuilt));
+  }
+  return codes;
+}
 
 test("D1: a journal of which a state is missing is not recovered", async () => {
   const first = lines.findIndex((line) => line.startsWith(`{"type":"state"`));

@@ -1,18 +1,20 @@
-// The token of the server: it comes behind the `#` of the printed address, and is taken out of it before anything else is done, so that no link
+// The token of the server: it comes behind the `#` of the printed address, and is taken out of it before anything is shown, so that no link
 // that is copied from the page has it. A tab keeps it for itself.
 
 const KEPT_AS = "espalier-token";
 
-/** Takes the token out of the address, if it has one. */
+/** Of the address with which the page began. */
+const given = /^#(?:token=)?([\w-]{32,})$/.exec(location.hash)?.[1];
+
+/** Takes the token out of the address, if it has one. The browser waits for both: what is to be asked first is asked before. */
 export function takeToken(): void {
-  const found = /^#(?:token=)?([\w-]{32,})$/.exec(location.hash)?.[1];
-  if (found === undefined) return;
-  sessionStorage.setItem(KEPT_AS, found);
+  if (given === undefined) return;
+  sessionStorage.setItem(KEPT_AS, given);
   history.replaceState(history.state, "", location.pathname + location.search);
 }
 
 /** What a request says of who asks. */
 export function authorization(): Readonly<Record<string, string>> {
-  const token = sessionStorage.getItem(KEPT_AS);
+  const token = given ?? sessionStorage.getItem(KEPT_AS);
   return token === null ? {} : { authorization: `Bearer ${token}` };
 }

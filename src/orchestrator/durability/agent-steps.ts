@@ -3,16 +3,21 @@
 
 import type { AgentState, Deferral, OpenStep, StepReply } from "../../agent/agent-state.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
-import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
+import {
+  historyFromPersisted,
+  stateFromPersisted,
+  UNCOMPILED,
+} from "../../agent/agent-snapshot.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
-import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
+import { ExecutionIdSchema, type AgentId, type ExecutionId } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { modelEffectName } from "./effect-names.ts";
-import { recordFrom, type JournalRecord, type RecordOf } from "./journal-record.ts";
+import { recordFrom, type JournalRecord } from "./journal-record.ts";
 import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
 
 /** What an agent did in one execution. */
@@ -40,12 +45,17 @@ export interface OpenRecordedStep extends Pick<
   readonly deferrals: readonly Deferral[];
 }
 
-/** The records from which it follows. */
-type StepsRecord = RecordOf<"agent" | "execution" | "state" | "effect">;
-
 type Execution = Pick<RecordedExecution, "execution" | "executionId">;
 
-const STEPS_RECORDS: ReadonlySet<string> = new Set<StepsRecord["type"]>([
+/** Of an agent that was created, what is said here. To build the schemas of all the rest would hold others up. */
+const CreatedSchema = z.object({
+  agentPath: z.string(),
+  executionId: ExecutionIdSchema,
+  execution: z.int().positive(),
+});
+
+/** The records from which it follows. */
+const STEPS_RECORDS: ReadonlySet<string> = new Set<JournalRecord["type"]>([
   "agent",
   "execution",
   "state",
@@ -60,6 +70,8 @@ export class AgentSteps {
   #execution: Execution | undefined;
   /** Changed in place. */
   #kept: unknown;
+  /** What it comes to; undefined: that has not been asked since it changed. */
+  #present: AgentState | undefined;
   /** What effects came to since the state was kept last. */
   readonly #outcomes = new Map<string, unknown>();
   /** What its history began with; undefined: that was not kept. */
@@ -80,33 +92,35 @@ export class AgentSteps {
 
   /** One of its own, frozen. Throws for what cannot be read of it. */
   take(value: unknown): void {
-    if (isRecord(value) && value["type"] === "restored") {
-      this.#restore(PausedAgentSchema.parse(agentOf(value, this.agentId)));
-      return;
+    if (!isRecord(value)) return;
+    switch (value["type"]) {
+      case "restored":
+        this.#restore(PausedAgentSchema.parse(agentOf(value, this.agentId)));
+        return;
+      case "agent":
+        this.#place(CreatedSchema.parse(value["agent"]));
+        return;
+      default:
+        this.#do(recordFrom(value));
     }
-    const record = recordFrom(value);
-    if (isOfSteps(record)) this.#do(record);
   }
 
-  #do(record: StepsRecord): void {
+  #do(record: JournalRecord): void {
     switch (record.type) {
-      case "agent":
-        this.#execution = record.agent;
-        this.agentPath = record.agent.agentPath;
-        return;
       case "execution":
         this.#endExecution(record.execution);
         this.#execution = record;
         return;
       case "state": {
         const isFirst = this.#kept === undefined;
-        this.#kept = changedBy(this.#kept, record.delta);
-        this.#outcomes.clear();
-        if (isFirst) this.#opening = this.#state()?.conversation.messages;
+        this.#keep(changedBy(this.#kept, record.delta));
+        if (isFirst) this.#opening = historyFromPersisted(this.#kept);
         return;
       }
       case "effect":
         this.#outcomes.set(record.name, record.outcome);
+        return;
+      default: // Nothing else is one of its own.
     }
   }
 
@@ -114,9 +128,18 @@ export class AgentSteps {
   #restore(agent: PausedAgent): void {
     if (this.#execution !== undefined && this.#execution.executionId !== agent.executionId)
       this.#endExecution(agent.execution);
+    this.#place(agent);
+    this.#keep({ ...agent.state });
+  }
+
+  #place(agent: Execution & { readonly agentPath: string }): void {
     this.#execution = agent;
     this.agentPath = agent.agentPath;
-    this.#kept = { ...agent.state };
+  }
+
+  #keep(state: unknown): void {
+    this.#kept = state;
+    this.#present = undefined;
     this.#outcomes.clear();
   }
 
@@ -160,7 +183,8 @@ export class AgentSteps {
 
   /** As it stands, a copy. */
   #state(): AgentState | undefined {
-    return this.#kept === undefined ? undefined : stateFromPersisted(this.#kept);
+    if (this.#kept !== undefined) this.#present ??= stateFromPersisted(this.#kept, UNCOMPILED);
+    return this.#present;
   }
 
   /** A step with what has come since the state was kept. */
@@ -204,10 +228,6 @@ export class AgentSteps {
 
 function agentOf(value: Readonly<Record<string, unknown>>, agentId: AgentId): unknown {
   return agentsIn(value["run"]).find((one) => idOf(one) === agentId);
-}
-
-function isOfSteps(record: JournalRecord): record is StepsRecord {
-  return STEPS_RECORDS.has(record.type);
 }
 
 /** The agents of a paused run, which is not checked. */

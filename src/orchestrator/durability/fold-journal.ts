@@ -127,13 +127,11 @@ class Fold {
   /** Takes the records of the next line. Returns how many there are. */
   takeLine(read: () => readonly JournalRecord[]): number {
     this.#count += 1;
-    try {
+    return readable(this.#runId, this.#count, () => {
       const records = read();
       for (const record of records) this.#do(record);
       return records.length;
-    } catch (cause) {
-      throw unreadable(this.#runId, this.#count, cause);
-    }
+    });
   }
 
   /** The run as it stands, one agent after the other. Throws like `takeLine` where records are missing. */
@@ -406,10 +404,14 @@ export function withoutRecords(runId: RunId): EspalierError {
   return invalidJournal(runId, 0, new Error("it has no records"));
 }
 
-/** The error for a line that cannot be read: of a later version, or of a journal that is broken there. */
-export function unreadable(runId: RunId, number: number, cause: unknown): EspalierError {
-  const isLater = EspalierError.is(cause) && cause.code === "unsupported_version";
-  return isLater ? cause : invalidJournal(runId, number, cause);
+/** What a line comes to. Throws what says why it cannot be read: it is of a later version, or the journal is broken there. */
+export function readable<Value>(runId: RunId, number: number, read: () => Value): Value {
+  try {
+    return read();
+  } catch (cause) {
+    const isLater = EspalierError.is(cause) && cause.code === "unsupported_version";
+    throw isLater ? cause : invalidJournal(runId, number, cause);
+  }
 }
 
 /** The error for a journal that cannot be read from this record on, or that lacks something before it. */

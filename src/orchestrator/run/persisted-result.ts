@@ -51,7 +51,7 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
         definitions,
         pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
         session: session && { execution: undefined, error: undefined, ...session },
-        rested: restedAgents(folded, said),
+        rested: await restedAgents(folded, said),
         detached: [],
         failedIds,
         prices,
@@ -65,22 +65,25 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
   }
 }
 
-function restedAgents(
+async function restedAgents(
   { run }: FoldedRun,
   { models, removedTools }: RecordOf<"result">,
-): readonly RestedAgent[] {
+): Promise<readonly RestedAgent[]> {
   const modelOf = new Map(
     models.flatMap(({ model, agentIds }) => agentIds.map((agentId) => [agentId, model] as const)),
   );
   const removedOf = new Map(removedTools.map(({ agentId, removed }) => [agentId, removed]));
   const accountOf = new Map(run.accounts.map((account) => [account.agentId, account]));
-  return run.agents.flatMap(({ state: rested, ...agent }) => {
+  const agents: RestedAgent[] = [];
+  const turns = new Turns(AGENTS_PER_TURN);
+  for (const { state: rested, ...agent } of run.agents) {
+    await turns.did();
     const { agentId, executionId, parentAgentId, agentPath, depth, role, task, metadata } = agent;
     const account = accountOf.get(agentId);
     const model = modelOf.get(agentId);
-    if (rested.status === "pending" || account === undefined || model === undefined) return [];
+    if (rested.status === "pending" || account === undefined || model === undefined) continue;
     const { own, total, stoodMs: pausedMs, otherModels } = account;
-    return {
+    agents.push({
       agentId,
       parentAgentId,
       agentPath,
@@ -96,8 +99,9 @@ function restedAgents(
       removedTools: removedOf.get(agentId) ?? [],
       pausedMs,
       rested,
-    };
-  });
+    });
+  }
+  return agents;
 }
 
 async function pausedRun(

@@ -15,9 +15,8 @@ import {
   type Question,
 } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { unreadable } from "../durability/fold-journal.ts";
+import { readable } from "../durability/fold-journal.ts";
 import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
-import type { JournalRecord } from "../durability/journal-record.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import type { Run } from "./run.ts";
 import { mailIn, postMail } from "./run-mail.ts";
@@ -123,7 +122,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   let count = 0;
   for await (const line of store.read(runId)) {
     count += 1;
-    const records = readIn(reader, line, { runId, number: count });
+    const records = readable(runId, count, () => reader.read(line));
     for (const record of records) {
       if (record.type === "post") heeded.add(record.number);
       const event = record.type === "event" ? keptEvent(record.event) : undefined;
@@ -146,19 +145,6 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
     else taken.set(questionId, (taken.get(questionId) ?? 0) + 1);
   }
   return { open: [...open.values()], over, posted, taken };
-}
-
-/** The records of a line. Throws `unsupported_version` or `invalid_journal`. */
-function readIn(
-  reader: JournalReader,
-  line: string,
-  { runId, number }: { readonly runId: RunId; readonly number: number },
-): readonly JournalRecord[] {
-  try {
-    return reader.read(line);
-  } catch (cause) {
-    throw unreadable(runId, number, cause);
-  }
 }
 
 function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly Answer[] {
