@@ -1328,6 +1328,15 @@ const requirements = {
   V155: {
     text: "`approve` says the call that it approves, with its arguments, before it does; at a terminal it asks, unless `--yes` says so",
   },
+  V156: {
+    text: "`resume` of a run that a process leads says which, and the option that takes the run over",
+  },
+  V157: {
+    text: "A run that is refused leaves nothing behind: the store that was made for it goes, if nothing is kept in it",
+  },
+  V158: {
+    text: "What is wrong with a configuration names its file, whether `defineConfig` says it, another part of the library, or the orchestrator that is made of it",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -3,12 +3,15 @@
 import { existsSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
+import type { EspalierError } from "espalier";
+
 import { UsageError } from "./usage-error.ts";
 
 /**
  * The default export of a file.
  *
- * @throws UsageError, if it has none or cannot be loaded as it is written; an `Error` that names it for what its own code throws, but for an `EspalierError`.
+ * @throws UsageError, if it has none or cannot be loaded as it is written; an `Error` that names it for what its own code throws, with the code of
+ * an `EspalierError`.
  */
 export async function importFile(file: string): Promise<unknown> {
   const module = await loaded(file);
@@ -27,10 +30,18 @@ async function loaded(file: string): Promise<object> {
     const message = cause instanceof Error ? problemOf(file, cause) : undefined;
     if (message !== undefined) throw new UsageError(message, { cause });
     const { EspalierError } = await import("espalier");
-    if (EspalierError.is(cause)) throw cause;
+    if (EspalierError.is(cause)) throw new EspalierError({ ...errorAt(file, cause), cause });
     const thrown = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`${file} threw: ${thrown}`, { cause });
   }
+}
+
+/** What was thrown, as one of a file. */
+export function errorAt(
+  file: string,
+  { code, message, data }: EspalierError,
+): Pick<EspalierError, "code" | "message" | "data"> {
+  return { code, message: `${file}: ${message}`, data };
 }
 
 const WITHOUT_STRIPPING = `or run the command with a loader: NODE_OPTIONS="--import tsx" espalier …`;

@@ -34,6 +34,8 @@ export interface RolesAtHand extends AsyncDisposable {
   readonly roles: readonly AgentRole[];
   /** Where the rest of the configuration is from: that of the project, or of the file that was run. */
   readonly config: EspalierConfig;
+  /** The file of that; undefined: there is none. */
+  readonly configFile: string | undefined;
 }
 
 const PROGRAM = /\.[cm]?[jt]sx?$/;
@@ -54,11 +56,11 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
   if (!PROGRAM.test(name)) return await roleNamed(name, search);
   checkThere(file, name);
   const exported = await importFile(file);
-  if (isRole(exported)) return inCode(exported, [], project.config, search);
+  if (isRole(exported)) return inCode(exported, [], project, search);
   const config = await checkedConfig(exported, file);
   const own: Project = { folder: dirname(file), config, configFile: file };
   const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
-  if (only !== undefined && others.length === 0) return inCode(only, [only], config, search);
+  if (only !== undefined && others.length === 0) return inCode(only, [only], own, search);
   throw new UsageError(
     `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export the role, or run one by its name where the configuration is the project's.`,
   );
@@ -80,7 +82,7 @@ export async function roleNamed(
   const place = typeof roles === "string" ? resolve(project.folder, roles) : folder;
   const coded = typeof roles === "string" ? [] : roles;
   const known = coded.find((role) => role.name === name);
-  if (known !== undefined) return inCode(known, coded, config, search);
+  if (known !== undefined) return inCode(known, coded, project, search);
   const text = existsSync(place) ? roleTextsIn(place).find((one) => one.name === name) : undefined;
   if (text !== undefined) return await fromFile(text, place, search);
   if (typeof roles === "string" && !existsSync(place))
@@ -110,19 +112,19 @@ function isRole(value: unknown): value is AgentRole {
 function inCode(
   root: AgentRole,
   roles: readonly AgentRole[],
-  config: EspalierConfig,
+  { config, configFile }: Project,
   { model }: RoleSearch,
 ): RolesAtHand {
   if (model !== undefined)
     throw new UsageError(
       `Expected --model for role files alone, got it for ${root.name}, which has its model in code. Leave it out.`,
     );
-  return { root, roles, config, [Symbol.asyncDispose]: async () => {} };
+  return { root, roles, config, configFile, [Symbol.asyncDispose]: async () => {} };
 }
 
 async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Promise<RolesAtHand> {
   const { shell, project, readFolder, connect = connectServers } = search;
-  const { config } = project;
+  const { config, configFile } = project;
   const coded = typeof config.roles === "string" ? [] : (config.roles ?? []);
   const isCoded = (name: string): boolean => coded.some((role) => role.name === name);
   const texts = reachableFrom(root, folder).filter((text) => text === root || !isCoded(text.name));
@@ -149,6 +151,7 @@ async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Pr
       root: first,
       roles: [first, ...others, ...coded.filter(({ name }) => name !== first.name)],
       config,
+      configFile,
       [Symbol.asyncDispose]: () => servers[Symbol.asyncDispose](),
     };
   } catch (cause) {

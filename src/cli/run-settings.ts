@@ -1,12 +1,19 @@
 // What commands that lead a run have in common: their options, and the orchestrator made of them.
 
-import { Orchestrator, type Approver } from "espalier";
+import {
+  EspalierError,
+  Orchestrator,
+  type AgentRole,
+  type Approver,
+  type OrchestratorOptions,
+} from "espalier";
 import type { NodeTracing } from "espalier/otel/node";
 
 import type { PromptPlace } from "./ask-person.ts";
 import type { CommandCall } from "./command-call.ts";
 import { configuredOptions } from "./configured-options.ts";
 import { RunFollower, type FollowOptions } from "./follow-run.ts";
+import { errorAt } from "./import-file.ts";
 import type { Project } from "./project.ts";
 import type { RolesAtHand } from "./roles-at-hand.ts";
 import { isTerminal, note, type Shell } from "./shell.ts";
@@ -89,7 +96,7 @@ export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: Run
   const person = mode === "ask" ? personAt(shell, follower) : undefined;
   const asked = mode === undefined ? usual : person;
   const store = kept?.store ?? page?.store;
-  const orchestrator = new Orchestrator({
+  const orchestrator = orchestratorWith(hand, {
     ...configured,
     roles: hand.roles,
     sinks: [
@@ -104,6 +111,19 @@ export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: Run
   });
   page?.attach(orchestrator);
   return { orchestrator, follower, person };
+}
+
+/** What is wrong with the options is wrong with the configuration: nothing else says them. */
+function orchestratorWith(
+  { configFile }: RolesAtHand,
+  options: OrchestratorOptions<AgentRole>,
+): Orchestrator {
+  try {
+    return new Orchestrator(options);
+  } catch (cause) {
+    if (configFile === undefined || !EspalierError.is(cause)) throw cause;
+    throw new EspalierError({ ...errorAt(configFile, cause), cause });
+  }
 }
 
 /** Asks at the terminal, in the place of the tree. */

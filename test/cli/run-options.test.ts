@@ -1,6 +1,8 @@
 // Goal: what `espalier run` does besides running: asks at the terminal, shows itself in the browser, goes on with a session, sends its spans.
 // Method: the command within the test, over streams that stand for a terminal where somebody types; a real MCP server, real sockets.
 
+import { mkdirSync, readdirSync } from "node:fs";
+
 import { expect } from "vitest";
 import { z } from "zod";
 
@@ -214,3 +216,29 @@ for (const mode of ["ok", "refuse"] as const)
     } else expect(stderr).toMatch(/^Trace incomplete: (\d+) of \1 spans not sent/m);
     expect(takeWarnings()).toHaveLength(mode === "ok" ? 0 : 1);
   });
+
+proves(
+  ["V157"],
+  "a run that is refused leaves no file behind, and none that was there goes",
+  async () => {
+    using folder = temporaryFolder({ "lead.md": "---\nmodel: some-model\n---\nWork.\n" });
+    const at = { cwd: folder.path };
+    for (const name of ["OPENAI_API_KEY", "OPENAI_BASE_URL"]) withVariable(name, "");
+    const left = async (...options: readonly string[]) => {
+      const { stderr } = await performed(["run", "lead.md", "Go.", ...options], at);
+      return [/\[(\w+)\]/.exec(stderr)?.[1], readdirSync(folder.path).toSorted()];
+    };
+    expect(await left()).toEqual(["missing_api_key", ["lead.md"]]);
+    expect(await left("--store", "own.db")).toEqual(["missing_api_key", ["lead.md"]]);
+    withVariable("OPENAI_BASE_URL", "http://127.0.0.1:1");
+    expect(await left("--budget", "cost=1")).toEqual(["price_unknown", ["lead.md"]]);
+    mkdirSync(folder.at(".espalier"));
+    expect(await left("--budget", "cost=1")).toEqual(["price_unknown", [".espalier", "lead.md"]]);
+    expect(readdirSync(folder.at(".espalier"))).toEqual([".gitignore"]);
+    await using server = await OpenAiServer.start(() => says("Done."));
+    withVariable("OPENAI_BASE_URL", server.baseUrl);
+    expect(await left()).toEqual([undefined, [".espalier", "lead.md"]]);
+    expect(await left("--budget", "cost=1")).toEqual(["price_unknown", [".espalier", "lead.md"]]);
+    expect((await performed(["runs", "--json"], at)).stdout).toContain('"status":"completed"');
+  },
+);

@@ -12,6 +12,7 @@ import { proves } from "../harness/proves.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
 import { performed, withVariable } from "./performed.ts";
 
+const CONFIG_ENTRY = new URL("../../src/config/define-config.ts", import.meta.url);
 const INIT = ["init", "--yes", "--no-install"];
 
 proves(["V44"], "init makes roles that run as they are, and says what it does", async () => {
@@ -148,11 +149,14 @@ proves(
 );
 
 proves(
-  ["V138"],
+  ["V138", "V158"],
   "a configuration that throws, or whose folder is not there, is named",
   async () => {
     const said = async (config: string): Promise<readonly [number, string]> => {
-      using folder = temporaryFolder({ "espalier.config.mjs": config });
+      using folder = temporaryFolder({
+        "espalier.config.mjs": config,
+        "lead.md": "---\nmodel: some-model\n---\nWork.\n",
+      });
       const { code, stderr } = await performed(["run", "lead", "Go."], { cwd: folder.path });
       return [code, stderr.replaceAll(folder.path, "…").trim()];
     };
@@ -163,6 +167,18 @@ proves(
     expect(await said('export default { roles: "nowhere" };')).toEqual([
       2,
       "Expected config.roles to be a folder of role files, but there is no …/nowhere. Correct it in …/espalier.config.mjs.",
+    ]);
+    const at = String.raw`^…/espalier\.config\.mjs: Expected `;
+    const defined = (config: string): string =>
+      `import { defineConfig } from ${JSON.stringify(CONFIG_ENTRY.href)}; export default defineConfig(${config});`;
+    expect(await said(defined("{ role: [] }"))).toEqual([
+      2,
+      expect.stringMatching(new RegExp(`${at}.*config\\.role.*\\[invalid_(option|definition)\\]$`)),
+    ]);
+    withVariable("OPENAI_BASE_URL", "http://127.0.0.1:1");
+    expect(await said("export default { limits: { maxDepth: -1 } };")).toEqual([
+      2,
+      expect.stringMatching(new RegExp(`${at}.*maxDepth.*\\[invalid_(option|definition)\\]$`)),
     ]);
   },
 );

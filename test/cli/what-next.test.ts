@@ -1,6 +1,9 @@
 // Goal: who is told what to type next can type it: of questions of each kind and number, and of answers that do not fit. Method: real runs that
 // rest, what is said of them, and the command within the test over their store.
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
 import { defineTool, type RunResult } from "espalier";
 import { ModelError } from "espalier/extend";
 import { says, type ScriptedReply } from "espalier/testing";
@@ -16,6 +19,7 @@ import { latch } from "../harness/run-scripted.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { calls, OpenAiServer, says as replies } from "../support/openai-server.ts";
+import { linesOf, writtenRun } from "../viewer/written-runs.ts";
 import { performed, withVariable } from "./performed.ts";
 
 const TOOLS = [
@@ -219,3 +223,29 @@ export default { tools: [defineTool(pay)] };`;
   expect([second.code, second.stdout]).toEqual([0, "Done.\n"]);
   expect(second.stderr).not.toContain("came to nothing");
 });
+
+proves(
+  ["V156"],
+  "who leads a run that is to be resumed is said, and how it is taken over",
+  async () => {
+    await using kept = keptRuns();
+    withVariable("OPENAI_BASE_URL", "http://127.0.0.1:1");
+    writeFileSync(join(kept.folder, "buyer.md"), "---\nmodel: some-model\n---\nWork.\n");
+    const run = kept.orchestrator.start(agent("buyer", [says("Done.")]), "Buy.");
+    run.requestPause();
+    const { runId } = await run.result;
+    const lines = await linesOf(kept.store, runId);
+    await kept.store.remove(runId, 0);
+    await (await writtenRun(kept.store, runId, "buyer: Buy.")).append(lines);
+    const at = { cwd: kept.folder, env: { npm_command: "exec" } };
+    const args = ["resume", "run_1", "--store", kept.path];
+    const refused = await performed(args, at);
+    expect(refused).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
+        "Expected a run that no process leads, got run_1, which process 1 on elsewhere leads. Follow it: npx espalier tail run_1. Take it over, if that process is of no use any more: npx espalier resume run_1 --take-over [run_alive]\n",
+    });
+    expect((await performed([...args, "--take-over"], at)).stderr).not.toContain("run_alive");
+  },
+);

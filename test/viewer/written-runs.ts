@@ -15,8 +15,12 @@ export interface WrittenRun {
 
 const OWNER = { token: "written", hostname: "elsewhere", processId: 1 };
 
-export async function writtenRun(store: Store, runId: RunId): Promise<WrittenRun> {
-  const ownership = await store.create(runId, "lead: Survey.", OWNER);
+export async function writtenRun(
+  store: Store,
+  runId: RunId,
+  title = "lead: Survey.",
+): Promise<WrittenRun> {
+  const ownership = await store.create(runId, title, OWNER);
   let count = 0;
   return {
     append: async (records) => {

@@ -54,7 +54,12 @@ export const body: CommandBody = async (call) => {
     if (person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   }
   const known = new Set(reading.record.heededPosts);
-  const resumed = await goneOn(orchestrator, run, { takeOver: has("takeOver"), grants });
+  const how = { takeOver: has("takeOver"), grants };
+  const resumed = await goneOn(orchestrator, run, how).catch((cause: unknown) => {
+    throw EspalierError.is(cause) && cause.code === "run_alive"
+      ? ledElsewhere(reading.stored, ownCommand(shell), cause)
+      : cause;
+  });
   if (resumed !== undefined) {
     const exitCode = await follower.follow(resumed);
     await reading.advance();
@@ -77,6 +82,21 @@ function endedText({ stored: { runId }, fold: { end } }: RunReading): string {
   const more = status === "stopped" ? wayToGrant(code, runId, "espalier") : undefined;
   const advice = more === undefined ? `See it: espalier show ${runId}` : `Give it more: ${more}`;
   return `Expected a run that can go on, got ${runId}, which has ended: ${status} (${code}). ${advice}`;
+}
+
+/** Who leads it, and what can be done about that. */
+function ledElsewhere(
+  { runId, owner }: StoredRun,
+  command: string,
+  cause: EspalierError,
+): EspalierError {
+  const leader = owner === null ? "a process" : `process ${owner.processId} on ${owner.hostname}`;
+  return new EspalierError({
+    code: cause.code,
+    message: `Expected a run that no process leads, got ${runId}, which ${leader} leads. Follow it: ${command} tail ${runId}. Take it over, if that process is of no use any more: ${command} resume ${runId} --take-over`,
+    data: cause.data,
+    cause,
+  });
 }
 
 function callLines(calls: readonly InterruptedCall[]): readonly string[] {
