@@ -1487,6 +1487,9 @@ const requirements = {
   D307: {
     text: "A typed result that is a list or a choice, also one that may be null, is taken with and without the key that it stands under, whatever keys it has itself",
   },
+  D308: {
+    text: "An agent that says nothing while its subagents work in the background waits for them: it does not fail, and none of them is lost",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -243,7 +243,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     errors: ["failWith", "nextExecution"],
     output: ["nextExecution", "recordOutput"],
     isBriefed: ["brief", "nextExecution"],
-    uselessReplies: ["discardReply", "nextExecution", "recordReply"],
+    uselessReplies: ["awaitSubagents", "discardReply", "nextExecution", "recordReply"],
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
     failures: ["incorporate", "nextExecution"],
     vetoes: ["nextExecution", "recordVeto"],
