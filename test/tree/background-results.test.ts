@@ -21,7 +21,8 @@ const beside = (role: string) => ({
   arguments: { role, task: "Work.", background: true },
 });
 
-const report = (name: string) => expect.stringContaining(`${name}, which worked in the background`);
+const report = (name: string): unknown =>
+  expect.stringContaining(`${name}, which worked in the background`);
 
 proves(
   ["D303"],
