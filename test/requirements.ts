@@ -1460,21 +1460,6 @@ const requirements = {
   D289: {
     text: "A run that cannot be recovered rests as it was left, also if another process led it on between the first look and the claim",
   },
-  D320: {
-    text: "An agent is linked to the subagents in the background whose results it was given, also where they go on after a pause or a crash",
-  },
-  D321: {
-    text: "Workers that share an engine on the store in one process are each given what they have the role for; what one gives up another goes on with",
-  },
-  D322: {
-    text: "Options of an engine on the store that it does not have, or cannot use, are refused",
-  },
-  D323: {
-    text: "A worker whose roles do not fit together, or whose models cannot work, whatever is ordered, is refused before it serves: it refuses no order",
-  },
-  D324: {
-    text: "The span of a delegation that starts several subagents is named by its tool, not by the last of them",
-  },
   D300: {
     text: "A listener of the user's that is asynchronous and rejects ends neither the run nor the process: it is warned of once",
   },
@@ -1498,6 +1483,24 @@ const requirements = {
   },
   D307: {
     text: "A typed result that is a list or a choice, also one that may be null, is taken with and without the key that it stands under, whatever keys it has itself",
+  },
+  D308: {
+    text: "An agent that says nothing while its subagents work in the background waits for them: it does not fail, and none of them is lost",
+  },
+  D320: {
+    text: "An agent is linked to the subagents in the background whose results it was given, also where they go on after a pause or a crash",
+  },
+  D321: {
+    text: "Workers that share an engine on the store in one process are each given what they have the role for; what one gives up another goes on with",
+  },
+  D322: {
+    text: "Options of an engine on the store that it does not have, or cannot use, are refused",
+  },
+  D323: {
+    text: "A worker whose roles do not fit together, or whose models cannot work, whatever is ordered, is refused before it serves: it refuses no order",
+  },
+  D324: {
+    text: "The span of a delegation that starts several subagents is named by its tool, not by the last of them",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

@@ -19,6 +19,8 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
   const shape = isWrapped ? wrappedShape(field, output) : resultShape(field, output);
   const { jsonSchema, bind } = shape;
   const hasStrictForm = strictSchema(jsonSchema).isStrict;
+  const check = (input: JsonValue): ReturnType<FinishTool["bind"]> =>
+    bind(hasStrictForm ? withoutAddedNulls(input, jsonSchema) : input);
   return Object.freeze({
     name: FINISH_TOOL_NAME,
     description: "Ends your work with your result. Call it once, alone, when you are done.",
@@ -26,18 +28,20 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
     settings: UNBOUNDED,
     isSequential: false,
     kind: "finish",
-    bind: (input: JsonValue) => {
-      const check = (whole: JsonValue): ReturnType<FinishTool["bind"]> =>
-        bind(hasStrictForm ? withoutAddedNulls(whole, jsonSchema) : whole);
-      if (!isWrapped) return check(input);
-      const bare = { [WRAPPING_KEY]: input };
-      if (!isRecord(input) || !(WRAPPING_KEY in input)) return check(bare);
-      const checked = check(input);
-      // The key may be one of the result's own.
-      const own = checked.type === "valid" ? checked : check(bare);
-      return own.type === "valid" ? own : checked;
-    },
+    bind: isWrapped ? (input: JsonValue) => checkedWrapped(check, input) : check,
   });
+}
+
+/** A result under its key, or without it; the key may also be one of the result's own. */
+function checkedWrapped(
+  check: FinishTool["bind"],
+  input: JsonValue,
+): ReturnType<FinishTool["bind"]> {
+  const bare = { [WRAPPING_KEY]: input };
+  if (!isRecord(input) || !(WRAPPING_KEY in input)) return check(bare);
+  const checked = check(input);
+  const own = checked.type === "valid" ? checked : check(bare);
+  return own.type === "valid" ? own : checked;
 }
 
 const UNBOUNDED = Object.freeze({ maxRetries: Number.MAX_SAFE_INTEGER });

@@ -65,6 +65,9 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   }
   if (!isAnswer) return { type: "continue", work };
   const { uselessReplies } = log;
+  // It has nothing to say before they have.
+  if (uselessReplies > 0 && facts.hasAwaited)
+    return { type: "continue", work: [...work, ...awaited(facts)] };
   if (uselessReplies > MAX_USELESS_REPLIES) {
     const wanted = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
     return misbehaved(facts, wanted, { uselessReplies });

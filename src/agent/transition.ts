@@ -80,7 +80,7 @@ interface Changes {
     /** Subagents in the background whose results are among them. */
     readonly reportedIds?: readonly AgentId[];
   };
-  /** The agent has answered, and waits for its subagents in the background. */
+  /** The agent has answered, or has nothing to say, and waits for its subagents in the background. */
   readonly awaitSubagents: unknown;
   /**
    * The agent ends: its subagents in the background have ended, or are not its own any more. `unread`: those that have ended and whose
@@ -181,7 +181,7 @@ const MOVES: {
   recordSubtasks: (state, { subtasks }) => withLog(state, { subtasks }),
   addMessages: (state, { messages, reportedIds = [] }) =>
     withoutReported(withMessages(state, messages), reportedIds),
-  awaitSubagents: (state) => withLog(state, { isAwaiting: true }),
+  awaitSubagents: (state) => withLog(state, { isAwaiting: true, uselessReplies: 0 }),
   dropSubagents: (state, { unread }) =>
     withLog(state, { subtasks: unstarted(state), background: unread }),
   compact: compacted,

@@ -8,7 +8,7 @@ export function wellFormed(value: unknown): unknown {
   if (Array.isArray(value)) {
     const items: readonly unknown[] = value;
     const formed = items.map((item) => wellFormed(item));
-    return formed.every((item, index) => item === items[index]) ? value : formed;
+    return formed.every((item, index) => item === items[index]) ? items : formed;
   }
   if (typeof value !== "object" || value === null) return value;
   if (Object.getPrototypeOf(value) !== Object.prototype) return value;

@@ -160,6 +160,12 @@ proves(["R15"], "retry: a reply of no use is forgiven once, and then fails", () 
   ]);
 });
 
+proves(["D308"], "a reply of no use is waited with while subagents work", () => {
+  const facts = { hasAwaited: true };
+  const outcomes = [1, 2].map((uselessReplies) => judged({}, { uselessReplies }, facts));
+  expect(outcomes.map(summary)).toEqual(["continue subagents", "continue subagents"]);
+});
+
 proves(["R15"], "retry: a text where a typed result is due is asked for the result", () => {
   expect(judged({ text: "42" }, {}, { hasOutput: true })).toEqual({
     type: "retry",

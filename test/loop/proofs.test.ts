@@ -113,9 +113,8 @@ function many(): readonly AgentState[] {
   const all = changes();
   const { openStep, discardReply, recordOverflow, recordStep, addTime } = all;
   const { addUsage, recordVeto, recordWait, recordSubtasks, recordOutput } = all;
-  const { addSignal, failWith } = all;
+  const { recordExecutions, awaitSubagents, addSignal, failWith } = all;
   const { running, incorporated, replied, ...rest } = states();
-  const { recordExecutions, awaitSubagents } = all;
   const subtasks = [{ role: "helper", task: "Look." }];
   const startedIds = [REPORTED];
   const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks, startedIds }));
@@ -123,17 +122,8 @@ function many(): readonly AgentState[] {
   const answered = after(replied, { ...recordExecutions, executions: failed });
   const fruitless = after(running, openStep, discardReply, recordStep);
   const next = { ...openStep, number: 2 };
-  const full = after(
-    running,
-    recordVeto,
-    recordWait,
-    recordSubtasks,
-    recordOutput,
-    addSignal,
-    failWith,
-    addTime,
-    awaitSubagents,
-  );
+  const spoken = after(running, recordVeto, recordWait, recordSubtasks, recordOutput);
+  const full = after(spoken, addSignal, failWith, addTime, awaitSubagents);
   const worked = after(full, openStep, addUsage, recordOverflow, recordStep);
   const ended = (state: AgentState): AgentState => after(state, all.end);
   return [
@@ -243,7 +233,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     errors: ["failWith", "nextExecution"],
     output: ["nextExecution", "recordOutput"],
     isBriefed: ["brief", "nextExecution"],
-    uselessReplies: ["discardReply", "nextExecution", "recordReply"],
+    uselessReplies: ["awaitSubagents", "discardReply", "nextExecution", "recordReply"],
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
     failures: ["incorporate", "nextExecution"],
     vetoes: ["nextExecution", "recordVeto"],

@@ -21,7 +21,8 @@ const beside = (role: string) => ({
   arguments: { role, task: "Work.", background: true },
 });
 
-const report = (name: string) => expect.stringContaining(`${name}, which worked in the background`);
+const report = (name: string): unknown =>
+  expect.stringContaining(`${name}, which worked in the background`);
 
 proves(
   ["D303"],
@@ -77,3 +78,26 @@ proves(["D303"], "a question of one of them pauses the run, and is not lost", as
     [expect.stringContaining("You have not given your result yet.")],
   ]);
 });
+
+proves(
+  ["D308"],
+  "who has nothing to say waits, as often as there is somebody to wait for",
+  async () => {
+    const workers = ["one", "two"].map((name) =>
+      part(name, [calls(use("look")), says("Worked.")], { tools: [spyTool("look")] }),
+    );
+    const lead = part(
+      "lead",
+      [calls(beside("one")), says(""), says(" "), calls(beside("two")), says(""), says("Done.")],
+      { delegation: { background: true }, subagents: workers.map(({ role }) => role) },
+    );
+    const { status, text, agents } = await newFixture().run(lead.role);
+    expect([status, text, agents.map((agent) => agent.status)]).toEqual([
+      "completed",
+      "Done.",
+      Array.from({ length: 3 }, () => "completed"),
+    ]);
+    const told = lead.model.requests.map((request) => receivedTexts(request).at(-1));
+    expect([told[2], told[5]]).toEqual([report("one#1"), report("two#1")]);
+  },
+);
