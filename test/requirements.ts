@@ -1487,6 +1487,13 @@ const requirements = {
   D307: {
     text: "A typed result that is a list or a choice, also one that may be null, is taken with and without the key that it stands under, whatever keys it has itself",
   },
+  D325: {
+    text: "What the script of a scripted model throws, or gives that is no reply, fails the test as an error of the script, and no failure of the model",
+  },
+  D326: { text: "A manual clock refuses what is no time, and never goes back" },
+  D327: {
+    text: "Options of a client, of a run that it attaches to and of a worker that closes are refused by name if they cannot be used, and so is what is to be recorded",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
