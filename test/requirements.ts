@@ -1502,6 +1502,13 @@ const requirements = {
   D324: {
     text: "The span of a delegation that starts several subagents is named by its tool, not by the last of them",
   },
+  D325: {
+    text: "What the script of a scripted model throws, or gives that is no reply, fails the test as an error of the script, and no failure of the model",
+  },
+  D326: { text: "A manual clock refuses what is no time, and never goes back" },
+  D327: {
+    text: "Options of a client, of a run that it attaches to and of a worker that closes are refused by name if they cannot be used, and so is what is to be recorded",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

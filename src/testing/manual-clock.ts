@@ -1,5 +1,6 @@
 // ManualClock: a clock that tests move by hand. Owns its time, how far the wall clock is off it, and the timers that are not due yet.
 
+import { checkAmount, mismatch } from "../kernel/check.ts";
 import { toMicroseconds, type Clock } from "../kernel/clock.ts";
 
 interface Timer {
@@ -19,8 +20,13 @@ export class ManualClock implements Clock {
   /** In the order in which they were set. */
   readonly #timers = new Set<Timer>();
 
-  /** `startMs`: what the wall clock shows at first, in milliseconds since the epoch. */
+  /**
+   * `startMs`: what the wall clock shows at first, in milliseconds since the epoch.
+   *
+   * @throws EspalierError `invalid_option` for what is no finite number.
+   */
   constructor(startMs = 0) {
+    checkTime("startMs", startMs);
     this.#originMs = startMs;
   }
 
@@ -38,13 +44,23 @@ export class ManualClock implements Clock {
     return () => void this.#timers.delete(timer);
   }
 
-  /** Sets the wall clock, to milliseconds since the epoch. No time passes: the monotonic clock and timers stay as they are. */
+  /**
+   * Sets the wall clock, to milliseconds since the epoch. No time passes: the monotonic clock and timers stay as they are.
+   *
+   * @throws EspalierError `invalid_option` for what is no finite number.
+   */
   setWallClock(toMs: number): void {
+    checkTime("toMs", toMs);
     this.#originMs = toMs - this.#monotonicMs;
   }
 
-  /** Moves time on and wakes, in order, every timer that is due on the way. What they start runs in later ticks. */
+  /**
+   * Moves time on and wakes, in order, every timer that is due on the way. What they start runs in later ticks.
+   *
+   * @throws EspalierError `invalid_option` for what is no finite number from 0 up: time does not go back.
+   */
   advance(byMs: number): void {
+    checkAmount("byMs", byMs, "Time does not go back: setWallClock sets what it shows.");
     const untilMs = toMicroseconds(this.#monotonicMs + byMs);
     for (;;) {
       const due = this.#firstUntil(untilMs);
@@ -69,4 +85,9 @@ export class ManualClock implements Clock {
         first = timer;
     return first;
   }
+}
+
+function checkTime(field: string, value: unknown): void {
+  if (typeof value === "number" && Number.isFinite(value)) return;
+  throw mismatch(field, "milliseconds since the epoch", value, "Date.parse gives them.");
 }

@@ -1,7 +1,10 @@
 // ScriptedModel: a model that says what a test wrote down. Owns the script and the requests it was asked. A call that the script
 // does not expect, or a request that no provider would take, is an error of the test.
 
-import { EspalierError } from "../kernel/error.ts";
+import { checkList, shown } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { isRecord } from "../kernel/json.ts";
+import { asSentence } from "../kernel/sentence.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import { replyMessage, type ReplyPiece } from "../protocol/reply-message.ts";
@@ -109,11 +112,18 @@ export class ScriptedModel implements Model {
   readonly #steps: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply);
   #callCount = 0;
 
-  /** `script`: replies in order, or a function that answers every request. */
+  /**
+   * `script`: replies in order, or a function that answers every request. What a function throws, and what it gives that is no reply, is an
+   * error of the script, unless it is a `ModelError`: a failure of the model is a reply with `error`.
+   *
+   * @throws EspalierError `invalid_definition` for a script that is neither.
+   */
   constructor(
     script: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply),
     options: ScriptedModelOptions = {},
   ) {
+    if (typeof script !== "function")
+      checkList("script", script, 'List its replies: [says("Done.")].');
     this.#steps = script;
     this.id = options.id ?? "scripted";
     this.native = options.native ?? false;
@@ -134,7 +144,7 @@ export class ScriptedModel implements Model {
     const step = typeof this.#steps === "function" ? this.#steps : this.#steps[index];
     if (step === undefined)
       throw mismatch(`Expected ${index} calls of ${this.id}, got one more. Extend the script.`);
-    const reply = typeof step === "function" ? step(request) : step;
+    const reply = replyOf(step, request, this.id);
     if (reply.after !== undefined)
       await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
     if (reply.error !== undefined) throw reply.error;
@@ -171,8 +181,49 @@ export class ScriptedModel implements Model {
   }
 }
 
-function mismatch(message: string): EspalierError {
-  return new EspalierError({ code: "script_mismatch", message });
+function mismatch(message: string, cause?: unknown): EspalierError {
+  return new EspalierError({ code: "script_mismatch", message, cause });
+}
+
+const REPLY_FIELDS = {
+  text: true,
+  calls: true,
+  pieces: true,
+  refusal: true,
+  finishReason: true,
+  usage: true,
+  warnings: true,
+  error: true,
+  after: true,
+  ignoresSignal: true,
+} as const satisfies Record<keyof ScriptedReply, true>;
+
+/** The reply of a step of the script of this model. Throws a `ModelError` that the step has thrown, and `script_mismatch`. */
+function replyOf(step: ScriptStep, request: ModelRequest, id: string): ScriptedReply {
+  const reply = typeof step === "function" ? said(step, request, id) : step;
+  const got: unknown = reply;
+  if (!isRecord(got) || got instanceof Promise)
+    throw mismatch(`Expected a reply of ${id}, got ${shown(got)}. Make it with says() or asks().`);
+  const unknown = Object.keys(got).find((key) => !Object.hasOwn(REPLY_FIELDS, key));
+  if (unknown === undefined) return reply;
+  const fields = Object.keys(REPLY_FIELDS).join(", ");
+  throw mismatch(
+    `Expected a reply of ${id} to have ${fields}, got ${shown(unknown)}. Correct the name.`,
+  );
+}
+
+function said(
+  step: Extract<ScriptStep, (request: ModelRequest) => unknown>,
+  request: ModelRequest,
+  id: string,
+): ScriptedReply {
+  try {
+    return step(request);
+  } catch (cause) {
+    if (EspalierError.is(cause)) throw cause;
+    const message = `Expected the script of ${id} to give a reply, but it threw: ${asSentence(messageOf(cause))}`;
+    throw mismatch(`${message} A failure of the model is a reply with { error }.`, cause);
+  }
 }
 
 async function waitFor(after: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {

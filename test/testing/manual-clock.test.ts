@@ -8,6 +8,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
 import { answered } from "../support/ledger-fixture.ts";
+import { thrownBy } from "../support/thrown.ts";
 
 function watched(startMs = 0): {
   readonly clock: ManualClock;
@@ -144,4 +145,18 @@ test("ids count up within their kind, and each source counts for itself", () => 
   const [ids, others] = [sequentialIds(), sequentialIds()];
   const drawn = [ids.next("agent"), ids.next("run"), ids.next("agent"), others.next("agent")];
   expect(drawn).toEqual(["agent_1", "run_1", "agent_2", "agent_1"]);
+});
+
+proves(["D326"], "what is no time is refused, and nothing has happened", () => {
+  const { clock, woken, set } = watched(100);
+  set("first", 10);
+  for (const byMs of [-1, NaN, Infinity])
+    expect(thrownBy(() => clock.advance(byMs)).code).toBe("invalid_option");
+  for (const toMs of [NaN, Infinity]) {
+    expect(thrownBy(() => clock.setWallClock(toMs)).code).toBe("invalid_option");
+    expect(thrownBy(() => new ManualClock(toMs)).code).toBe("invalid_option");
+  }
+  expect([clock.nowMs(), clock.monotonicMs(), woken]).toEqual([100, 0, []]);
+  clock.advance(10);
+  expect(woken).toEqual(["first at 110"]);
 });

@@ -190,3 +190,47 @@ test("counting and price are there only if the script gives them", () => {
     "scripted",
   ]);
 });
+
+proves(["D325"], "what a script throws, or gives that is no reply, fails the test", async () => {
+  const gives = (given: unknown) => () => given;
+  const throws = () => {
+    throw new Error("expected two messages");
+  };
+  const problems: Record<string, readonly [unknown[] | (() => unknown), string]> = {
+    "a function that throws": [
+      [throws],
+      "Expected the script of scripted to give a reply, but it threw: expected two messages. A failure of the model is a reply with { error }.",
+    ],
+    "a promise": [gives(Promise.resolve(says("Done."))), GOT("a promise")],
+    nothing: [gives(undefined), GOT("undefined")],
+    "a text": [["Done."], GOT('"Done."')],
+    "a misspelt field": [
+      [{ txt: "Done." }],
+      'Expected a reply of scripted to have text, calls, pieces, refusal, finishReason, usage, warnings, error, after, ignoresSignal, got "txt". Correct the name.',
+    ],
+  };
+  for (const [script, message] of Object.values(problems)) {
+    const model = scripted(script);
+    expect(await rejectionOf(ask(model))).toEqual({ code: "script_mismatch", message, data: {} });
+  }
+  const busy = new ModelError({ code: "model_overloaded", message: "Busy." });
+  const overloaded = new ScriptedModel(() => {
+    throw busy;
+  });
+  await expect(ask(overloaded)).rejects.toBe(busy);
+});
+
+proves(["D325"], "a script that is none is refused where it is written", () => {
+  for (const script of [undefined, null, "Done.", says("Done.")])
+    expect(thrownBy(() => scripted(script)).code).toBe("invalid_definition");
+});
+
+const GOT = (got: string): string =>
+  `Expected a reply of scripted, got ${got}. Make it with says() or asks().`;
+
+/** A model whose script no compiler has seen. */
+function scripted(script: unknown): ScriptedModel {
+  const made: unknown = Reflect.construct(ScriptedModel, [script]);
+  if (made instanceof ScriptedModel) return made;
+  throw new Error("It is no scripted model.");
+}

@@ -75,6 +75,7 @@ export interface RemoteRun {
 }
 
 const DEFAULT_LOOK_MS = 200;
+const ORDER_FIELDS = ["runId", "budget", "deadlineAtMs", "metadata", "sessionId", "traceparent"];
 
 /** Orders runs and looks after them, from any process that has the store and the engine of the workers. */
 export class RunClient {
@@ -103,6 +104,7 @@ export class RunClient {
    * @throws EspalierError `invalid_option` or `invalid_definition` for an order that is none.
    */
   async start(role: string, task: MessageContent, options: OrderOptions = {}): Promise<RemoteRun> {
+    checkKeys("start options", options, ORDER_FIELDS);
     const { runId = randomIds.next("run"), ...others } = options;
     const rolesVersion = this.#rolesVersion;
     const order = checkedOrder({ ...others, runId, role, task, ...defined({ rolesVersion }) });
@@ -166,7 +168,9 @@ class StoredRemoteRun implements RemoteRun {
     this.#order = order;
   }
 
-  async result({ signal }: { readonly signal?: AbortSignal } = {}): Promise<RunResult<JsonValue>> {
+  async result(options: { readonly signal?: AbortSignal } = {}): Promise<RunResult<JsonValue>> {
+    checkKeys("result options", options, ["signal"]);
+    const { signal } = options;
     for (;;) {
       const result = await readResult(this.#means.store, this.runId);
       if (result !== undefined) return result;
@@ -198,6 +202,7 @@ class StoredRemoteRun implements RemoteRun {
   async *events(
     options: { readonly from?: number; readonly signal?: AbortSignal } = {},
   ): AsyncIterableIterator<EspalierEvent, undefined> {
+    checkKeys("events options", options, ["from", "signal"]);
     const { from = 1, signal } = options;
     if (!Number.isSafeInteger(from) || from < 1)
       throw mismatch("from", "the number of an event, from 1", from, "Leave it out for all.");

@@ -156,8 +156,11 @@ export async function postMail(
   return await store.post(runId, { key, body: JSON.stringify(mail) });
 }
 
+const REQUEST_FIELDS = ["type", "message", "agentPath", "budget", "by"];
+
 /** A copy of a request. Throws `invalid_option` or `invalid_definition`. */
 export function checkedRequest(request: RunRequest): RunMail {
+  checkKeys("request", request, REQUEST_FIELDS);
   const { type } = request;
   switch (type) {
     case "pause":

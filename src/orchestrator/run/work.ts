@@ -311,7 +311,9 @@ class LiveWorker implements Worker {
     return false;
   }
 
-  close({ graceMs }: { readonly graceMs?: number } = {}): Promise<void> {
+  close(options: { readonly graceMs?: number } = {}): Promise<void> {
+    checkKeys("close options", options, ["graceMs"]);
+    const { graceMs } = options;
     if (graceMs !== undefined) {
       checkAmount("graceMs", graceMs);
       this.#parts.executor.graceMs = graceMs;

@@ -1,6 +1,6 @@
 // A recording: the journal of a run, as lines of text. Made from a store, kept in a file, replayed by tests.
 
-import { checkText, mismatch } from "../../kernel/check.ts";
+import { checkMethods, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
@@ -9,7 +9,8 @@ import { JournalReader } from "../../orchestrator/durability/journal-reader.ts";
 import { problemOf, type JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { TextTable } from "../../orchestrator/durability/text-table.ts";
 import { wholeLines } from "../../orchestrator/durability/whole-record.ts";
-import { RunIdSchema } from "../../protocol/ids.ts";
+import { checkRunId } from "../../orchestrator/run/start-options.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { headless, segmentsIn, type ReadRecord, type Segment } from "./segment.ts";
 
@@ -19,11 +20,12 @@ export type Recording = string;
 /**
  * The recording of a run that is kept in a store.
  *
- * @throws EspalierError `unknown_run`, `store_failed`, `invalid_journal`, `unsupported_version`; `invalid_option` for what is no id.
+ * @throws EspalierError `unknown_run`, `store_failed`, `invalid_journal`, `unsupported_version`; `invalid_option` for what is no store or no id.
  */
 export async function recordingOf(store: RunStore, runId: string): Promise<Recording> {
-  checkText("runId", runId);
-  const id = RunIdSchema.parse(runId);
+  checkMethods("store", store, ["read"]);
+  checkRunId("runId", runId);
+  const id: RunId = runId;
   const reader = new JournalReader();
   let texts = new TextTable();
   const lines: string[] = [];

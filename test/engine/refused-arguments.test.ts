@@ -1,0 +1,51 @@
+// What a program in JavaScript may hand in by mistake, to clients, to runs that they attach to, to workers and to what records runs.
+
+import { expect } from "vitest";
+
+import { storeEngine } from "../../src/engine/store-engine.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { proves } from "../harness/proves.ts";
+import { allOf } from "../support/all-of.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { clientOf, doings, engineWorld, solo } from "./engine-world.ts";
+
+/** The method of something, as no compiler has seen it called. */
+async function called(owner: object, method: string, ...given: readonly unknown[]) {
+  const work: unknown = Reflect.get(owner, method);
+  if (typeof work !== "function") throw new Error(`There is no ${method}.`);
+  const result: unknown = await Reflect.apply(work, owner, given);
+  return isIterable(result) ? await allOf(result) : result;
+}
+
+function isIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+}
+
+proves(
+  ["D327"],
+  "what is no options is refused by name, and so is an option that there is not",
+  async () => {
+    const world = engineWorld();
+    const { clock, process, store } = world;
+    const client = clientOf(world);
+    const run = client.attach("order-1");
+    const worker = await process({ roles: [solo(doings())] }).work(storeEngine({ clock }), {
+      context: () => undefined,
+    });
+    const given = [
+      [called(client, "start", "solo", "Go.", null), "start options"],
+      [called(client, "start", "solo", "Go.", { steps: 3 }), "start options.steps"],
+      [called(run, "result", null), "result options"],
+      [called(run, "result", { singal: 1 }), "result options.singal"],
+      [called(run, "events", null), "events options"],
+      [called(run, "events", { since: 1 }), "events options.since"],
+      [called(run, "post", null), "request"],
+      [called(worker, "close", null), "close options"],
+      [called({ recordingOf }, "recordingOf", undefined, "order-1"), "store"],
+      [called({ recordingOf }, "recordingOf", store, ""), "runId"],
+    ] as const;
+    for (const [work, field] of given)
+      expect(await rejectionOf(work)).toMatchObject({ code: "invalid_option", data: { field } });
+    await worker.close();
+  },
+);
