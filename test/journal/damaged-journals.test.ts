@@ -8,6 +8,7 @@ import { beforeAll, expect, test } from "vitest";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
+import { isRecord } from "../../src/kernel/json.ts";
 import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
@@ -128,9 +129,9 @@ function withStrangeState(index: number): readonly string[] {
   const first = { set: { status: "pending", conversation: { messages: 1 } } };
   return lines.map((line, at) => {
     if (at !== index) return line;
-    const record: object = JSON.parse(line);
-    const delta: unknown = Reflect.get(record, "delta");
-    const isFirst = typeof delta === "object" && delta !== null && "set" in delta;
+    const record: unknown = JSON.parse(line);
+    if (!isRecord(record)) throw new Error("a record");
+    const isFirst = isRecord(record["delta"]) && "set" in record["delta"];
     return JSON.stringify({ ...record, delta: isFirst ? first : strange });
   });
 }

@@ -127,7 +127,7 @@ class Fold {
   /** Takes the records of the next line. Returns how many there are. */
   takeLine(read: () => readonly JournalRecord[]): number {
     this.#count += 1;
-    return readable(this.#runId, this.#count, () => {
+    return madeOfLine(this.#runId, this.#count, () => {
       const records = read();
       for (const record of records) this.#do(record);
       return records.length;
@@ -404,8 +404,8 @@ export function withoutRecords(runId: RunId): EspalierError {
   return invalidJournal(runId, 0, new Error("it has no records"));
 }
 
-/** What a line comes to. Throws what says why it cannot be read: it is of a later version, or the journal is broken there. */
-export function readable<Value>(runId: RunId, number: number, read: () => Value): Value {
+/** What is made of a line. Throws what says why it cannot be read: it is of a later version, or the journal is broken there. */
+export function madeOfLine<Value>(runId: RunId, number: number, read: () => Value): Value {
   try {
     return read();
   } catch (cause) {

@@ -21,7 +21,7 @@ import { isId, type AgentId, type RunId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
-import { readable } from "./fold-journal.ts";
+import { madeOfLine } from "./fold-journal.ts";
 import { JournalReader, RECORDS_PER_TURN } from "./journal-reader.ts";
 import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
 import { keptEvent } from "./open-spans.ts";
@@ -198,7 +198,7 @@ export class RunRecord {
     see: (value: unknown) => void,
   ): number {
     let count = 0;
-    readable(this.#runId, number, () =>
+    madeOfLine(this.#runId, number, () =>
       reader.scan(line, (value) => {
         count += 1;
         see(value);
@@ -276,7 +276,7 @@ export class RunRecord {
     if (this.#last?.agentId === agentId && this.#last.line === line) return this.#last.steps;
     const steps = new AgentSteps(agentId);
     await this.#readOwn(lines, steps);
-    readable(this.#runId, line, () => steps.stateIn(undefined));
+    madeOfLine(this.#runId, line, () => steps.stateIn(undefined));
     await endOfTurn();
     this.#last = { agentId, line, steps };
     return steps;
@@ -286,7 +286,7 @@ export class RunRecord {
   async #readOwn(lines: readonly number[], steps: AgentSteps): Promise<void> {
     const isOwn = (value: unknown): boolean => steps.isOwn(value);
     for await (const { value, line } of this.#read(lines, isOwn)) {
-      readable(this.#runId, line, () => steps.take(value));
+      madeOfLine(this.#runId, line, () => steps.take(value));
       await endOfTurn(); // To check a record takes longer than to pass by a hundred.
     }
   }

@@ -15,7 +15,7 @@ import {
   type Question,
 } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { readable } from "../durability/fold-journal.ts";
+import { madeOfLine } from "../durability/fold-journal.ts";
 import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import type { Run } from "./run.ts";
@@ -122,7 +122,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   let count = 0;
   for await (const line of store.read(runId)) {
     count += 1;
-    const records = readable(runId, count, () => reader.read(line));
+    const records = madeOfLine(runId, count, () => reader.read(line));
     for (const record of records) {
       if (record.type === "post") heeded.add(record.number);
       const event = record.type === "event" ? keptEvent(record.event) : undefined;

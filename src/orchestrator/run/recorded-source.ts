@@ -4,7 +4,7 @@ import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
-import { readable, withoutRecords } from "../durability/fold-journal.ts";
+import { madeOfLine, withoutRecords } from "../durability/fold-journal.ts";
 import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
 import type { RequestSource } from "./rebuild-request.ts";
 
@@ -30,7 +30,7 @@ export async function sourceIn(
   for (const line of linesIn(journal)) {
     number += 1;
     let count = 0;
-    readable(runId ?? unnamed(), number, () =>
+    madeOfLine(runId ?? unnamed(), number, () =>
       reader.scan(line, (value) => {
         count += 1;
         take(value);
@@ -39,7 +39,7 @@ export async function sourceIn(
     await turns.did(count);
   }
   if (runId === undefined) throw withoutRecords(unnamed());
-  const state = readable(runId, number, () => steps?.stateIn(undefined));
+  const state = madeOfLine(runId, number, () => steps?.stateIn(undefined));
   if (steps === undefined || state === undefined) return { agents: [], definitions };
   return { agents: [{ agentId: steps.agentId, agentPath: steps.agentPath, state }], definitions };
 }
