@@ -106,7 +106,7 @@ proves(["V151"], "a page without a token is told the command as it was called", 
     const { origin } = placeOf({ url: await addressIn(shell) });
     const said = await askApi({ origin, token: "0".repeat(48) }, "meta");
     expect(said.body).toMatchObject({
-      message: expect.stringContaining(`\`${called} view --url\``),
+      message: expect.stringContaining(`\`${called} view --url\``) as unknown,
     });
     shell.signal("SIGINT");
     expect(await ended).toBe(0);

@@ -187,7 +187,9 @@ proves(
     const { body } = await askApi(placeOf(other), "meta", {
       headers: { authorization: undefined },
     });
-    expect(body).toMatchObject({ message: expect.stringContaining(`\`${command} view --url\``) });
+    expect(body).toMatchObject({
+      message: expect.stringContaining(`\`${command} view --url\``) as unknown,
+    });
     const server = createServer(other.handler("/runs"));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     afterwards(() => void server.close());
