@@ -1,12 +1,6 @@
 // What commands that lead a run have in common: their options, and the orchestrator made of them.
 
-import {
-  EspalierError,
-  Orchestrator,
-  type AgentRole,
-  type Approver,
-  type OrchestratorOptions,
-} from "espalier";
+import { EspalierError, Orchestrator, type Approver, type OrchestratorOptions } from "espalier";
 import type { NodeTracing } from "espalier/otel/node";
 
 import type { PromptPlace } from "./ask-person.ts";
@@ -114,10 +108,7 @@ export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: Run
 }
 
 /** What is wrong with the options is wrong with the configuration: nothing else says them. */
-function orchestratorWith(
-  { configFile }: RolesAtHand,
-  options: OrchestratorOptions<AgentRole>,
-): Orchestrator {
+function orchestratorWith({ configFile }: RolesAtHand, options: OrchestratorOptions): Orchestrator {
   try {
     return new Orchestrator(options);
   } catch (cause) {
