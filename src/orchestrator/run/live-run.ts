@@ -64,10 +64,11 @@ export class LiveRun implements Run {
   readonly result: Promise<RunResult<JsonValue>>;
   /** Those of its order that wait for it: it is left with the last of them. Undefined: it was started by none. */
   executions: Set<object> | undefined;
+  /** Undefined: it is kept nowhere. */
+  mail: MailReader | undefined;
   #supervisor: Supervisor;
   #root: AgentRuntime;
   #beginning: RunBeginning;
-  #mail: MailReader | undefined;
   /** Undefined: the phases run freely. */
   #stepper: Stepper | undefined;
   /** Agents that were continued once more at the end, since they had to end. */
@@ -103,7 +104,7 @@ export class LiveRun implements Run {
     this.#supervisor = parts.supervisor;
     this.#root = parts.root;
     this.#beginning = parts.beginning;
-    this.#mail = this.#newMail();
+    this.mail = this.#newMail();
     this.#readers = new RunReaders(run);
     this.result = this.#stored(this.#drive());
   }
@@ -111,11 +112,6 @@ export class LiveRun implements Run {
   #newMail(): MailReader | undefined {
     const { run } = this.#supervisor;
     return run.journal && new MailReader(this, run, run.journal);
-  }
-
-  /** Undefined: it is kept nowhere. */
-  get mail(): MailReader | undefined {
-    return this.#mail;
   }
 
   /** Asks, whenever the run is paused, with what it goes on. Undefined: with nothing. */
@@ -363,9 +359,9 @@ export class LiveRun implements Run {
     this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();
     this.#hasBegun = true;
-    this.#mail?.start();
+    this.mail?.start();
     for (const record of this.#early) record();
-    if (mail !== undefined) this.#mail?.heed(...mail);
+    if (mail !== undefined) this.mail?.heed(...mail);
   }
 
   /**
@@ -418,7 +414,7 @@ export class LiveRun implements Run {
   /** Gives the result once the end of the run is kept. */
   async #conclude(): Promise<RunResult<JsonValue>> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
-    this.#mail?.stop(); // Nor heeded: what comes from now on leaves a paused run open.
+    this.mail?.stop(); // Nor heeded: what comes from now on leaves a paused run open.
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded
       ? concludedEnd(run, this.#root, this.#trace.traceId)
@@ -439,7 +435,7 @@ export class LiveRun implements Run {
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
-    this.#mail = this.#newMail();
+    this.mail = this.#newMail();
     this.#early = NONE;
     this.#late = NONE;
     this.#hasBegun = false;
@@ -460,7 +456,7 @@ export class LiveRun implements Run {
     this.#isClosed = true;
     this.#failure = failure;
     this.#supervisor.run.session?.release();
-    this.#mail?.stop();
+    this.mail?.stop();
     for (const heed of this.#afterwards) heed();
     // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
     if (failure !== undefined && (this.#stepper !== undefined || this.#readers.areThere)) {
