@@ -1,6 +1,5 @@
 // How text stands on stdout: how wide, and whether in colour.
 
-import { numberOf } from "../view/amounts.ts";
 import type { Shell } from "./shell.ts";
 
 export interface OutputStyle {
@@ -20,9 +19,4 @@ export function outputStyle({ stdout, env }: Shell): OutputStyle {
   if (forced !== "") return { width, hasColor: forced !== "0" };
   const isPlain = (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
   return { width, hasColor: isTTY && !isPlain };
-}
-
-/** `1 run`, `2 runs`: for commands, which see nothing of `view/`. */
-export function counted(count: number, thing: string): string {
-  return numberOf(count, thing);
 }

@@ -172,7 +172,7 @@ export function withinBounds<T>(
   { signal, clock, graceMs }: Bounds,
 ): Promise<BoundedOutcome<T>> {
   return new Promise((resolve) => {
-    let release = (): void => undefined;
+    let release: (() => void) | undefined;
     const startGrace = (): void => {
       release = clock.setTimer(graceMs, () => resolve({ type: "abandoned" }));
     };
@@ -180,11 +180,11 @@ export function withinBounds<T>(
     else release = onAbort(signal, startGrace);
     working.then(
       (value) => {
-        release();
+        release?.();
         resolve({ type: "returned", value });
       },
       (error: unknown) => {
-        release();
+        release?.();
         resolve({ type: "threw", error });
       },
     );

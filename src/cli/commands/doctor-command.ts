@@ -14,7 +14,7 @@ import { connectServers, knownServers } from "../mcp-servers.ts";
 import { findProject, type Project } from "../project.ts";
 import { say, type Shell } from "../shell.ts";
 import { openStoreToView, storeNameOf, storePlace, type StorePlace } from "../store-choice.ts";
-import { counted } from "../output-style.ts";
+import { numberOf } from "../../view/amounts.ts";
 
 /** One thing that was looked at. */
 interface Finding {
@@ -80,7 +80,7 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
     const bytes = place.type === "file" ? statSync(place.path).size : 0;
     const old = ended.filter(isOld).length;
     if (old === 0 && bytes < MANY_BYTES) return { what, state: "well", says: name };
-    const says = `${name} has ${counted(old, "run")} that ended more than 30 days ago, and ${Math.round(bytes / 1_000_000)} MB. Remove what you do not need: store.remove`;
+    const says = `${name} has ${numberOf(old, "run")} that ended more than 30 days ago, and ${Math.round(bytes / 1_000_000)} MB. Remove what you do not need: store.remove`;
     return { what, state: "note", says };
   } catch (cause) {
     return { what, state: "wrong", says: messageIn(cause) };
@@ -106,7 +106,7 @@ async function serverFindings(
           return { what, state: "note", says: "disabled" };
         try {
           await using server = await connectServers(known, (other) => other === name, shell);
-          return { what, state: "well", says: counted(server.tools.length, "tool") };
+          return { what, state: "well", says: numberOf(server.tools.length, "tool") };
         } catch (cause) {
           return { what, state: "wrong", says: messageIn(cause) };
         }

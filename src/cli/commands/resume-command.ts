@@ -25,7 +25,7 @@ import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { openKeptStore, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
-import { counted } from "../output-style.ts";
+import { numberOf } from "../../view/amounts.ts";
 
 /** Who is on record for more budget. */
 const GRANTED_BY = "espalier resume";
@@ -71,7 +71,7 @@ export const body: CommandBody = async (call) => {
   const open = await openIn(kept.store, run.runId);
   if (has("json")) say(shell, jsonLine({ runId: run.runId, status: "paused", questions: open }));
   const questions = `${ownCommand(shell)} questions`;
-  note(shell, `${run.runId} waits for ${counted(open.length, "answer")}. See them: ${questions}`);
+  note(shell, `${run.runId} waits for ${numberOf(open.length, "answer")}. See them: ${questions}`);
   return EXIT_CODES.paused;
 };
 

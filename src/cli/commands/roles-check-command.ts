@@ -13,7 +13,7 @@ import { readableFolder } from "../readable-folder.ts";
 import { roleTextsIn, type FoundRole } from "../role-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { note, say } from "../shell.ts";
-import { counted } from "../output-style.ts";
+import { numberOf } from "../../view/amounts.ts";
 
 interface CheckedFile {
   readonly file: string;
@@ -34,8 +34,8 @@ export const body: CommandBody = async (call) => {
   // A file that several name is at fault once.
   else for (const fault of new Set(faults)) say(shell, plainText(fault));
   const count = new Set(faults).size;
-  const found = count === 0 ? "no faults" : counted(count, "fault");
-  note(shell, `${counted(texts.length, "role file")} in ${folder}, ${found}.`);
+  const found = count === 0 ? "no faults" : numberOf(count, "fault");
+  note(shell, `${numberOf(texts.length, "role file")} in ${folder}, ${found}.`);
   return faults.length === 0 ? 0 : MISUSED;
 };
 
