@@ -60,8 +60,8 @@ export const PLANTS: readonly Plant[] = [
     file: "agent/agent-runtime.ts",
     from: "for (const leaseId of this.account.releaseOpen())",
     to: "for (const leaseId of this.signal.aborted ? [] : this.account.releaseOpen())",
-    law: /B2/,
-    seed: 143,
+    law: /B2|still holds something of its budget/,
+    seed: 115,
   },
   {
     name: "a charge does not reach the root",
@@ -122,8 +122,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "one tool body more than there are slots",
     file: "orchestrator/tree/limiter.ts",
-    from: "new Slots(toolCalls, count)",
-    to: "new Slots(toolCalls + 1, count)",
+    from: "new Slots(this, this.#concurrency.toolCalls)",
+    to: "new Slots(this, this.#concurrency.toolCalls + 1)",
     law: /X19/,
     seed: 37,
   },

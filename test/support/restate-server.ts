@@ -32,11 +32,21 @@ export interface RestateServer {
 export async function findRestate(privateKeyFile?: string): Promise<RestateServer | string> {
   const binary = findBinary();
   if (binary === undefined) return whyNoRestate() ?? "";
-  const ports = { ingress: await freePort(), admin: await freePort(), node: await freePort() };
-  const server = new Server(binary, ports, privateKeyFile);
-  await server.start();
-  return server;
+  for (let tries = 1; ; tries += 1) {
+    const ports = { ingress: await freePort(), admin: await freePort(), node: await freePort() };
+    const server = new Server(binary, ports, privateKeyFile);
+    try {
+      await server.start();
+      return server;
+    } catch (cause) {
+      await server.close();
+      // Another process may have taken a port since it was free.
+      if (tries === MOST_TRIES || !String(cause).includes("Address in use")) throw cause;
+    }
+  }
 }
+
+const MOST_TRIES = 3;
 
 /** Why there can be no server; undefined: there can. */
 export function whyNoRestate(): string | undefined {
