@@ -1332,7 +1332,7 @@ const requirements = {
     text: "`resume` of a run that a process leads says which, and the option that takes the run over",
   },
   V157: {
-    text: "A run that is refused leaves nothing behind: the store that was made for it goes, if nothing is kept in it",
+    text: "A command that keeps nothing takes no store away that another one may have open",
   },
   V158: {
     text: "What is wrong with a configuration names its file, whether `defineConfig` says it, another part of the library, or the orchestrator that is made of it",

@@ -1,7 +1,7 @@
 // Which store a command works with: `--store`, the configuration, `ESPALIER_STORE`, else a file in the project that nobody has to set up.
 
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 
 import type { Store } from "espalier/extend";
 
@@ -25,7 +25,6 @@ export type StorePlace =
 /** Where a project keeps what is its own. */
 export const DEFAULT_FOLDER = ".espalier";
 const DEFAULT_FILE = "runs.db";
-const IGNORE = ".gitignore";
 const POSTGRES = /^postgres(ql)?:\/\//;
 
 /** Where the runs of a command are kept. Nothing is opened or made. */
@@ -49,32 +48,13 @@ function placeOf(said: string, folder: string): StorePlace {
 
 /**
  * Opens the store for a command that writes: the file is made if it is not there, and in the project's own folder a `.gitignore` beside it.
- * What is wrong with it is found out here. What was made is taken away again if nothing is kept in it by the time it is closed.
+ * What is wrong with it is found out here.
  *
  * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_option` if a package is missing, which it names.
  */
 export async function openStore(place: StorePlace): Promise<ChosenStore> {
-  if (place.type !== "file") return await opened(place, await made(place, "write"));
-  const isNew = !existsSync(place.path);
-  const folder = place.isDefault ? makeOwnFolder(dirname(place.path)) : undefined;
-  const kept = await opened(place, await made(place, "write"));
-  return {
-    ...kept,
-    [Symbol.asyncDispose]: async () => {
-      const isUnused = isNew && (await isEmpty(kept.store).catch(() => false));
-      await kept.store.close();
-      if (!isUnused) return;
-      for (const end of ["", "-wal", "-shm"]) rmSync(`${place.path}${end}`, { force: true });
-      if (folder !== undefined && readdirSync(folder).join() === IGNORE)
-        rmSync(folder, { recursive: true });
-    },
-  };
-}
-
-async function isEmpty(store: Store): Promise<boolean> {
-  const [run] = await store.list({ limit: 1 });
-  const [session] = await store.listSessions({ limit: 1 });
-  return run === undefined && session === undefined;
+  if (place.type === "file" && place.isDefault) makeOwnFolder(resolve(place.path, ".."));
+  return await opened(place, await made(place, "write"));
 }
 
 /**
@@ -186,10 +166,9 @@ export function storeNameOf(place: StorePlace): string {
   }
 }
 
-/** Nothing in it belongs into a repository: runs hold what was asked and answered. Gives its path if it was not there. */
-export function makeOwnFolder(folder: string): string | undefined {
-  const first = mkdirSync(folder, { recursive: true });
-  const ignore = join(folder, IGNORE);
+/** Nothing in it belongs into a repository: runs hold what was asked and answered. */
+export function makeOwnFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const ignore = join(folder, ".gitignore");
   if (!existsSync(ignore)) writeFileSync(ignore, "*\n");
-  return first === undefined ? undefined : folder;
 }

@@ -1,12 +1,13 @@
 // Goal: what `espalier run` does besides running: asks at the terminal, shows itself in the browser, goes on with a session, sends its spans.
 // Method: the command within the test, over streams that stand for a terminal where somebody types; a real MCP server, real sockets.
 
-import { mkdirSync, readdirSync } from "node:fs";
-
 import { expect } from "vitest";
 import { z } from "zod";
 
 import { performArguments } from "../../src/cli/perform.ts";
+import { openStore } from "../../src/cli/store-choice.ts";
+import { newOwner } from "../../src/orchestrator/durability/open-journal.ts";
+import { idOf } from "../../src/protocol/ids.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -219,26 +220,17 @@ for (const mode of ["ok", "refuse"] as const)
 
 proves(
   ["V157"],
-  "a run that is refused leaves no file behind, and none that was there goes",
+  "a command that keeps nothing takes no store from one that has it open",
   async () => {
-    using folder = temporaryFolder({ "lead.md": "---\nmodel: some-model\n---\nWork.\n" });
-    const at = { cwd: folder.path };
-    for (const name of ["OPENAI_API_KEY", "OPENAI_BASE_URL"]) withVariable(name, "");
-    const left = async (...options: readonly string[]) => {
-      const { stderr } = await performed(["run", "lead.md", "Go.", ...options], at);
-      return [/\[(\w+)\]/.exec(stderr)?.[1], readdirSync(folder.path).toSorted()];
-    };
-    expect(await left()).toEqual(["missing_api_key", ["lead.md"]]);
-    expect(await left("--store", "own.db")).toEqual(["missing_api_key", ["lead.md"]]);
-    withVariable("OPENAI_BASE_URL", "http://127.0.0.1:1");
-    expect(await left("--budget", "cost=1")).toEqual(["price_unknown", ["lead.md"]]);
-    mkdirSync(folder.at(".espalier"));
-    expect(await left("--budget", "cost=1")).toEqual(["price_unknown", [".espalier", "lead.md"]]);
-    expect(readdirSync(folder.at(".espalier"))).toEqual([".gitignore"]);
-    await using server = await OpenAiServer.start(() => says("Done."));
-    withVariable("OPENAI_BASE_URL", server.baseUrl);
-    expect(await left()).toEqual([undefined, [".espalier", "lead.md"]]);
-    expect(await left("--budget", "cost=1")).toEqual(["price_unknown", [".espalier", "lead.md"]]);
-    expect((await performed(["runs", "--json"], at)).stdout).toContain('"status":"completed"');
+    using folder = temporaryFolder({});
+    const place = { type: "file", path: folder.at("own.db"), isDefault: false } as const;
+    const runId = idOf<"RunId">("run_1");
+    const refused = await openStore(place);
+    const other = await openStore(place);
+    await refused[Symbol.asyncDispose]();
+    await other.store.create(runId, "lead: Go.", newOwner());
+    await other[Symbol.asyncDispose]();
+    await using again = await openStore(place);
+    expect((await again.store.list()).map((run) => run.runId)).toEqual([runId]);
   },
 );
