@@ -23,9 +23,12 @@ export function callIdFormAt(hostname: string): CallIdForm | undefined {
   return AT_HOSTS.find(([host]) => host.test(hostname))?.[1];
 }
 
+/** How the AI SDK calls providers of Claude. */
+export const CLAUDE_PROVIDER = /\banthropic\b|^amazon-bedrock|^bedrock\b/;
+
 /** By how the AI SDK calls its providers. */
 const OF_PROVIDERS: readonly (readonly [provider: RegExp, form: CallIdForm])[] = [
-  [/\banthropic\b|^amazon-bedrock|^bedrock\b/, CLAUDE],
+  [CLAUDE_PROVIDER, CLAUDE],
   [/^mistral\b/, MISTRAL],
   [/^(openai|azure)\b.*\.responses$/, RESPONSES_CALL_ID],
   [/^(openai|azure)\b/, CHAT],

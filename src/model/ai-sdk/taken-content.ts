@@ -3,6 +3,7 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 
 import type { AttachmentKind } from "../../protocol/attachment.ts";
+import { CLAUDE_PROVIDER } from "../sent-call-id.ts";
 
 /** By how the AI SDK calls its providers. The first that fits holds; of others nothing is known. */
 const TAKEN = [
@@ -24,11 +25,9 @@ export function seesResults(provider: string): boolean {
   return SEES_RESULTS.test(provider);
 }
 
-const REFUSES_BLANKS = /\banthropic\b|^amazon-bedrock|^bedrock\b/;
-
 /** Whether the models of a provider take texts in which there is no word. */
 export function takesBlanks(provider: string): boolean {
-  return !REFUSES_BLANKS.test(provider);
+  return !CLAUDE_PROVIDER.test(provider);
 }
 
 /** Addresses that a provider fetches from, by media types: `image/*`, `*` and the like. */
