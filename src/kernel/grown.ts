@@ -8,7 +8,7 @@ export interface Growth {
 }
 
 const growths = new WeakMap<readonly unknown[], Growth>();
-const LONG = 100;
+const LONG = 16;
 
 /** The list with more at its end. */
 export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] {

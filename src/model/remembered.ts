@@ -1,3 +1,5 @@
+import { growthOf, type Growth } from "../kernel/grown.ts";
+
 /** What `make` gives for a key, which is made once and kept for as long as the key lives. */
 export function remembered<Key extends object, Value>(
   known: WeakMap<Key, Value>,
@@ -9,4 +11,19 @@ export function remembered<Key extends object, Value>(
   const value = make(key);
   known.set(key, value);
   return value;
+}
+
+/** What is made of each value of a list: once for as long as the value lives, and of a list that has grown only for what is new. */
+export class RememberedEach<Key extends object, Value> {
+  readonly #each = new WeakMap<Key, Value>();
+  readonly #grown = new WeakMap<Growth, Value[]>();
+
+  /** In the order of the list. */
+  of(list: readonly Key[], make: (key: Key) => Value): readonly Value[] {
+    const growth = growthOf(list);
+    if (growth === undefined) return list.map((key) => remembered(this.#each, key, make));
+    const made = remembered(this.#grown, growth, () => []);
+    for (const key of list.slice(made.length)) made.push(remembered(this.#each, key, make));
+    return made.slice(0, list.length);
+  }
 }

@@ -1,12 +1,12 @@
 // What a reply must be, whatever parts its message has.
 
 import { z } from "../protocol/late-zod.ts";
-import { AssistantMessageSchema } from "../protocol/message.ts";
+import { PlainAssistantMessageSchema } from "../protocol/message.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 
 /** Who wrote the message is for the loop to say; the usage is checked apart. */
 export const PlainReplySchema = z.object({
-  message: AssistantMessageSchema.extend({
+  message: PlainAssistantMessageSchema.extend({
     parts: z.unknown().optional(),
     writtenBy: z.unknown().optional(),
   }),

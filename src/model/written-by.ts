@@ -24,18 +24,21 @@ type Reader = Writer & Pick<Model, "accepts"> & { readonly replayKeys?: readonly
  * list, if there is nothing of it; and always the same message for the same message, so that a request still begins like the one before it.
  */
 export function forModel(messages: readonly Message[], reader: Reader): readonly Message[] {
+  if (isPlain(messages)) return messages;
+  const replayKeys = reader.replayKeys ?? [replayKeyOf(reader)];
+  return seenBy(messages, { replayKeys, accepts: reader.accepts });
+}
+
+/** True for messages that every model is shown as they are: none has parts, or content. */
+export function isPlain(messages: readonly Message[]): boolean {
   const growth = growthOf(messages);
   const from = growth === undefined ? 0 : (plainBeginnings.get(growth) ?? 0);
   for (let index = from; index < messages.length; index += 1) {
     const message = messages[index];
-    if (message !== undefined && isMore(message))
-      return seenBy(messages, {
-        replayKeys: reader.replayKeys ?? [replayKeyOf(reader)],
-        accepts: reader.accepts,
-      });
+    if (message !== undefined && isMore(message)) return false;
   }
-  if (growth !== undefined) plainBeginnings.set(growth, Math.max(from, messages.length));
-  return messages;
+  if (growth !== undefined && messages.length > from) plainBeginnings.set(growth, messages.length);
+  return true;
 }
 
 /** True for a message that is not shown to every model as it is. */
@@ -61,6 +64,7 @@ export function sendable(
   messages: readonly Message[],
   { replayKey, accepts }: Recipient,
 ): readonly Message[] {
+  if (isPlain(messages)) return messages;
   return seenBy(messages, { replayKeys: [replayKey], accepts }, replayKey);
 }
 

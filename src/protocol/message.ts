@@ -200,11 +200,14 @@ const UserMessageSchema = z.strictObject({
   ...said,
   content,
 }) satisfies z.ZodType<UserMessage>;
-export const AssistantMessageSchema = z.strictObject({
+/** A reply without what only its model can read. */
+export const PlainAssistantMessageSchema = z.strictObject({
   role: z.literal("assistant"),
   text: z.string(),
   toolCalls: z.array(ToolCallSchema).readonly(),
   refusal: z.string().optional(),
+});
+export const AssistantMessageSchema = PlainAssistantMessageSchema.extend({
   parts: z
     .array(z.union([ReplyPartSchema, UnknownPartSchema]))
     .readonly()

@@ -23,7 +23,8 @@ export class ResponsesApi implements WireApi {
   readonly name = "responses";
   readonly path = "/responses";
   readonly #settings: WireSettings;
-  readonly #bare = new WeakMap<Message, Message>();
+  /** Replies without the reasoning that the provider refused. Left out: it has refused none. */
+  #bare: WeakMap<Message, Message> | undefined;
   #isSealed = true;
 
   constructor(settings: WireSettings) {
@@ -31,9 +32,10 @@ export class ResponsesApi implements WireApi {
   }
 
   write(request: WireRequest, isStreaming: boolean): Buffer {
-    const messages = this.#sendable(request.messages).map(
-      (message) => this.#bare.get(message) ?? message,
-    );
+    const bare = this.#bare;
+    const shown = this.#sendable(request.messages);
+    const messages =
+      bare === undefined ? shown : shown.map((message) => bare.get(message) ?? message);
     const sent = { ...request, messages };
     return Buffer.from(toResponses(sent, this.#settings, isStreaming, this.#isSealed));
   }
@@ -53,14 +55,15 @@ export class ResponsesApi implements WireApi {
     }
     if (data["providerCode"] !== "invalid_encrypted_content" && !UNREADABLE.test(message))
       return undefined;
+    const bare = (this.#bare ??= new WeakMap());
     const refused = this.#sendable(request.messages).filter(
-      (sent) => sent.role === "assistant" && sent.parts !== undefined && !this.#bare.has(sent),
+      (sent) => sent.role === "assistant" && sent.parts !== undefined && !bare.has(sent),
     );
     // Another call has met it meanwhile.
     if (refused.length === 0) return { warning: undefined };
     for (const whole of refused) {
-      const [bare = whole] = textOnly([whole]);
-      this.#bare.set(whole, bare);
+      const [plain = whole] = textOnly([whole]);
+      bare.set(whole, plain);
     }
     const warning = `The reasoning of ${refused.length} earlier replies was left out, since the provider could not read it: ${message}`;
     return { warning };

@@ -5,12 +5,12 @@ import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { AssistantMessage, Message, ToolMessage } from "../../protocol/message.ts";
 import { contentParts, followingHeading } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
-import { remembered } from "../remembered.ts";
+import { RememberedEach } from "../remembered.ts";
 import { sentCallId, type CallIdForm } from "../sent-call-id.ts";
 import { wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
-import { attachedBytesOf, hasContent, sendable } from "../written-by.ts";
+import { attachedBytesOf, hasContent, isPlain, sendable } from "../written-by.ts";
 import {
   fieldOf,
   sentExtraContent,
@@ -51,12 +51,11 @@ export function toOpenAi(
   const { replayKey, reasoningField, callIdForm } = settings;
   const shown = sendable(request.messages, settings);
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
-  const isFilled = shown.some((message) => isThought(message, reasoningField));
+  const isFilled = !isPlain(shown) && shown.some((message) => isThought(message, reasoningField));
   const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
   const write = (message: Message): string =>
     wireText(wireMessage(message, { reasoningField, isFilled, callIdForm }));
-  const texts = shown.map((message) => remembered(written, message, write));
-  const messages = withFollowing(texts, shown, settings).join(",");
+  const messages = withFollowing(written.of(shown, write), shown, settings).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...chatFields(request, settings.options),
@@ -81,7 +80,7 @@ function withFollowing(
     texts.push(text);
     if (message?.role !== "tool") continue;
     if (hasContent(message))
-      following.push(remembered(attached, message, () => textOfAttached(message, callIdForm)));
+      following.push(...attached.of([message], () => textOfAttached(message, callIdForm)));
     if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
     texts.push(`{"role":"user","content":[${following.join(",")}]}`);
     following = [];
@@ -101,10 +100,10 @@ function textOfAttached(
  * The texts of messages, and of what follows them, by the model, and by whether replies without reasoning have a field for it: they are
  * written otherwise then.
  */
-const texts = new Map<string, WeakMap<Message, string>>();
+const texts = new Map<string, RememberedEach<Message, string>>();
 
-function textsUnder(form: string): WeakMap<Message, string> {
-  const written = texts.get(form) ?? new WeakMap<Message, string>();
+function textsUnder(form: string): RememberedEach<Message, string> {
+  const written = texts.get(form) ?? new RememberedEach<Message, string>();
   texts.set(form, written);
   return written;
 }

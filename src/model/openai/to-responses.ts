@@ -5,7 +5,7 @@
 import type { AssistantMessage, Message } from "../../protocol/message.ts";
 import { contentParts, type ContentMessage } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
-import { remembered } from "../remembered.ts";
+import { RememberedEach } from "../remembered.ts";
 import { RESPONSES_CALL_ID, sentCallId } from "../sent-call-id.ts";
 import { wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
@@ -32,9 +32,7 @@ export function toResponses(
   isSealed: boolean,
 ): string {
   const head = `{"model":${wireText(modelId)}${textOfTools(request.tools, options)},"input":[`;
-  const input = request.messages
-    .map((message) => remembered(writtenItems, message, textOfItems))
-    .filter((text) => text !== "");
+  const input = writtenItems.of(request.messages, textOfItems).filter((text) => text !== "");
   const fields = {
     ...responsesFields(request, options),
     store: false,
@@ -46,7 +44,7 @@ export function toResponses(
   return `${head}${input.join(",")}${cap}${textOfFields(fields)}}`;
 }
 
-const writtenItems = new WeakMap<Message, string>();
+const writtenItems = new RememberedEach<Message, string>();
 
 /** A tool of which nothing is said is strict here, unlike in Chat Completions. */
 function wireTool({ spec, strict }: HeldTool): object {

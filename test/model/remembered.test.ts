@@ -1,0 +1,31 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { grown } from "../../src/kernel/grown.ts";
+import { RememberedEach } from "../../src/model/remembered.ts";
+
+test("what is made of a list is in its order and made once for each value, however its histories have grown, forked and been asked for", () => {
+  const additions = fc.array(fc.record({ to: fc.nat(), count: fc.integer({ min: 1, max: 30 }) }));
+  const asked = fc.array(fc.nat(), { maxLength: 40 });
+  fc.assert(
+    fc.property(additions, asked, (given, order) => {
+      let count = 0;
+      const many = (length: number): readonly { readonly number: number }[] =>
+        Array.from({ length }, () => ({ number: (count += 1) }));
+      const lists = [many(20), many(0)];
+      for (const { to, count: added } of given)
+        lists.push(grown(lists[to % lists.length] ?? [], many(added)));
+      const made: number[] = [];
+      const remembered = new RememberedEach<{ readonly number: number }, number>();
+      for (const at of order) {
+        const list = lists[at % lists.length] ?? [];
+        const values = remembered.of(list, ({ number }) => {
+          made.push(number);
+          return number;
+        });
+        expect(values).toEqual(list.map(({ number }) => number));
+      }
+      expect(new Set(made).size).toBe(made.length);
+    }),
+  );
+});
