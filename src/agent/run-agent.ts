@@ -72,7 +72,7 @@ function continues(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
 }
 
-/** A process may have died between the refusal of a request and what decide makes of it. */
+/** What becomes of a request that was refused as too long, decide says. */
 function needsReply(state: AgentState): boolean {
   return !hasReply(state) && !isTooLong(state);
 }
