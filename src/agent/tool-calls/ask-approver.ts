@@ -51,7 +51,7 @@ export async function askApprover(
     readonly otherwise: string;
   },
 ): Promise<Said> {
-  const { clock, desk, pauseSignal, settings } = agent.run;
+  const { clock, pendingAnswers, pauseSignal, settings } = agent.run;
   const { approver } = settings.approvals;
   if (approver === undefined) return {};
   const linked = linkedController(ending);
@@ -64,7 +64,7 @@ export async function askApprover(
   const giveUp = (): void => controller.abort();
   if (pauseSignal.aborted) giveUp();
   const stopListening = pauseSignal.onAbort(giveUp);
-  const waiting = desk.wait(question.questionId, checks.problemWith);
+  const waiting = pendingAnswers.wait(question.questionId, checks.problemWith);
   try {
     const bounds = { signal, clock, graceMs: 0 };
     const said = () => Promise.race([invoke(() => approver(question, { signal })), waiting.answer]);

@@ -75,7 +75,7 @@ export class FoldedAgent {
   }
 
   /** It started this one, or let it continue, by a call that may not have ended. */
-  lead(
+  noteChild(
     child: FoldedAgent,
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
   ): void {
@@ -115,8 +115,8 @@ export class FoldedAgent {
   }
 
   /** A call of it has done something to a subagent. */
-  act(act: ChildOperation): void {
-    this.#work.operations.push(act);
+  noteOperation(operation: ChildOperation): void {
+    this.#work.operations.push(operation);
   }
 
   take(record: OwnRecord): void {

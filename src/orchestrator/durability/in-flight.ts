@@ -87,8 +87,8 @@ export class InFlightWork {
 
   /** True if a call had done this before: it is not done twice. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
-    const isIt = (act: ChildOperation): boolean =>
-      act.callId === callId && act.childId === childId && act.text === text;
+    const isIt = (operation: ChildOperation): boolean =>
+      operation.callId === callId && operation.childId === childId && operation.text === text;
     return takeFirst(this.operations, isIt) !== undefined;
   }
 

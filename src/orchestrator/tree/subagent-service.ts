@@ -57,7 +57,7 @@ export function subagentService(
       if (!isAgain) run.journal?.append({ type: "cancel", agentId, message, ...by });
       child.cancel(message);
       await run.subagents.dismiss(parent, agentId);
-      return told(parent, call, [child]);
+      return reported(parent, call, [child]);
     },
   });
 }
@@ -154,7 +154,7 @@ async function waitFor(
   await Promise.race([atRest, timer]);
   linked.controller.abort();
   linked.unlink();
-  return told(
+  return reported(
     parent,
     call,
     children.map((child) => run.tree.find(child.identity.agentId) ?? child),
@@ -167,7 +167,7 @@ async function waitFor(
 }
 
 /** The state of some subagents, with the results of those that have ended: they are not reported once more. */
-function told(
+function reported(
   parent: AgentRuntime,
   call: DelegatedCall,
   children: readonly AgentRuntime[],
