@@ -203,14 +203,14 @@ export class FoldedAgent {
       ...this.#created,
       children: this.#children,
       ordinals: this.#ordinals,
-      state: this.#atRest(kept),
+      state: this.#settledState(kept),
       inFlight,
       kept,
     };
   }
 
   /** A state that nothing has happened to has begun, if its execution has; one that runs stands still. */
-  #atRest(kept: AgentState): RestoredAgent["state"] {
+  #settledState(kept: AgentState): RestoredAgent["state"] {
     const [{ executionId }, atMs] = [this.#created, this.#startedAtMs];
     const isBegun = kept.status === "pending" && atMs !== undefined;
     const state = isBegun ? transition(kept, { type: "markStarted", executionId, atMs }) : kept;

@@ -285,7 +285,7 @@ export class LiveRun implements Run {
     const { clock } = this.#supervisor.run.settings;
     const over = new CancelSignal();
     const done = (): void => over.abort("nothing is under way");
-    void journal.atRest().then(done);
+    void journal.whenIdle().then(done);
     const forget = takenUp.onAbort(done);
     await sleep(clock, graceMs, over);
     forget();
@@ -371,7 +371,7 @@ export class LiveRun implements Run {
   async #hasLateEnds(): Promise<boolean> {
     if (this.#isLate()) return true;
     if (!this.#supervisor.run.tree.hasDetached) return false;
-    await this.#supervisor.run.tree.detachedAtRest();
+    await this.#supervisor.run.tree.detachedSettled();
     return this.#isLate();
   }
 

@@ -24,7 +24,7 @@ import {
   agentReport,
   durationOf,
   type AgentReport,
-  type RestedAgent,
+  type SettledAgent,
 } from "../tree/agent-report.ts";
 
 /** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
@@ -114,34 +114,34 @@ export interface ResultFacts extends Pick<
 > {
   readonly atMs: number;
   /** The root first. */
-  readonly rested: readonly RestedAgent[];
+  readonly settled: readonly SettledAgent[];
   /** Agents that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
 }
 
 /** What takes going through histories, or over all agents: worked out when it is first asked for. */
 class LateParts {
-  readonly #root: RestedAgent;
-  readonly #all: readonly RestedAgent[];
+  readonly #root: SettledAgent;
+  readonly #all: readonly SettledAgent[];
   readonly #atMs: number;
   #messages: readonly StoredMessage[] | undefined;
   #newMessages: readonly StoredMessage[] | undefined;
   #agents: readonly AgentReport[] | undefined;
 
-  constructor(root: RestedAgent, all: readonly RestedAgent[], atMs: number) {
+  constructor(root: SettledAgent, all: readonly SettledAgent[], atMs: number) {
     this.#root = root;
     this.#all = all;
     this.#atMs = atMs;
   }
 
   get messages(): readonly StoredMessage[] {
-    const { agentId, rested } = this.#root;
-    return (this.#messages ??= storedMessages(rested.conversation, agentId));
+    const { agentId, settled } = this.#root;
+    return (this.#messages ??= storedMessages(settled.conversation, agentId));
   }
 
   get newMessages(): readonly StoredMessage[] {
-    const { agentId, rested } = this.#root;
-    return (this.#newMessages ??= addedMessages(rested.conversation, agentId));
+    const { agentId, settled } = this.#root;
+    return (this.#newMessages ??= addedMessages(settled.conversation, agentId));
   }
 
   get agents(): readonly AgentReport[] {
@@ -195,14 +195,14 @@ export function runResult({
   runId,
   traceId,
   atMs,
-  rested: all,
+  settled: all,
   failedIds,
   ...known
 }: ResultFacts): RunResult<JsonValue> {
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
-  const { usage, rested } = root;
-  const { status, reason, log } = rested;
+  const { usage, settled } = root;
+  const { status, reason, log } = settled;
   const result = Object.assign(new WithLateParts(new LateParts(root, all, atMs)), {
     runId,
     traceId,
@@ -211,7 +211,7 @@ export function runResult({
     signals: log.signals,
     errors: errorsOf(failedIds, all),
     questions: known.pausedRun?.questions ?? NONE,
-    text: lastTextOf(rested),
+    text: lastTextOf(settled),
     output: log.output,
     steps: log.steps,
     usage: Object.freeze({
@@ -219,7 +219,7 @@ export function runResult({
       byRole: sumUp(all.map(({ role, usage: { own } }) => [role, own])),
       byModel: sumUp(all.flatMap(usageByModel)),
     }),
-    durationMs: durationOf(rested, atMs),
+    durationMs: durationOf(settled, atMs),
     ...known,
   });
   return Object.freeze(result);
@@ -229,22 +229,22 @@ const NONE: readonly never[] = Object.freeze([]);
 
 function errorsOf(
   failedIds: readonly AgentId[],
-  rested: readonly RestedAgent[],
+  settled: readonly SettledAgent[],
 ): readonly AgentError[] {
   if (failedIds.length === 0) return NONE;
-  const byId = new Map(rested.map((agent) => [agent.agentId, agent]));
+  const byId = new Map(settled.map((agent) => [agent.agentId, agent]));
   return failedIds.flatMap((agentId) => {
     const failed = byId.get(agentId);
     if (failed === undefined) return [];
     const { agentPath } = failed;
-    return failed.rested.log.errors.map((error) => ({ agentId, agentPath, ...error }));
+    return failed.settled.log.errors.map((error) => ({ agentId, agentPath, ...error }));
   });
 }
 
 type NamedUsage = readonly [name: string, usage: Usage];
 
 /** What was used of the agent's model, and of others that a fallback went on to. */
-function usageByModel({ model, usage, otherModels }: RestedAgent): readonly NamedUsage[] {
+function usageByModel({ model, usage, otherModels }: SettledAgent): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);
   const rest = others.reduce((left, [, used]) => subtractUsage(left, used), usage.own);
