@@ -34,7 +34,7 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   const inner = new InnerCalls(agent, call);
   const callFor = (hookName: string): ModelCall => ({
     request: call.request,
-    context: hookContext(agent, call.place.stepNumber, hookName),
+    context: hookContext(agent, call.effectPosition.stepNumber, hookName),
   });
   const { bounds } = agent;
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);

@@ -155,7 +155,7 @@ async function stop(
     ? await consultHooks(agent, {
         point,
         stepNumber: steps.length,
-        place: eventPosition(state),
+        position: eventPosition(state),
         input: { text: lastTextOf(state), output, steps, isActive: vetoes > 0, vetoes },
       })
     : undefined;

@@ -109,7 +109,7 @@ async function askGuards(
 
 /** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
 async function askGuard(
-  { agent, place, planned, signal: callSignal }: OpenCall,
+  { agent, effectPosition, planned, signal: callSignal }: OpenCall,
   named: NamedGuard,
   guarded: GuardedCall,
 ): Promise<GuardAnswer> {
@@ -120,7 +120,7 @@ async function askGuard(
         ...agent.facts,
         guardName: name,
         role: agent.role.name,
-        stepNumber: place.stepNumber,
+        stepNumber: effectPosition.stepNumber,
         messages: planned.history.messages,
         signal,
       });
@@ -189,7 +189,7 @@ async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Deci
   const { tool, use } = bound;
   const needsApproval = use.needsApproval ?? call.planned.settings.needsApproval;
   if (needsApproval === false) return ALLOW;
-  const asking = new OpenCall(call.agent, call.place, call.planned);
+  const asking = new OpenCall(call.agent, call.effectPosition, call.planned);
   asking.close(); // What it asks for on the side is dropped.
   try {
     const given: unknown =

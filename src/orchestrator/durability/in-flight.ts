@@ -93,8 +93,8 @@ export class InFlightWork {
   }
 
   /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
-  takeRecorded(body: EventBody, place: EventPosition | undefined): boolean {
-    const print = fingerprint(body, place);
+  takeRecorded(body: EventBody, position: EventPosition | undefined): boolean {
+    const print = fingerprint(body, position);
     const count = this.#recorded.get(print) ?? 0;
     if (count > 0) this.#recorded.set(print, count - 1);
     return count > 0;
