@@ -41,7 +41,7 @@ const MAX_USELESS_REPLIES = 1;
 /** Times that an agent with a typed result may miss it: by a text instead, or by arguments that do not fit. */
 const MAX_MISSED_OUTPUTS = 2;
 
-/** Judges the step that has just completed, or whose request was too long. */
+/** Evaluates the step that has just completed, or whose request was too long. */
 export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   const last = log.steps.at(-1);
   if (log.signals.length > 0) return { type: "stop", signal: undefined };
@@ -133,14 +133,14 @@ function missedOutputs({ steps, waits = 0 }: RunLog, { hasOutput, hasAwaited }: 
   if (!hasOutput) return 0;
   const texts = steps.filter(isTextAlone).length - waits;
   const isWait = hasAwaited && steps.slice(-1).some(isTextAlone);
-  const misfits = steps
+  const rejectedResults = steps
     .flatMap((step) => step.tools.executions)
     .filter(
       ({ call, type }) =>
         call.toolName === FINISH_TOOL_NAME &&
         (type === "retry" || type === "failed" || type === "refused"),
     );
-  return texts - (isWait ? 1 : 0) + misfits.length;
+  return texts - (isWait ? 1 : 0) + rejectedResults.length;
 }
 
 /** True for a reply that is text and no result: a miss where a typed result is due, unless the agent waits with it. */

@@ -15,7 +15,7 @@ import type { LiveRun } from "./run/live-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import { postAnswers } from "./run/posted-answers.ts";
 import {
-  goingOnByMail,
+  continuedByMail,
   recoverAllRuns,
   recoverRun,
   storageOf,
@@ -177,7 +177,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   #lead(run: LiveRun, options: Recovery, signal: AbortSignal | undefined): LiveRun {
     if (run.mail === undefined) return this.#live.add(run, signal);
     const isClosed = (): boolean => this.#live.isClosed;
-    return this.#live.add(goingOnByMail(this.#settings, run, { options, isClosed }), signal);
+    return this.#live.add(continuedByMail(this.#settings, run, { options, isClosed }), signal);
   }
 
   /** The runs that are under way, in the order of their start. A run is gone from here when it rests: at its end, or at its pause. */
@@ -262,9 +262,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   /**
    * Cancels a run that is kept in the store: one that is led here at once, one that another process leads by its mailbox, and one that is
    * paused or lost by leading it to its end here, for which its roles have to be there, and its `context`. Resolves when a run that is led
-   * here, or led to its end here, has ended; of one that is led elsewhere, when the wish is in its mailbox.
+   * here, or led to its end here, has ended; of one that is led elsewhere, when the request is in its mailbox.
    *
-   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `recover` rejects with: the wish stays in the mailbox then, for
+   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `recover` rejects with: the request stays in the mailbox then, for
    * the next process that leads the run.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.

@@ -76,7 +76,7 @@ export class RunJournal {
   }
 
   /** Resolves once none of them is under way. */
-  async atRest(): Promise<void> {
+  async whenIdle(): Promise<void> {
     await endOfTurn(); // What has learned that it may begin does so first.
     if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
   }

@@ -78,7 +78,7 @@ export class RunRecord {
   /** By the hash of a text, the number of the last line that has it. */
   readonly #definitions = new Map<string, number>();
   readonly #texts = new Map<string, string>();
-  readonly #heeded: number[] = [];
+  readonly #handled: number[] = [];
   readonly #vainPosts = new Map<number, string>();
   /** The agent that was looked at last, as the lines up to a number say. */
   #last:
@@ -101,9 +101,9 @@ export class RunRecord {
     return [...this.#agents.keys()];
   }
 
-  /** The numbers of the posts of its mailbox that were heeded. */
-  get heededPosts(): readonly number[] {
-    return this.#heeded;
+  /** The numbers of the posts of its mailbox that were handled. */
+  get handledPosts(): readonly number[] {
+    return this.#handled;
   }
 
   /** Of those posts, by number, why nothing came of it: an answer that does not fit its call, for instance. */
@@ -219,7 +219,7 @@ export class RunRecord {
         return;
       }
       case "post":
-        this.#heeded.push(Number(value["number"]));
+        this.#handled.push(Number(value["number"]));
         if (typeof value["problem"] === "string")
           this.#vainPosts.set(Number(value["number"]), value["problem"]);
         return;

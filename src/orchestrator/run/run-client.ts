@@ -60,7 +60,7 @@ export interface RemoteRun {
   questions(): Promise<readonly Question[]>;
   /** As `orchestrator.answer`: the run goes on with the answers. Gives the questions that are still open. */
   answer(answers: readonly Answer[]): Promise<readonly Question[]>;
-  /** Cancels the run, wherever it is led and if it is paused or has not begun. Resolves when the wish is on record. Rejects with `run_ended`. */
+  /** Cancels the run, wherever it is led and if it is paused or has not begun. Resolves when the request is on record. Rejects with `run_ended`. */
   cancel(message?: string): Promise<void>;
   /** As `orchestrator.post`. */
   post(request: RunRequest): Promise<void>;

@@ -1,4 +1,4 @@
-// AnswerDesk: answers that come from outside while the run goes on and its approver is being asked. Owns the questions for which somebody waits.
+// PendingAnswers: answers that come from outside while the run goes on and its approver is being asked. Owns the questions for which somebody waits.
 
 import type { QuestionId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -9,7 +9,7 @@ interface Waiting {
   readonly resolve: (answer: Answer) => void;
 }
 
-export class AnswerDesk {
+export class PendingAnswers {
   /** Made when somebody first waits: most runs ask nothing. */
   #waiting: Map<QuestionId, Waiting> | undefined;
   #onWait: (() => void) | undefined;
@@ -19,9 +19,9 @@ export class AnswerDesk {
     return this.#waiting !== undefined && this.#waiting.size > 0;
   }
 
-  /** Calls `hear` whenever somebody begins to wait. */
-  onWait(hear: () => void): void {
-    this.#onWait = hear;
+  /** Calls `onWait` whenever somebody begins to wait. */
+  onWait(onWait: () => void): void {
+    this.#onWait = onWait;
   }
 
   /** An answer to this question. Call `leave` once none is needed any more. */

@@ -1,4 +1,4 @@
-// Answers on their way: from the wish to answer to what the server said. An answer is about the very call that is on screen, since it carries its
+// Answers on their way: from the decision to answer to what the server said. An answer is about the very call that is on screen, since it carries its
 // fingerprint; it is never sent by a single key; and a call that was edited is shown once more, as it will run, before it goes.
 
 import { batch, signal, type ReadonlySignal } from "@preact/signals";
@@ -36,7 +36,7 @@ export interface VainAnswer {
 const NONE: Draft = { at: "none" };
 
 /** Owns the drafts of all questions, whichever screen shows them. */
-class AnswerDesk {
+class AnswerDrafts {
   readonly #drafts = signal<ReadonlyMap<string, Draft>>(new Map());
   readonly #vain = signal<VainAnswer | undefined>(undefined);
   /** The key of an attempt to send: the same answers are sent again under it. */
@@ -143,7 +143,7 @@ class AnswerDesk {
   }
 }
 
-export const desk = new AnswerDesk();
+export const answerDrafts = new AnswerDrafts();
 
 /** What an answer to a denial without a reason says. */
 export const DENIED = "The call was not approved.";
