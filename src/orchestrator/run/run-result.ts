@@ -1,6 +1,7 @@
 // What a run leaves behind: plain values about every agent and about the whole (R36, R135, X18).
 
-import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
+import type { JsonValue } from "../../kernel/json.ts";
+import { addLateFields, lateFields } from "../../kernel/late-fields.ts";
 import { lastTextOf } from "../../agent/agent-state.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import type { Account } from "../../protocol/account.ts";
@@ -119,7 +120,7 @@ export interface ResultFacts extends Pick<
   readonly failedIds: readonly AgentId[];
 }
 
-/** What takes going through histories, or over all agents: worked out and frozen when it is first asked for. */
+/** What takes going through histories, or over all agents. */
 class LateParts {
   readonly #root: SettledAgent;
   readonly #facts: ResultFacts;
@@ -134,82 +135,29 @@ class LateParts {
 
   get messages(): readonly StoredMessage[] {
     const { agentId, settled } = this.#root;
-    return (this.#messages ??= deepFreeze(storedMessages(settled.conversation, agentId)));
+    return (this.#messages ??= storedMessages(settled.conversation, agentId));
   }
 
   get newMessages(): readonly StoredMessage[] {
     const { agentId, settled } = this.#root;
-    return (this.#newMessages ??= deepFreeze(addedMessages(settled.conversation, agentId)));
+    return (this.#newMessages ??= addedMessages(settled.conversation, agentId));
   }
 
   get steps(): readonly StepRecord[] {
-    return deepFreeze(this.#root.settled.log.steps);
+    return this.#root.settled.log.steps;
   }
 
   get agents(): readonly AgentReport[] {
     const { settled, atMs } = this.#facts;
-    return (this.#agents ??= deepFreeze(settled.map((agent) => agentReport(agent, atMs))));
+    return (this.#agents ??= settled.map((agent) => agentReport(agent, atMs)));
   }
 
   get accounts(): readonly Account[] {
-    return deepFreeze(this.#facts.accounts);
+    return this.#facts.accounts;
   }
 }
 
-const PARTS = Symbol("what is worked out late");
-
-interface WithParts {
-  readonly [PARTS]: LateParts;
-}
-
-/** One set of getters for all results: what getters of one object alone hold is kept until a full garbage collection. */
-const LATE: PropertyDescriptorMap = {
-  messages: {
-    enumerable: true,
-    get(this: WithParts) {
-      return this[PARTS].messages;
-    },
-  },
-  newMessages: {
-    enumerable: true,
-    get(this: WithParts) {
-      return this[PARTS].newMessages;
-    },
-  },
-  steps: {
-    enumerable: true,
-    get(this: WithParts) {
-      return this[PARTS].steps;
-    },
-  },
-  agents: {
-    enumerable: true,
-    get(this: WithParts) {
-      return this[PARTS].agents;
-    },
-  },
-  accounts: {
-    enumerable: true,
-    get(this: WithParts) {
-      return this[PARTS].accounts;
-    },
-  },
-};
-
-/** Fields of the result itself, which is a plain object. */
-class WithLateParts {
-  declare readonly messages: readonly StoredMessage[];
-  declare readonly newMessages: readonly StoredMessage[];
-  declare readonly steps: readonly StepRecord[];
-  declare readonly agents: readonly AgentReport[];
-  declare readonly accounts: readonly Account[];
-
-  constructor(parts: LateParts) {
-    Object.defineProperty(this, PARTS, { value: parts });
-    Object.defineProperties(this, LATE);
-    Reflect.setPrototypeOf(this, Object.prototype);
-  }
-}
+const LATE = lateFields(["messages", "newMessages", "steps", "agents", "accounts"]);
 
 /** The result, frozen whole. */
 export function runResult(facts: ResultFacts): RunResult<JsonValue> {
@@ -218,7 +166,7 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   if (root === undefined) throw new Error("A run has a root.");
   const { usage, settled } = root;
   const { status, reason, log } = settled;
-  const parts = deepFreeze({
+  const result = {
     ...known,
     status,
     reason,
@@ -233,8 +181,9 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
       byModel: sumUp(all.flatMap(usageByModel)),
     },
     durationMs: durationOf(settled, atMs),
-  });
-  return Object.freeze(Object.assign(new WithLateParts(new LateParts(root, facts)), parts));
+  };
+  addLateFields(result, LATE, new LateParts(root, facts));
+  return result;
 }
 
 const NONE: readonly never[] = Object.freeze([]);

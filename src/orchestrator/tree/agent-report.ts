@@ -1,6 +1,7 @@
 // What one agent leaves behind: its report for the result of the run, and its result for its parent (R36, R135).
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import { addLateFields, lateFields } from "../../kernel/late-fields.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { lastTextOf, type SettledState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
@@ -65,7 +66,10 @@ export interface AgentReport {
 }
 
 /** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
-export interface SettledAgent extends Omit<AgentReport, keyof ReturnType<typeof executionReport>> {
+export interface SettledAgent extends Omit<
+  AgentReport,
+  keyof ReturnType<typeof executionReport> | keyof StepsReport
+> {
   readonly settled: SettledState;
 }
 
@@ -90,22 +94,42 @@ export function settledAgent(node: AgentRuntime): SettledAgent | undefined {
 
 /** The report of an agent at rest. `atMs`: the time, for one that is paused. */
 export function agentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
-  return { ...known, ...executionReport(settled, atMs) };
+  const report = { ...known, ...executionReport(settled, atMs) };
+  addLateFields(report, LATE, new StepsReport(settled.log.steps));
+  return report;
+}
+
+const LATE = lateFields(["steps", "toolsUsed", "toolErrors"]);
+
+/** What takes going through the steps. */
+class StepsReport {
+  readonly steps: readonly StepRecord[];
+  #toolsUsed: Readonly<Record<string, number>> | undefined;
+  #toolErrors: readonly ToolErrorRecord[] | undefined;
+
+  constructor(steps: readonly StepRecord[]) {
+    this.steps = steps;
+  }
+
+  get toolsUsed(): Readonly<Record<string, number>> {
+    return (this.#toolsUsed ??= toolsUsed(this.steps));
+  }
+
+  get toolErrors(): readonly ToolErrorRecord[] {
+    return (this.#toolErrors ??= toolErrors(this.steps));
+  }
 }
 
 function executionReport(settled: SettledState, atMs: number) {
   const { status, reason, log, telemetry } = settled;
-  const { output, steps, signals, errors } = log;
+  const { output, signals, errors } = log;
   return {
     status,
     reason,
     text: lastTextOf(settled),
     output,
-    steps,
-    toolsUsed: toolsUsed(steps),
     signals,
     errors,
-    toolErrors: toolErrors(steps),
     durationMs: durationOf(settled, atMs),
     waitedMs: telemetry.waitedMs,
   };

@@ -1,0 +1,38 @@
+// Objects of which some fields are worked out when they are first asked for, and frozen then.
+
+import { deepFreeze } from "./json.ts";
+
+const SOURCE = Symbol("what works them out");
+
+interface Sourced {
+  readonly [SOURCE]: object;
+}
+
+/** Getters by the name of their field. All objects share them: what a getter of one object alone holds is kept until a full garbage collection. */
+export type LateFields<Name extends string> = ReadonlyMap<Name, PropertyDescriptor>;
+
+export function lateFields<const Name extends string>(names: readonly Name[]): LateFields<Name> {
+  const getter = (name: Name): PropertyDescriptor => ({
+    enumerable: true,
+    get(this: Sourced): unknown {
+      return deepFreeze<unknown>(Reflect.get(this[SOURCE], name));
+    },
+  });
+  return new Map(names.map((name) => [name, getter(name)]));
+}
+
+/** Gives a plain object these fields, which `source` has under the same names, and freezes it with all that it had before. */
+export function addLateFields<
+  Known extends object,
+  Name extends string,
+  Source extends Readonly<Record<Name, unknown>>,
+>(
+  object: Known,
+  fields: LateFields<Name>,
+  source: Source,
+): asserts object is Known & Pick<Source, Name> {
+  for (const name of Object.keys(object)) deepFreeze<unknown>(Reflect.get(object, name));
+  Object.defineProperty(object, SOURCE, { value: source });
+  for (const [name, getter] of fields) Object.defineProperty(object, name, getter);
+  Object.freeze(object);
+}
