@@ -141,7 +141,7 @@ export class AgentTime {
     });
   }
 
-  /** Alone it is not told of what moves the deadlines above, nor does its own come nearer while its clock stands still. */
+  /** Alone, it gets no notice of what moves the deadlines above, and its own comes no nearer while its clock stands still. */
   #hasMoved(deadlineAtMs: number): boolean {
     const nowAtMs = this.#deadlineAtMs();
     return nowAtMs !== deadlineAtMs && (nowAtMs ?? Infinity) > this.#agent.run.clock.nowMs();

@@ -68,7 +68,7 @@ export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage 
   return { ...usage, ...called };
 }
 
-/** Which part of that is of other models than the first, where a fallback went on to them; undefined: none. */
+/** The part of that used by other models than the first, if a fallback asked them; undefined: none. */
 export function usageOfOthers(
   { model, priceOf }: Payer,
   lease: Lease,

@@ -12,7 +12,7 @@ import { inputSchema, type ToolInput } from "../tools/arguments/input-schema.ts"
 import { zodInput } from "../tools/arguments/zod-input.ts";
 import type { FinishTool } from "../tools/tool.ts";
 
-/** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool; how often, the loop says (X20). */
+/** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides (X20). */
 export function finishTool(field: string, output: ToolInput): FinishTool {
   if (output instanceof z.ZodType) refuseLoose(field, output);
   const isWrapped = output instanceof z.ZodType && isListOrUnion(output);

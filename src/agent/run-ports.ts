@@ -185,7 +185,7 @@ export interface PhaseStepper {
   step(report: PhaseReport): Promise<void>;
 }
 
-/** What agents say while they say it. Nobody listens: nothing is said of replies that are under way. No method throws. */
+/** Emits what agents write, while they write it. Without a listener nothing is emitted of replies under way. No method throws. */
 export interface Pieces {
   readonly isHeard: boolean;
   /** A piece of the reply of a step, as the model gives it. */

@@ -63,7 +63,7 @@ function wayLines({ errors }: RunResult, causes: readonly Cause[]): readonly str
   return [heading, ...causeLines(causes)];
 }
 
-/** Above the causes of a run that went on, and in which nothing failed. */
+/** Above the causes of a run that continued, and in which nothing failed. */
 export const LIMITS_HEADING = "Limits on the way, the first one first:";
 
 /** Why, the first cause first. */

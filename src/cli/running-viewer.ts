@@ -13,7 +13,7 @@ import { portOf, TOKEN_FILE } from "./viewing.ts";
 const PORTS = Array.from({ length: 20 }, (_, nth) => 4_983 + nth);
 const PATIENCE_MS = 1_000;
 
-/** Throws UsageError if there is none. Who listens is not told the token. */
+/** Throws UsageError if there is none. The token is never sent to the server that listens there. */
 export async function runningViewer(call: CommandCall, { folder }: Project): Promise<string> {
   const file = join(folder, DEFAULT_FOLDER, TOKEN_FILE);
   const token = (await readFile(file, "utf8").catch(() => "")).trim();

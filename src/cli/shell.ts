@@ -20,7 +20,7 @@ export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The working folder, absolute. */
   readonly cwd: string;
-  /** Whether errors are told with where they happened: by `--verbose`, or `DEBUG` in the environment. */
+  /** Whether errors are printed with their stack: by `--verbose`, or `DEBUG` in the environment. */
   readonly isVerbose: boolean;
   /** Calls back at each such signal, in place of the end of the process. */
   readonly onSignal: (signal: ShellSignal, listener: () => void) => void;

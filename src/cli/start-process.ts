@@ -24,7 +24,7 @@ export async function startProcess(): Promise<void> {
   shell.leave(output.isLost ? BROKEN : exitCode);
 }
 
-/** Whether some of the output could not be written though somebody wanted it. */
+/** Whether some of the output could not be written though its reader was still there. */
 function watchOutput(shell: Shell): { readonly isLost: boolean } {
   const output = { isLost: false };
   const { stdout } = shell;

@@ -146,8 +146,8 @@ function isAgainst({ failure, execution }: ExecutedCall): boolean {
 }
 
 /**
- * True once what calls came to leaves nothing to do for the others of their reply: the agent fails with it, or stops, for an error budget
- * that is spent or a call that its policy does not bear. A call that has not ended may still succeed, and end a row of errors.
+ * True once the outcome of some calls makes the other calls of the reply useless: the agent fails, or stops because its error budget is
+ * spent or its policy does not allow such a failure. A call that has not ended may still succeed, and end a row of errors.
  */
 function isReplyOver(
   { role: { errorBudget: budget, errorPolicy: policy } }: AgentRuntime,

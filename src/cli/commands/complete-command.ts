@@ -8,7 +8,7 @@ import { findProject } from "../project.ts";
 import { say } from "../shell.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 
-/** Longer than this nobody waits for a completion. */
+/** A completion must come within this time. */
 const PATIENCE_MS = 200;
 const MAX_RUNS = 50;
 

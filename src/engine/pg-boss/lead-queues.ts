@@ -1,6 +1,6 @@
 // How leads are kept in pg-boss. Owns the names of queues and the settings of jobs.
 //
-// Q1. A queue for each role in each version has, of one run, at most one job that was put in and waits, one that came back and waits, and one
+// Q1. A queue for each role in each version has, of one run, at most one job that was put in and waits, one that is retried and waits, and one
 //     that is led: a further lead counts as the one that waits, and none is led beside another (policy `stately`, which has a unique index
 //     of states and keys).
 // Q2. What is led at a later time waits in a queue of its own until then, since there it would count as the one that waits.
@@ -27,7 +27,7 @@ const LeadSchema = z.object({
   failures: z.int().nonnegative(),
 });
 
-/** The queue of Q2. Whoever serves moves what is due, whichever roles it has. */
+/** The queue of Q2. Every worker moves what is due, whichever roles it has. */
 const LATER = "espalier/later";
 
 /** The largest integer of PostgreSQL: 68 years, or so many times. */

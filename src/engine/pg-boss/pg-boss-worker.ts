@@ -107,7 +107,7 @@ export class PgBossWorker implements EngineWorker {
 
   #hold(queue: string, { id, retryCount, data }: Job<unknown>): void {
     const lead = leadOf(data);
-    // It comes back after a while, for who can read it.
+    // pg-boss hands it out again later: another worker may be able to read it.
     if (lead === undefined)
       return warnOnce(
         this,
