@@ -11,7 +11,7 @@ interface Waiter<Ask> {
 export interface TurnLineOptions<Ask> {
   /** True: the one who asks has its turn, and has taken what it needs. */
   readonly take: (ask: Ask) => boolean;
-  /** Called whenever the line has moved, or somebody has joined it. */
+  /** Called whenever the line has moved, or has a new member. */
   readonly onMoved?: () => void;
 }
 

@@ -22,8 +22,8 @@ const lines = new WeakMap<object, LimitsLine>();
 /**
  * What a provider takes, as the option `limits` of `openai()` and `aiSdkModel()`, or of a model of your own. One object holds for all models,
  * runs and orchestrators of this process that are given it: first come, first served; other processes are not known. A call waits before
- * it has a slot in its run, which is `queuedMs`, and stops waiting when its agent is to end. A reply of the provider that says when to come
- * back (`Retry-After`) holds up all of them for that long.
+ * it has a slot in its run, which is `queuedMs`, and stops waiting when its agent is to end. A reply of the provider that says when to try
+ * again (`Retry-After`) holds up all of them for that long.
  *
  * @throws EspalierError `invalid_option`.
  */

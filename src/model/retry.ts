@@ -33,7 +33,7 @@ export interface PlannedRetry {
   readonly error: ModelError;
   /** How long the next one will be waited for. */
   readonly delayMs: number;
-  /** Set if the attempt goes on, with this model of a fallback. */
+  /** Set if the attempt continues with this model of a fallback. */
   readonly nextModel?: Model;
 }
 

@@ -147,7 +147,7 @@ function withoutParts({
   return Object.freeze(message);
 }
 
-/** The message as people may read it: with its reasoning, and without what only its model can read, or nobody. */
+/** The message as people may read it: with its reasoning, and without data that only its model, or nothing, can read. */
 export function readable(message: Message): Message {
   return message.role === "assistant" ? withoutData(message) : withoutContent(message);
 }

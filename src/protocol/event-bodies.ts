@@ -95,7 +95,7 @@ export interface EventBodies {
     /** Milliseconds since the execution of the root began, pauses included. */
     readonly durationMs: number;
   };
-  /** The run goes on: after a pause, with more budget after a limit, or in another process after its own had died or given it up. */
+  /** The run continues: after a pause, with more budget after a limit, or in another process after its own had died or given it up. */
   readonly "run.resumed": {
     readonly schemaVersion: typeof EVENT_SCHEMA_VERSION;
     /** Of the root. */
@@ -126,7 +126,7 @@ export interface EventBodies {
       | {
           /** Model calls whose end is unknown; they are charged by estimate. */
           readonly lostCalls: number;
-          /** The span of the run had not ended: it goes on, under the ids that it had. Set since 0.1.0; a run of before has a further trace. */
+          /** The span of the run had not ended: it continues, under the ids that it had. Set since 0.1.0; an older run has a further trace. */
           readonly isSpanOpen?: boolean | undefined;
         }
       | undefined;
@@ -157,7 +157,7 @@ export interface EventBodies {
     readonly steps: number;
     readonly usage: UsageReport;
   };
-  /** The execution goes on where it was paused, or where its process had died. */
+  /** The execution continues where it was paused, or where its process had died. */
   readonly "agent.resumed": EventBodies["agent.started"];
   /** The execution is over: its last event. */
   readonly "agent.ended": {
@@ -252,7 +252,7 @@ export interface EventBodies {
         }
       | undefined;
   };
-  /** An attempt of a model call failed, and the call is made again, or goes on with the next model of a fallback. */
+  /** An attempt of a model call failed, and the call is made again, or continues with the next model of a fallback. */
   readonly "model.retried": {
     /** Of the attempt that failed, from 1. */
     readonly attempt: number;
@@ -260,7 +260,7 @@ export interface EventBodies {
     readonly error: ErrorRecord;
     /** Milliseconds that are waited before the next attempt. */
     readonly delayMs: number;
-    /** Set if the attempt goes on instead, with this model of a fallback. */
+    /** Set if the attempt continues instead, with this model of a fallback. */
     readonly nextModel?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
   /** What of a request the provider left out or changed, or could not read; each text comes once in a run. */
@@ -368,7 +368,7 @@ export interface EventBodies {
     /** The name of the tool. */
     readonly toolName: string;
   };
-  /** A delegation goes on whose subagent was paused, and goes on with it. */
+  /** A delegation continues together with its subagent, which was paused. */
   readonly "tool.resumed": EventBodies["tool.started"];
   /** A call that ran is over, whatever came of it; its result is what the model reads next. */
   readonly "tool.ended": {

@@ -61,10 +61,10 @@ export type PieceBody =
     };
 
 /**
- * A piece of what a tree says. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
- * has come. A process that dies says no more; the one that continues the run begins a reply that it makes anew with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
- * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that comes in late has the number of the
- * last piece for all that it is told of what was said before.
+ * A piece of the live output of a run. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
+ * has come. A process that dies emits no more; the one that continues the run begins a repeated reply with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
+ * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that joins late gets what was written
+ * before it under the number of the last piece.
  */
 export type StreamPiece = PieceSource & { readonly sequence: number } & PieceBody;
 

@@ -1,4 +1,4 @@
-// The two drivers of SQLite behind one face: the one that Node brings, and better-sqlite3. Both are loaded when a file is opened only.
+// The two drivers of SQLite behind one interface: the one that Node brings, and better-sqlite3. Both are loaded when a file is opened only.
 
 import { pathToFileURL } from "node:url";
 
