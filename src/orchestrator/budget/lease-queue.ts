@@ -1,15 +1,15 @@
 // LeaseQueue: who waits for a lease, in the order in which they asked, and whose turn it is. Made when the first has to wait.
-// Owns: the waiters and, for each account with limits above one of them, a gate that knows what they want of it. Accounts say when they
-// have changed. Nothing here looks at the whole queue: each operation takes time logarithmic in it.
+// Owns: the waiters and, for each account with limits above one of them, a gate that knows what they need from it. Accounts notify the
+// queue of changes. Nothing here looks at the whole queue: each operation takes time logarithmic in it.
 //
 // B5. Waiters are served in order: none is granted an account that blocks an earlier waiter. They cannot deadlock, since only
 //     calls in flight hold leases, and those settle by themselves. A waiter may go if, of every account on its path, it fits into the room now and no waiter
 //     before it lacks room there. One that lacks room contests an account for all behind it, whatever else it waits for.
-// W1. A gate passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the queue has no
-//     account and passes on the first of all.
-// W2. What a gate knows of what a waiter wants is never too little: caps shrink as others spend. It is worked out anew before it counts.
-// W3. The turns that one change brings about are given in one go from front to back: who has been passed by keeps its claims as they
-//     were then, until the next change.
+// W1. A gate passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the
+//     queue has no account and passes on the first of all.
+// W2. What a gate knows of the need of a waiter is never too little: caps shrink as others spend. It is computed anew before it counts.
+// W3. The turns that one change brings about are given in one go from front to back: a waiter that was passed by keeps its claims as
+//     they were then, until the next change.
 
 import type { LeaseAsk, LeaseOutcome } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
@@ -87,7 +87,7 @@ export class LeaseQueue {
   readonly #clock: Now;
   readonly #top: Gate = newGate(undefined, undefined);
   readonly #gates = new Map<LedgerAccount, Gate>();
-  /** Gates that have to be worked out anew. With a gate, all above it are in here. */
+  /** Gates to be computed anew. With a gate, all above it are in here. */
   readonly #changed = new Set<Gate>();
   /** Gates through which a waiter went in the turn that was given last. */
   readonly #passed = new Set<Gate>();
@@ -240,7 +240,7 @@ export class LeaseQueue {
     return false;
   }
 
-  /** Works out whom each gate that has changed passes on, from the bottom up. */
+  /** Computes which waiter each changed gate passes on, from the bottom up. */
   #workOut(): void {
     const levels: Set<Gate>[] = [];
     this.#sortInto(levels);
@@ -255,7 +255,7 @@ export class LeaseQueue {
       const isContested = this.#isLackedBefore(gate, candidate?.number ?? Infinity);
       passOn(gate, isContested ? undefined : candidate);
       if (this.#changed.size === 0) continue;
-      // Waiters were found to want less by now: gates further down may let through whom they did not before.
+      // Waiters turned out to need less by now: gates further down may pass on others than before.
       this.#sortInto(levels);
       depth = levels.length - 1;
     }
@@ -340,7 +340,7 @@ function newGate(account: LedgerAccount | undefined, above: Gate | undefined): G
   return { account, above, depth, axes, rows, from: 0, first: undefined };
 }
 
-/** Tells the gate above, if it has changed, who is the first that this one lets through (W1). */
+/** Marks at the gate above, if it has changed, the waiter that this one passes on (W1). */
 function passOn(gate: Gate, first: Place | undefined): void {
   const { above, first: before } = gate;
   if (first === before) return;

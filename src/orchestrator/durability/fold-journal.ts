@@ -42,7 +42,7 @@ export interface FoldedRun {
   readonly stops: readonly StopSignal[];
   /** Answers that were given when it continued last. */
   readonly answers: readonly Answer[];
-  /** The numbers of the posts that were heeded. */
+  /** The numbers of the posts that were handled. */
   readonly posts: readonly number[];
   /** What its result says that nothing else does; undefined: it has not settled. */
   readonly said: RecordOf<"result"> | undefined;
@@ -342,7 +342,7 @@ class Fold {
         return;
       case "run.ended":
         this.#status = "ended";
-        // What was asked of it is done: it may go on with more of the budget.
+        // What was requested of it is done: it may continue with more of the budget.
         this.#stops = [];
         this.#cancelled = [];
         this.#overdue = [];

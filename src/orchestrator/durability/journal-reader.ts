@@ -23,7 +23,7 @@ export class JournalReader {
     this.#isFirst = codec === undefined;
   }
 
-  /** Readers that go on from here, as often as they are asked for: lines before need not be read again. */
+  /** Makes readers that continue from here, any number of them: earlier lines need not be read again. */
   beginning(): () => JournalReader {
     if (this.#isFirst) return () => new JournalReader();
     const codec = this.codec.beginning();

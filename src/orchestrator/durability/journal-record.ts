@@ -147,7 +147,7 @@ const RECORDS = {
   }),
   /** A text that steps speak of (C28). */
   definition: z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
-  /** A post of the mailbox of the run was heeded. `problem`: why nothing came of it. */
+  /** A post of the mailbox of the run was handled. `problem`: why it had no effect. */
   post: z.strictObject({
     type: z.literal("post"),
     number: z.int().positive(),

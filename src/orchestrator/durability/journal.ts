@@ -1,12 +1,12 @@
-// Journal: writes what happens in one run, in order. Owns what is not written yet, who waits for it, and the right to write.
+// Journal: writes what happens in one run, in order. Owns what is not written yet, the waits for it, and the right to write.
 //
 // D1. Code that acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
 //     every agent waits for something, so that each batch ends in a state that can be continued from. Events alone are no reason to
 //     write, but for questions: they are written with what comes next, or a moment later.
-// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no caller that
-//     waits learns that a record is persisted, and the run ends as if its process had: it can be recovered.
-// D7. A run that is given up begins nothing further: from then on nobody who waits learns that a record is kept, but for a call that has said
-//     that it begins. What is under way is kept as it comes, until the journal is handed over.
+// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no wait for a
+//     record resolves, and the run ends as if its process had: it can be recovered.
+// D7. A run that is given up begins nothing further: from then on no wait for a record resolves, except for a call whose begin is recorded.
+//     What is under way is kept as it comes, until the journal is handed over.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
@@ -49,11 +49,11 @@ export interface OpenJournal {
   readonly ownership: Ownership;
   /** Lines that it has already. */
   readonly recordCount: number;
-  /** The posts that were heeded before. */
+  /** The posts that were handled before. */
   readonly posts: readonly number[];
 }
 
-/** What somebody waits for who waits until a record is kept: to begin something, for what has begun, or at the end of the run. */
+/** Why a caller waits until a record is kept: to begin something, for what has begun, or at the end of the run. */
 type Purpose = "begin" | "underWay" | "end";
 
 interface Waiter {
@@ -78,14 +78,14 @@ export class Journal {
   /** Lines that are kept. */
   #lineCount = 0;
   #opened: OpenJournal | undefined;
-  /** The posts that were heeded: all up to a number, and some after it. */
+  /** The posts that were handled: all up to a number, and some after it. */
   readonly #heeded = { upTo: 0, later: new Set<number>() };
   readonly #claim = Promise.withResolvers<void>();
   /** So many of them are to be written without a delay. */
   #due = 0;
   #isWriting = false;
   #isBroken = false;
-  /** Nobody learns that anything is kept (D7). */
+  /** Waits to begin something do not resolve (D7). */
   #isHeld = false;
   /** Its end is on its way to the store, whether the run rests or is given up. */
   #isClosing = false;
@@ -109,12 +109,12 @@ export class Journal {
     this.#last += 1;
     if (record.type !== "event") return this.#writeSoon();
     this.#lastSeq = record.event.seq;
-    // Whoever reads a question may answer it at once, by the store.
+    // A reader of the question may answer it at once, through the store.
     if (record.event.type === "question.asked") this.#writeSoon();
     else this.#writeLater();
   }
 
-  /** Tells how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
+  /** Reports how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
   whenKept(heed: (seq: number) => void): void {
     this.#heedKept = heed;
     heed(0);
@@ -125,7 +125,7 @@ export class Journal {
     return this.#isHeld ? this.#wait("begin") : this.#written("begin");
   }
 
-  /** The same for what has said that it begins: it goes on though the run is being given up, as long as that waits for what is under way. */
+  /** The same for a call whose begin is recorded: it continues though the run is being given up, as long as that waits for what is under way. */
   keptUnderWay(): Promise<void> {
     return this.#written("underWay");
   }
@@ -157,7 +157,7 @@ export class Journal {
     return true;
   }
 
-  /** Takes `hold` back: who has waited goes on. False: it is too late. */
+  /** Undoes `hold`: waits resolve again. False: it is too late. */
   goOn(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isHeld = false;
@@ -166,7 +166,7 @@ export class Journal {
   }
 
   /**
-   * Keeps what is there, and leaves the run to whoever finds it. The journal is broken then, for this reason. False: it is broken for another
+   * Keeps what is there, and leaves the run to another process. The journal is broken then, for this reason. False: it is broken for another
    * one, or the run is over.
    */
   async giveUp(why: EspalierError): Promise<boolean> {
@@ -180,7 +180,7 @@ export class Journal {
     return true;
   }
 
-  /** What is in the mailbox of the run and was not heeded yet, in order. Rejects like the store. */
+  /** What is in the mailbox of the run and was not handled yet, in order. Rejects like the store. */
   async unread(): Promise<readonly Post[]> {
     if (this.#opened === undefined || this.#isBroken) return [];
     const { runId } = this.#opened.ownership;
@@ -219,7 +219,7 @@ export class Journal {
     const { store, clock } = this.#options;
     const opened = this.#opened;
     if (opened === undefined) return;
-    // A post that came unseen is for whoever leads the run next: it stays open then.
+    // A post that came unseen is for the next process that leads the run, which therefore stays open.
     const { upTo } = this.#heeded;
     await tried(clock, () => store.release(opened.ownership, status, upTo)).catch(() => undefined);
   }

@@ -48,7 +48,7 @@ export function newJournal(
   return headed({ ...storage, open, isClaimed: claimed !== undefined }, run);
 }
 
-/** Makes the journal of a run, or takes it over if nothing is in it: whoever made it has died before its first record. */
+/** Makes the journal of a run, or takes it over if nothing is in it: the process that made it has died before its first record. */
 async function opened(
   { store, staleAfterMs }: RunStorage,
   runId: RunId,

@@ -25,7 +25,7 @@ export class Feed<T extends object> {
     return this.#unread.length;
   }
 
-  /** True while somebody waits for a value. */
+  /** True while a reader waits for a value. */
   get isAwaited(): boolean {
     return this.#demands.length > 0;
   }
@@ -57,12 +57,12 @@ export class Feed<T extends object> {
     for (const demand of this.#demands.splice(0)) answer(demand, failure);
   }
 
-  /** What is unread is not wanted any more. */
+  /** Drops what is unread. */
   clear(): void {
     this.#unread.clear();
   }
 
-  /** Nothing more is wanted, nor why there is nothing. */
+  /** Ends the feed, and drops what is unread and any failure. */
   leave(): typeof DONE {
     this.clear();
     this.end();

@@ -1,5 +1,5 @@
-// LiveRun: a run that this process leads. Owns the one driver of the root's phases: it runs freely, or at the pace of
-// the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
+// LiveRun: a run that this process leads. Owns the one driver of the root's phases: it runs freely, or step by step
+// with the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
@@ -47,7 +47,7 @@ export interface RunBeginning {
   readonly mail?: Parameters<MailReader["heed"]> | undefined;
 }
 
-/** What a run is led with, from its beginning or from where it goes on. */
+/** What a run is led with, from its beginning or from where it continues. */
 export interface LedParts {
   readonly supervisor: Supervisor;
   readonly root: AgentRuntime;
@@ -76,9 +76,9 @@ export class LiveRun implements Run {
   /** Where its first event stands in the traces. */
   #trace: TraceIds = NO_TRACE;
   readonly #readers: RunReaders;
-  /** With what it goes on, if it is paused and something has come by mail meanwhile. */
+  /** Gives what it continues with, if it is paused and mail has come meanwhile. */
   #onPause: (() => Promise<LedParts | undefined>) | undefined;
-  /** What was asked of it at rest: it is done if the run goes on. */
+  /** What was requested of it at rest: done if the run continues. */
   #wishes: readonly (() => void)[] = NONE;
   #hasBegun = false;
   /** It rests, or broke off. */
@@ -114,7 +114,7 @@ export class LiveRun implements Run {
     return run.journal && new MailReader(this, run, run.journal);
   }
 
-  /** Asks, whenever the run is paused, with what it goes on. Undefined: with nothing. */
+  /** Calls `ask` whenever the run is paused, for what it continues with. Undefined: it stays paused. */
   whenPaused(ask: () => Promise<LedParts | undefined>): void {
     this.#onPause = ask;
   }
@@ -196,7 +196,7 @@ export class LiveRun implements Run {
     this.#afterwards = this.#afterwards.concat(heed);
   }
 
-  /** Has something done at once, or, of a run at rest, as soon as it goes on: until then its journal takes nothing. */
+  /** Has something done at once, or, of a run at rest, as soon as it continues: until then its journal takes nothing. */
   #ask(wish: () => void): void {
     if (this.#isOver) this.#wishes = [...this.#wishes, wish];
     else wish();
@@ -271,7 +271,7 @@ export class LiveRun implements Run {
       );
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.hold()) return false;
-    this.settled.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    this.settled.catch(() => undefined); // The caller that gives a run up knows why it has no result.
     run.limiter.hold();
     const controller = new CancelSignal();
     const left = this.#leave(journal, graceMs, controller).finally(
@@ -295,7 +295,7 @@ export class LiveRun implements Run {
     return isLeft;
   }
 
-  /** A run that is being given up goes on here after all. False: it is over, or given up. */
+  /** Lets a run that is being given up continue here after all. False: it is over, or given up. */
   takeUp(): boolean {
     if (this.#isOver) return false;
     if (this.#leaving === undefined) return true;
@@ -414,7 +414,7 @@ export class LiveRun implements Run {
   /** Gives the result once the end of the run is kept. */
   async #conclude(): Promise<RunResult<JsonValue>> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
-    this.mail?.stop(); // Nor heeded: what comes from now on leaves a paused run open.
+    this.mail?.stop(); // Nor is mail handled: what comes from now on leaves a paused run open.
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded
       ? concludedEnd(run, this.#root, this.#trace.traceId)
@@ -430,7 +430,7 @@ export class LiveRun implements Run {
     return result;
   }
 
-  /** Goes on after a pause, as if by another handle: whoever reads this one reads on. */
+  /** Continues after a pause, as if by another handle: readers of this one keep reading. */
   async #leadOn({ supervisor, root, beginning }: LedParts): Promise<RunResult<JsonValue>> {
     this.#supervisor = supervisor;
     this.#root = root;

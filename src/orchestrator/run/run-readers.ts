@@ -91,7 +91,7 @@ export class RunReaders {
     return backlog;
   }
 
-  /** The run goes on after a pause: whoever reads it reads on. */
+  /** The run continues after a pause: its readers keep reading. */
   follow(run: RunRuntime): void {
     run.pieces.follow(this.#run.pieces);
     this.#run = run;

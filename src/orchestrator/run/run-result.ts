@@ -243,7 +243,7 @@ function errorsOf(
 
 type NamedUsage = readonly [name: string, usage: Usage];
 
-/** What was used of the agent's model, and of others that a fallback went on to. */
+/** What was used of the agent's model, and of others that a fallback asked. */
 function usageByModel({ model, usage, otherModels }: RestedAgent): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);

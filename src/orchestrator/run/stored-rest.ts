@@ -33,14 +33,14 @@ export async function isRefused(store: RunStore, runId: RunId): Promise<boolean>
   return rested !== undefined && refusalIn(rested) !== undefined;
 }
 
-/** A run that rests, as far as the store was told. */
+/** A run that rests, as far as the store knows. */
 interface RestedRun {
   /** Undefined: nothing is kept of it yet. */
   readonly folded: FoldedRun | undefined;
   readonly mail: readonly ReceivedMail[];
 }
 
-/** Undefined: it goes on. */
+/** Undefined: it is open. */
 async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | undefined> {
   const found = await storedRun(store, runId);
   if (found === undefined) throw unknownRun(runId);

@@ -44,7 +44,7 @@ export class LivePieces implements Pieces {
     return () => (this.#listeners = this.#listeners.filter((one) => one !== listener));
   }
 
-  /** Goes on with the numbers of what was said of the run before. */
+  /** Continues the numbers of the pieces that the run had before. */
   follow(before: LivePieces): void {
     this.#sequence = before.#sequence;
   }
@@ -98,7 +98,7 @@ export class LivePieces implements Pieces {
   }
 
   drop(source: PieceSource, reason: ResetReason): void {
-    this.reset(source, reason); // It stays, empty: a reader that comes back has to drop what it had of it.
+    this.reset(source, reason); // It stays, empty: a reader that reconnects has to drop what it had of it.
     const saying = this.#sayings?.get(source.agentId);
     if (saying !== undefined) saying.latest = undefined; // A step before this one: it is in the state.
   }
