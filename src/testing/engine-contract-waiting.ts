@@ -131,7 +131,7 @@ export const waitingChecks: readonly EngineCheck[] = [
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
       const cut = await scene.order(client, "note d\nnote e");
       await scene.until("an effect under way", () => agents.begun.includes("e"));
-      // One that has looked into the store before: it has to be told.
+      // It has looked into the store before: the engine has to notify it.
       await scene.worker({ name: "third" });
       await second.close();
       agents.letGo("e");

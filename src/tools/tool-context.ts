@@ -87,7 +87,7 @@ export interface ToolProgress {
   readonly message?: string;
 }
 
-/** What a delegation gets: the means to start a subagent (C31), but nobody to ask, since it runs again in a replay, where nobody is. */
+/** What a delegation gets: the means to start a subagent (C31), but no `ask`, since it runs again in a replay, where no approver is. */
 export interface DelegationContext<out Context = unknown> extends Omit<
   ToolContext<Context>,
   "ask"
