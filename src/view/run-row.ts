@@ -23,7 +23,7 @@ export interface ListedRun {
 
 /** When, and in which process, a run is looked at. */
 export interface Onlooker {
-  /** Milliseconds since the epoch, by the clock by which heartbeats are told. */
+  /** Milliseconds since the epoch, by the clock of the heartbeats. */
   readonly nowMs: number;
   /** The machine. */
   readonly hostname: string;
@@ -51,7 +51,7 @@ export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): Ru
   return { ...facts, ...runListing(listed, facts, at) };
 }
 
-/** A run whose questions all have an answer in its mailbox needs nobody. */
+/** A run whose questions all have an answer in its mailbox needs no person. */
 export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunOverview {
   return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
 }

@@ -13,7 +13,7 @@ export type ActingOrchestrator = Pick<
 
 /** What goes with an orchestrator. */
 export interface AttachOptions {
-  /** Gives the context of a run that is to go on here, where its roles ask for one. */
+  /** Gives the context of a run that is to continue here, where its roles ask for one. */
   readonly context?: (runId: RunId) => unknown;
 }
 

@@ -1,5 +1,5 @@
-// Gate: which requests come in. A page of another origin, a name that was bound to this machine's address, and whoever has no token stay
-// outside.
+// Gate: which requests are allowed. Refuses a page of another origin, a name that was bound to this machine's address, and a client without
+// the token.
 
 import type { IncomingMessage } from "node:http";
 
