@@ -372,7 +372,7 @@ export class AgentRuntime {
     this.run.recorder.record(this.scope(at), body, contents);
   }
 
-  /** Records what is said within the span of a position; `content` is made only if a trace shows it. */
+  /** Records content of the span of a position; `content` is made only if a trace shows it. */
   recordContent(at: EventPosition, content: () => SpanContent): void {
     this.run.recorder.recordContent?.(this.scope(at), content);
   }

@@ -1,4 +1,4 @@
-// Who answers questions about calls, and by when. Without an answer a question waits: the run pauses.
+// The approver, which answers questions about calls, and by when. Without an answer a question waits: the run pauses.
 
 import { checkAmount, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";

@@ -21,7 +21,7 @@ export class BackgroundChildren {
     return this.#living.has(childId);
   }
 
-  /** Resolves once none of these lives any more. */
+  /** Resolves once all of these have settled. */
   async allSettled(childIds: readonly AgentId[]): Promise<void> {
     await Promise.all(childIds.flatMap((childId) => this.#living.get(childId) ?? []));
   }

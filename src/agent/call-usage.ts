@@ -41,7 +41,7 @@ interface Share {
   readonly estimatedCalls: number;
 }
 
-/** Who pays for a call: by what the models cost that it asks. */
+/** What a call is charged by: the prices of the models that it asks. */
 export interface Payer {
   readonly model: Model;
   readonly priceOf: PriceOf;
@@ -188,7 +188,7 @@ function isPriced(priceOf: PriceOf, { model, requests }: Share): boolean {
   });
 }
 
-/** In micro-dollars. Nothing, for a request that has its price, is said by servers that do not know it: a limit would hold nothing. */
+/** In micro-dollars. Servers that do not know the price of a request report 0: with it a limit would hold nothing. */
 function believedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
   const { reportedCostUsd } = request;
   if (reportedCostUsd === undefined) return undefined;

@@ -69,8 +69,8 @@ function resultShape(field: string, output: ToolInput): ResultShape {
 }
 
 /**
- * Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. Who leaves it out
- * has said the same.
+ * Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. A model that leaves
+ * it out means the same.
  */
 const WRAPPING_KEY = "result";
 

@@ -20,7 +20,7 @@ export interface FollowOptions {
   readonly output: "result" | "json" | "events";
   /** Nothing on stderr but what went wrong and what is asked. */
   readonly isQuiet: boolean;
-  /** Whether the run is kept: then it can be paused and gone on with. */
+  /** Whether the run is kept: then it can be paused and resumed. */
   readonly isKept: boolean;
   /** The report of a run that rests, on stderr. Default: a line about its end, and no last picture is taken away. */
   readonly report?: (result: RunResult) => string;
@@ -57,7 +57,7 @@ export class RunFollower {
   }
 
   /**
-   * Follows a run until it rests, and gives the exit code. `viewing` shows it, and stays open for who looks at it; `tracing` has delivered its
+   * Follows a run until it rests, and gives the exit code. `viewing` shows it, and stays open for the user; `tracing` has delivered its
    * spans by then. Rejects with what `result` rejects with.
    */
   async follow(run: Run, { viewing, tracing }: FollowedBy = {}): Promise<number> {

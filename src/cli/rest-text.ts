@@ -8,7 +8,7 @@ import { REST_SIGNS } from "../terminal/activity-text.ts";
 import { wayToGrant } from "./amount-options.ts";
 import { costText, durationText, numberOf, unpricedText } from "../view/amounts.ts";
 
-/** For whom it is said. */
+/** What the text depends on. */
 interface RestOptions {
   /** Only what went wrong, and what is asked. */
   readonly isQuiet: boolean;

@@ -1,4 +1,4 @@
-// The address of a viewer that runs already, with its token: for who has a link without it.
+// The address of a viewer that runs already, with its token: for a user whose link has none.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ export async function runningViewer(call: CommandCall, { folder }: Project): Pro
   );
 }
 
-/** Whether a viewer answers there: it refuses who has no token in its own words. */
+/** Whether a viewer answers there: it has its own words for a request without a token. */
 async function isViewer(origin: string): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(PATIENCE_MS);

@@ -50,7 +50,7 @@ export function say({ stdout }: Shell, text: string): void {
   stdout.write(`${text}\n`);
 }
 
-/** Writes a line for who watches. */
+/** Writes a line for the user, on stderr. */
 export function note({ stderr }: Shell, text: string): void {
   stderr.write(`${text}\n`);
 }
@@ -60,7 +60,7 @@ export function ownCommand({ env }: Shell): string {
   return env["npm_command"] === "exec" ? "npx espalier" : "espalier";
 }
 
-/** Whether a person looks at what is said. */
+/** Whether a person reads stderr. */
 export function isWatched({ stderr, env }: Shell): boolean {
   return stderr.isTTY === true && (env["CI"] ?? "") === "";
 }

@@ -29,7 +29,7 @@ function watchOutput(shell: Shell): { readonly isLost: boolean } {
   const output = { isLost: false };
   const { stdout } = shell;
   stdout.on("error", (cause) => {
-    // Who reads our output may stop reading, as `head` does.
+    // A reader of our output may stop reading, as `head` does.
     const isUnread = "code" in cause && cause.code === "EPIPE";
     if (!isUnread && !output.isLost)
       note(shell, `The output could not be written: ${cause.message}`);

@@ -32,7 +32,7 @@ const LATER = "espalier/later";
 
 /** The largest integer of PostgreSQL: 68 years, or so many times. */
 const NO_LIMIT = 2 ** 31 - 1;
-/** For who wants to see what was led lately. */
+/** Ended jobs are kept so long, for inspection. */
 const KEEP_ENDED_SECONDS = 3_600;
 const BATCH = 100;
 
@@ -56,7 +56,7 @@ export class LeadQueues {
     this.#heartbeatSeconds = heartbeatSeconds;
   }
 
-  /** Makes the queues of these roles, unless they are there. Who leads to one of them can then count on that of Q2, too. */
+  /** Makes the queues of these roles, unless they are there, and that of Q2 first: if one of them exists, so does that. */
   async make(roles: readonly string[], version: string): Promise<void> {
     await this.#boss.createQueue(LATER, { policy: "short" });
     for (const role of roles)
@@ -82,7 +82,7 @@ export class LeadQueues {
     const leads = jobs.flatMap(({ data }) => leadOf(data) ?? []);
     for (const same of Map.groupBy(leads, queueOf).values())
       await this.#putNow(same).catch((cause: unknown) => {
-        if (!isQueueMissing(cause)) throw cause; // Who has removed the queue wants none of them led.
+        if (!isQueueMissing(cause)) throw cause; // The queue was removed: its runs are not to be led.
       });
     // Not before: if this process dies in between, they are moved once more.
     await this.#boss.complete(LATER, jobs);
