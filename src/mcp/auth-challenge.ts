@@ -16,7 +16,7 @@ export interface AuthChallenge {
   /** Such as `invalid_token` or `insufficient_scope`, and what the server says about it. */
   readonly error?: string;
   readonly description?: string;
-  /** Where the server says who gives tokens for it. */
+  /** Where the server names its authorization servers. */
   readonly resourceMetadataUrl?: string;
 }
 

@@ -119,7 +119,7 @@ export class AuthorizedRequests {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#turns = before.then(() => promise);
     sending.endTurn = resolve;
-    // Of a stream that is given up nothing more is heard.
+    // A stream that is given up delivers nothing more.
     if (method === "GET") signal?.addEventListener("abort", () => resolve(), { once: true });
     await before;
   }

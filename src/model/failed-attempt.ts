@@ -9,7 +9,7 @@ import { checkLoss, type CallSize } from "./believable-usage.ts";
 import type { Model } from "./model.ts";
 import { ModelError } from "./model-error.ts";
 
-/** An attempt that failed, and the output tokens that it wrote in vain. */
+/** An attempt that failed, and the output tokens that it wrote and that are lost. */
 export interface FailedAttempt {
   readonly error: ModelError;
   /** Undefined: nothing of an answer had begun, so nothing is paid for. */

@@ -23,7 +23,7 @@ export interface ModelLimitsOptions {
   readonly concurrent?: number;
 }
 
-/** Who asks. */
+/** The call that asks. */
 export interface LimitsAsk {
   /** Counted input and cap. */
   readonly tokens: number;

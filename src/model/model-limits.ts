@@ -1,11 +1,11 @@
-// What a provider takes of all that a process asks it, as a user says it. Who waits, and for what: limits-line.ts.
+// What a provider takes of all that a process asks it, as a user sets it. The waiting itself: limits-line.ts.
 
 import { misdefinition, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
 import { LimitsLine, type ModelLimitsOptions } from "./limits-line.ts";
 
-/** Limits that models share: one object for all whom the provider counts together. Made by {@link modelLimits}. */
+/** Limits that models share: one object for all models that the provider counts together. Made by {@link modelLimits}. */
 export interface ModelLimits extends ModelLimitsOptions {
   /** What it is known by. */
   readonly kind: "model_limits";

@@ -55,7 +55,7 @@ interface Progress {
 
 /** What was lost with attempts that broke. */
 export interface AttemptLoss {
-  /** Output tokens that attempts wrote in vain, by estimate. */
+  /** Output tokens that attempts wrote and that are lost, by estimate. */
   readonly lostOutputTokens: number;
   /** Attempts without a reply whose answer had begun, and whose input is therefore paid for. */
   readonly brokenAttempts: number;

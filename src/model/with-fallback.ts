@@ -1,4 +1,4 @@
-// withFallback(): several models as one. Who asks them, and counts what each has cost, is generateWithRetries, which knows them by
+// withFallback(): several models as one. generateWithRetries asks them, and counts what each has cost; it finds them by
 // `fallbackOf`.
 
 import { checkAmount, checkList, defaultAdvice, misdefinition } from "../kernel/check.ts";
@@ -85,7 +85,7 @@ export function withFallback(
     ...counterOf(all),
     checkSettings: (settings) => all.forEach((one) => one.checkSettings?.(settings)),
     assertReady: () => all.forEach((one) => one.assertReady?.()),
-    // For who asks it without us: a run goes by `fallbackOf`.
+    // For callers other than a run: that uses `fallbackOf`.
     generate: async (request, { signal, onDelta, cacheKey }) => {
       const options: RetryOptions = {
         signal,

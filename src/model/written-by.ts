@@ -49,7 +49,7 @@ function isMore(message: Message): boolean {
 /** How many messages at the beginning of histories that grow are known to be the same for all models. */
 const plainBeginnings = new WeakMap<Growth, number>();
 
-/** Who is sent messages, and what it takes besides text. */
+/** A model that messages are sent to, and what it takes besides text. */
 export interface Recipient {
   readonly replayKey: string;
   /** Left out: nothing. */

@@ -510,7 +510,7 @@ export interface EventBodies {
     /** What was done, each kind once: `dropped_result`, `added_result` and the like. */
     readonly types?: readonly string[] | undefined;
   };
-  /** The history was made shorter: it had grown too long, or the model said so. Between two steps. */
+  /** The history was made shorter: it had grown too long, by our count or by the model's. Between two steps. */
   readonly "conversation.compacted": {
     /** Length of the history before. */
     readonly messagesBefore: number;
@@ -543,7 +543,7 @@ export interface EventBodies {
     /** The agent that wrote it, or whose result it is; absent: it came from outside the tree. */
     readonly fromAgentId?: AgentId | undefined;
   };
-  /** A subagent is created, said by its parent; its own `agent.started` follows. */
+  /** A subagent is created, an event of its parent; its own `agent.started` follows. */
   readonly "subagent.spawned": {
     /** The subagent. */
     readonly childId: AgentId;
@@ -579,7 +579,7 @@ export interface EventBodies {
     /** Which execution of the subagent this is, from 2. */
     readonly execution: number;
   };
-  /** A subagent in the background was left to the run: it lives on after its parent (X9). */
+  /** A subagent in the background was left to the run: it continues after its parent (X9). */
   readonly "subagent.detached": {
     /** The subagent. */
     readonly childId: AgentId;
@@ -599,7 +599,7 @@ export interface EventBodies {
     /** Why, and at which limit. */
     readonly refusal: SpawnRefusal;
   };
-  /** A subagent has ended, said by its parent after its own `agent.ended`. */
+  /** A subagent has ended, an event of its parent after its own `agent.ended`. */
   readonly "subagent.ended": {
     /** The subagent. */
     readonly childId: AgentId;

@@ -5,7 +5,7 @@ import type { RunId } from "./ids.ts";
 import type { SpanContent } from "./span-content.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
-/** The name under which a context keeps what we put into its baggage: for those who take it to another process. */
+/** The name under which a context keeps what we put into its baggage: for code that takes it to another process. */
 export const OWN_BAGGAGE = "espalier.baggage";
 
 /**

@@ -26,7 +26,7 @@ export interface Ownership {
   readonly epoch: number;
 }
 
-/** `open`: it lives, or has something to do and waits for an owner; `paused`: at rest, may continue; `ended`: for good. */
+/** `open`: it works, or has something to do and waits for an owner; `paused`: at rest, may continue; `ended`: for good. */
 export type StoredStatus = "open" | "paused" | "ended";
 
 /** What a store knows of a run without reading its journal. */
