@@ -193,7 +193,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   // Operations
 
-  /** Does what was found to be in order, and says so. */
+  /** Applies an operation that was checked, and reports it. */
   #do(done: LedgerOperation): void {
     this.#apply(done);
     this.#ledger.queue?.touch(this);

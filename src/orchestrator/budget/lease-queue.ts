@@ -1,4 +1,4 @@
-// LeaseQueue: who waits for a lease, in the order in which they asked, and whose turn it is. Made when the first has to wait.
+// LeaseQueue: the agents that wait for a lease, in the order in which they asked, and whose turn it is. Made for the first wait.
 // Owns: the waiters and, for each account with limits above one of them, a gate that knows what they need from it. Accounts notify the
 // queue of changes. Nothing here looks at the whole queue: each operation takes time logarithmic in it.
 //
@@ -73,11 +73,11 @@ interface Gate {
   readonly rows: MaxTree<Place>;
   /** Rows before this slot were passed by in the turn that is being given (W3). */
   from: number;
-  /** Whom it passes on. */
+  /** The waiter that it passes on. */
   first: Place | undefined;
 }
 
-/** After the needs: 1 for those of whom the gate passes on the first, else 0. */
+/** After the needs: 1 for a waiter that the gate below passes on, else 0. The gate passes on the first of them. */
 const passedOnColumn = ({ axes }: { readonly axes: readonly SpendAxis[] }): number =>
   2 * axes.length;
 /** At the top only: the latest known deadline, below zero. */
@@ -101,7 +101,7 @@ export class LeaseQueue {
     return this.#top.rows.size;
   }
 
-  /** Puts one at the end of the queue who cannot go now; never rejects. */
+  /** Puts a waiter that cannot go now at the end of the queue; never rejects. */
   wait(account: AskingAccount, ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
     const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
     const askedAtMs = this.#clock.nowMs();
@@ -166,7 +166,7 @@ export class LeaseQueue {
     for (const { item } of gate.rows) this.#update(item);
   }
 
-  /** Answers all whose turn it is, or who would be refused, in the order in which they asked. */
+  /** Answers all waiters whose turn it is, or that would be refused, in the order in which they asked. */
   serve(): void {
     if (this.size === 0) return;
     const nowMs = this.#clock.nowMs();
@@ -193,7 +193,7 @@ export class LeaseQueue {
     return root !== undefined && SPEND_AXES.some((axis) => root.reserved[axis] > 0);
   }
 
-  /** Takes out those who can never go: something is spent that they would need at least, or their time is over. */
+  /** Takes out the waiters that can never go: something that they need at least is spent, or their time is over. */
   #takeRefused(nowMs: number): readonly Place[] {
     const taken: Place[] = [];
     for (let one = this.#overdue(nowMs); one !== undefined; one = this.#overdue(nowMs)) {
@@ -297,14 +297,14 @@ export class LeaseQueue {
     return true;
   }
 
-  /** One who would need more, at least, than is unspent there. */
+  /** A waiter that needs more, at least, than is unspent there. */
   #unfit({ account, axes, rows }: Gate): Place | undefined {
     if (account === undefined) return undefined;
     const rooms = axes.map((axis) => unspent(account, axis));
     return rows.first(0, isAbove(rooms, axes.length))?.item;
   }
 
-  /** Deadlines only move away: who is overdue by the latest that is known is asked about anew. */
+  /** Deadlines only move away: the deadline of a waiter that is overdue by the last known one is looked up anew. */
   #overdue(nowMs: number): Place | undefined {
     const isDue = (numbers: Float64Array, offset: number): boolean =>
       -(numbers[offset + DUE_COLUMN] ?? -Infinity) <= nowMs;

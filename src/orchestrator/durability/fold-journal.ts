@@ -34,9 +34,9 @@ export interface FoldedRun {
   readonly recordCount: number;
   /** Leases of model calls whose outcome is unknown: they may have been made. */
   readonly lost: readonly PersistedHold[];
-  /** Who was cancelled, and has not ended. */
+  /** Agents that were cancelled, and have not ended. */
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
-  /** Whose time was over, and who has not ended. */
+  /** Agents whose time was over, and that have not ended. */
   readonly overdue: readonly { readonly agentId: AgentId; readonly deadlineAtMs: number }[];
   /** The requests that the whole tree stop, in order. */
   readonly stops: readonly StopSignal[];
@@ -386,7 +386,7 @@ class Fold {
   }
 }
 
-/** The trace of a run, and its span in it, as one who says them has them. */
+/** The trace of a run, and its span in it, out of a record or an event that has both. */
 function traceOf(said: object): RunTrace {
   return TraceSchema.parse(said);
 }

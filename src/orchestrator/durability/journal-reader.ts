@@ -42,7 +42,7 @@ export class JournalReader {
     return values;
   }
 
-  /** The same, one after the other, each as it stands: who keeps one, or a part of it, freezes it whole. */
+  /** The same, one after the other, each as it stands: a caller that keeps one, or a part of it, freezes it whole. */
   scan(line: string, see: (value: unknown) => void): void {
     this.codec.scan(line, (value) => {
       checkVersion(value, this.#isFirst);

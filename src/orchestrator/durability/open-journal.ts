@@ -161,7 +161,7 @@ export function recoveredJournal(
   return journal;
 }
 
-/** Who owns a run that this process leads. Its token keeps others from writing, so that it is by chance, whatever the other ids are. */
+/** The owner of a run that this process leads. Its token keeps others from writing, so it is random, however other ids are made. */
 export function newOwner(): RunOwner {
   return { token: randomIds.next("owner"), hostname: hostname(), processId: pid };
 }

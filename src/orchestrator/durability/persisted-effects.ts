@@ -99,7 +99,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return end;
   }
 
-  /** The process that has heard of it is gone. */
+  /** Emits the result again: the process that emitted it is gone. */
   #saidAgain(place: EffectPosition, end: CallEnd): CallEnd {
     if (end.type === "executed") sayResult(this.agent, place, end);
     return end;
@@ -165,7 +165,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#begun(toolEffectName(place, call));
   }
 
-  /** It is work that is under way, but not while it may not begin: who gives the run up does not wait for it then. */
+  /** It counts as work under way, but not while it may not begin: giving the run up does not wait for it then. */
   async #begun(name: string): Promise<void> {
     const { writer } = this.#journal;
     if (writer.isHeld) {

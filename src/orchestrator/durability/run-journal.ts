@@ -1,4 +1,4 @@
-// RunJournal: what is written of one run's agents, and by whom. Owns the last state that was written of each.
+// RunJournal: what is written of one run's agents. Owns the last state that was written of each.
 
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";

@@ -161,7 +161,7 @@ function unknown(index: number, { questionId }: Answer, run: RestoredRun): Espal
   return wrong("already_answered", index, got, { questionId, agentPath: asker?.agentPath });
 }
 
-/** A question, as an error names it: its id, and which call of whom it is about. */
+/** A question, as an error names it: its id, its agent and its call. */
 function named({ questionId, toolName, agentPath }: Question): string {
   return `${questionId} (${toolName} of ${agentPath})`;
 }

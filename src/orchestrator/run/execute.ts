@@ -114,7 +114,7 @@ class Execution {
   readonly #beganMs: number;
   /** It came to rest here: if the store could not record that, it still names this process as its leader. */
   #hasRested = false;
-  /** Who leads it elsewhere was asked to cancel it. */
+  /** The process that leads it elsewhere was asked to cancel it. */
   #hasAsked = false;
   /** Aborted when nothing is to be waited for any more. */
   readonly #given = new CancelSignal();

@@ -1,5 +1,5 @@
-// Feed: values that come one after the other, and the one who asks for them. Owns the values that were not asked for yet and the demands that
-// are not met yet, each in order.
+// Feed: a queue of values and one reader. Owns the values that were not read yet and the reads that wait for a value, each in
+// order.
 
 import { WaitingLine } from "../../kernel/queue.ts";
 
@@ -34,7 +34,7 @@ export class Feed<T extends object> {
     return this.#end !== undefined;
   }
 
-  /** Gives a value to the first who asked for one, or keeps it for the next. */
+  /** Gives a value to the first waiting read, or keeps it for the next. */
   add(value: T): void {
     const demand = this.#demands.shift();
     if (demand === undefined) this.#unread.add(value);

@@ -120,7 +120,7 @@ export class LiveRun implements Run {
   }
 
   get settled(): Promise<RunResult<JsonValue>> {
-    // Made when it is asked for: who reads `result` only has an error there, and nowhere else.
+    // Made when it is asked for: a caller that reads only `result` gets an error there, and nowhere else.
     return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
   }
 
@@ -136,7 +136,7 @@ export class LiveRun implements Run {
     try {
       await Promise.race([journal.writer.kept(), journal.writer.broken]);
     } catch (cause) {
-      this.result.catch(() => undefined); // Who waits for this knows why there is no result.
+      this.result.catch(() => undefined); // A caller that waits for this knows why there is no result.
       throw cause;
     }
   }

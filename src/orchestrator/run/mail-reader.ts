@@ -71,7 +71,7 @@ export class MailReader {
     this.#isReading = true;
     while (this.#isDue) {
       this.#isDue = false;
-      // A store that cannot be read now is asked again later; one that is lost is noticed by who writes.
+      // A store that cannot be read now is asked again later; one that is lost is noticed by the journal's writes.
       const posts = await this.#journal.writer.unread().catch(() => []);
       if (this.#stopTimer !== undefined) this.heed(posts.flatMap((post) => mailIn(post) ?? []));
     }

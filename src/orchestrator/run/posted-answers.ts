@@ -73,7 +73,7 @@ export async function postAnswers(
     const number = await postMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.posts(runId, number);
     const mail = post && mailIn(post)?.mail;
-    // Of two who answer at once the first has its post under the key.
+    // Of two answers at once the first has its post under the key.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
       throw answeredBefore(questionId, mail.answer.type);
   }

@@ -98,7 +98,7 @@ async function recoveredParts(
   const storage = storageOf(settings);
   const { store } = storage;
   let kept = options.kept ?? (await keptRun(storage, runId));
-  // One whose process did not live to tell the store that it had ended is claimed, to tell it.
+  // A run that had ended, whose process died before the store recorded that, is claimed to record it.
   const isUntold =
     kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
   let going = isUntold ? undefined : await readyToRecover(settings, kept, options);

@@ -1,4 +1,4 @@
-// RunReaders: who reads what a run gives, its events and its pieces. Owns the readers that have not left, over its pauses.
+// RunReaders: the readers of the events and pieces of a run. Owns the readers that have not left, over its pauses.
 
 import { checkCount, checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";

@@ -82,7 +82,7 @@ export interface RunResult<out Output = unknown> {
    * A model that is there at two prices is listed with each.
    */
   readonly prices: readonly PriceUsed[];
-  /** Agents that live on after the root (X9). They are not in `agents` yet; the result of `run.settled` has them. */
+  /** Agents that continue after the root (X9). They are not in `agents` yet; the result of `run.settled` has them. */
   readonly detached: readonly AgentId[];
   /** Every agent of the tree, in the order of their start; the root first. */
   readonly agents: readonly AgentReport[];

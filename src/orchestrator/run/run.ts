@@ -27,7 +27,7 @@ export interface EventsOptions extends PiecesOptions {
   readonly from?: number;
 }
 
-/** Who gets more of the budget, and from whom. */
+/** Which agent gets more of the budget, and who grants it. */
 export interface GrantOptions {
   /** Who grants it, in your words; on record in the event and on the account. */
   readonly by: string;
@@ -132,8 +132,8 @@ export interface Run<out Output = unknown> {
    */
   requestStop(message?: string): void;
   /**
-   * Adds to limits of an agent's budget while the run continues (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
-   * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
+   * Adds to limits of an agent's budget while the run continues (X7): `{ steps: 3 }` is three steps more. Agents that wait for it are
+   * served; one that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
    * False: the run was over, and nothing was granted.
    *
    * @throws EspalierError `invalid_option` if nothing is granted, no agent is named, or the agent has no limit of its own on an axis;

@@ -27,7 +27,7 @@ export async function readResult(
   return await persistedResult(folded);
 }
 
-/** Whether the last that was heard of a run is why no worker could lead it. */
+/** Whether the last mail of a run is a refusal: why no worker could lead it. */
 export async function isRefused(store: RunStore, runId: RunId): Promise<boolean> {
   const rested = await restedRun(store, runId);
   return rested !== undefined && refusalIn(rested) !== undefined;
@@ -49,7 +49,7 @@ async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | und
   return { folded, mail: await unreadMail(store, runId, folded?.posts ?? []) };
 }
 
-/** Why no worker could lead the run, if that was the last that was heard of it. */
+/** Why no worker could lead the run, if its last mail says so. */
 function refusalIn({ folded, mail }: RestedRun) {
   const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
   return last?.type === "refused" ? { code: last.code, message: last.message } : undefined;

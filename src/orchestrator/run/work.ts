@@ -230,7 +230,7 @@ class Executor implements RunExecutor {
   }
 }
 
-/** What may be gone at another time, or in another process. */
+/** Errors that another attempt, or another process, may not meet. */
 const PASSING: ReadonlySet<string> = new Set([
   "run_left",
   "run_alive",

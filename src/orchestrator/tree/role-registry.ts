@@ -218,7 +218,7 @@ function budgetsOf(role: AgentRole): readonly [string, Budget][] {
   ];
 }
 
-/** Who asks a model. */
+/** A role, or a model of roles that are written at runtime, by name. */
 interface Player {
   readonly name: string;
   readonly model: Model;

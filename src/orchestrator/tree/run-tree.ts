@@ -94,7 +94,7 @@ export class RunTree {
     node.close();
   }
 
-  /** Asks every agent that lives, or that will be started yet, to stop. Each request is on record with each agent. */
+  /** Asks every agent that works, or that will be started yet, to stop. Each request is on record with each agent. */
   stop(signal: StopSignal): void {
     this.#stops = [...this.#stops, signal];
     for (const node of this.#nodes.values()) if (!node.hasEnded) node.requestStop(signal);
@@ -139,7 +139,7 @@ export class RunTree {
     this.#delegations.set(key, steps.add(stepId));
   }
 
-  /** Holds on to what lives on without a parent (X9). */
+  /** Keeps the agents that continue without a parent (X9). */
   keep(settled: Promise<void>): void {
     this.#detachedOpen += 1;
     const over = settled.then(() => {
