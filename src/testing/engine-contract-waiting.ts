@@ -79,7 +79,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     );
     deepStrictEqual(await scene.rest(run), "completed");
     deepStrictEqual(scene.agents.effects, ["b by worker"]);
-    // Once for the order and once for the deadline; each may be said twice.
+    // Once for the order and once for the deadline; each may come twice.
     ok(leadings.length <= 4, `It was led ${leadings.length} times.`);
   }),
 

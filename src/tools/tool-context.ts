@@ -57,7 +57,7 @@ export interface ToolContext<out Context = unknown> {
 
 /** What a tool asks the approver of the run. */
 export interface AskRequest {
-  /** Why, for who answers. */
+  /** Why, for the approver. */
   readonly reason: string;
   /** What is asked for, as plain JSON: the `arguments` of the question. */
   readonly arguments: JsonObject;
@@ -149,7 +149,7 @@ export interface ContinueRequest {
   readonly draft?: DynamicRole;
 }
 
-/** Whom to wait for, and for how long. */
+/** Which subagents to wait for, and for how long. */
 export interface WaitRequest {
   /** The subagents that are waited for. Default: all that are at work. */
   readonly childNames?: readonly string[];

@@ -152,7 +152,7 @@ export class RunFold {
     };
   }
 
-  /** What is new since a record, for a reader who knows all up to it. */
+  /** What is new since a record, for a reader that knows all up to it. */
   patchSince(record: number): RunPatch<RunOverview> {
     const touched = this.agents.filter((agent) => agent.record > record);
     const known = this.#refusalRecords.findLastIndex((refused) => refused <= record) + 1;
@@ -174,7 +174,7 @@ export class RunFold {
 
   /**
    * Why it ended, at most 20, first cause first. Of a run that failed or was stopped: where that began, and its way up to the root. Of any
-   * other: why agents failed; then, with `isLimit`, every limit that stopped an agent or refused a spawn, with who came to it first. Empty:
+   * other: why agents failed; then, with `isLimit`, every limit that stopped an agent or refused a spawn, with the agent that came to it first. Empty:
    * nothing failed, and no limit was met.
    */
   causes(): readonly Cause[] {
@@ -258,7 +258,7 @@ export class RunFold {
     this.left = { ...budget };
   }
 
-  /** If its process had died, all that was alive has lain since its last event. */
+  /** If its process had died, all agents that worked have stood still since its last event. */
   #resume(event: EspalierEvent<"run.resumed">): void {
     this.traceId = event.traceId;
     this.pausedMs += event.pausedMs;

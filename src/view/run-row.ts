@@ -1,4 +1,4 @@
-// What a store knows of a run, beside what its events say: how it stands for a person, and who leads it. Pure.
+// What a store knows of a run, beside what its events say: its state as a person sees it, and the process that leads it. Pure.
 
 import type { RunId } from "../protocol/ids.ts";
 import type { Leader, RunOverview, RunHead, RunListing, RunRowStatus } from "./viewer-data.ts";
@@ -9,7 +9,7 @@ export interface ListedRun {
   readonly runId: RunId;
   /** In what words it was started. */
   readonly title: string;
-  /** `open`: it lives, or has something to do and waits for a process; `paused`: at rest, may continue; `ended`: for good. */
+  /** `open`: it works, or has something to do and waits for a process; `paused`: at rest, may continue; `ended`: for good. */
   readonly status: "open" | "paused" | "ended";
   /** Milliseconds since the epoch. */
   readonly createdAtMs: number;

@@ -307,7 +307,7 @@ export type ActionRequest = { readonly key: string } & (
   | { readonly type: "resume" }
 );
 
-/** What is said of an action that was taken, with the status 202: that it is asked for, not that it is done. */
+/** The reply to an action that was taken, with the status 202: it is requested, not yet done. */
 export interface ActionTaken {
   /** True: a process leads the run and does it within some seconds; false: it is done when a process continues the run. */
   readonly isLed: boolean;

@@ -1,4 +1,4 @@
-// AttachedOrchestrators: the orchestrators of this process through which a viewer acts. Owns who they are.
+// AttachedOrchestrators: the orchestrators of this process through which a viewer acts. Owns their list.
 
 import type { AgentRole } from "../agent/agent-role.ts";
 import { EspalierError } from "../kernel/error.ts";

@@ -38,7 +38,7 @@ export class Gate {
     );
   }
 
-  /** Rejects for who may not use the API: 401. */
+  /** Rejects with 401 for a client that may not use the API. */
   async checkCaller(request: IncomingMessage): Promise<void> {
     const { token, authorize, command } = this.#options;
     if (authorize !== undefined) {

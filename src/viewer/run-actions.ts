@@ -42,7 +42,7 @@ export interface ActionMeans {
   readonly content: ShownContent;
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
-  /** Who is on record. */
+  /** The name on record. */
   readonly by: string;
 }
 

@@ -24,7 +24,7 @@ export class RunFeed {
   readonly #clock: Clock;
   /** The last record that the reader knows. */
   #known: number;
-  /** What it knows of who leads the run, and of what its mailbox has; undefined: not what it has now. */
+  /** What it knows of the leader of the run, and of its mailbox; undefined: not the present state of the mailbox. */
   #leader: string;
   #mail: string | undefined;
   #stopTimer: () => void = () => undefined;
@@ -46,7 +46,7 @@ export class RunFeed {
 
   /** Resolves when the reader has left, or nothing more comes. */
   async send(): Promise<void> {
-    // Who left while the run was read is not waited for: that it is gone is not said again.
+    // A client that left while the run was read is not waited for: its `close` does not come again.
     if (this.#response.destroyed) return;
     const gone = new Promise<void>((resolve) => this.#response.once("close", resolve));
     this.#response.writeHead(200, {
