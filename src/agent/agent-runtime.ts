@@ -199,7 +199,7 @@ export class AgentRuntime {
     this.retention = parent === undefined ? run.retention : undefined;
     this.time = new AgentTime(this);
     this.effects = run.effectsOf(this);
-    this.#follow(this.isDetached ? this.root : parent); // What throws has thrown: nothing above knows of half an agent.
+    this.#follow(this.isDetached ? this.root : parent); // Last: if something throws before, no parent knows an incomplete agent.
     if (this.isDetached && !this.hasEnded) this.time.standAlone();
     if (this.hasEnded) this.close();
     else if (before !== undefined) this.time.endIfOverdue();
@@ -221,7 +221,7 @@ export class AgentRuntime {
     this.#abort({ type: "deadline", message, deadlineAtMs, agentId });
   }
 
-  /** Its time is over: that ends it, unless its journal has it end when it is asked to. */
+  /** Its time is over: that ends it, unless a replay decides when it ends. */
   deadlineReached(deadlineAtMs: number): void {
     if (this.effects.deadlineReached(deadlineAtMs)) this.endAt(deadlineAtMs);
   }
@@ -300,7 +300,7 @@ export class AgentRuntime {
     return state;
   }
 
-  /** A phase is over with this state. A promise: see `AgentEffects.phaseOver`. */
+  /** A phase has ended with this state. For the promise see `AgentEffects.phaseOver`. */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
     this.currentState = state;
     return this.effects.phaseOver(phase, state);
@@ -496,14 +496,14 @@ export class AgentRuntime {
 
 const NO_REQUESTS: readonly StopSignal[] = Object.freeze([]);
 
-/** True for one of the logged, which is so no longer. */
+/** Takes the signal out of `logged`. True: it was in there. */
 function isLogged(logged: StopSignal[], signal: StopSignal): boolean {
   const at = logged.findIndex((one) => sameJson(one, signal));
   if (at >= 0) logged.splice(at, 1);
   return at >= 0;
 }
 
-/** What would only be of no use is still found: the call is refused with the limit that it meets (X14). */
+/** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets (X14). */
 function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
   if (removed.length === 0) return tools;
   const gone = new Set<string>();
@@ -513,7 +513,7 @@ function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSe
   return narrowed(tools, { gone, hidden });
 }
 
-/** The place of an agent among those of its role: `lead/leaf#2` is the second. */
+/** The number of an agent among those of its role: `lead/leaf#2` is the second. */
 function ordinalOf(agentPath: string): number {
   const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
   return Number(ordinal);

@@ -123,7 +123,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   };
 }
 
-/** Says the results that were to be summarised, as they are now: shorter by a summary, or cut. */
+/** Emits the results that were to be summarised, as they are now: summarised, or cut. */
 function sayLong(
   agent: AgentRuntime,
   place: CallPosition,
@@ -182,7 +182,7 @@ class ReplyCalls implements CallPosition {
   readonly stepNumber: number;
   readonly signal = new CancelSignal();
   readonly #agent: AgentRuntime;
-  /** Listens to the agent no longer. */
+  /** Removes the listener on the agent's `stopSignal`. */
   readonly release: () => void;
 
   constructor(agent: AgentRuntime, { stepId, number }: OpenStep) {
@@ -195,7 +195,7 @@ class ReplyCalls implements CallPosition {
   }
 
   /**
-   * No further one begins, those under way are aborted, and the subagents that they have started are cancelled: where the agent itself must
+   * No further call begins, those under way are aborted, and the subagents that they have started are cancelled: where the agent itself must
    * end, that has reached them already.
    */
   end(): void {

@@ -92,7 +92,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
       type === "function"
         ? await this.#recorded(name, () => work(call))
         : this.#append(name, await work(call));
-    // A call that does nothing need not wait until its end is kept: it is, so that it is recorded once.
+    // The end of a call without effects is kept, so that it is recorded once, but not waited for.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
     else await this.kept();
@@ -256,7 +256,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
-    // The others wait for nothing: they are done once more.
+    // The other two have no effects: after a crash they are done once more.
     if (phase !== "evaluate" && phase !== "incorporate") {
       this.#journal.phaseOver(this.agent, phase, state);
       if (phase !== "prepare") this.#inFlight = undefined;
@@ -288,7 +288,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#inFlight?.begun.delete(name) === true;
   }
 
-  /** What is done in the world is waited for, for a while, where the run is given up. `leaseId`: of a model call. */
+  /** An effect under way: where the run is given up it is waited for, within the grace period. `leaseId`: of a model call. */
   async #recorded<T extends object>(
     name: string,
     work: () => Promise<T>,

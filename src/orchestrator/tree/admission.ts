@@ -43,7 +43,7 @@ export function startable(
   return spent === undefined ? role : nothingLeft(spent);
 }
 
-/** Why it may not; undefined: it may. What breaks while it is found out breaks again, and is reported, when it is started. */
+/** Why it may not; undefined: it may. An error here happens again, and is reported, when the subagent is started. */
 function refusalOf(...asked: Parameters<typeof startable>): SpawnRefusal | undefined {
   try {
     const role = startable(...asked);
@@ -101,7 +101,7 @@ export function refuse(
   const childDepth = parent.identity.depth + 1;
   const refused = refusedSpawn(run, role, refusal);
   const event = { type: "subagent.refused", ...refused, childDepth } as const;
-  // A call that is made once more is refused once more: that is the same refusal.
+  // A call that is repeated after a crash is refused again: that counts once.
   if (parent.effects.record(event, at)) run.tree.countRefusal(refusal.code);
   return { type: "refused", refusal };
 }

@@ -36,7 +36,7 @@ export class RunTree {
   #refusals: Map<string, number> | undefined;
   /** The steps in which each delegation was asked for. */
   #delegations: Map<string, Set<string | null>> | undefined;
-  /** Settles once all do that were left to the run; undefined: none were. */
+  /** Settles once all detached agents have; undefined: there were none. */
   #detached: Promise<void> | undefined;
   #detachedOpen = 0;
   #total = 0;
@@ -87,7 +87,7 @@ export class RunTree {
     for (const signal of this.#stops) node.requestStop(signal);
   }
 
-  /** Takes an agent out again that was never led: it could not be set up whole. */
+  /** Takes out an agent that never ran: it could not be set up whole. */
   remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
     node.parent?.delist(node);
@@ -248,7 +248,7 @@ function* lineOf(node: AgentRuntime): Generator<AgentRuntime, void, undefined> {
   for (let one: AgentRuntime | undefined = node; one !== undefined; one = one.parent) yield one;
 }
 
-/** The same words with other white space ask for the same. */
+/** Tasks that differ in white space alone are the same. */
 function delegationKey({ role, task }: Delegation): string {
   return JSON.stringify([role, task.trim().split(/\s+/u)]);
 }
