@@ -159,7 +159,7 @@ export class LeaseQueue {
     this.#changed.add(this.#top);
   }
 
-  /** The limits of an account were raised: all below may want more than before. */
+  /** The limits of an account were raised: all below may need more than before. */
   raise(account: LedgerAccount): void {
     const gate = this.#gates.get(account);
     if (gate === undefined) return;
@@ -284,7 +284,7 @@ export class LeaseQueue {
     }
   }
 
-  /** Works out what a waiter wants as things stand; true if that has changed (W2). */
+  /** Computes what a waiter needs now; true if that has changed (W2). */
   #update(place: Place): boolean {
     const { waiter, wanted, rows } = place;
     const now = wantedHold(waiter.account, waiter.ask);

@@ -10,7 +10,7 @@ import {
 } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
 
-/** So many records are read in one turn of the event loop. */
+/** How many records are read in one turn of the event loop. */
 export const RECORDS_PER_TURN = 200;
 
 export class JournalReader {
@@ -30,7 +30,7 @@ export class JournalReader {
     return () => new JournalReader(codec());
   }
 
-  /** The records of the next line. Throws `unsupported_version`, and for what cannot be read whatever says why. */
+  /** The records of the next line. Throws `unsupported_version`, or any error that says why a line cannot be read. */
   read(line: string): readonly JournalRecord[] {
     return this.values(line).map(recordFrom);
   }

@@ -81,7 +81,7 @@ export class Journal {
   /** The posts that were handled: all up to a number, and some after it. */
   readonly #heeded = { upTo: 0, later: new Set<number>() };
   readonly #claim = Promise.withResolvers<void>();
-  /** So many of them are to be written without a delay. */
+  /** How many of them are to be written without a delay. */
   #due = 0;
   #isWriting = false;
   #isBroken = false;
@@ -285,7 +285,7 @@ export class Journal {
     return this.#opened;
   }
 
-  /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
+  /** Resolves one wait in each turn of the event loop: what follows is done before the next one, so that a replay has the same order. */
   async #resolve(): Promise<void> {
     const isDue = ({ number, purpose }: Waiter): boolean =>
       number <= this.#kept && this.#mayLearn(purpose);
@@ -309,7 +309,7 @@ export class Journal {
     try {
       await this.#options.store.beat(this.#opened.ownership);
     } catch (cause) {
-      // One that is overtaken by the end is refused; what is written then finds out by itself.
+      // A heartbeat that the end overtakes is refused, which is no failure: the last write reports its own.
       if (!isTransient(cause) && !this.#isClosing) this.#fail(cause);
     }
   }
@@ -322,7 +322,7 @@ export class Journal {
   }
 }
 
-/** Asks a store, and again if it says that this may help. What is asked may have been done before: a store obeys it once (D5). */
+/** Asks a store, and again if it says that this may help. The request may have been done before: a store does it once (D5). */
 export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
   for (const delayMs of RETRY_DELAYS_MS) {
     try {
@@ -341,7 +341,7 @@ function isTransient(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.data["isTransient"] === true;
 }
 
-/** What records are put into. */
+/** What takes records. */
 export type JournalWriter = Pick<
   Journal,
   | "append"

@@ -25,7 +25,7 @@ import { RunJournal } from "./run-journal.ts";
 
 const MOST_TITLE_CHARACTERS = 200;
 
-/** In what words a run was started, for lists of runs. */
+/** The title of a run, for lists of runs. */
 export function titleOf(role: string, task: MessageContent): string {
   return `${role}: ${contentText(task)}`.slice(0, MOST_TITLE_CHARACTERS);
 }

@@ -215,7 +215,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   // What is asked of the agent
 
-  /** True while something that had come to an end, or that must not be done twice, is not in the state again. */
+  /** True while something that had ended, or must not be done twice, is not yet back in the state. */
   get #isCatchingUp(): boolean {
     return this.#inFlight?.isUnderWay === true;
   }

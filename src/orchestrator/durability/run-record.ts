@@ -46,7 +46,7 @@ export interface RecordedRequest extends RebuiltRequest {
 export type TakeEvent = (event: EspalierEvent, line: number) => void;
 
 const RECORDS_PER_PLACE = 800;
-/** Texts that are kept when they were read: most agents speak of the same few. */
+/** Texts that are kept once read: most agents refer to the same few. */
 const MOST_TEXTS = 100;
 
 interface Place {
@@ -106,7 +106,7 @@ export class RunRecord {
     return this.#heeded;
   }
 
-  /** Of those posts, by number, why nothing came of it: an answer that does not fit its call, for instance. */
+  /** Of those posts, by number, why one had no effect: an answer that does not fit its call, for instance. */
   get vainPosts(): ReadonlyMap<number, string> {
     return this.#vainPosts;
   }
@@ -287,7 +287,7 @@ export class RunRecord {
     const isOwn = (value: unknown): boolean => steps.isOwn(value);
     for await (const { value, line } of this.#read(lines, isOwn)) {
       madeOfLine(this.#runId, line, () => steps.take(value));
-      await endOfTurn(); // To check a record takes longer than to pass by a hundred.
+      await endOfTurn(); // Checking a record takes longer than skipping a hundred.
     }
   }
 

@@ -84,7 +84,7 @@ export function checkAnswerList(given: unknown): asserts given is readonly unkno
   throw invalid(message, { problem: "malformed" });
 }
 
-/** What is asked must be the call of the history, and what would run must be what is asked (X17). */
+/** A question must be about the call of the history, and that call must be what would run (X17). */
 function checkCall({ state }: RestoredAgent, question: Question): void {
   const { callId, questionId, agentPath, toolName, argumentsHash } = question;
   const { step } = state;
