@@ -1,4 +1,4 @@
-// What is said on stderr of a run that rests: why it did not complete, the first cause first, and what to do next. Pure.
+// The text on stderr for a run that rests: why it did not complete, the first cause first, and what to do next. Pure.
 
 import type { Question, RunResult } from "espalier";
 import { plainText } from "espalier/terminal";

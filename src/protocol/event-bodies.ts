@@ -1,4 +1,4 @@
-// What each event says, by its type. A new event is an entry here and one in `event-schemas.ts`, which the compiler asks for.
+// The body of each event, by its type. A new event is an entry here and one in `event-schemas.ts`, which the compiler asks for.
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { AccountGrant } from "./account.ts";

@@ -1,4 +1,4 @@
-// `espalier __complete <run | question>`: ids that the store has, one a line, for completion. Whatever is wrong, it says nothing, and soon.
+// `espalier __complete <run | question>`: ids that the store has, one a line, for completion. In case of any error it prints nothing, and ends soon.
 
 import { setTimeout } from "node:timers/promises";
 

@@ -1,4 +1,4 @@
-// A run as server-sent events, for a page or another process that follows it: what happened, what is being said, and how it came out.
+// A run as server-sent events, for a page or another process that follows it: its events, its pieces and its result.
 
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";

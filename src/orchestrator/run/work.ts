@@ -1,5 +1,5 @@
-// A worker: hands an engine what leads runs, with the roles of one orchestrator. What is wrong with a run for good is put on record, and the run
-// rests; what may pass is handed back to the engine. Owns how many runs are led at once, and looks for runs that no engine remembers.
+// A worker: leads runs for an engine, with the roles of one orchestrator. A lasting error of a run is put on record, and the run rests; a passing
+// one goes back to the engine. Owns how many runs are led at once, and looks for runs that no engine remembers.
 
 import {
   checkAmount,
