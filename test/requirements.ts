@@ -905,6 +905,9 @@ const requirements = {
   H20: {
     text: "The root entry has at most 150 names; every name is exported from one entry; what can be reached from an entry is exported, so that no internal declaration is part of the public face; the report of the root has at most 2,500 lines",
   },
+  H21: {
+    text: "What leaves the core is frozen whole, in production too: what stop conditions, processors, guards, tools and hooks see of histories, steps and requests, the reports of `iterate()`, events, snapshots, and the result with all that is in it",
+  },
   E1: {
     text: "A run has a mailbox in its store: anybody may post to it, each key once, in an order without gaps also where many post at once; a paused run is open from then on, and one that has ended takes nothing",
   },

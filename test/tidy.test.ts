@@ -33,7 +33,11 @@ test("L1: stop signals from outside are read in one place, and only the loop ask
 });
 
 test("nothing in an agent asks what was kept of it: its effects know that, and live with the journal", () => {
-  expect(agentFilesWith(/[.#]inFlight\b|[cC]atchingUp|hadBegun|journal\b\??\./)).toEqual([]);
+  expect(
+    agentFilesWith(
+      /[.#]inFlight\b|[cC]atchingUp|hadBegun|journal\b\??\.|[lL]ogged\b|"adopted"|[rR]ecovered\b/,
+    ),
+  ).toEqual([]);
 });
 
 test("what is made for each call, agent or run has no getters of its own: what they close over stays until a full garbage collection", () => {

@@ -40,7 +40,7 @@ export interface EffectiveAgent {
   readonly run: {
     readonly recorder: Recorder;
     readonly pauseSignal: CancelSignal;
-    noteFailure(agentId: AgentId): void;
+    count(agentId: AgentId, body: EventBody): void;
   };
   scope(at?: EventPosition): EventScope;
   takeStopRequests(): readonly StopSignal[];
@@ -177,13 +177,11 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
 
   // What is recorded and kept
 
-  /** Records what has happened in a phase: once, though its phase be done again (E3). False: it was recorded before. */
-  record(body: EventBody, at?: EventPosition): boolean {
+  /** Records what has happened in a phase, and has the run count it: once, though the phase be done again (E3). */
+  record(body: EventBody, at?: EventPosition): void {
     const { agent } = this;
-    if (body.type === "signal.raised" && body.signal.reason.code === "error")
-      agent.run.noteFailure(agent.identity.agentId);
+    agent.run.count(agent.identity.agentId, body);
     agent.run.recorder.record(agent.scope(at), body);
-    return true;
   }
 
   /** The same for an event that few read: `make` is called only if something does. */

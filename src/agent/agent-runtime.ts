@@ -6,7 +6,7 @@
 
 import { invariant } from "../kernel/assert.ts";
 import { CancelSignal, cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
-import { sameJson, type JsonObject } from "../kernel/json.ts";
+import type { JsonObject } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model, OutputSchema } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
@@ -147,8 +147,6 @@ export class AgentRuntime {
   lastRequest: SentRequest | undefined;
   #guards: readonly NamedGuard[] | undefined;
   #aborted: StopSignal | undefined;
-  /** Signals that are in its log since before its process died: a request that repeats one of them is dropped, once. */
-  #logged: StopSignal[] | undefined;
   #isActive = false;
   /** The status in which it has settled in this process, until it is active again. While it is paused, its time stands still. */
   #readsNoMore: SettledStatus | undefined;
@@ -189,7 +187,6 @@ export class AgentRuntime {
     this.parent = parent;
     this.currentState = state;
     this.rested = state.status === "pending" ? undefined : state;
-    if (state.log.signals.length > 0) this.#logged = [...state.log.signals];
     this.breadth = before?.children ?? 0;
     this.subagentsBelow = before?.subagentsBelow ?? 0;
     this.isDetached = before?.isDetached ?? false;
@@ -240,8 +237,7 @@ export class AgentRuntime {
   takeStopRequests(): readonly StopSignal[] {
     const taken = this.stopRequests;
     this.stopRequests = NO_REQUESTS;
-    const logged = this.#logged;
-    return logged === undefined ? taken : taken.filter((one) => !isLogged(logged, one));
+    return taken;
   }
 
   /** The same out of the agent's own execution: the request is kept. */
@@ -495,13 +491,6 @@ export class AgentRuntime {
 }
 
 const NO_REQUESTS: readonly StopSignal[] = Object.freeze([]);
-
-/** Takes the signal out of `logged`. True: it was in there. */
-function isLogged(logged: StopSignal[], signal: StopSignal): boolean {
-  const at = logged.findIndex((one) => sameJson(one, signal));
-  if (at >= 0) logged.splice(at, 1);
-  return at >= 0;
-}
 
 /** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets (X14). */
 function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {

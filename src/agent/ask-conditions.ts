@@ -6,7 +6,7 @@ import { isPromiseLike } from "../kernel/cancel.ts";
 import { valueInTime } from "../kernel/timed-work.ts";
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { isRecord } from "../kernel/json.ts";
+import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { PAUSE_CODES, StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import {
   askCondition,
@@ -52,10 +52,11 @@ function remembering(state: AgentState, fired: FiredParts): AgentState {
 }
 
 function factsOf(agent: AgentRuntime, state: AgentState): StopFacts {
-  const { steps } = state.log;
-  const { usage } = state.telemetry;
+  const steps = deepFreeze(state.log.steps);
+  const usage = deepFreeze(state.telemetry.usage);
   const elapsedMs = elapsed(agent, state, agent.run.clock.nowMs());
-  return Object.freeze({ steps, usage, elapsedMs, context: agent.run.context });
+  const { context } = agent.run; // The user's own: never frozen.
+  return Object.freeze({ steps, usage, elapsedMs, context });
 }
 
 interface Said {

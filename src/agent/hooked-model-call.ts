@@ -32,8 +32,10 @@ import { WrappedTime } from "./wrapped-time.ts";
 export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
   const { modelWraps } = agent.hooks;
   const inner = new InnerCalls(agent, call);
+  const { request } = call;
+  for (const part of Object.values<unknown>({ ...request })) deepFreeze(part);
   const callFor = (hookName: string): ModelCall => ({
-    request: call.request,
+    request,
     context: hookContext(agent, call.place.stepNumber, hookName),
   });
   const { bounds } = agent;

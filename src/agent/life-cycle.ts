@@ -100,7 +100,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   const isOpen = state.step !== undefined;
   if (isOpen && !isAskedAnew(state)) {
     agent.mailbox?.confirmDelivery(number);
-    return state; // Its process died, and the model is asked again.
+    return state;
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;

@@ -72,7 +72,7 @@ function continues(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
 }
 
-/** Not if the request was refused as too long: the process may have died before decide handled that. */
+/** Not if the request was refused as too long: decide handles that. */
 function needsReply(state: AgentState): boolean {
   return !hasReply(state) && !isTooLong(state);
 }

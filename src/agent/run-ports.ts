@@ -65,8 +65,8 @@ export interface RunPorts<Agent> {
   readonly pieces: Pieces;
   /** What the agents of a role have in common: made once for all of them. */
   partsOf(role: AgentRole): RoleParts;
-  /** An agent fails: the first failure of a tree is kept apart from those that follow from it. */
-  noteFailure(agentId: AgentId): void;
+  /** Counts failures and refusals: called once with each event that a phase records. */
+  count(agentId: AgentId, body: EventBody): void;
   /** A model call failed: the run fails, too, if that was not in the script of the model. */
   noteFailedCall(agentPath: string, error: ErrorRecord): void;
 }

@@ -1,4 +1,4 @@
-// The only way an agent's state moves. Pure and total: every change on every state gives a new frozen state or a coded error.
+// The only way an agent's state moves. Pure and total: every change on every state gives a new state or a coded error.
 //
 //   pending ──markStarted──▶ running ──end──▶ completed | stopped | failed | cancelled ──nextExecution──▶ pending
 //                            ▲     │

@@ -1,10 +1,14 @@
 // Lists that grow at their end. A list is never written to: a longer one takes its place, and it is known to begin with the shorter one
 // without a look at what is in them, once they are so long that a look would cost more.
 
+import { deepFreeze } from "./json.ts";
+
 /** Lists of which each begins with all of those that are shorter. */
 export interface Growth {
   /** Of the longest. */
   length: number;
+  /** How many values at their beginning are frozen. Left out: none is known to be. */
+  frozen?: number;
 }
 
 const growths = new WeakMap<readonly unknown[], Growth>();
@@ -23,6 +27,15 @@ export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] 
   growth.length = longer.length;
   growths.set(longer, growth);
   return longer;
+}
+
+/** The list and all in it, frozen. Of a list that has grown only what is new is looked at. */
+export function frozenList<T>(list: readonly T[]): readonly T[] {
+  if (Object.isFrozen(list)) return list;
+  const growth = growths.get(list);
+  for (const value of list.slice(growth?.frozen)) deepFreeze(value);
+  if (growth !== undefined) growth.frozen = list.length;
+  return Object.freeze(list);
 }
 
 /** The growth of a long list that has grown; undefined: it is short, or has not grown. */

@@ -131,7 +131,7 @@ async function process(agent: AgentRuntime, state: AgentState): Promise<AgentSta
   const step = state.log.steps.at(-1);
   if (step === undefined || wasCutOff(step) || agent.effects.isEnding) return state;
   const bounds = hookBounds(agent, step.number);
-  const said = await consult(agent, () => runProcessors(processors, step, bounds), {
+  const said = await consult(agent, () => runProcessors(processors, deepFreeze(step), bounds), {
     stepId: step.stepId,
   });
   return said.type === "failed" ? failWith(agent, state, said.error) : state;

@@ -56,8 +56,6 @@ export type Permission =
   | Refused
   /** It cannot run now: no question was asked about it. */
   | { readonly type: "impossible"; readonly outcome: FailedOutcome }
-  /** A delegation that has started subagents already: they are adopted. */
-  | { readonly type: "adopted"; readonly bound: Extract<OwnCall, { readonly type: "delegation" }> }
   | { readonly type: "cancelled" }
   | Deferred;
 

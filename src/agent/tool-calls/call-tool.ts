@@ -58,14 +58,14 @@ async function stages(call: OpenCall): Promise<CallEnd> {
       const outcome = forbiddenOutcome(call, rejected);
       return await reject(call, failure === undefined ? outcome : { ...outcome, failure });
     }
-    case "adopted":
-      return await delegate(call, permission.bound);
     case "granted": {
       call.bound = permission.bound;
       const claiming = agent.effects.claimed();
       if (claiming !== undefined) await claiming;
       if (permission.bound.type === "function") return await runTool(call, permission.bound);
-      return call.signal.aborted ? rejectUnbegun(call) : await delegate(call, permission.bound);
+      return agent.effects.isTooLate(call.signal, call.position.callId)
+        ? rejectUnbegun(call)
+        : await delegate(call, permission.bound);
     }
   }
 }

@@ -5,6 +5,7 @@ import { isPromiseLike } from "../../kernel/cancel.ts";
 import { runTimed, valueInTime } from "../../kernel/timed-work.ts";
 import { shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
+import { frozenList } from "../../kernel/grown.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
@@ -121,7 +122,7 @@ async function askGuard(
         guardName: name,
         role: agent.role.name,
         stepNumber: place.stepNumber,
-        messages: planned.history.messages,
+        messages: frozenList(planned.history.messages),
         signal,
       });
       const given: unknown = guard.check(guarded, context);

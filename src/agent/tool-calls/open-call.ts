@@ -3,6 +3,7 @@
 
 import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
+import { frozenList } from "../../kernel/grown.ts";
 import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { checkedContent } from "../../protocol/message-content.ts";
@@ -159,7 +160,7 @@ export class OpenCall {
       idempotencyKey: `${agent.identity.runId}/${place.stepId}/${callId}`,
       retryCount: planned.retryCount,
       maxRetries: planned.settings.maxRetries,
-      messages: planned.history.messages,
+      messages: frozenList(planned.history.messages),
       signal: place.signal.abortSignal,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),

@@ -24,7 +24,7 @@ import type { StopSignal } from "../../protocol/stop.ts";
 import type { ModelUsage, Usage } from "../../protocol/usage.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
-import type { InFlightWork } from "./in-flight.ts";
+import { takeFirst, type InFlightWork } from "./in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
 
 const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
@@ -32,6 +32,8 @@ const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
 export class PersistedEffects extends AgentEffects<AgentRuntime> {
   readonly #journal: RunJournal;
   #inFlight: InFlightWork | undefined;
+  /** Signals that its log had from the beginning: a request that repeats one of them is dropped, once. */
+  readonly #logged: StopSignal[];
   /** Ends of calls that nothing waited for, and how many of them are known to be kept. */
   #unwaited = 0;
   #caughtUp = 0;
@@ -41,6 +43,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     super(agent);
     this.#journal = journal;
     this.#inFlight = inFlight;
+    this.#logged = [...agent.currentState.log.signals];
   }
 
   // Model calls
@@ -139,7 +142,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(place, call)))
       return { type: "impossible", outcome: INTERRUPTED };
     if (bound.type === "delegation" && this.#inFlight?.hasChildOf(call.call.callId) === true)
-      return { type: "adopted", bound };
+      return { type: "granted", bound };
     const name = permitEffectName(place, call);
     const permit = this.outcome(name);
     if (permit !== undefined) return permittedBefore(bound, permit, asking);
@@ -233,7 +236,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override takeStopRequests(): readonly StopSignal[] {
-    return this.#isCatchingUp ? [] : super.takeStopRequests();
+    if (this.#isCatchingUp) return [];
+    const logged = this.#logged;
+    const isNew = (signal: StopSignal): boolean =>
+      takeFirst(logged, (one) => sameJson(one, signal)) === undefined;
+    return logged.length === 0 ? super.takeStopRequests() : super.takeStopRequests().filter(isNew);
   }
 
   /** A reply that was let through before the process died is not evaluated again. */
@@ -243,8 +250,8 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   // What is recorded and kept
 
-  override record(body: EventBody, at?: EventPosition): boolean {
-    return this.#inFlight?.takeRecorded(body, at) === true ? false : super.record(body, at);
+  override record(body: EventBody, at?: EventPosition): void {
+    if (this.#inFlight?.takeRecorded(body, at) !== true) super.record(body, at);
   }
 
   override requested(signal: StopSignal): void {

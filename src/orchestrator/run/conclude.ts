@@ -85,7 +85,7 @@ export function concludedPause(
   const usage = usageOf(result);
   run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));
   recorder.record(scopeOf(root), { type: "run.paused", reason, questions, usage, durationMs });
-  return { ...result, pausedRun: deepFreeze({ ...pausedRun, eventCount: recorder.eventCount }) };
+  return deepFreeze({ ...result, pausedRun: { ...pausedRun, eventCount: recorder.eventCount } });
 }
 
 function runEnded(result: RunResult): EventBody<"run.ended"> {

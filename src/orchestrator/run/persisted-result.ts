@@ -2,7 +2,7 @@
 
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
+import { defined, type JsonValue } from "../../kernel/json.ts";
 import { AGENTS_PER_TURN, invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
@@ -43,23 +43,21 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
     run;
   const { atMs, prices, session } = said;
   try {
-    return deepFreeze(
-      runResult({
-        runId,
-        traceId,
-        atMs,
-        definitions,
-        pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
-        session: session && { execution: undefined, error: undefined, ...session },
-        rested: await restedAgents(folded, said),
-        detached: [],
-        failedIds,
-        prices,
-        subagentsByDepth,
-        refusalsByCode,
-        accounts,
-      }),
-    );
+    return runResult({
+      runId,
+      traceId,
+      atMs,
+      definitions,
+      pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
+      session: session && { execution: undefined, error: undefined, ...session },
+      rested: await restedAgents(folded, said),
+      detached: [],
+      failedIds,
+      prices,
+      subagentsByDepth,
+      refusalsByCode,
+      accounts,
+    });
   } catch (cause) {
     throw invalidJournal(runId, recordCount, cause);
   }

@@ -1,6 +1,6 @@
 // What a run leaves behind: plain values about every agent and about the whole (R36, R135, X18).
 
-import type { JsonValue } from "../../kernel/json.ts";
+import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { lastTextOf } from "../../agent/agent-state.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import type { Account } from "../../protocol/account.ts";
@@ -119,33 +119,40 @@ export interface ResultFacts extends Pick<
   readonly failedIds: readonly AgentId[];
 }
 
-/** What takes going through histories, or over all agents: worked out when it is first asked for. */
+/** What takes going through histories, or over all agents: worked out and frozen when it is first asked for. */
 class LateParts {
   readonly #root: RestedAgent;
-  readonly #all: readonly RestedAgent[];
-  readonly #atMs: number;
+  readonly #facts: ResultFacts;
   #messages: readonly StoredMessage[] | undefined;
   #newMessages: readonly StoredMessage[] | undefined;
   #agents: readonly AgentReport[] | undefined;
 
-  constructor(root: RestedAgent, all: readonly RestedAgent[], atMs: number) {
+  constructor(root: RestedAgent, facts: ResultFacts) {
     this.#root = root;
-    this.#all = all;
-    this.#atMs = atMs;
+    this.#facts = facts;
   }
 
   get messages(): readonly StoredMessage[] {
     const { agentId, rested } = this.#root;
-    return (this.#messages ??= storedMessages(rested.conversation, agentId));
+    return (this.#messages ??= deepFreeze(storedMessages(rested.conversation, agentId)));
   }
 
   get newMessages(): readonly StoredMessage[] {
     const { agentId, rested } = this.#root;
-    return (this.#newMessages ??= addedMessages(rested.conversation, agentId));
+    return (this.#newMessages ??= deepFreeze(addedMessages(rested.conversation, agentId)));
+  }
+
+  get steps(): readonly StepRecord[] {
+    return deepFreeze(this.#root.rested.log.steps);
   }
 
   get agents(): readonly AgentReport[] {
-    return (this.#agents ??= this.#all.map((agent) => agentReport(agent, this.#atMs)));
+    const { rested, atMs } = this.#facts;
+    return (this.#agents ??= deepFreeze(rested.map((agent) => agentReport(agent, atMs))));
+  }
+
+  get accounts(): readonly Account[] {
+    return deepFreeze(this.#facts.accounts);
   }
 }
 
@@ -169,10 +176,22 @@ const LATE: PropertyDescriptorMap = {
       return this[PARTS].newMessages;
     },
   },
+  steps: {
+    enumerable: true,
+    get(this: WithParts) {
+      return this[PARTS].steps;
+    },
+  },
   agents: {
     enumerable: true,
     get(this: WithParts) {
       return this[PARTS].agents;
+    },
+  },
+  accounts: {
+    enumerable: true,
+    get(this: WithParts) {
+      return this[PARTS].accounts;
     },
   },
 };
@@ -181,7 +200,9 @@ const LATE: PropertyDescriptorMap = {
 class WithLateParts {
   declare readonly messages: readonly StoredMessage[];
   declare readonly newMessages: readonly StoredMessage[];
+  declare readonly steps: readonly StepRecord[];
   declare readonly agents: readonly AgentReport[];
+  declare readonly accounts: readonly Account[];
 
   constructor(parts: LateParts) {
     Object.defineProperty(this, PARTS, { value: parts });
@@ -190,22 +211,15 @@ class WithLateParts {
   }
 }
 
-/** The result, frozen. */
-export function runResult({
-  runId,
-  traceId,
-  atMs,
-  rested: all,
-  failedIds,
-  ...known
-}: ResultFacts): RunResult<JsonValue> {
+/** The result, frozen whole. */
+export function runResult(facts: ResultFacts): RunResult<JsonValue> {
+  const { atMs, rested: all, failedIds, accounts: _late, ...known } = facts;
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
   const { usage, rested } = root;
   const { status, reason, log } = rested;
-  const result = Object.assign(new WithLateParts(new LateParts(root, all, atMs)), {
-    runId,
-    traceId,
+  const parts = deepFreeze({
+    ...known,
     status,
     reason,
     signals: log.signals,
@@ -213,16 +227,14 @@ export function runResult({
     questions: known.pausedRun?.questions ?? NONE,
     text: lastTextOf(rested),
     output: log.output,
-    steps: log.steps,
-    usage: Object.freeze({
+    usage: {
       ...usage,
       byRole: sumUp(all.map(({ role, usage: { own } }) => [role, own])),
       byModel: sumUp(all.flatMap(usageByModel)),
-    }),
+    },
     durationMs: durationOf(rested, atMs),
-    ...known,
   });
-  return Object.freeze(result);
+  return Object.freeze(Object.assign(new WithLateParts(new LateParts(root, facts)), parts));
 }
 
 const NONE: readonly never[] = Object.freeze([]);

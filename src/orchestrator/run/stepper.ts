@@ -3,6 +3,7 @@
 
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { PhaseStepper } from "../../agent/run-ports.ts";
+import { deepFreeze } from "../../kernel/json.ts";
 import { Feed, type DONE } from "./feed.ts";
 
 export class Stepper
@@ -36,7 +37,7 @@ export class Stepper
 
   /** Gives a phase to the first caller that waits for one, or keeps it for the next; resolves when the loop may run on. */
   step(report: PhaseReport): Promise<void> {
-    this.add(report);
+    this.add(deepFreeze(report));
     return this.pass();
   }
 

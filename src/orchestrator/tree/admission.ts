@@ -91,7 +91,7 @@ function roleFor(
   return { code: "unknown_role", message };
 }
 
-/** Counts and records that a subagent is not started (X14). */
+/** Records that a subagent is not started (X14). */
 export function refuse(
   run: RunRuntime,
   parent: AgentRuntime,
@@ -101,8 +101,7 @@ export function refuse(
   const childDepth = parent.identity.depth + 1;
   const refused = refusedSpawn(run, role, refusal);
   const event = { type: "subagent.refused", ...refused, childDepth } as const;
-  // A call that is repeated after a crash is refused again: that counts once.
-  if (parent.effects.record(event, at)) run.tree.countRefusal(refusal.code);
+  parent.effects.record(event, at);
   return { type: "refused", refusal };
 }
 

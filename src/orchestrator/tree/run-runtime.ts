@@ -14,6 +14,7 @@ import type { RoleParts, Subagents } from "../../agent/run-ports.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -117,8 +118,10 @@ export class RunRuntime implements AgentRun {
     return this.journal?.effectsOf(agent) ?? new AgentEffects(agent);
   }
 
-  noteFailure(agentId: AgentId): void {
-    this.tree.noteFailure(agentId);
+  count(agentId: AgentId, body: EventBody): void {
+    if (body.type === "subagent.refused") this.tree.countRefusal(body.refusal.code);
+    if (body.type === "signal.raised" && body.signal.reason.code === "error")
+      this.tree.noteFailure(agentId);
   }
 
   noteFailedCall(agentPath: string, error: ErrorRecord): void {

@@ -39,7 +39,7 @@ proves(["R92"], "only the loop's own modules read stop signals", () => {
   const loop = ["decide.ts", "life-cycle.ts", "pausing.ts", "run-agent.ts", "stop-requests.ts"];
   const readers = [...loop, "step-outcome.ts"];
   // What was handled before a crash is not handled again; what was handled is reported.
-  const keepers = ["agent-runtime.ts", "run-result.ts", "transition.ts"];
+  const keepers = ["persisted-effects.ts", "run-result.ts", "transition.ts"];
   expect(filesWith(/log\.signals\b/)).toEqual([...readers, ...keepers].toSorted());
 });
 
