@@ -69,10 +69,10 @@ const rows: readonly Row[] = [
         effects.some(({ key }) => key.startsWith(`model leaf cancel-${round}`)),
       );
       const remote = place.client.attach(run.runId);
-      const wishMs = performance.now();
+      const requestedMs = performance.now();
       await remote.cancel();
       await remote.result();
-      return performance.now() - wishMs;
+      return performance.now() - requestedMs;
     },
   },
   {
@@ -82,10 +82,10 @@ const rows: readonly Row[] = [
     measure: async (place, round) => {
       const remote = await asked(place, `waits-${round}`);
       await remote.result();
-      const wishMs = performance.now();
+      const requestedMs = performance.now();
       await remote.cancel();
       await remote.result();
-      return performance.now() - wishMs;
+      return performance.now() - requestedMs;
     },
   },
   {

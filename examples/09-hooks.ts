@@ -45,7 +45,9 @@ const reader = defineAgent({
     }),
     processStep(({ number }) => log.push(`step ${number}`)),
     // A bounded veto: the agent continues instead of ending.
-    transform("stop", ({ isActive }) => (isActive ? undefined : { goOn: "Check it once more." })),
+    transform("stop", ({ isActive }) =>
+      isActive ? undefined : { continueWith: "Check it once more." },
+    ),
   ],
 });
 

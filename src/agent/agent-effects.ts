@@ -56,12 +56,12 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
   // Model calls
 
   /** The lease of a model call. */
-  reserve(_place: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
+  reserve(_position: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
     return work();
   }
 
   infer(
-    _place: EffectPosition,
+    _position: EffectPosition,
     _lease: Lease,
     work: () => Promise<InferOutcome>,
   ): Promise<InferOutcome> {
@@ -77,7 +77,7 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
 
   /** `work` makes the given call: this one, or one in its place. */
   callTool(
-    _place: EffectPosition,
+    _position: EffectPosition,
     call: PlannedCall,
     work: (call: PlannedCall) => Promise<CallEnd>,
   ): Promise<CallEnd> {
@@ -90,7 +90,7 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
   }
 
   authorize(
-    _place: EffectPosition,
+    _position: EffectPosition,
     _call: PlannedCall,
     _bound: OwnCall,
     { ask }: Asking,
@@ -100,7 +100,7 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
 
   /** Called before a function begins, which waits for the promise, if there is one. */
   begin(
-    _place: EffectPosition,
+    _position: EffectPosition,
     _call: PlannedCall,
     _tool: OwnCall["tool"],
   ): Promise<void> | undefined {

@@ -132,7 +132,7 @@ export class AgentRuntime {
   /** Subagents that were started below it, at any depth. */
   subagentsBelow: number;
   /** The state in which it has settled; undefined while it has not begun, or runs. */
-  rested: SettledState | undefined;
+  settled: SettledState | undefined;
   /** The state from which it begins next, in which its last phase has left it, or in which it has settled. */
   currentState: AgentState;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
@@ -186,7 +186,7 @@ export class AgentRuntime {
     this.execution = before?.execution ?? 1;
     this.parent = parent;
     this.currentState = state;
-    this.rested = state.status === "pending" ? undefined : state;
+    this.settled = state.status === "pending" ? undefined : state;
     this.breadth = before?.children ?? 0;
     this.subagentsBelow = before?.subagentsBelow ?? 0;
     this.isDetached = before?.isDetached ?? false;
@@ -289,7 +289,7 @@ export class AgentRuntime {
       `${this.identity.agentPath} is not active and has not ended`,
     );
     this.#isActive = true;
-    this.rested = undefined;
+    this.settled = undefined;
     if (this.#readsNoMore === "paused") this.time.endQuestion();
     this.#readsNoMore = undefined;
     this.mailbox?.reopen();
@@ -306,7 +306,7 @@ export class AgentRuntime {
   settle(state: SettledState): void {
     this.#isActive = false;
     this.currentState = state;
-    this.rested = state;
+    this.settled = state;
     this.run.pieces.settled(this.identity.agentId);
     this.#closeMailbox(state.status);
     if (state.status !== "paused") return this.close();
@@ -314,13 +314,13 @@ export class AgentRuntime {
   }
 
   close(): void {
-    if (this.rested !== undefined) this.#closeMailbox(this.rested.status);
+    if (this.settled !== undefined) this.#closeMailbox(this.settled.status);
     this.time.close();
     this.#unfollow();
   }
 
   get hasEnded(): boolean {
-    return this.rested !== undefined && this.rested.status !== "paused";
+    return this.settled !== undefined && this.settled.status !== "paused";
   }
 
   /** Resolves once it has settled and, if it works in the background, its parent has its result. */

@@ -27,10 +27,10 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
   const { fired = {} } = state.log;
   if (stopWhen.length === 0 || agent.effects.isEnding) return state;
   const facts = factsOf(agent, state);
-  const place = eventPosition(state);
+  const position = eventPosition(state);
   const said = await Promise.all(
     stopWhen.map((condition, index) =>
-      consult(agent, () => ask(agent, condition, index, { facts, fired }), place),
+      consult(agent, () => ask(agent, condition, index, { facts, fired }), position),
     ),
   );
   return said.reduce<AgentState>((current, consulted, index) => {

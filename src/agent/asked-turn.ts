@@ -22,7 +22,7 @@ import type { Slot } from "./run-ports.ts";
 
 /** A model call that is paid for. */
 export interface InferCall {
-  readonly place: EffectPosition;
+  readonly effectPosition: EffectPosition;
   /** Of its events. */
   readonly position: EventPosition;
   readonly lease: Lease;
@@ -86,14 +86,14 @@ export class AskedTurn implements RetryOptions, CallSlot {
     this.#agent = agent;
     this.#turn = turn;
     this.#spans = spans;
-    const { place, lease, signals } = turn.call;
+    const { effectPosition, lease, signals } = turn.call;
     const { clock, settings, pieces } = agent.run;
     this.signal = signals.signal;
     this.startSignal = signals.stopSignal;
     this.clock = clock;
     this.policy = settings.retry;
     this.inputTokens = lease.inputTokens;
-    const isOfStep = place.sideCall === undefined;
+    const isOfStep = effectPosition.sideCall === undefined;
     this.onDelta = isOfStep && pieces.isHeard ? (delta) => this.#take(delta) : undefined;
     this.cacheKey = isOfStep ? agent.cacheKey : undefined;
     this.after = turn.after;
@@ -102,7 +102,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
   }
 
   get #source(): PieceSource {
-    return this.#agent.pieceSource(this.#turn.call.place);
+    return this.#agent.pieceSource(this.#turn.call.effectPosition);
   }
 
   /** An attempt begins when it has its slot, and holds that until what came of it is on record. */

@@ -7,12 +7,12 @@ import type { AgentId } from "../protocol/ids.ts";
 export class BackgroundChildren {
   readonly #living = new Map<AgentId, Promise<void>>();
 
-  /** Adds a subagent that runs from now on. `rested` must not reject. */
-  start(childId: AgentId, rested: Promise<unknown>): void {
+  /** Adds a subagent that runs from now on. `settled` must not reject. */
+  start(childId: AgentId, settled: Promise<unknown>): void {
     invariant(!this.#living.has(childId), "a subagent is started once at a time");
     this.#living.set(
       childId,
-      rested.then(() => void this.#living.delete(childId)),
+      settled.then(() => void this.#living.delete(childId)),
     );
   }
 

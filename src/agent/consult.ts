@@ -39,7 +39,7 @@ export function brokenBy(agent: AgentRuntime, cause: unknown): Consulted<never> 
 export interface HookQuestion<P extends TransformPoint> {
   readonly point: P;
   readonly stepNumber: number;
-  readonly place: EventPosition;
+  readonly position: EventPosition;
   readonly input: PointInput[P];
   /** The tool that it is about; hooks that are for other tools are left out. */
   readonly toolName?: string;
@@ -60,24 +60,28 @@ export async function consultHooks<P extends TransformPoint>(
 /** The asking alone, for several chains that are to run at once; undefined if there are no hooks. */
 export function askHooks<P extends TransformPoint>(
   agent: AgentRuntime,
-  { point, stepNumber, input, toolName, place }: HookQuestion<P>,
+  { point, stepNumber, input, toolName, position }: HookQuestion<P>,
 ): Promise<Hooked<P>> | undefined {
   if (!agent.hooks.points.has(point) || agent.effects.isEnding) return undefined;
   const chain = agent.hooks.chain(point, toolName);
   if (chain.length === 0) return undefined;
-  return consult(agent, () => runChain(point, chain, input, hookBounds(agent, stepNumber)), place);
+  return consult(
+    agent,
+    () => runChain(point, chain, input, hookBounds(agent, stepNumber)),
+    position,
+  );
 }
 
 /** What hooks said, once it is recorded what they changed. */
 export function heard<P extends TransformPoint>(
   agent: AgentRuntime,
-  { point, place }: HookQuestion<P>,
+  { point, position }: HookQuestion<P>,
   said: Hooked<P>,
   change: { readonly before?: JsonValue; readonly after?: JsonValue } = {},
 ): Hooked<P> {
   const changedBy = said.type === "returned" ? said.value.changedBy : [];
   if (changedBy.length > 0)
-    agent.effects.record({ type: "hook.applied", point, changedBy, ...change }, place);
+    agent.effects.record({ type: "hook.applied", point, changedBy, ...change }, position);
   return said;
 }
 
@@ -86,14 +90,14 @@ export function heard<P extends TransformPoint>(
 /** What the chain came to, and the hook that had the last word; rejects with the coded error of a hook that broke. */
 export async function applyChain<P extends TransformPoint>(
   agent: AgentRuntime,
-  { point, stepNumber, place, input, toolName }: HookQuestion<P>,
+  { point, stepNumber, position, input, toolName }: HookQuestion<P>,
 ): Promise<{ readonly patch: PointPatch[P]; readonly by: string | undefined }> {
   const chain = agent.hooks.chain(point, toolName);
   agent.time.beginWork();
   try {
     const said = await runChain(point, chain, input, hookBounds(agent, stepNumber));
     const { patch, changedBy } = said;
-    if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, place);
+    if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, position);
     return { patch, by: changedBy.at(-1)?.hook };
   } finally {
     agent.time.endWork();

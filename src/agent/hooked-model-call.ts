@@ -36,7 +36,7 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   for (const part of Object.values<unknown>({ ...request })) deepFreeze(part);
   const callFor = (hookName: string): ModelCall => ({
     request,
-    context: hookContext(agent, call.place.stepNumber, hookName),
+    context: hookContext(agent, call.effectPosition.stepNumber, hookName),
   });
   const { bounds } = agent;
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);

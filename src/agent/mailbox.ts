@@ -30,16 +30,16 @@ export class Mailbox {
   #read: readonly Mail[] = [];
   #taken = 0;
   readonly #listeners = new Set<(message: MailboxMessage) => void>();
-  #rested: SettledStatus | undefined;
+  #settled: SettledStatus | undefined;
 
-  /** `rested`: the status in which the agent is at rest; undefined: it reads what comes. */
-  constructor(rested?: SettledStatus) {
-    this.#rested = rested;
+  /** `settled`: the status in which the agent is at rest; undefined: it reads what comes. */
+  constructor(settled?: SettledStatus) {
+    this.#settled = settled;
   }
 
   /** True while the agent rests and reads nothing. */
   get isClosed(): boolean {
-    return this.#rested !== undefined;
+    return this.#settled !== undefined;
   }
 
   /**
@@ -47,8 +47,8 @@ export class Mailbox {
    * left out: the caller, outside the tree.
    */
   write(content: MessageContent, by?: AgentId): Promise<Delivery> {
-    if (this.#rested !== undefined)
-      return Promise.resolve({ isDelivered: false, reason: this.#rested });
+    if (this.#settled !== undefined)
+      return Promise.resolve({ isDelivered: false, reason: this.#settled });
     return new Promise((answer) =>
       this.#post({ message: { content, from: undefined, by }, answer }),
     );
@@ -56,7 +56,7 @@ export class Mailbox {
 
   /** Takes in the result of a subagent in the background. An agent that has settled gets it when it continues. */
   report(from: AgentId, text: string): void {
-    if (this.#rested === undefined)
+    if (this.#settled === undefined)
       this.#post({ message: { content: text, from }, answer: () => undefined });
   }
 
@@ -114,7 +114,7 @@ export class Mailbox {
 
   /** The agent has settled: its waiters learn that it read nothing more. */
   close(status: SettledStatus): void {
-    this.#rested = status;
+    this.#settled = status;
     for (const { answer } of [...this.#read, ...this.#unread])
       answer({ isDelivered: false, reason: status });
     this.#read = [];
@@ -123,7 +123,7 @@ export class Mailbox {
 
   /** The agent continues. */
   reopen(): void {
-    this.#rested = undefined;
+    this.#settled = undefined;
   }
 
   #post(mail: Mail): void {

@@ -174,8 +174,9 @@ async function paidTurn(
 
 /** Books what the turn added to the usage of its call; gives what is booked in all. */
 function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): Usage {
-  const { place, number = 1, lease } = call;
-  const isCounted = place.sideCall !== undefined || place.isCounted === true || number > 1;
+  const { effectPosition, number = 1, lease } = call;
+  const isCounted =
+    effectPosition.sideCall !== undefined || effectPosition.isCounted === true || number > 1;
   const steps = isCounted ? 0 : used.steps;
   const all = { ...used, steps };
   agent.account.charge(lease, subtractUsage(all, charged));

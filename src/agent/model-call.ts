@@ -20,13 +20,13 @@ import { NO_PREFIX } from "./agent-state.ts";
 /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
 export function reserve(
   agent: AgentRuntime,
-  place: EffectPosition,
+  position: EffectPosition,
   inputTokens: number,
   maxOutputTokens: number,
 ): Promise<LeaseOutcome> {
-  const steps = isStep(place) ? 1 : 0;
+  const steps = isStep(position) ? 1 : 0;
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
-  return agent.effects.reserve(place, async () => {
+  return agent.effects.reserve(position, async () => {
     agent.time.beginWork();
     const outcome = await agent.account.reserve(ask, agent.stopSignal);
     agent.time.endWork();
@@ -37,32 +37,32 @@ export function reserve(
 /** Records the outcome of the request for a lease. */
 export function noteReserved(
   agent: AgentRuntime,
-  place: EffectPosition,
+  position: EffectPosition,
   outcome: LeaseOutcome,
 ): void {
-  const position = positionOf(place);
+  const eventPosition = eventPositionOf(position);
   if (outcome.type === "refused")
-    agent.effects.record({ type: "budget.denied", ...outcome.refusal }, position);
+    agent.effects.record({ type: "budget.denied", ...outcome.refusal }, eventPosition);
   if (outcome.type !== "granted") return;
   const { waitedMs, lease } = outcome;
   const { leaseId, inputTokens, maxOutputTokens } = lease;
   agent.effects.note(
     "budget.reserved",
     () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
-    position,
+    eventPosition,
   );
 }
 
 /** Whatever came of a call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). Gives what was charged. */
 export function settleCall(
   agent: AgentRuntime,
-  place: EffectPosition,
+  position: EffectPosition,
   lease: Lease,
   outcome: InferOutcome,
 ): Usage {
   const { account, effects } = agent;
   const { leaseId } = lease;
-  const isOfStep = isStep(place);
+  const isOfStep = isStep(position);
   const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
   const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
   effects.settle(lease, usage, otherModels);
@@ -76,10 +76,10 @@ export function settleCall(
       remaining: account.remaining(),
       runRemaining: account.runRemaining(),
     }),
-    positionOf(place),
+    eventPositionOf(position),
   );
   if (outcome.type === "refused")
-    effects.record({ type: "budget.denied", ...outcome.refusal }, positionOf(place));
+    effects.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
   return usage;
 }
 
@@ -89,35 +89,43 @@ function isStep({ sideCall, isCounted }: EffectPosition): boolean {
 }
 
 /** A call that is paid for. */
-export type PaidCall = Pick<InferCall, "place" | "lease" | "request" | "isEstimated"> & {
+export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | "isEstimated"> & {
   /** Messages at the end of its request that stand there for this request alone. */
   readonly ephemeral: number;
 };
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
 export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
-  return agent.effects.infer(paid.place, paid.lease, () => makeCall(agent, paid));
+  return agent.effects.infer(paid.effectPosition, paid.lease, () => makeCall(agent, paid));
 }
 
 function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
-  const { place, lease, request, isEstimated } = paid;
-  const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
-  const position = positionOf(place);
-  const call: InferCall = { place, position, lease, request, isEstimated, prefix, signals: agent };
+  const { effectPosition, lease, request, isEstimated } = paid;
+  const prefix = effectPosition.sideCall === undefined ? prefixFor(agent, paid) : undefined;
+  const position = eventPositionOf(effectPosition);
+  const call: InferCall = {
+    effectPosition,
+    position,
+    lease,
+    request,
+    isEstimated,
+    prefix,
+    signals: agent,
+  };
   agent.time.beginWork();
   const isHooked = agent.hooks.modelWraps.length > 0;
   const making = isHooked ? inferWrapped(agent, call) : inferOnce(agent, call);
   return making.then((outcome) => {
     agent.time.endWork();
     const { pieces } = agent.run;
-    if (outcome.type === "replied" && place.sideCall === undefined && pieces.isHeard)
-      pieces.arrived(agent.pieceSource(place), outcome.reply.message);
+    if (outcome.type === "replied" && effectPosition.sideCall === undefined && pieces.isHeard)
+      pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
     return outcome;
   });
 }
 
 /** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */
-function positionOf({ stepId, sideCall }: EffectPosition): EventPosition {
+function eventPositionOf({ stepId, sideCall }: EffectPosition): EventPosition {
   if (sideCall === undefined) return { stepId };
   return sideCall.callId === undefined ? {} : { stepId, callId: sideCall.callId };
 }
@@ -159,7 +167,7 @@ export interface SideTask {
 /** The lease, the model call, the settlement. */
 export async function makeSideCall(
   agent: AgentRuntime,
-  place: EffectPosition,
+  position: EffectPosition,
   { instructions, task, maxOutputTokens }: SideTask,
 ): Promise<SideCallReply> {
   const request = deepFreeze<ModelRequest>({
@@ -171,15 +179,15 @@ export async function makeSideCall(
     maxOutputTokens,
   });
   const { tokens, isEstimated } = countInputTokens(agent.model, request, NO_PREFIX);
-  const reserved = await reserve(agent, place, tokens, maxOutputTokens);
+  const reserved = await reserve(agent, position, tokens, maxOutputTokens);
   const { waitedMs } = reserved;
-  noteReserved(agent, place, reserved);
+  noteReserved(agent, position, reserved);
   if (reserved.type !== "granted") return { waitedMs };
   const { lease } = reserved;
   const capped = Object.freeze({ ...request, maxOutputTokens: lease.maxOutputTokens });
-  const call = { place, lease, request: capped, isEstimated, ephemeral: 0 };
+  const call = { effectPosition: position, lease, request: capped, isEstimated, ephemeral: 0 };
   const outcome = await callModel(agent, call);
-  const usage = settleCall(agent, place, lease, outcome);
+  const usage = settleCall(agent, position, lease, outcome);
   const timing = timingOf(outcome.spans ?? []);
   return { usage, timing, waitedMs, text: textOf(outcome) };
 }

@@ -96,10 +96,10 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
 
 /** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
 function hasDueBelow(agent: AgentRuntime): boolean {
-  for (const { rested, stopSignal } of agent.activeBelow()) {
-    if (rested?.status !== "paused") continue;
+  for (const { settled, stopSignal } of agent.activeBelow()) {
+    if (settled?.status !== "paused") continue;
     if (stopSignal.aborted) return true;
-    if (questionsOf(rested).some(({ questionId }) => agent.run.answers.has(questionId)))
+    if (questionsOf(settled).some(({ questionId }) => agent.run.answers.has(questionId)))
       return true;
   }
   return false;

@@ -20,7 +20,7 @@ import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subag
 import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts";
 import type { NamedGuard } from "../tools/tool-guard.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
-import type { AnswerDesk } from "./answer-desk.ts";
+import type { PendingAnswers } from "./pending-answers.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
@@ -61,7 +61,7 @@ export interface RunPorts<Agent> {
   /** The answers with which the run was resumed. */
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   /** Where answers are handed in while an approver is asked. */
-  readonly desk: AnswerDesk;
+  readonly pendingAnswers: PendingAnswers;
   readonly pieces: Pieces;
   /** What the agents of a role have in common: made once for all of them. */
   partsOf(role: AgentRole): RoleParts;

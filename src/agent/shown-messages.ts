@@ -39,7 +39,7 @@ export function shownParts(
     ? []
     : [new Source("history", history), new Source("earlier", shownBefore(definitions, state))];
   for (const message of shown.slice(common)) {
-    const longer = goneOn(parts.at(-1), message, sources);
+    const longer = extended(parts.at(-1), message, sources);
     if (longer === undefined) parts.push(partOf(message, sources, definitions));
     else parts[parts.length - 1] = longer;
   }
@@ -216,7 +216,7 @@ function keyOf(message: Message): string {
 }
 
 /** The last part with the message, if that is the next one of its list. */
-function goneOn(
+function extended(
   last: ShownPart | undefined,
   message: Message,
   sources: readonly Source[],

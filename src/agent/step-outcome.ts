@@ -133,14 +133,14 @@ function missedOutputs({ steps, waits = 0 }: RunLog, { hasOutput, hasAwaited }: 
   if (!hasOutput) return 0;
   const texts = steps.filter(isTextAlone).length - waits;
   const isWait = hasAwaited && steps.slice(-1).some(isTextAlone);
-  const misfits = steps
+  const rejectedResults = steps
     .flatMap((step) => step.tools.executions)
     .filter(
       ({ call, type }) =>
         call.toolName === FINISH_TOOL_NAME &&
         (type === "retry" || type === "failed" || type === "refused"),
     );
-  return texts - (isWait ? 1 : 0) + misfits.length;
+  return texts - (isWait ? 1 : 0) + rejectedResults.length;
 }
 
 /** True for a reply that is text and no result: a miss where a typed result is due, unless the agent waits with it. */

@@ -66,7 +66,7 @@ export class RunReading {
     if (questions.length === 0) return questions;
     const { runId } = this.#stored;
     const posts = await this.#store.posts(runId);
-    if (posts.every(({ number }) => this.record.heededPosts.includes(number))) return questions;
+    if (posts.every(({ number }) => this.record.handledPosts.includes(number))) return questions;
     // To be asked again the whole journal is read.
     const knownBy = `${this.record.lineCount} ${posts.at(-1)?.number}`;
     if (knownBy === this.#knownBy) return this.#questions;

@@ -123,7 +123,7 @@ export interface StopInput {
 /** What a hook may do about a stop. The veto is bounded, and never holds against a limit, an error or a cancel (C35). */
 export interface StopPatch {
   /** What the agent is to do instead of stopping; the model reads it. No later hook is asked. */
-  readonly goOn?: string | undefined;
+  readonly continueWith?: string | undefined;
 }
 
 /** What a hook is shown, by point. */

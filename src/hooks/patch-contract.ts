@@ -28,7 +28,7 @@ const conversation = z
     "Expected no system message: change the instructions instead",
   );
 
-const stop = { goOn: words.optional() };
+const stop = { continueWith: words.optional() };
 
 const CONTRACTS: { readonly [P in TransformPoint]: PatchContract<P> } = {
   userInput: contract({ task: words.optional(), refuse: words.optional() }),
@@ -61,7 +61,7 @@ export function contractOf<P extends TransformPoint>(point: P): PatchContract<P>
 
 /** True if a patch settles the matter, so that no later hook of the chain is asked. */
 export function isFinal(patch: PointPatch[TransformPoint]): boolean {
-  return "refuse" in patch || "deny" in patch || "goOn" in patch;
+  return "refuse" in patch || "deny" in patch || "continueWith" in patch;
 }
 
 /** The patch of a chain up to a hook, with what the hook changed on top of it. */

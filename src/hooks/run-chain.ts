@@ -37,7 +37,7 @@ export interface HookChange {
 
 /**
  * Runs the hooks of a chain in order. Each gets a frozen copy of the input with the changes of the earlier ones (R81); what is frozen
- * already is not copied, so hand in frozen lists. `refuse`, `deny` and `goOn` end the chain.
+ * already is not copied, so hand in frozen lists. `refuse`, `deny` and `continueWith` end the chain.
  *
  * Rejects with the first error, and calls no later hook: `hook_failed` if a hook threw, `hook_timeout` if it did not settle in time,
  * `hook_contract` if it gave what its point does not allow (R80).

@@ -103,7 +103,7 @@ function listAdvice(value: unknown): string {
 }
 
 /** Makes errors about what holds something else than it should: what was expected, what came, what to do. */
-function misfits(code: ErrorCode) {
+function issueWith(code: ErrorCode) {
   return (field: string, expected: string, value: unknown, advice: string): EspalierError => {
     const got = shown(value);
     const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
@@ -112,10 +112,10 @@ function misfits(code: ErrorCode) {
 }
 
 /** An option that holds something else than it should. */
-export const mismatch = misfits("invalid_option");
+export const mismatch = issueWith("invalid_option");
 
 /** The same for a part of a definition. */
-export const misdefinition = misfits("invalid_definition");
+export const misdefinition = issueWith("invalid_definition");
 
 /** What came, in a few words. */
 export function shown(value: unknown): string {

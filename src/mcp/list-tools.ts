@@ -45,13 +45,13 @@ export async function listTools(client: Client, options: RequestOptions): Promis
     const read = specTypeSchemas.Tool["~standard"].validate(value);
     if (read.issues === undefined && JsonObjectSchema.safeParse(read.value.inputSchema).success)
       tools.push(read.value);
-    else unreadable.push(misfit(value, index, read.issues?.[0]));
+    else unreadable.push(unreadableTool(value, index, read.issues?.[0]));
   }
   return { tools, unreadable };
 }
 
 /** What is said of something that is no tool; without an issue it is the schema that is no JSON. */
-function misfit(
+function unreadableTool(
   value: unknown,
   index: number,
   issue: { readonly path?: readonly unknown[] | undefined; readonly message: string } | undefined,

@@ -45,8 +45,8 @@ export function mcpToolset(
   const skipped: SkippedMcpTool[] = [...unreadable];
   const names = new Map<string, string>();
   for (const tool of listed.tools) {
-    const face = faceOf(tool);
-    if (!isSelected(settings, face)) continue;
+    const descriptor = descriptorOf(tool);
+    if (!isSelected(settings, descriptor)) continue;
     const name = nameFor(settings, tool.name);
     const other = names.get(name);
     if (other !== undefined) throw collision(settings, name, [other, tool.name]);
@@ -57,7 +57,7 @@ export function mcpToolset(
       continue;
     }
     try {
-      tools.push(functionTool({ settings, connection, tool }, name, face));
+      tools.push(functionTool({ settings, connection, tool }, name, descriptor));
     } catch (cause) {
       if (!EspalierError.is(cause)) throw cause;
       skipped.push({ name: tool.name, reason: cause.message });
@@ -67,12 +67,12 @@ export function mcpToolset(
 }
 
 /** What `filter` says. Anything else than yes or no would quietly take the tool, or leave it out. */
-function isSelected({ filter }: McpSettings, face: McpTool): boolean {
-  const answer: unknown = filter(face);
+function isSelected({ filter }: McpSettings, descriptor: McpTool): boolean {
+  const answer: unknown = filter(descriptor);
   if (typeof answer === "boolean") return answer;
   // A rejection of a promise that should not be here must not go unhandled.
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
-  const field = `the answer of connectMcp.filter about ${JSON.stringify(face.name)}`;
+  const field = `the answer of connectMcp.filter about ${JSON.stringify(descriptor.name)}`;
   throw misdefinition(field, "true or false", answer, "Say which, at once.");
 }
 
@@ -89,16 +89,16 @@ interface Callee {
   readonly tool: Tool;
 }
 
-function functionTool(callee: Callee, name: string, face: McpTool): FunctionTool {
+function functionTool(callee: Callee, name: string, descriptor: McpTool): FunctionTool {
   const { settings, tool } = callee;
-  const needsApproval = approvalFor(settings, face);
+  const needsApproval = approvalFor(settings, descriptor);
   return defineTool({
     name,
     description: descriptionOf(tool),
     input: jsonSchema(JsonObjectSchema.parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...defined({ needsApproval }),
-    isRepeatable: isRepeatable(face),
+    isRepeatable: isRepeatable(descriptor),
     execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
   });
 }
@@ -165,7 +165,7 @@ function failure({ name }: McpSettings, tool: Tool, cause: McpFault): ToolError 
   });
 }
 
-function faceOf({ name, title, description, annotations = {} }: Tool): McpTool {
+function descriptorOf({ name, title, description, annotations = {} }: Tool): McpTool {
   const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations;
   return deepFreeze({
     name,

@@ -69,7 +69,7 @@ export class Fallback {
   }
 
   /** Whether another model is asked after this failure; if so, the one that failed is passed over for a while. */
-  goesOn(failed: Model, error: ModelError, clock: Clock): boolean {
+  continuesAfter(failed: Model, error: ModelError, clock: Clock): boolean {
     try {
       if (!this.#on(error)) return false;
     } catch {

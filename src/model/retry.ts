@@ -133,8 +133,8 @@ export async function generateWithRetries(
         error = end.error;
         hopeful = moreHopeful(hopeful, error);
     }
-    const goesOn = fallback?.goesOn(asked, error, clock) === true && left.length > 0;
-    if (!goesOn) {
+    const hasNext = fallback?.continuesAfter(asked, error, clock) === true && left.length > 0;
+    if (!hasNext) {
       error = hopeful;
       left = NONE;
       hopeful = undefined;

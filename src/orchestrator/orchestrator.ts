@@ -15,7 +15,7 @@ import type { LiveRun } from "./run/live-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import { postAnswers } from "./run/posted-answers.ts";
 import {
-  goingOnByMail,
+  continuedByMail,
   recoverAllRuns,
   recoverRun,
   storageOf,
@@ -177,7 +177,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   #lead(run: LiveRun, options: Recovery, signal: AbortSignal | undefined): LiveRun {
     if (run.mail === undefined) return this.#live.add(run, signal);
     const isClosed = (): boolean => this.#live.isClosed;
-    return this.#live.add(goingOnByMail(this.#settings, run, { options, isClosed }), signal);
+    return this.#live.add(continuedByMail(this.#settings, run, { options, isClosed }), signal);
   }
 
   /** The runs that are under way, in the order of their start. A run is gone from here when it rests: at its end, or at its pause. */

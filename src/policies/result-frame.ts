@@ -29,8 +29,8 @@ const TAG_LENGTH = 16;
 const MARK = "subagent-result";
 
 function frame({ childName, role, outcome, text }: FramedResult, tag: string): string {
-  const face = Object.entries({ name: childName, role, outcome, tag });
-  const attributes = face
+  const fields = Object.entries({ name: childName, role, outcome, tag });
+  const attributes = fields
     .map(([key, value]) => `${key}=${escaped(JSON.stringify(value))}`)
     .join(" ");
   return `<${MARK} ${attributes}>\n${escaped(text)}\n</${MARK} tag="${tag}">`;

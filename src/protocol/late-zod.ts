@@ -61,19 +61,19 @@ function late(of: object, name: PropertyKey, given: readonly unknown[]): object 
     built = schema;
     return schema;
   };
-  const standIn: object = new Proxy(
+  const placeholder: object = new Proxy(
     {},
     {
       get: (_target, key): unknown =>
         REMAKING.has(key)
-          ? (...more: unknown[]) => late(standIn, key, more)
+          ? (...more: unknown[]) => late(placeholder, key, more)
           : Reflect.get(build(), key),
       has: (_target, key) => Reflect.has(build(), key),
       getPrototypeOf: () => Reflect.getPrototypeOf(build()),
     },
   );
-  builds.set(standIn, build);
-  return standIn;
+  builds.set(placeholder, build);
+  return placeholder;
 }
 
 /** A value with schemas in the place of what stands for them (L2). */

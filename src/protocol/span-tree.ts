@@ -249,7 +249,7 @@ export class SpanTree<Span> {
     const { runId } = moment.scope;
     if (before !== undefined) {
       this.#abandonAgents(before, moment, "abandoned");
-      if (goesOn(body)) {
+      if (continuesSpan(body)) {
         this.#listener.note(before.held.span, body, moment);
         return before.held.span;
       }
@@ -380,7 +380,7 @@ function forget<Span>(run: OpenRun<Span>, agentId: AgentId): OpenAgent<Span> | u
 }
 
 /** True for a recovery of a run whose span had not ended. */
-export function goesOn(body: SpanOpening): body is EventBody<"run.resumed"> {
+export function continuesSpan(body: SpanOpening): body is EventBody<"run.resumed"> {
   return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
 }
 

@@ -78,7 +78,7 @@ export class SqlStore implements Store {
   async append(ownership: Ownership, given: JournalBatch): Promise<void> {
     this.#check("runId", ownership.runId);
     const batch = checkedBatch(given);
-    await this.#told(this.#driver.append(ownership, batch, () => checkTaken(ownership, batch)));
+    await this.#mapped(this.#driver.append(ownership, batch, () => checkTaken(ownership, batch)));
   }
 
   async beat(ownership: Ownership): Promise<void> {
@@ -97,7 +97,7 @@ export class SqlStore implements Store {
     let first = firstToRead(from);
     const end = first + readLimit(limit);
     while (first < end) {
-      const page = await this.#told(this.#driver.page(runId, first, end - first));
+      const page = await this.#mapped(this.#driver.page(runId, first, end - first));
       const records = recordsOf(page, runId, first);
       if (records.length === 0) return;
       yield* records;
@@ -163,7 +163,7 @@ export class SqlStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#told(this.#driver.close());
+    this.#closing ??= this.#mapped(this.#driver.close());
     return this.#closing;
   }
 
@@ -177,15 +177,15 @@ export class SqlStore implements Store {
   }
 
   #read<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#told(this.#driver.read(begin));
+    return this.#mapped(this.#driver.read(begin));
   }
 
   #write<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#told(this.#driver.write(begin));
+    return this.#mapped(this.#driver.write(begin));
   }
 
   /** What went wrong, as an error of ours. */
-  async #told<T>(outcome: Promise<T>): Promise<T> {
+  async #mapped<T>(outcome: Promise<T>): Promise<T> {
     try {
       return await outcome;
     } catch (cause) {

@@ -3,160 +3,162 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import type { RunClient } from "../orchestrator/run/run-client.ts";
 import { approve } from "../protocol/question.ts";
 import type { RunId } from "../protocol/ids.ts";
-import { engineCheck, type EngineCheck, type EngineScene } from "./engine-contract-scene.ts";
+import { engineCheck, type EngineCheck, type EngineFixture } from "./engine-contract-fixture.ts";
 
 /** What an engine promises about runs that wait, are cancelled, or are given up. */
 export const waitingChecks: readonly EngineCheck[] = [
-  engineCheck("a run that waits goes on when any process answers", async (scene) => {
-    await scene.worker();
-    const run = await scene.order(scene.client(), "note a\nsign b\nnote c");
-    deepStrictEqual(await scene.rest(run), "paused b");
-    await answer(scene, scene.client(), run.runId, "b");
-    deepStrictEqual(await scene.rest(run), "completed");
-    deepStrictEqual(scene.agents.effects, ["a by worker", "b by worker", "c by worker"]);
+  engineCheck("a run that waits goes on when any process answers", async (fixture) => {
+    await fixture.worker();
+    const run = await fixture.order(fixture.client(), "note a\nsign b\nnote c");
+    deepStrictEqual(await fixture.rest(run), "paused b");
+    await answer(fixture, fixture.client(), run.runId, "b");
+    deepStrictEqual(await fixture.rest(run), "completed");
+    deepStrictEqual(fixture.agents.effects, ["a by worker", "b by worker", "c by worker"]);
   }),
 
-  engineCheck("a run that waits goes on in a worker that came since", async (scene) => {
-    const client = scene.client();
-    const first = await scene.worker({ name: "first" });
+  engineCheck("a run that waits goes on in a worker that came since", async (fixture) => {
+    const client = fixture.client();
+    const first = await fixture.worker({ name: "first" });
     const runs = [
-      await scene.order(client, "note a\nsign b\nnote c"),
-      await scene.order(client, "sign d"),
+      await fixture.order(client, "note a\nsign b\nnote c"),
+      await fixture.order(client, "sign d"),
     ];
-    for (const run of runs) deepStrictEqual((await scene.rest(run)).split(" ")[0], "paused");
+    for (const run of runs) deepStrictEqual((await fixture.rest(run)).split(" ")[0], "paused");
     await first.close();
     // One is answered while no worker is there.
-    await answer(scene, client, runs[0]?.runId, "b");
-    await scene.worker({ name: "second" });
-    await answer(scene, scene.client(), runs[1]?.runId, "d");
-    for (const run of runs) deepStrictEqual(await scene.rest(run), "completed");
+    await answer(fixture, client, runs[0]?.runId, "b");
+    await fixture.worker({ name: "second" });
+    await answer(fixture, fixture.client(), runs[1]?.runId, "d");
+    for (const run of runs) deepStrictEqual(await fixture.rest(run), "completed");
     const effects = ["a by first", "b by second", "c by second", "d by second"];
-    deepStrictEqual(scene.agents.effects.toSorted(), effects);
+    deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
 
-  engineCheck("answers may come one by one", async (scene) => {
-    await scene.worker();
-    const [one, other] = [scene.client(), scene.client()];
-    const { runId } = await scene.order(one, "sign a, sign b, note c");
-    deepStrictEqual(await scene.rest(one.attach(runId)), "paused a b");
-    deepStrictEqual(await answer(scene, one, runId, "a"), ["b"]);
-    await scene.until("the effect that was approved", () =>
-      scene.agents.effects.includes("a by worker"),
+  engineCheck("answers may come one by one", async (fixture) => {
+    await fixture.worker();
+    const [one, other] = [fixture.client(), fixture.client()];
+    const { runId } = await fixture.order(one, "sign a, sign b, note c");
+    deepStrictEqual(await fixture.rest(one.attach(runId)), "paused a b");
+    deepStrictEqual(await answer(fixture, one, runId, "a"), ["b"]);
+    await fixture.until("the effect that was approved", () =>
+      fixture.agents.effects.includes("a by worker"),
     );
-    deepStrictEqual(await scene.rest(other.attach(runId)), "paused b");
-    deepStrictEqual(await answer(scene, other, runId, "b"), []);
-    deepStrictEqual(await scene.rest(one.attach(runId)), "completed");
+    deepStrictEqual(await fixture.rest(other.attach(runId)), "paused b");
+    deepStrictEqual(await answer(fixture, other, runId, "b"), []);
+    deepStrictEqual(await fixture.rest(one.attach(runId)), "completed");
     const effects = ["a by worker", "b by worker", "c by worker"];
-    deepStrictEqual(scene.agents.effects.toSorted(), effects);
+    deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
 
-  engineCheck("what comes while a run comes to rest is not lost", async (scene) => {
+  engineCheck("what comes while a run comes to rest is not lost", async (fixture) => {
     const rested = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
-    await scene.worker({
+    await fixture.worker({
       after: async () => {
         rested.resolve();
         await answered.promise;
       },
     });
-    const client = scene.client();
-    const run = await scene.order(client, "sign a");
-    await scene.within("a run that rests", rested.promise);
+    const client = fixture.client();
+    const run = await fixture.order(client, "sign a");
+    await fixture.within("a run that rests", rested.promise);
     try {
-      await answer(scene, client, run.runId, "a");
+      await answer(fixture, client, run.runId, "a");
     } finally {
       answered.resolve();
     }
-    deepStrictEqual(await scene.rest(run), "completed");
+    deepStrictEqual(await fixture.rest(run), "completed");
   }),
 
-  engineCheck("a run whose question has a deadline goes on then by itself", async (scene) => {
+  engineCheck("a run whose question has a deadline goes on then by itself", async (fixture) => {
     // Long enough to be led too often by an engine that does not wait.
-    const { leadings } = await scene.worker({ answerTimeoutMs: 1_500 });
-    const run = await scene.order(scene.client(), "sign a\nnote b");
-    await scene.until("what comes after the deadline", () =>
-      scene.agents.effects.includes("b by worker"),
+    const { leadings } = await fixture.worker({ answerTimeoutMs: 1_500 });
+    const run = await fixture.order(fixture.client(), "sign a\nnote b");
+    await fixture.until("what comes after the deadline", () =>
+      fixture.agents.effects.includes("b by worker"),
     );
-    deepStrictEqual(await scene.rest(run), "completed");
-    deepStrictEqual(scene.agents.effects, ["b by worker"]);
+    deepStrictEqual(await fixture.rest(run), "completed");
+    deepStrictEqual(fixture.agents.effects, ["b by worker"]);
     // Once for the order and once for the deadline; each may come twice.
     ok(leadings.length <= 4, `It was led ${leadings.length} times.`);
   }),
 
   engineCheck(
     "a run is cancelled while it is led, while it waits, and before it begins",
-    async (scene) => {
-      const client = scene.client();
-      scene.agents.hold("a");
-      const first = await scene.worker({ name: "first" });
-      const led = await scene.order(client, "note a");
-      const waiting = await scene.order(client, "sign b");
-      deepStrictEqual(await scene.rest(waiting), "paused b");
-      await scene.until("a run that is led", () => scene.agents.begun.includes("a"));
+    async (fixture) => {
+      const client = fixture.client();
+      fixture.agents.hold("a");
+      const first = await fixture.worker({ name: "first" });
+      const led = await fixture.order(client, "note a");
+      const waiting = await fixture.order(client, "sign b");
+      deepStrictEqual(await fixture.rest(waiting), "paused b");
+      await fixture.until("a run that is led", () => fixture.agents.begun.includes("a"));
       for (const { runId } of [led, waiting]) {
-        const other = scene.client().attach(runId);
-        await scene.within("a wish that is taken", other.cancel());
-        deepStrictEqual(await scene.rest(other), "cancelled");
+        const other = fixture.client().attach(runId);
+        await fixture.within("a request that is taken", other.cancel());
+        deepStrictEqual(await fixture.rest(other), "cancelled");
       }
       await first.close();
-      const unbegun = await scene.order(client, "note c");
-      await scene.within("a wish that is taken", unbegun.cancel());
-      await scene.worker({ name: "second" });
-      deepStrictEqual(await scene.rest(unbegun), "cancelled");
-      deepStrictEqual(scene.agents.effects, []);
-      await scene.rejects(unbegun.cancel(), "run_ended");
+      const unbegun = await fixture.order(client, "note c");
+      await fixture.within("a request that is taken", unbegun.cancel());
+      await fixture.worker({ name: "second" });
+      deepStrictEqual(await fixture.rest(unbegun), "cancelled");
+      deepStrictEqual(fixture.agents.effects, []);
+      await fixture.rejects(unbegun.cancel(), "run_ended");
     },
   ),
 
   engineCheck(
     "a worker that closes hands its runs over, and what returned is not repeated",
-    async (scene) => {
-      const { agents } = scene;
-      const client = scene.client();
+    async (fixture) => {
+      const { agents } = fixture;
+      const client = fixture.client();
       agents.hold("b", "e");
-      const first = await scene.worker({ name: "first", graceMs: scene.withinMs });
-      const kept = await scene.order(client, "note a\nnote b\nnote c");
-      await scene.until("an effect under way", () => agents.begun.includes("b"));
+      const first = await fixture.worker({ name: "first", graceMs: fixture.withinMs });
+      const kept = await fixture.order(client, "note a\nnote b\nnote c");
+      await fixture.until("an effect under way", () => agents.begun.includes("b"));
       const closed = first.close();
       closed.catch(() => undefined); // Awaited later; what fails until then is said first.
-      await scene.until("a run that is to be left", () => isLeft(first.leadings));
+      await fixture.until("a run that is to be left", () => isLeft(first.leadings));
       agents.letGo("b");
       await closed;
       ok(
         first.leadings.every(({ settled }) => settled !== undefined),
         "It was closed too early.",
       );
-      const second = await scene.worker({ name: "second", graceMs: 0 });
-      deepStrictEqual(await scene.rest(kept), "completed");
+      const second = await fixture.worker({ name: "second", graceMs: 0 });
+      deepStrictEqual(await fixture.rest(kept), "completed");
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
-      const cut = await scene.order(client, "note d\nnote e");
-      await scene.until("an effect under way", () => agents.begun.includes("e"));
+      const cut = await fixture.order(client, "note d\nnote e");
+      await fixture.until("an effect under way", () => agents.begun.includes("e"));
       // It has looked into the store before: the engine has to notify it.
-      await scene.worker({ name: "third" });
+      await fixture.worker({ name: "third" });
       await second.close();
       agents.letGo("e");
-      deepStrictEqual(await scene.rest(cut), "completed");
+      deepStrictEqual(await fixture.rest(cut), "completed");
       deepStrictEqual(agents.effects.slice(3), ["d by second", "e by third"]);
     },
   ),
 
   engineCheck(
     "a worker that is closed takes nothing more, and leaves nothing behind",
-    async (scene) => {
-      const client = scene.client();
-      const gone = await scene.worker({ name: "gone" });
-      const waiting = await scene.order(client, "sign a");
-      deepStrictEqual(await scene.rest(waiting), "paused a");
+    async (fixture) => {
+      const client = fixture.client();
+      const gone = await fixture.worker({ name: "gone" });
+      const waiting = await fixture.order(client, "sign a");
+      deepStrictEqual(await fixture.rest(waiting), "paused a");
       await Promise.all([gone.close(), gone.close()]);
-      await scene.within("an engine that closes", gone.engine.close?.() ?? Promise.resolve());
+      await fixture.within("an engine that closes", gone.engine.close?.() ?? Promise.resolve());
       const { length } = gone.leadings;
-      const runs = await Promise.all(["b", "c"].map((text) => scene.order(client, `note ${text}`)));
-      await scene.worker({ name: "staying" });
-      await answer(scene, client, waiting.runId, "a");
-      for (const run of [...runs, waiting]) deepStrictEqual(await scene.rest(run), "completed");
+      const runs = await Promise.all(
+        ["b", "c"].map((text) => fixture.order(client, `note ${text}`)),
+      );
+      await fixture.worker({ name: "staying" });
+      await answer(fixture, client, waiting.runId, "a");
+      for (const run of [...runs, waiting]) deepStrictEqual(await fixture.rest(run), "completed");
       deepStrictEqual(gone.leadings.length, length);
       const effects = ["a by staying", "b by staying", "c by staying"];
-      deepStrictEqual(scene.agents.effects.toSorted(), effects);
+      deepStrictEqual(fixture.agents.effects.toSorted(), effects);
     },
   ),
 ];
@@ -167,14 +169,14 @@ function isLeft(leadings: readonly { readonly leave: AbortSignal }[]): boolean {
 
 /** Approves the call of this id. Gives the calls that are still asked about. */
 async function answer(
-  scene: EngineScene,
+  fixture: EngineFixture,
   client: RunClient,
   runId: RunId | undefined,
   callId: string,
 ): Promise<readonly string[]> {
   const run = client.attach(runId ?? "");
-  const questions = await scene.within("questions", run.questions());
+  const questions = await fixture.within("questions", run.questions());
   const answers = questions.flatMap((one) => (one.callId === callId ? [approve(one)] : []));
-  const open = await scene.within("an answer that is taken", run.answer(answers));
+  const open = await fixture.within("an answer that is taken", run.answer(answers));
   return open.map((question) => question.callId);
 }

@@ -132,8 +132,8 @@ function isList(names: readonly string[]): boolean {
 function renamed<T extends ToolsetTool<never>>(field: string, tool: T, name: unknown): T {
   checkToolName(`${field}.name`, name);
   const { kind, description, inputSchema, settings, isSequential } = tool;
-  const face = { kind, name: String(name), description, inputSchema, settings, isSequential };
-  const copy = { ...tool, ...face, bind: (input: JsonValue) => tool.bind(input) };
+  const descriptor = { kind, name: String(name), description, inputSchema, settings, isSequential };
+  const copy = { ...tool, ...descriptor, bind: (input: JsonValue) => tool.bind(input) };
   Object.freeze(copy);
   return copy;
 }

@@ -214,7 +214,7 @@ export class AgentFold {
         this.#closeChat(event);
         return;
       case "continuation.evaluated":
-        this.#goOn(event.atMs);
+        this.#updateActivity(event.atMs);
         return;
       default:
         this.#takeCall(event);
@@ -371,7 +371,7 @@ export class AgentFold {
       if (chat.retry !== -1 && this.spans.endsAfter(chat.retry, atMs))
         this.spans.close(chat.retry, atMs, "failed");
     }
-    this.#goOn(atMs);
+    this.#updateActivity(atMs);
   }
 
   #openCall(event: EspalierEvent<"tool.started" | "tool.resumed">): void {
@@ -384,13 +384,13 @@ export class AgentFold {
       if (kind === "tool") this.#openTools += 1;
       else this.#openDelegations += 1;
     }
-    this.#goOn(atMs);
+    this.#updateActivity(atMs);
   }
 
   #pauseCall({ callId, atMs }: EspalierEvent<"tool.paused">): void {
     const call = callId === null ? undefined : this.#calls.get(callId);
     if (call !== undefined) this.#rest(call, atMs, "cut");
-    this.#goOn(atMs);
+    this.#updateActivity(atMs);
   }
 
   #closeCall(event: EspalierEvent<"tool.ended" | "tool.rejected">): void {
@@ -413,7 +413,7 @@ export class AgentFold {
     call.errorCode = errorCode;
     call.durationMs = isEnd ? event.durationMs : 0;
     this.#calls.delete(callId);
-    this.#goOn(atMs);
+    this.#updateActivity(atMs);
   }
 
   /** The call that has started or resumed an agent, as far as it is known. */
@@ -427,7 +427,7 @@ export class AgentFold {
       const span = this.spans.open("ask", atMs, this.step);
       this.#asks.set(questionId, { toolName, kind: "question", span });
     }
-    this.#goOn(atMs);
+    this.#updateActivity(atMs);
   }
 
   #answer({ questionId, answer, atMs }: EspalierEvent<"question.answered">): void {
@@ -436,11 +436,11 @@ export class AgentFold {
     const isGiven = answer === "approved" || answer === "result";
     this.spans.close(ask.span, atMs, isGiven ? "ok" : "rejected");
     this.#asks.delete(questionId);
-    this.#goOn(atMs);
+    this.#updateActivity(atMs);
   }
 
   /** What it does follows from what is under way. */
-  #goOn(atMs: number): void {
+  #updateActivity(atMs: number): void {
     if (this.rest !== undefined) return;
     if (this.#openTools > 0) this.#do("calling", atMs);
     else if (this.#asks.size > 0) this.#do("asking", atMs);

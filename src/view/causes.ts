@@ -26,9 +26,9 @@ export function causesOf(
     agents.filter(({ rest }) => rest?.status === "failed"),
     agents,
   );
-  const told = new Set(failed.flat().map(({ agentId }) => agentId));
+  const reported = new Set(failed.flat().map(({ agentId }) => agentId));
   const limits = [
-    ...chainsOf(firstAtEachLimit(agents.filter(({ agentId }) => !told.has(agentId))), agents),
+    ...chainsOf(firstAtEachLimit(agents.filter(({ agentId }) => !reported.has(agentId))), agents),
     ...refusedByLimits(agents, refusals),
   ];
   return [...earliestFirst(failed), ...earliestFirst(limits)].flat().slice(0, MOST);

@@ -23,7 +23,7 @@ interface Attached {
 }
 
 /** What became of an attempt to lead a run on. `led`: it is led, here or elsewhere; `over`: it has ended meanwhile. */
-export type GoingOn = "led" | "over" | EspalierError;
+export type ContinueOutcome = "led" | "over" | EspalierError;
 
 export class AttachedOrchestrators {
   readonly #attached: Attached[] = [];
@@ -43,7 +43,7 @@ export class AttachedOrchestrators {
   }
 
   /** Leads a run on with the first that can; undefined: there is none at all. Never rejects with what is wrong with the run. */
-  async goOn(runId: RunId): Promise<GoingOn | undefined> {
+  async continueRun(runId: RunId): Promise<ContinueOutcome | undefined> {
     let problem: EspalierError | undefined;
     for (const { orchestrator, options } of this.#attached) {
       try {

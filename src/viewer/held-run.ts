@@ -161,7 +161,7 @@ export class HeldRun {
 
   async #answersInMail(): Promise<MailedAnswers> {
     const { store, content } = this.#means;
-    const heeded = new Set(this.recorded.heededPosts);
+    const handled = new Set(this.recorded.handledPosts);
     const answered = new Set<QuestionId>();
     const vain = new Map<QuestionId, VainPost>();
     for (const one of await store.posts(this.runId)) {
@@ -169,7 +169,7 @@ export class HeldRun {
       if (mail?.type !== "answer") continue;
       const { questionId } = mail.answer;
       const problem = this.recorded.vainPosts.get(one.number);
-      if (!heeded.has(one.number)) answered.add(questionId);
+      if (!handled.has(one.number)) answered.add(questionId);
       else if (problem !== undefined)
         vain.set(questionId, { number: one.number, problem: content.text(problem) });
     }

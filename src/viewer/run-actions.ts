@@ -115,7 +115,10 @@ export class RunActions {
       : here.answer(runId, answers));
     const isWaiting = open.length > 0 && here === undefined;
     const shown = open.map((question) => this.#means.content.question(question));
-    return { isLed: isWaiting ? await this.#isLed(runId) : await this.#goOn(runId), open: shown };
+    return {
+      isLed: isWaiting ? await this.#isLed(runId) : await this.#continueRun(runId),
+      open: shown,
+    };
   }
 
   async #cancel(
@@ -131,7 +134,7 @@ export class RunActions {
       return { isLed: true };
     }
     await postMail(this.#means.store, runId, { type: "cancel", message }, `cancel:${key}`);
-    return { isLed: await this.#goOn(runId) };
+    return { isLed: await this.#continueRun(runId) };
   }
 
   async #pause(
@@ -161,22 +164,22 @@ export class RunActions {
         "run_alive",
         "Expected a run at rest, got one that a process leads. It goes on already.",
       );
-    const going = await attached.goOn(runId);
-    if (going === undefined)
+    const outcome = await attached.continueRun(runId);
+    if (outcome === undefined)
       throw refusedRequest(
         409,
         "no_roles",
         "Expected a viewer with an orchestrator that has the roles of the run, got one with none. Resume it where its roles are.",
       );
-    if (going instanceof EspalierError) throw going;
-    if (going === "led") return { isLed: true };
+    if (outcome instanceof EspalierError) throw outcome;
+    if (outcome === "led") return { isLed: true };
     throw refusedRequest(409, "run_ended", "Expected a run that goes on, got one that has ended.");
   }
 
   /** Has a run led that has something to do now. True: it is led. A failure to continue it here is no failure of the request. */
-  async #goOn(runId: RunId): Promise<boolean> {
+  async #continueRun(runId: RunId): Promise<boolean> {
     if (await this.#isLed(runId)) return true;
-    return (await this.#means.attached.goOn(runId)) === "led";
+    return (await this.#means.attached.continueRun(runId)) === "led";
   }
 
   async #isLed(runId: RunId): Promise<boolean> {

@@ -56,8 +56,8 @@ export class RunFeed {
     });
     this.#response.flushHeaders();
     this.#beatLater();
-    this.#stopWatching = this.#run.watch(() => this.#tell());
-    this.#tell();
+    this.#stopWatching = this.#run.watch(() => this.#report());
+    this.#report();
     await gone;
     this.end();
   }
@@ -71,7 +71,7 @@ export class RunFeed {
     this.#response.end();
   }
 
-  #tell(): void {
+  #report(): void {
     if (this.#isOver) return;
     const { record, fold } = this.#run;
     // A journal that cannot be read, or another one under the same id: a new request for the run gets the error.

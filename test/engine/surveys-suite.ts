@@ -114,12 +114,12 @@ export async function surveysOver(name: EngineName): Promise<void> {
         const [survey] = await orderSurveys(place, 1);
         if (survey === undefined) throw new Error();
         await place.until((effects) => effects.some(({ key }) => key.startsWith("model leaf")));
-        const wishMs = Date.now();
+        const requestedMs = Date.now();
         await survey.run.cancel("Not needed.");
         const { status } = await survey.run.result();
         expect(status).toBe("cancelled");
         expect(
-          place.effects.filter(({ what, atMs }) => what === "begin" && atMs > wishMs + 1_000),
+          place.effects.filter(({ what, atMs }) => what === "begin" && atMs > requestedMs + 1_000),
         ).toEqual([]);
       },
     );

@@ -126,7 +126,7 @@ proves(
   ["M52"],
   "a result that a stop hook sends back is no miss, and the next one counts",
   async () => {
-    const again = transform("stop", ({ vetoes }) => (vetoes < 3 ? { goOn: "More." } : {}), {
+    const again = transform("stop", ({ vetoes }) => (vetoes < 3 ? { continueWith: "More." } : {}), {
       name: "again",
     });
     const { role } = soloist(

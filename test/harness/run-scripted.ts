@@ -17,7 +17,7 @@ import type { Answer } from "../../src/protocol/question.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
-import { goesOn } from "../../src/protocol/span-tree.ts";
+import { continuesSpan } from "../../src/protocol/span-tree.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
@@ -103,7 +103,7 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
     "E1: numbered without gaps",
   ).toEqual(own.map((_event, index) => index + 1));
   const traces = new Set(own.map((event) => event.traceId));
-  const further = own.filter((event) => event.type === "run.resumed" && !goesOn(event));
+  const further = own.filter((event) => event.type === "run.resumed" && !continuesSpan(event));
   expect(traces.size, "a trace, and one more for each time that it began anew").toBe(
     1 + further.length,
   );

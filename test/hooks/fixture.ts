@@ -72,8 +72,8 @@ export const PATCHES: { readonly [P in TransformPoint]: readonly PointPatch[P][]
   afterTool: [{ text: "An oak.", metadata: { tidy: true } }],
   beforeCompaction: [{ keepMessages: 3 }],
   subagentStart: [{ task: "Read it all." }],
-  stop: [{ goOn: "Check once more." }],
-  subagentStop: [{ goOn: "Check once more." }],
+  stop: [{ continueWith: "Check once more." }],
+  subagentStop: [{ continueWith: "Check once more." }],
 };
 
 export const POINTS = [

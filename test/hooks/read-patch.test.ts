@@ -111,8 +111,8 @@ const MISFITS: readonly (readonly [TransformPoint, string, readonly unknown[]])[
   ["afterTool", "metadata", [null, [], "a", { when: new Date(0) }]],
   ["beforeCompaction", "keepMessages", [0, -1, 1.5, "3", null]],
   ["subagentStart", "task", ["", null]],
-  ["stop", "goOn", ["", true, null]],
-  ["subagentStop", "goOn", [" ", 1]],
+  ["stop", "continueWith", ["", true, null]],
+  ["subagentStop", "continueWith", [" ", 1]],
 ];
 
 for (const [point, field, values] of MISFITS) {

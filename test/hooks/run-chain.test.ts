@@ -43,7 +43,7 @@ proves(
   async () => {
     for (const point of POINTS) {
       const patch: PointPatch[TransformPoint] = PATCHES[point][0] ?? {};
-      if ("goOn" in patch) continue;
+      if ("continueWith" in patch) continue;
       const shown: unknown[] = [];
       const watch = [point, (input: unknown) => void shown.push(input)];
       await run(point, [gives(point, patch), Reflect.apply(transform, undefined, watch)]);
@@ -66,8 +66,8 @@ test("a refusal, a deny and a veto end the chain", async () => {
   for (const [point, final] of [
     ["userInput", { task: "Other.", refuse: "No." }],
     ["beforeTool", { deny: "No." }],
-    ["stop", { goOn: "More." }],
-    ["subagentStop", { goOn: "More." }],
+    ["stop", { continueWith: "More." }],
+    ["subagentStop", { continueWith: "More." }],
   ] as const) {
     const later = gives(point, { typo: 1 });
     const outcome = await run(point, [gives(point, {}), gives(point, final), later]);

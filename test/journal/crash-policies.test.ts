@@ -179,7 +179,7 @@ test("D2: an answer that hooks veto twice, and a condition that is asked", async
     const hooks = [
       transform("stop", async ({ vetoes }) => {
         await turns(1);
-        return vetoes < 2 ? { goOn: `Not yet ${vetoes}.` } : undefined;
+        return vetoes < 2 ? { continueWith: `Not yet ${vetoes}.` } : undefined;
       }),
     ];
     return { role, options: { hooks } };

@@ -103,7 +103,9 @@ proves(["R175", "X25"], "what changed in a role is named by agent, step and fiel
       hooks: [transform("afterTool", ({ text }) => ({ text: `${text}!` })), LOUD],
     })),
     "a hook that asks for more": changed(() => ({
-      hooks: [transform("stop", ({ vetoes }) => (vetoes < 1 ? { goOn: "More." } : undefined))],
+      hooks: [
+        transform("stop", ({ vetoes }) => (vetoes < 1 ? { continueWith: "More." } : undefined)),
+      ],
     })),
     "a guard that denies": changed(() => ({
       guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["SpawnSubagent"] })],

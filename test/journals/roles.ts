@@ -234,7 +234,7 @@ const hooked: Build = (fakes) => ({
       })),
       transform("afterTool", ({ text }) => ({ text: `${text}!`, metadata: { seen: true } })),
       transform("subagentStart", ({ task }) => ({ task: `${task} Soon.` })),
-      transform("stop", ({ vetoes }) => (vetoes < 1 ? { goOn: "Once more." } : undefined)),
+      transform("stop", ({ vetoes }) => (vetoes < 1 ? { continueWith: "Once more." } : undefined)),
       processStep(({ number }, { requestStop }) => {
         if (number === 9) requestStop("Nine steps.");
       }),

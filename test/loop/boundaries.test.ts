@@ -340,7 +340,7 @@ proves(
       let count = 0;
       const veto = transform("stop", ({ vetoes }) => {
         count += 1;
-        return vetoes < 3 ? { goOn: "Not yet." } : undefined;
+        return vetoes < 3 ? { continueWith: "Not yet." } : undefined;
       });
       const script = [says("one"), says("two"), says("three"), says("four")];
       const { role, model } = soloist(script, { hooks: [veto], stopWhen });

@@ -292,7 +292,7 @@ test("an empty reply in the last step is not asked for again; the text of before
 });
 
 test("a stop hook cannot veto the end of the last step", async () => {
-  const veto = transform("stop", () => ({ goOn: "More!" }));
+  const veto = transform("stop", () => ({ continueWith: "More!" }));
   const { role, model } = worker([says("Done."), says("never")], { hooks: [veto] });
   const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([ending(result), model.requests.length]).toEqual([["stopped", "steps_limit", "Done."], 1]);

@@ -51,7 +51,8 @@ const HOOKS: Readonly<Record<HookName, () => Hook>> = {
       metadata: { callId },
     })),
   subagentStart: () => transform("subagentStart", ({ task }) => ({ task: `${task} Soon.` })),
-  veto: () => transform("stop", ({ vetoes }) => (vetoes < 1 ? { goOn: "Once more." } : undefined)),
+  veto: () =>
+    transform("stop", ({ vetoes }) => (vetoes < 1 ? { continueWith: "Once more." } : undefined)),
   twice: () =>
     wrapModelCall(async (_call, next) => {
       await next();

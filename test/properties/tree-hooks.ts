@@ -34,9 +34,9 @@ export function hookOf(hook: WorldHook, key: string, outside: Outside): Hook {
     case "subagentStart":
       return transform(point, ({ task }) => turn({ task: `${task} Now.` }), options);
     case "stop":
-      return transform(point, () => turn({ goOn: "Go on." }), options);
+      return transform(point, () => turn({ continueWith: "Go on." }), options);
     case "subagentStop":
-      return transform(point, () => turn({ goOn: "Go on." }), options);
+      return transform(point, () => turn({ continueWith: "Go on." }), options);
     case "wrapModelCall":
       return wrapModelCall(async (_call, next) => {
         const isTwice = (await turn(true)) === true;

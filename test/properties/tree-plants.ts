@@ -218,7 +218,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a paused subagent that is cancelled twice is led to its end twice",
     file: "orchestrator/tree/supervisor.ts",
-    from: 'if (child.rested?.status === "paused") await this.resume',
+    from: 'if (child.settled?.status === "paused") await this.resume',
     to: "if (!child.hasEnded) await this.resume",
     law: /bug/,
     seed: 70_540,

@@ -83,7 +83,7 @@ async function hooked(options: Watched): Promise<void> {
     transform("afterTool", () => ({ text: CANARY, metadata: { note: CANARY } })),
     wrapModelCall((_call, next) => next(), { name: CANARY }),
     wrapToolCall((_call, next) => next(), { name: CANARY }),
-    transform("stop", ({ vetoes }) => (vetoes === 0 ? { goOn: CANARY } : undefined)),
+    transform("stop", ({ vetoes }) => (vetoes === 0 ? { continueWith: CANARY } : undefined)),
   ];
   const { role } = part(
     "solo",

@@ -178,7 +178,9 @@ describe("an agent with a typed result", () => {
 describe("an agent whose answer is vetoed", () => {
   const vetoOnce: More = {
     hooks: [
-      transform("stop", ({ vetoes }) => (vetoes === 0 ? { goOn: "Look again." } : undefined)),
+      transform("stop", ({ vetoes }) =>
+        vetoes === 0 ? { continueWith: "Look again." } : undefined,
+      ),
     ],
   };
 

@@ -58,7 +58,7 @@ test("a field that a point does not allow cannot be returned there", () => {
   // @ts-expect-error -- nor later
   transform("afterTool", async () => ({ text: "", arguments: {} }));
   // @ts-expect-error -- a guard cannot make an agent continue
-  transform("beforeTool", () => ({ goOn: "More." }));
+  transform("beforeTool", () => ({ continueWith: "More." }));
   // @ts-expect-error -- a stop cannot be refused
   transform("stop", () => ({ refuse: "No." }));
   // @ts-expect-error -- nothing of that name anywhere
@@ -90,7 +90,7 @@ test("a handler may have any number of arguments, be asynchronous, and return no
     transform("beforeTool", async () => {}),
     transform("afterTool", async ({ text }) => ({ text, metadata: { a: 1 } })),
     transform("beforeModel", ({ messages }) => ({ messages: messages.slice(1) })),
-    transform("stop", ({ isActive }) => (isActive ? {} : { goOn: "More." })),
+    transform("stop", ({ isActive }) => (isActive ? {} : { continueWith: "More." })),
   ];
   expectTypeOf(hooks).toEqualTypeOf<Hook[]>();
 });

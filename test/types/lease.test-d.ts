@@ -9,10 +9,10 @@ import type { callModel, PaidCall } from "../../src/agent/model-call.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { LeaseId, StepId } from "../../src/protocol/ids.ts";
 
-test("a model call takes a place, a lease, a request and its facts, and none of them may be left out", () => {
+test("a model call takes a position, a lease, a request and its facts, and none of them may be left out", () => {
   expectTypeOf<Parameters<typeof callModel>[1]>().toEqualTypeOf<PaidCall>();
   expectTypeOf<Pick<PaidCall, keyof PaidCall>>().toEqualTypeOf<{
-    readonly place: EffectPosition;
+    readonly effectPosition: EffectPosition;
     readonly lease: Lease;
     readonly request: ModelRequest;
     readonly isEstimated: boolean;

@@ -8,7 +8,7 @@ import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
 import { countText } from "../../src/view/amounts.ts";
-import { desk, type VainAnswer } from "../questions/answer-desk.ts";
+import { answerDrafts, type VainAnswer } from "../questions/answer-drafts.ts";
 import { QuestionsScreen } from "../questions/questions-screen.tsx";
 import { useNews } from "../questions/questions-banner.tsx";
 import { RunScreen } from "../run/run-screen.tsx";
@@ -54,9 +54,9 @@ export function App({ firstRun }: AppProps) {
   useTitle(questions.length, meta.value);
   // As long as its question is on the screen, it is said there.
   const isOpen = questions.some(
-    ({ questionId }) => questionId === desk.vain.value?.question.questionId,
+    ({ questionId }) => questionId === answerDrafts.vain.value?.question.questionId,
   );
-  const vain = isOpen ? undefined : desk.vain.value;
+  const vain = isOpen ? undefined : answerDrafts.vain.value;
   const lockedOut = [meta.problem, inbox.problem].find((problem) => problem?.status === 401);
   return (
     <>
@@ -92,7 +92,7 @@ function AnswerInVain({ vain }: { readonly vain: VainAnswer }) {
         <b>Your answer does not count.</b> <Line text={`${agentPath} asks: ${toolName}`} />.{" "}
         <Line text={vain.problem.message} most={400} />
       </span>
-      <button type="button" class="small" onClick={() => desk.forgetVain()}>
+      <button type="button" class="small" onClick={() => answerDrafts.forgetVain()}>
         Close
       </button>
     </div>

@@ -9,7 +9,7 @@ import { focused } from "../app/focused.ts";
 import { Changes } from "../text/changes.tsx";
 import { commandText } from "../text/command.ts";
 import { Code } from "../text/shown-text.tsx";
-import { DENIED, desk, refusalOf, type Draft } from "./answer-desk.ts";
+import { DENIED, answerDrafts, refusalOf, type Draft } from "./answer-drafts.ts";
 
 interface FormProps {
   readonly question: QuestionRow;
@@ -21,17 +21,17 @@ interface FormProps {
 
 export function AnswerForm(props: FormProps) {
   const { question, isCurrent, canAnswer, hasContent } = props;
-  const draft = desk.draftOf(question);
+  const draft = answerDrafts.draftOf(question);
   const isMine = isCurrent && canAnswer;
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
   useKeys("form", {
     a:
       isFree && hasContent && question.kind === "approval"
-        ? () => desk.approve(question)
+        ? () => answerDrafts.approve(question)
         : undefined,
-    d: isFree ? () => desk.refuse(question) : undefined,
-    m: isFree && hasContent ? () => desk.edit(question) : undefined,
-    Escape: isMine && BACK.has(draft.at) ? () => desk.drop(question) : undefined,
+    d: isFree ? () => answerDrafts.refuse(question) : undefined,
+    m: isFree && hasContent ? () => answerDrafts.edit(question) : undefined,
+    Escape: isMine && BACK.has(draft.at) ? () => answerDrafts.drop(question) : undefined,
   });
   return <div class="answer">{stageOf(draft, props)}</div>;
 }
@@ -55,7 +55,7 @@ function stageOf(draft: Draft, props: FormProps) {
           <span>
             {ANSWER_TEXTS[draft.answer.type].held}: goes with the next answer of this run.
           </span>
-          <button type="button" onClick={() => desk.drop(props.question)}>
+          <button type="button" onClick={() => answerDrafts.drop(props.question)}>
             Take back
           </button>
         </p>
@@ -108,15 +108,15 @@ function Choices({ question, canAnswer, hasContent }: FormProps) {
   return (
     <p class="choices">
       {isApproval && hasContent && (
-        <button type="button" onClick={() => desk.approve(question)}>
+        <button type="button" onClick={() => answerDrafts.approve(question)}>
           Approve… <kbd>a</kbd>
         </button>
       )}
-      <button type="button" onClick={() => desk.refuse(question)}>
+      <button type="button" onClick={() => answerDrafts.refuse(question)}>
         {isApproval ? "Deny…" : "Failed…"} <kbd>d</kbd>
       </button>
       {hasContent && (
-        <button type="button" onClick={() => desk.edit(question)}>
+        <button type="button" onClick={() => answerDrafts.edit(question)}>
           {isApproval ? "Modify…" : "Give its result…"} <kbd>m</kbd>
         </button>
       )}
@@ -132,7 +132,7 @@ function Reason({ question, ofRun, text }: FormProps & { readonly text: string }
       class="stage"
       onSubmit={(event) => {
         event.preventDefault();
-        void desk.send(question, refusalOf(question, text), ofRun);
+        void answerDrafts.send(question, refusalOf(question, text), ofRun);
       }}
     >
       <label for={id}>
@@ -144,7 +144,9 @@ function Reason({ question, ofRun, text }: FormProps & { readonly text: string }
         value={text}
         placeholder={isApproval ? DENIED : "It failed."}
         autocomplete="off"
-        onInput={(event) => desk.set(question, { at: "reason", text: event.currentTarget.value })}
+        onInput={(event) =>
+          answerDrafts.set(question, { at: "reason", text: event.currentTarget.value })
+        }
       />
       <Buttons question={question} ofRun={ofRun} answer={refusalOf(question, text)} isSubmit />
     </form>
@@ -157,7 +159,7 @@ function Edit({
   fault,
 }: FormProps & { readonly text: string; readonly fault: string | undefined }) {
   const id = `edit-${question.questionId}`;
-  const review = (): void => desk.review(question, text);
+  const review = (): void => answerDrafts.review(question, text);
   return (
     <div class="stage">
       <label for={id}>
@@ -171,7 +173,9 @@ function Edit({
         value={text}
         aria-invalid={fault !== undefined}
         aria-describedby={`${id}-fault`}
-        onInput={(event) => desk.set(question, { at: "edit", text: event.currentTarget.value })}
+        onInput={(event) =>
+          answerDrafts.set(question, { at: "edit", text: event.currentTarget.value })
+        }
         onKeyDown={(event) => {
           if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
           event.preventDefault();
@@ -228,7 +232,7 @@ interface ButtonsProps {
 
 function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
   const others = ofRun.filter((other) => other.questionId !== question.questionId);
-  const held = others.filter((other) => desk.draftOf(other).at === "held").length;
+  const held = others.filter((other) => answerDrafts.draftOf(other).at === "held").length;
   const more = held === 0 ? "" : `, and send ${numberOf(held, "held answer")}`;
   return (
     <p class="choices">
@@ -236,7 +240,7 @@ function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
         type={isSubmit ? "submit" : "button"}
         class={`primary${answer.type === "denied" || answer.type === "failure" ? " danger" : ""}`}
         ref={isSubmit ? null : focused}
-        onClick={isSubmit ? undefined : () => void desk.send(question, answer, ofRun)}
+        onClick={isSubmit ? undefined : () => void answerDrafts.send(question, answer, ofRun)}
       >
         {ANSWER_TEXTS[answer.type].send}
         {more} <kbd>Enter</kbd>
@@ -244,7 +248,7 @@ function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
       {others.length > 0 && (
         <button
           type="button"
-          onClick={() => desk.hold(question, answer)}
+          onClick={() => answerDrafts.hold(question, answer)}
           title="It goes together with the next answer of this run"
         >
           Hold, to send together
@@ -257,7 +261,7 @@ function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
 
 function Back({ question }: { readonly question: QuestionRow }) {
   return (
-    <button type="button" onClick={() => desk.drop(question)}>
+    <button type="button" onClick={() => answerDrafts.drop(question)}>
       Back <kbd>Esc</kbd>
     </button>
   );

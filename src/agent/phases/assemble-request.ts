@@ -178,15 +178,15 @@ async function changedRequest(
   plain: Assembled,
 ): Promise<Assembled | AgentState> {
   const { messages } = plain.request;
-  const place = stepPosition(agent, state);
+  const position = stepPosition(agent, state);
   const begin = headLength(messages);
   const [first, ...further] = messages.slice(0, begin);
   const instructions = first?.text ?? "";
   const others = deepFreeze(begin === 0 ? messages : messages.slice(begin));
   const hooked = await consultHooks(agent, {
     point: "beforeModel",
-    stepNumber: place.stepNumber,
-    place,
+    stepNumber: position.stepNumber,
+    position,
     input: { instructions, messages: others, steps: state.log.steps },
   });
   if (hooked === undefined) return plain;
@@ -201,7 +201,7 @@ async function changedRequest(
   const { messages: changed, repairs } = repairMessages([...lead, ...(patch.messages ?? others)]);
   if (repairs.length > 0) {
     const types = [...new Set(repairs.map(({ type }) => type))];
-    agent.effects.record({ type: "request.repaired", repairs: repairs.length, types }, place);
+    agent.effects.record({ type: "request.repaired", repairs: repairs.length, types }, position);
   }
   return { ...plain, request: { ...request, messages: changed }, isFaithful: false };
 }

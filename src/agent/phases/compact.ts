@@ -82,7 +82,7 @@ export async function compact(
   const hooked = await consultHooks(agent, {
     point: "beforeCompaction",
     stepNumber: state.log.steps.length + 1,
-    place: eventPosition(state),
+    position: eventPosition(state),
     input: { messages, inputTokens: tokensBefore, maxInputTokens: maxInputTokens ?? tokensBefore },
   });
   if (hooked?.type === "cancelled") return state;
@@ -176,8 +176,8 @@ async function summarized(
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_CALLED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
   // A name of its own, also if there are two before one step: whatever came of the first, the history has grown.
-  const place = { ...stepPosition(agent, state), sideCall: { name: `summary.${added}` } };
-  const reply = await makeSideCall(agent, place, summaryTask(cut.dropped, room));
+  const position = { ...stepPosition(agent, state), sideCall: { name: `summary.${added}` } };
+  const reply = await makeSideCall(agent, position, summaryTask(cut.dropped, room));
   if (reply.text === undefined) return reply;
   const put = [...cut.head, summaryMessage(reply.text, room), ...cut.tail];
   return { ...reply, messages: request.tokensOf(put) <= window ? put : undefined };
@@ -239,9 +239,9 @@ export async function retain(
     maxInputTokens: role.compaction?.maxInputTokens,
   };
   const dropped = messages.filter((_message, index) => gone.has(stored[index]));
-  const place = { ...stepPosition(agent, state), sideCall: { name: "retention" } };
+  const position = { ...stepPosition(agent, state), sideCall: { name: "retention" } };
   const summed = hasRoomForSummary(retention)
-    ? await makeSideCall(agent, place, summaryTask(dropped, room))
+    ? await makeSideCall(agent, position, summaryTask(dropped, room))
     : NOT_CALLED;
   const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
   const shorter = summary === undefined ? kept : afterInstructions(kept, summary);

@@ -33,29 +33,31 @@ const MAX_VETOES = 3;
 
 /** Completes the step and decides what follows: stop, continue, or ask for what is missing. */
 export async function decide(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const judged = isTooLong(state) ? state : await close(agent, state);
-  const outcome = stepOutcome(judged.log, {
+  const evaluated = isTooLong(state) ? state : await close(agent, state);
+  const outcome = stepOutcome(evaluated.log, {
     roleName: agent.role.name,
     modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
     isNative: agent.output !== undefined,
     hasMessages: agent.mailbox?.hasMessages === true,
-    hasAwaited: judged.log.background.length > 0 && agent.role.delegation.atEnd === "await",
+    hasAwaited: evaluated.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
   switch (outcome.type) {
     case "stop":
-      return outcome.signal === undefined ? judged : await stop(agent, judged, outcome.signal);
+      return outcome.signal === undefined
+        ? evaluated
+        : await stop(agent, evaluated, outcome.signal);
     case "fail":
-      return fail(agent, judged, outcome.error);
+      return fail(agent, evaluated, outcome.error);
     case "compact":
-      return await shorten(agent, recordContinuation(agent, judged, outcome));
+      return await shorten(agent, recordContinuation(agent, evaluated, outcome));
     case "retry":
-      return recordContinuation(agent, remind(agent, judged), outcome);
+      return recordContinuation(agent, remind(agent, evaluated), outcome);
     case "continue":
       return recordContinuation(
         agent,
-        attentive(withoutOutput(patient(agent, judged)), outcome.work),
+        attentive(withoutOutput(patient(agent, evaluated)), outcome.work),
         outcome,
       );
   }
@@ -68,9 +70,9 @@ async function close(agent: AgentRuntime, given: AgentState): Promise<AgentState
   const alone = isWaiting(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
   if (completed === alone) return stalled(agent, alone);
-  const isTold = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
+  const isRecorded = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
   const closed =
-    closing === undefined || isTold
+    closing === undefined || isRecorded
       ? completed
       : addSignal(agent, completed, lastStepSignal(closing));
   const seen = agent.hooks.processors.length === 0 ? closed : await process(agent, closed);
@@ -141,27 +143,27 @@ async function process(agent: AgentRuntime, state: AgentState): Promise<AgentSta
 async function stop(
   agent: AgentRuntime,
   state: AgentState,
-  wanted: StopSignal,
+  requested: StopSignal,
 ): Promise<AgentState> {
   const { vetoes, steps, output } = state.log;
-  const isAnswer = wanted.reason.code === "completed";
+  const isAnswer = requested.reason.code === "completed";
   const mayVeto = isAnswer && vetoes < MAX_VETOES;
-  const signal = isAnswer && !mayVeto ? OVERRULED : wanted;
+  const signal = isAnswer && !mayVeto ? OVERRULED : requested;
   const point = agent.identity.depth === 0 ? "stop" : "subagentStop";
   const isHooked = mayVeto && agent.hooks.points.has(point);
   const hooked = isHooked
     ? await consultHooks(agent, {
         point,
         stepNumber: steps.length,
-        place: eventPosition(state),
+        position: eventPosition(state),
         input: { text: lastTextOf(state), output, steps, isActive: vetoes > 0, vetoes },
       })
     : undefined;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
   const chain = hooked?.type === "returned" ? hooked.value : undefined;
-  if (chain?.patch.goOn === undefined)
+  if (chain?.patch.continueWith === undefined)
     return addSignal(agent, listOvershoots(agent, state), signal);
-  const message = notice(chain.patch.goOn);
+  const message = notice(chain.patch.continueWith);
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
   const by = chain.changedBy.at(-1)?.hook;
   return recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);

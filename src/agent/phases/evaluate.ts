@@ -14,10 +14,10 @@ import { addSignal } from "../stop-requests.ts";
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = openStepOf(state);
   if (step.executions.length > 0 || step.deferrals.length > 0) return state;
-  const wanted = pendingCallsOf(state).filter(
+  const pending = pendingCallsOf(state).filter(
     ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
   );
-  if (wanted.length === 0) return state;
+  if (pending.length === 0) return state;
   if (step.lastStep !== undefined) return addSignal(agent, state, lastStepSignal(step.lastStep));
   const refusal = agent.effects.exhausted();
   return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));

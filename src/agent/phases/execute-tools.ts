@@ -126,11 +126,11 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
 /** Emits the results that were to be summarised, as they are now: summarised, or cut. */
 function sayLong(
   agent: AgentRuntime,
-  place: CallPosition,
+  position: CallPosition,
   executed: readonly ExecutedCall[],
   executions: readonly ToolExecution[],
 ): void {
-  const source = agent.pieceSource(place);
+  const source = agent.pieceSource(position);
   for (const [index, execution] of executions.entries())
     if (executed[index]?.isToSummarize === true)
       agent.run.pieces.result(source, resultBody(execution));

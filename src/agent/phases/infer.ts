@@ -27,14 +27,14 @@ export async function infer(
   call: PreparedCall,
 ): Promise<AgentState> {
   const state = openStep(agent, before, call);
-  const place = stepPosition(agent, state);
-  const outcome = await callModel(agent, { place, ...call });
-  const usage = settleCall(agent, place, call.lease, outcome);
+  const position = stepPosition(agent, state);
+  const outcome = await callModel(agent, { effectPosition: position, ...call });
+  const usage = settleCall(agent, position, call.lease, outcome);
   const { spans = [] } = outcome;
   const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });
   if (outcome.type !== "replied") {
     const reason = outcome.type === "cancelled" ? "cancelled" : "discarded";
-    agent.run.pieces.drop(agent.pieceSource(place), reason);
+    agent.run.pieces.drop(agent.pieceSource(position), reason);
   }
   switch (outcome.type) {
     case "cancelled":

@@ -52,7 +52,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
       : await consultHooks(agent, {
           point: "userInput",
           stepNumber: 0,
-          place: {},
+          position: {},
           input: { role: role.name, task, metadata, ...contentOf(agent) },
         });
   if (hooked?.type === "failed") return failWith(agent, unbriefed(state), hooked.error);
@@ -112,12 +112,12 @@ export function delivered(
   { state, call }: Prepared,
   mail: readonly MailboxMessage[],
 ): Prepared {
-  const place = stepPosition(agent, state);
+  const position = stepPosition(agent, state);
   for (const { content, from, by = from } of mail) {
     const origin = from === undefined ? "steering" : "report";
     const sender = defined({ fromAgentId: by });
     const characters = contentText(content).length;
-    agent.effects.record({ type: "message.delivered", origin, characters, ...sender }, place);
+    agent.effects.record({ type: "message.delivered", origin, characters, ...sender }, position);
   }
   return { state: withMessages(state, mail), call };
 }

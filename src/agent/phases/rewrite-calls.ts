@@ -76,7 +76,7 @@ function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undef
   const question: BeforeTool = {
     point: "beforeTool",
     stepNumber: step.number,
-    place: { stepId: step.stepId, callId },
+    position: { stepId: step.stepId, callId },
     input: { toolName, callId, arguments: input },
     toolName,
   };

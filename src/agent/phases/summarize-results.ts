@@ -57,10 +57,10 @@ async function summarize(
   const { text: result } = shortenText(fullText, MOST_CHARACTERS);
   const task = `Shorten the result of ${toolName}, called with ${argumentsText}, to at most ${most} characters.\n\n${result}`;
   const tokens = Math.max(FEWEST_TOKENS, Math.ceil(most / CHARACTERS_PER_TOKEN));
-  const place = { stepId, stepNumber, sideCall: { name: `${index}`, callId } };
+  const position = { stepId, stepNumber, sideCall: { name: `${index}`, callId } };
   const maxOutputTokens = Math.min(agent.role.maxOutputTokens, tokens);
   const side = { instructions: INSTRUCTIONS, task, maxOutputTokens };
-  const reply = await makeSideCall(agent, place, side);
+  const reply = await makeSideCall(agent, position, side);
   const { usage, text } = reply;
   if (usage === undefined || text === undefined) return reply;
   const resultCharacters = fullText.length;

@@ -16,14 +16,14 @@ import { transition } from "../transition.ts";
 /** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
 export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subtasks } = state.log;
-  const place = stepPosition(agent, state);
+  const position = stepPosition(agent, state);
   const open = subtasks.filter(({ text }) => text === undefined);
   const history = { messages: state.conversation.messages, steps: state.log.steps };
   const outcomes = await Promise.all(
     open.map((subtask) => {
       const nth = subtasks.indexOf(subtask);
-      return agent.at({ stepId: place.stepId }, () =>
-        delegate(agent, place, subtask, { history, nth }),
+      return agent.at({ stepId: position.stepId }, () =>
+        delegate(agent, position, subtask, { history, nth }),
       );
     }),
   );
@@ -40,7 +40,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
   for (const { text } of messages)
     agent.effects.record(
       { type: "message.delivered", origin: "subtask", characters: text.length },
-      place,
+      position,
     );
   const done = transition(state, { type: "recordSubtasks", subtasks: [] });
   return transition(done, { type: "addMessages", messages });
@@ -49,15 +49,20 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
 /** A delegation without a model call behind it; its agent's time stands still, as in any other. Never rejects. */
 async function delegate(
   agent: AgentRuntime,
-  place: EffectPosition,
+  position: EffectPosition,
   { request, childId }: Subtask,
   { history, nth }: { readonly history: History; readonly nth: number },
 ): Promise<Consulted<SpawnOutcome>> {
-  const { stepId } = place;
+  const { stepId } = position;
   try {
     const value =
       childId === undefined
-        ? await spawnWithHooks({ agent, place }, request, { stepId, history, group: [], nth })
+        ? await spawnWithHooks({ agent, effectPosition: position }, request, {
+            stepId,
+            history,
+            group: [],
+            nth,
+          })
         : await agent.run.subagents.resume(agent, childId, { stepId });
     return { type: "returned", value };
   } catch (cause) {

@@ -28,7 +28,7 @@ import type { PlannedCall } from "../effects.ts";
 /** The call that is asked about. */
 export interface AskingCall {
   readonly agent: AgentRuntime;
-  readonly place: EffectPosition;
+  readonly effectPosition: EffectPosition;
   readonly planned: PlannedCall;
   readonly position: EventPosition;
   readonly signal: CancelSignal;
@@ -51,7 +51,7 @@ export async function askApprover(
     readonly otherwise: string;
   },
 ): Promise<Said> {
-  const { clock, desk, pauseSignal, settings } = agent.run;
+  const { clock, pendingAnswers, pauseSignal, settings } = agent.run;
   const { approver } = settings.approvals;
   if (approver === undefined) return {};
   const linked = linkedController(ending);
@@ -64,7 +64,7 @@ export async function askApprover(
   const giveUp = (): void => controller.abort();
   if (pauseSignal.aborted) giveUp();
   const stopListening = pauseSignal.onAbort(giveUp);
-  const waiting = desk.wait(question.questionId, checks.problemWith);
+  const waiting = pendingAnswers.wait(question.questionId, checks.problemWith);
   try {
     const bounds = { signal, clock, graceMs: 0 };
     const said = () => Promise.race([invoke(() => approver(question, { signal })), waiting.answer]);
@@ -108,10 +108,10 @@ export async function askForTool(
   nth: number,
   ending: CancelSignal,
 ): Promise<AskOutcome> {
-  const { agent, place, planned, position } = call;
+  const { agent, effectPosition, planned, position } = call;
   const question: Question = {
     ...questionAbout(call, "external", request.reason, request.arguments),
-    questionId: questionIdOf(place.stepId, planned.index, nth),
+    questionId: questionIdOf(effectPosition.stepId, planned.index, nth),
   };
   agent.emit({ type: "question.asked", question }, position);
   let outcome: AskOutcome | undefined;
@@ -187,7 +187,7 @@ export function problemWith(answer: Answer, question: Question): string | undefi
 
 /** A question about a call, under an id that its place gives. */
 export function questionAbout(
-  { agent, place, planned }: AskingCall,
+  { agent, effectPosition, planned }: AskingCall,
   kind: QuestionKind,
   reason: string,
   input: Question["arguments"],
@@ -197,7 +197,7 @@ export function questionAbout(
   const askedAtMs = agent.run.clock.nowMs();
   const { answerTimeoutMs } = agent.run.settings.approvals;
   return {
-    questionId: questionIdOf(place.stepId, planned.index),
+    questionId: questionIdOf(effectPosition.stepId, planned.index),
     kind,
     agentId,
     agentPath,

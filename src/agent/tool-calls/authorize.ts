@@ -13,7 +13,7 @@ import { answered, askedAbout, permittedAgain } from "./questions.ts";
 
 /** Gives or asks for the permission; never rejects. At once where nothing has to be asked. */
 export function authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
-  return call.agent.effects.authorize(call.place, call.planned, bound, {
+  return call.agent.effects.authorize(call.effectPosition, call.planned, bound, {
     ask: () => asked(call, bound),
     askAgain: (allowed) => permittedAgain(call, allowed),
   });
@@ -58,14 +58,17 @@ function repetition(call: OpenCall, bound: OwnCall): Repetition | undefined {
 }
 
 /** Calls of one reply count once. */
-function repeatedDelegation({ agent, place }: OpenCall, input: unknown): Repetition | undefined {
+function repeatedDelegation(
+  { agent, effectPosition }: OpenCall,
+  input: unknown,
+): Repetition | undefined {
   const { maxIdenticalDelegations: most } = agent.role.delegation;
   if (most === "unlimited" || !isRecord(input)) return undefined;
   const { task, continue: childName } = input;
   const isContinued = typeof childName === "string" && childName.trim() !== "";
   const role = isContinued ? agent.subagent(childName)?.role.name : input["role"];
   if (typeof role !== "string" || typeof task !== "string") return undefined;
-  const before = agent.run.subagents.delegationsBefore({ role, task }, place.stepId);
+  const before = agent.run.subagents.delegationsBefore({ role, task }, effectPosition.stepId);
   if (before < most) return undefined;
   const reason =
     before === 0

@@ -14,18 +14,18 @@ import { runTool } from "./run-tool.ts";
 
 export function callTool(
   agent: AgentRuntime,
-  place: CallPosition,
+  position: CallPosition,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  return agent.effects.callTool(place, planned, (one) => makeCall(agent, place, one));
+  return agent.effects.callTool(position, planned, (one) => makeCall(agent, position, one));
 }
 
 function makeCall(
   agent: AgentRuntime,
-  place: CallPosition,
+  position: CallPosition,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  const call = new OpenCall(agent, place, planned);
+  const call = new OpenCall(agent, position, planned);
   return agent.at(call.position, () => stages(call));
 }
 

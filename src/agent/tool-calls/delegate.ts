@@ -188,12 +188,12 @@ export async function spawnWithHooks(
 /** The agent that delegates, and the step in which it does. */
 export interface Delegator {
   readonly agent: AgentRuntime;
-  readonly place: EffectPosition;
+  readonly effectPosition: EffectPosition;
 }
 
 /** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
 async function taskAfterHooks(
-  { agent, place }: Delegator,
+  { agent, effectPosition }: Delegator,
   { role, task: asked }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
 ): Promise<MessageContent> {
@@ -203,8 +203,8 @@ async function taskAfterHooks(
   const task = contentText(asked);
   const hooked = await agent.effects.taskOf(callId, nth, task, async () => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
-    const { stepNumber } = place;
-    const { patch } = await applyChain(agent, { point, stepNumber, place: call, input });
+    const { stepNumber } = effectPosition;
+    const { patch } = await applyChain(agent, { point, stepNumber, position: call, input });
     return patch.task ?? task;
   });
   return hooked === task ? asked : withText(asked, hooked);

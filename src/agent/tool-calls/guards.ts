@@ -110,7 +110,7 @@ async function askGuards(
 
 /** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
 async function askGuard(
-  { agent, place, planned, signal: callSignal }: OpenCall,
+  { agent, effectPosition, planned, signal: callSignal }: OpenCall,
   named: NamedGuard,
   guarded: GuardedCall,
 ): Promise<GuardAnswer> {
@@ -121,7 +121,7 @@ async function askGuard(
         ...agent.facts,
         guardName: name,
         role: agent.role.name,
-        stepNumber: place.stepNumber,
+        stepNumber: effectPosition.stepNumber,
         messages: frozenList(planned.history.messages),
         signal,
       });
@@ -188,12 +188,13 @@ function decisionOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): D
 async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Decision> {
   if (bound.type !== "function") return ALLOW;
   const { tool, use } = bound;
-  const wanted = use.needsApproval ?? call.planned.settings.needsApproval;
-  if (wanted === false) return ALLOW;
-  const asking = new OpenCall(call.agent, call.place, call.planned);
+  const needsApproval = use.needsApproval ?? call.planned.settings.needsApproval;
+  if (needsApproval === false) return ALLOW;
+  const asking = new OpenCall(call.agent, call.effectPosition, call.planned);
   asking.close(); // What it asks for on the side is dropped.
   try {
-    const given: unknown = typeof wanted === "function" ? wanted(asking.context) : wanted;
+    const given: unknown =
+      typeof needsApproval === "function" ? needsApproval(asking.context) : needsApproval;
     const answer: unknown = isPromiseLike(given) ? await inTime(call, given) : given;
     if (answer === false) return ALLOW;
     if (answer === true) return { type: "ask", reason: plainReason(tool.name) };

@@ -45,7 +45,7 @@ export const TOO_LATE: SpawnOutcome = deepFreeze<SpawnOutcome>({
 
 export class OpenCall {
   readonly agent: AgentRuntime;
-  readonly place: CallPosition;
+  readonly effectPosition: CallPosition;
   readonly planned: PlannedCall;
   readonly toolName: string;
   readonly signal: CancelSignal;
@@ -62,13 +62,13 @@ export class OpenCall {
   /** Ends what its tool has asked and that is not answered. Made with the first question. */
   #endings: Set<() => void> | undefined;
 
-  constructor(agent: AgentRuntime, place: CallPosition, planned: PlannedCall) {
+  constructor(agent: AgentRuntime, effectPosition: CallPosition, planned: PlannedCall) {
     this.agent = agent;
-    this.place = place;
+    this.effectPosition = effectPosition;
     this.planned = planned;
     this.toolName = planned.call.toolName;
-    this.signal = place.signal;
-    this.position = { stepId: place.stepId, callId: planned.call.callId };
+    this.signal = effectPosition.signal;
+    this.position = { stepId: effectPosition.stepId, callId: planned.call.callId };
     this.bound = planned.bound;
   }
 
@@ -151,17 +151,17 @@ export class OpenCall {
 
   /** The same of any tool, and these services besides. */
   contextWith<Services extends object>(services: Services): Omit<ToolContext, "ask"> & Services {
-    const { agent, place, planned } = this;
+    const { agent, effectPosition, planned } = this;
     const { callId } = planned.call;
     return Object.freeze({
       ...agent.facts,
-      stepNumber: place.stepNumber,
+      stepNumber: effectPosition.stepNumber,
       callId,
-      idempotencyKey: `${agent.identity.runId}/${place.stepId}/${callId}`,
+      idempotencyKey: `${agent.identity.runId}/${effectPosition.stepId}/${callId}`,
       retryCount: planned.retryCount,
       maxRetries: planned.settings.maxRetries,
       messages: frozenList(planned.history.messages),
-      signal: place.signal.abortSignal,
+      signal: effectPosition.signal.abortSignal,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
       ...services,

@@ -154,8 +154,8 @@ async function changedCall(
   try {
     const { patch, by } = await applyChain(call.agent, {
       point,
-      stepNumber: call.place.stepNumber,
-      place: call.position,
+      stepNumber: call.effectPosition.stepNumber,
+      position: call.position,
       input: { toolName, callId, arguments: input },
       toolName,
     });

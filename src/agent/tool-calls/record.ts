@@ -69,7 +69,7 @@ export async function recordEnd(
   const taken = given === undefined ? outcome : { arguments: given, ...outcome };
   const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
   agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
-  sayResult(agent, call.place, ended);
+  sayResult(agent, call.effectPosition, ended);
   const { type, text, fullText = text, errorCode, severity, attachments, usage } = outcome;
   const { shownCharacters } = outcome;
   agent.emit(
@@ -94,10 +94,10 @@ export async function recordEnd(
 /** Emits, for present and later readers, what the model will read. What is to be summarised is emitted afterwards. */
 export function sayResult(
   agent: AgentRuntime,
-  place: EffectPosition,
+  position: EffectPosition,
   { execution, isToSummarize }: ExecutedCall,
 ): void {
-  if (!isToSummarize) agent.run.pieces.result(agent.pieceSource(place), resultBody(execution));
+  if (!isToSummarize) agent.run.pieces.result(agent.pieceSource(position), resultBody(execution));
 }
 
 /** A delegation that waits for a paused subagent. */
@@ -256,7 +256,7 @@ function recordRejected(
     () => [argumentsContent(call), { type: "result", text }],
   );
   const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
-  sayResult(agent, call.place, end);
+  sayResult(agent, call.effectPosition, end);
   planned.onEnd(end);
   return end;
 }
@@ -281,15 +281,15 @@ async function followUp<Outcome extends CallOutcome>(
   call: OpenCall,
   outcome: Outcome,
 ): Promise<Outcome> {
-  const { agent, place, toolName, position } = call;
+  const { agent, effectPosition, toolName, position } = call;
   if (agent.signal.aborted) return outcome;
   const { type, text } = outcome;
   const { callId } = position;
   try {
     const { patch } = await applyChain(agent, {
       point: "afterTool",
-      stepNumber: place.stepNumber,
-      place: position,
+      stepNumber: effectPosition.stepNumber,
+      position,
       input: { toolName, callId, arguments: writtenArguments(call), outcome: type, text },
       toolName,
     });

@@ -35,9 +35,9 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
 }
 
 async function runInSlot(call: OpenCall, bound: FunctionCall, askedAtMs: number): Promise<CallEnd> {
-  const { agent, place, planned } = call;
+  const { agent, effectPosition, planned } = call;
   const begun = recordBegin(call, askedAtMs);
-  const beginning = agent.effects.begin(place, planned, bound.tool);
+  const beginning = agent.effects.begin(effectPosition, planned, bound.tool);
   if (beginning !== undefined) await beginning;
   const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(call.toolName) : [];
   const worked =
@@ -53,13 +53,13 @@ async function runWrapped(
   bound: FunctionCall,
   wraps: ReturnType<HookSet["toolWraps"]>,
 ): Promise<CallOutcome> {
-  const { agent, place, toolName, position } = call;
+  const { agent, effectPosition, toolName, position } = call;
   const timed = new WrappedTime(agent.run.clock);
   const callFor = (hookName: string): WrappedToolCall => ({
     toolName,
     callId: position.callId,
     arguments: bound.input,
-    context: hookContext(agent, place.stepNumber, hookName),
+    context: hookContext(agent, effectPosition.stepNumber, hookName),
   });
   const body = (): Promise<unknown> => timed.during(() => runBody(call, bound));
   return await run(call, () => wrapped(wraps, callFor, body, agent.bounds), timed);

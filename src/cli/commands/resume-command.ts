@@ -53,9 +53,9 @@ export const body: CommandBody = async (call) => {
     for (const line of callLines(calls)) note(shell, line);
     if (person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   }
-  const known = new Set(reading.record.heededPosts);
+  const known = new Set(reading.record.handledPosts);
   const how = { takeOver: has("takeOver"), grants };
-  const resumed = await goneOn(orchestrator, run, how).catch((cause: unknown) => {
+  const resumed = await continued(orchestrator, run, how).catch((cause: unknown) => {
     throw EspalierError.is(cause) && cause.code === "run_alive"
       ? ledElsewhere(reading.stored, ownCommand(shell), cause)
       : cause;
@@ -125,7 +125,7 @@ async function answerOpen(
 }
 
 /** The run under way again; undefined: it needs answers first. */
-async function goneOn(
+async function continued(
   orchestrator: Orchestrator,
   { runId }: StoredRun,
   options: Pick<RecoverOptions, "takeOver" | "grants">,

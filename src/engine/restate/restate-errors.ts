@@ -22,8 +22,8 @@ const QUOTED = 300;
 export function restateFailed(failure: RestateFailure): EspalierError {
   const { url, expected, status, got, advice = adviceOn(status), cause } = failure;
   const reply = replyOf(got);
-  const told = isRecord(reply) && typeof reply["message"] === "string" ? reply["message"] : got;
-  const words = told.slice(0, QUOTED) || "an empty reply";
+  const detail = isRecord(reply) && typeof reply["message"] === "string" ? reply["message"] : got;
+  const words = detail.slice(0, QUOTED) || "an empty reply";
   const said = status === undefined ? words : `status ${status}: ${words}`;
   const message = `Expected Restate at ${url} ${expected}, got ${said}. ${advice}`;
   const data = { url, ...(status === undefined ? {} : { status }) };

@@ -112,10 +112,10 @@ function toolOptions(
 
 function toTool({ spec, strict }: HeldTool): LanguageModelV4FunctionTool {
   const { name, description, inputSchema } = spec;
-  const face = { type: "function", name, description } as const;
+  const descriptor = { type: "function", name, description } as const;
   return strict === undefined
-    ? { ...face, inputSchema }
-    : { ...face, inputSchema: strict, strict: true };
+    ? { ...descriptor, inputSchema }
+    : { ...descriptor, inputSchema: strict, strict: true };
 }
 
 function toToolChoice(choice: ToolChoice): LanguageModelV4ToolChoice {

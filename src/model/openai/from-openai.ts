@@ -125,11 +125,11 @@ export function firstChoice(response: Fields): Fields | undefined {
 /** A call, or a piece of one: what is missing is empty text. */
 export function completionCall(call: unknown): CompletionCall {
   const fields = fieldsOf(call);
-  const face = fieldsOf(fields["function"]);
-  const args = face["arguments"] ?? "";
+  const callee = fieldsOf(fields["function"]);
+  const args = callee["arguments"] ?? "";
   return {
     id: textOf(fields["id"]),
-    name: textOf(face["name"]),
+    name: textOf(callee["name"]),
     argumentsText: typeof args === "string" ? args : JSON.stringify(args),
     ...extraContent(fields),
   };

@@ -115,9 +115,9 @@ function isThought(message: Message, option: ReasoningOption): boolean {
 
 function wireTool({ spec, strict }: HeldTool): object {
   const { name, description, inputSchema } = spec;
-  const face =
+  const parameters =
     strict === undefined ? { parameters: inputSchema } : { parameters: strict, strict: true };
-  return { type: "function", function: { name, description, ...face } };
+  return { type: "function", function: { name, description, ...parameters } };
 }
 
 const textOfTools = toolsWriter(wireTool);

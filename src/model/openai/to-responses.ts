@@ -49,8 +49,8 @@ const writtenItems = new RememberedEach<Message, string>();
 /** A tool of which nothing is said is strict here, unlike in Chat Completions. */
 function wireTool({ spec, strict }: HeldTool): object {
   const { name, description, inputSchema } = spec;
-  const face = { type: "function", name, description };
-  return { ...face, parameters: strict ?? inputSchema, strict: strict !== undefined };
+  const descriptor = { type: "function", name, description };
+  return { ...descriptor, parameters: strict ?? inputSchema, strict: strict !== undefined };
 }
 
 const textOfTools = toolsWriter(wireTool);

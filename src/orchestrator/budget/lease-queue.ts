@@ -1,13 +1,13 @@
 // LeaseQueue: the agents that wait for a lease, in the order in which they asked, and whose turn it is. Made for the first wait.
-// Owns: the waiters and, for each account with limits above one of them, a gate that knows what they need from it. Accounts notify the
+// Owns: the waiters and, for each account with limits above one of them, a node that knows what they need from it. Accounts notify the
 // queue of changes. Nothing here looks at the whole queue: each operation takes time logarithmic in it.
 //
 // B5. Waiters are served in order: none is granted an account that blocks an earlier waiter. They cannot deadlock, since only
 //     calls in flight hold leases, and those settle by themselves. A waiter may go if, of every account on its path, it fits into the room now and no waiter
 //     before it lacks room there. One that lacks room contests an account for all behind it, whatever else it waits for.
-// W1. A gate passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the
+// W1. A node passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the
 //     queue has no account and passes on the first of all.
-// W2. What a gate knows of the need of a waiter is never too little: caps shrink as others spend. It is computed anew before it counts.
+// W2. What a node knows of the need of a waiter is never too little: caps shrink as others spend. It is computed anew before it counts.
 // W3. The turns that one change brings about are given in one go from front to back: a waiter that was passed by keeps its claims as
 //     they were then, until the next change.
 
@@ -53,19 +53,19 @@ interface Place {
   /** What its lease holds at least, and what it would hold as things stand. */
   readonly least: Amounts;
   wanted: Amounts;
-  /** One for each gate above it, the lowest first, the top of the queue last. */
-  rows: readonly GateRow[];
+  /** One for each node above it, the lowest first, the top of the queue last. */
+  rows: readonly NodeRow[];
 }
 
-interface GateRow {
-  readonly gate: Gate;
+interface NodeRow {
+  readonly node: AccountNode;
   readonly row: Row<Place>;
 }
 
-interface Gate {
+interface AccountNode {
   /** Undefined: the top of the queue. */
   readonly account: LedgerAccount | undefined;
-  readonly above: Gate | undefined;
+  readonly above: AccountNode | undefined;
   /** 0: the top. */
   readonly depth: number;
   /** Those that the account limits. A row has what is needed on each, then what is needed at least, then the last two columns. */
@@ -77,7 +77,7 @@ interface Gate {
   first: Place | undefined;
 }
 
-/** After the needs: 1 for a waiter that the gate below passes on, else 0. The gate passes on the first of them. */
+/** After the needs: 1 for a waiter that the node below passes on, else 0. The node passes on the first of them. */
 const passedOnColumn = ({ axes }: { readonly axes: readonly SpendAxis[] }): number =>
   2 * axes.length;
 /** At the top only: the latest known deadline, below zero. */
@@ -85,12 +85,12 @@ const DUE_COLUMN = 1;
 
 export class LeaseQueue {
   readonly #clock: Now;
-  readonly #top: Gate = newGate(undefined, undefined);
-  readonly #gates = new Map<LedgerAccount, Gate>();
-  /** Gates to be computed anew. With a gate, all above it are in here. */
-  readonly #changed = new Set<Gate>();
-  /** Gates through which a waiter went in the turn that was given last. */
-  readonly #passed = new Set<Gate>();
+  readonly #top: AccountNode = newNode(undefined, undefined);
+  readonly #nodes = new Map<LedgerAccount, AccountNode>();
+  /** Nodes to be computed anew. With a node, all above it are in here. */
+  readonly #changed = new Set<AccountNode>();
+  /** Nodes through which a waiter went in the turn that was given last. */
+  readonly #passed = new Set<AccountNode>();
   #count = 0;
 
   constructor(clock: Now) {
@@ -129,23 +129,23 @@ export class LeaseQueue {
       wanted: wantedHold(account, ask),
       rows: [],
     };
-    place.rows = this.#gatesAbove(account).map((gate, index) => {
-      this.#changed.add(gate);
+    place.rows = this.#nodesAbove(account).map((node, index) => {
+      this.#changed.add(node);
       const isPassedOn = index === 0 ? 1 : 0;
       return {
-        gate,
-        row: gate.rows.append(place, [...needsOf(place, gate), isPassedOn, -dueAtMs]),
+        node,
+        row: node.rows.append(place, [...needsOf(place, node), isPassedOn, -dueAtMs]),
       };
     });
     return place;
   }
 
   #leave(place: Place): void {
-    for (const { gate, row } of place.rows) {
-      gate.rows.remove(row);
-      if (gate.first === place) gate.first = undefined;
-      this.#changed.add(gate);
-      if (gate.rows.size === 0 && gate.account !== undefined) this.#gates.delete(gate.account);
+    for (const { node, row } of place.rows) {
+      node.rows.remove(row);
+      if (node.first === place) node.first = undefined;
+      this.#changed.add(node);
+      if (node.rows.size === 0 && node.account !== undefined) this.#nodes.delete(node.account);
     }
   }
 
@@ -153,17 +153,17 @@ export class LeaseQueue {
   touch(account: LedgerAccount): void {
     if (this.size === 0) return;
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-      const gate = this.#gates.get(at);
-      if (gate !== undefined) this.#changed.add(gate);
+      const node = this.#nodes.get(at);
+      if (node !== undefined) this.#changed.add(node);
     }
     this.#changed.add(this.#top);
   }
 
   /** The limits of an account were raised: all below may need more than before. */
   raise(account: LedgerAccount): void {
-    const gate = this.#gates.get(account);
-    if (gate === undefined) return;
-    for (const { item } of gate.rows) this.#update(item);
+    const node = this.#nodes.get(account);
+    if (node === undefined) return;
+    for (const { item } of node.rows) this.#update(item);
   }
 
   /** Answers all waiters whose turn it is, or that would be refused, in the order in which they asked. */
@@ -200,8 +200,8 @@ export class LeaseQueue {
       taken.push(one);
       this.#leave(one);
     }
-    for (const gate of this.#changed) {
-      for (let one = this.#unfit(gate); one !== undefined; one = this.#unfit(gate)) {
+    for (const node of this.#changed) {
+      for (let one = this.#unfit(node); one !== undefined; one = this.#unfit(node)) {
         taken.push(one);
         this.#leave(one);
       }
@@ -211,9 +211,9 @@ export class LeaseQueue {
 
   /** Claims count as they are by now (W3). */
   #beginTurns(): void {
-    for (const gate of this.#passed) {
-      gate.from = 0;
-      this.#changed.add(gate);
+    for (const node of this.#passed) {
+      node.from = 0;
+      this.#changed.add(node);
     }
     this.#passed.clear();
   }
@@ -223,9 +223,9 @@ export class LeaseQueue {
     this.#workOut();
     const next = this.#top.first;
     if (next === undefined) return undefined;
-    for (const { gate, row } of next.rows) {
-      gate.from = row.slot + 1;
-      this.#passed.add(gate);
+    for (const { node, row } of next.rows) {
+      node.from = row.slot + 1;
+      this.#passed.add(node);
     }
     this.#leave(next);
     return next;
@@ -234,48 +234,48 @@ export class LeaseQueue {
   /** Whether one in the queue lacks room of an account on the path of this one. */
   isContested(account: LedgerAccount): boolean {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-      const gate = this.#gates.get(at);
-      if (gate !== undefined && this.#isLackedBefore(gate, Infinity)) return true;
+      const node = this.#nodes.get(at);
+      if (node !== undefined && this.#isLackedBefore(node, Infinity)) return true;
     }
     return false;
   }
 
-  /** Computes which waiter each changed gate passes on, from the bottom up. */
+  /** Computes which waiter each changed node passes on, from the bottom up. */
   #workOut(): void {
-    const levels: Set<Gate>[] = [];
+    const levels: Set<AccountNode>[] = [];
     this.#sortInto(levels);
     for (let depth = levels.length - 1; depth >= 0;) {
-      const [gate] = levels[depth] ?? [];
-      if (gate === undefined) {
+      const [node] = levels[depth] ?? [];
+      if (node === undefined) {
         depth -= 1;
         continue;
       }
-      levels[depth]?.delete(gate);
-      const candidate = gate.rows.first(0, isAbove([0], passedOnColumn(gate)))?.item;
-      const isContested = this.#isLackedBefore(gate, candidate?.number ?? Infinity);
-      passOn(gate, isContested ? undefined : candidate);
+      levels[depth]?.delete(node);
+      const candidate = node.rows.first(0, isAbove([0], passedOnColumn(node)))?.item;
+      const isContested = this.#isLackedBefore(node, candidate?.number ?? Infinity);
+      passOn(node, isContested ? undefined : candidate);
       if (this.#changed.size === 0) continue;
-      // Waiters turned out to need less by now: gates further down may pass on others than before.
+      // Waiters turned out to need less by now: nodes further down may pass on others than before.
       this.#sortInto(levels);
       depth = levels.length - 1;
     }
   }
 
-  #sortInto(levels: Set<Gate>[]): void {
-    for (const gate of this.#changed) {
-      while (levels.length <= gate.depth) levels.push(new Set());
-      levels[gate.depth]?.add(gate);
+  #sortInto(levels: Set<AccountNode>[]): void {
+    for (const node of this.#changed) {
+      while (levels.length <= node.depth) levels.push(new Set());
+      levels[node.depth]?.add(node);
     }
     this.#changed.clear();
   }
 
   /** Whether one up to this number lacks room. */
-  #isLackedBefore(gate: Gate, last: number): boolean {
-    const { account, axes, rows } = gate;
+  #isLackedBefore(node: AccountNode, last: number): boolean {
+    const { account, axes, rows } = node;
     if (account === undefined) return false;
     const rooms = axes.map((axis) => unspent(account, axis) - account.reserved[axis]);
     const lacks = isAbove(rooms, 0);
-    for (let slot = gate.from; ;) {
+    for (let slot = node.from; ;) {
       const found = rows.first(slot, lacks);
       if (found === undefined || found.item.number > last) return false;
       // Once it is up to date it may fit; then it is not found at this slot again.
@@ -290,15 +290,15 @@ export class LeaseQueue {
     const now = wantedHold(waiter.account, waiter.ask);
     if (SPEND_AXES.every((axis) => now[axis] === wanted[axis])) return false;
     place.wanted = now;
-    for (const { gate, row } of rows) {
-      gate.rows.changeSome(row, needsOf(place, gate));
-      this.#changed.add(gate);
+    for (const { node, row } of rows) {
+      node.rows.changeSome(row, needsOf(place, node));
+      this.#changed.add(node);
     }
     return true;
   }
 
   /** A waiter that needs more, at least, than is unspent there. */
-  #unfit({ account, axes, rows }: Gate): Place | undefined {
+  #unfit({ account, axes, rows }: AccountNode): Place | undefined {
     if (account === undefined) return undefined;
     const rooms = axes.map((axis) => unspent(account, axis));
     return rows.first(0, isAbove(rooms, axes.length))?.item;
@@ -317,46 +317,49 @@ export class LeaseQueue {
     }
   }
 
-  /** The gates above a waiter of this account, the lowest first. */
-  #gatesAbove(account: LedgerAccount): readonly Gate[] {
+  /** The nodes above a waiter of this account, the lowest first. */
+  #nodesAbove(account: LedgerAccount): readonly AccountNode[] {
     const limiting: LedgerAccount[] = [];
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) limiting.push(at);
     let above = this.#top;
-    const gates = [above];
+    const nodes = [above];
     for (const at of limiting.toReversed()) {
-      const gate = this.#gates.get(at) ?? newGate(at, above);
-      this.#gates.set(at, gate);
-      gates.unshift(gate);
-      above = gate;
+      const node = this.#nodes.get(at) ?? newNode(at, above);
+      this.#nodes.set(at, node);
+      nodes.unshift(node);
+      above = node;
     }
-    return gates;
+    return nodes;
   }
 }
 
-function newGate(account: LedgerAccount | undefined, above: Gate | undefined): Gate {
+function newNode(account: LedgerAccount | undefined, above: AccountNode | undefined): AccountNode {
   const depth = above === undefined ? 0 : above.depth + 1;
   const axes = SPEND_AXES.filter((axis) => account?.limits[axis] !== undefined);
   const rows = new MaxTree<Place>(2 * axes.length + 2);
   return { account, above, depth, axes, rows, from: 0, first: undefined };
 }
 
-/** Marks at the gate above, if it has changed, the waiter that this one passes on (W1). */
-function passOn(gate: Gate, first: Place | undefined): void {
-  const { above, first: before } = gate;
+/** Marks at the node above, if it has changed, the waiter that this one passes on (W1). */
+function passOn(node: AccountNode, first: Place | undefined): void {
+  const { above, first: before } = node;
   if (first === before) return;
-  gate.first = first;
+  node.first = first;
   if (above === undefined) return;
   if (before !== undefined) mark(above, before, 0);
   if (first !== undefined) mark(above, first, 1);
 }
 
-function mark(gate: Gate, place: Place, isPassedOn: 0 | 1): void {
-  const found = place.rows.find((one) => one.gate === gate);
-  if (found !== undefined) gate.rows.changeOne(found.row, passedOnColumn(gate), isPassedOn);
+function mark(node: AccountNode, place: Place, isPassedOn: 0 | 1): void {
+  const found = place.rows.find((one) => one.node === node);
+  if (found !== undefined) node.rows.changeOne(found.row, passedOnColumn(node), isPassedOn);
 }
 
 /** What has to be unspent, and unheld, at an account for a waiter: what it keeps for its own agent comes on top. */
-function needsOf({ waiter, wanted, least }: Place, { account, axes }: Gate): readonly number[] {
+function needsOf(
+  { waiter, wanted, least }: Place,
+  { account, axes }: AccountNode,
+): readonly number[] {
   if (account === undefined) return [];
   return [wanted, least].flatMap((amounts) =>
     axes.map((axis) =>

@@ -232,7 +232,7 @@ class Fold {
         this.#failed.delete(record.agentId);
         this.#cancelled = this.#cancelled.filter(({ agentId }) => agentId !== record.agentId);
         this.#overdue = this.#overdue.filter(({ agentId }) => agentId !== record.agentId);
-        this.#parent(agent)?.lead(agent, { isNew: false, nth: record.nth });
+        this.#parent(agent)?.noteChild(agent, { isNew: false, nth: record.nth });
         return;
       }
       case "ledger":
@@ -246,14 +246,14 @@ class Fold {
         return;
       case "cancel":
         this.#cancelled = [...this.#cancelled, record];
-        this.#act(record);
+        this.#noteOperation(record);
         return;
       case "deadline":
         this.#overdue = [...this.#overdue, record];
         return;
       case "letter":
         this.#agent(record.agentId).take(record);
-        this.#act(record);
+        this.#noteOperation(record);
         return;
       default:
         this.#agent(record.agentId).take(record);
@@ -281,10 +281,10 @@ class Fold {
     if (done.operation === "toolCall") this.#agent(done.agentId).charge();
   }
 
-  #act({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
+  #noteOperation({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
     if (by === undefined) return;
     const text = record.type === "letter" ? { text: contentText(record.text) } : {};
-    this.#agent(by.agentId).act({ callId: by.callId, childId, ...text });
+    this.#agent(by.agentId).noteOperation({ callId: by.callId, childId, ...text });
   }
 
   #restore({ run: stored }: RecordOf<"restored">): void {
@@ -319,7 +319,7 @@ class Fold {
     this.#ledger.adopt(account);
     const parent = this.#parent(agent);
     if (parent === undefined) return;
-    parent.lead(agent, { isNew: true, nth });
+    parent.noteChild(agent, { isNew: true, nth });
     this.#byDepth[created.depth] = (this.#byDepth[created.depth] ?? 0) + 1;
   }
 

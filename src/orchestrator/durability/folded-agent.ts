@@ -75,7 +75,7 @@ export class FoldedAgent {
   }
 
   /** It started or continued this one, by a call that may not have ended. */
-  lead(
+  noteChild(
     child: FoldedAgent,
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
   ): void {
@@ -115,8 +115,8 @@ export class FoldedAgent {
   }
 
   /** A call of it has done something to a subagent. */
-  act(act: ChildOperation): void {
-    this.#work.operations.push(act);
+  noteOperation(operation: ChildOperation): void {
+    this.#work.operations.push(operation);
   }
 
   take(record: OwnRecord): void {
@@ -203,14 +203,14 @@ export class FoldedAgent {
       ...this.#created,
       children: this.#children,
       ordinals: this.#ordinals,
-      state: this.#atRest(kept),
+      state: this.#settledState(kept),
       inFlight,
       kept,
     };
   }
 
   /** A state that nothing has happened to has begun, if its execution has; one that runs stands still. */
-  #atRest(kept: AgentState): RestoredAgent["state"] {
+  #settledState(kept: AgentState): RestoredAgent["state"] {
     const [{ executionId }, atMs] = [this.#created, this.#startedAtMs];
     const isBegun = kept.status === "pending" && atMs !== undefined;
     const state = isBegun ? transition(kept, { type: "markStarted", executionId, atMs }) : kept;

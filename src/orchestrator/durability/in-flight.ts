@@ -87,14 +87,14 @@ export class InFlightWork {
 
   /** True if a call had done this before: it is not done twice. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
-    const isIt = (act: ChildOperation): boolean =>
-      act.callId === callId && act.childId === childId && act.text === text;
+    const isIt = (operation: ChildOperation): boolean =>
+      operation.callId === callId && operation.childId === childId && operation.text === text;
     return takeFirst(this.operations, isIt) !== undefined;
   }
 
   /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
-  takeRecorded(body: EventBody, place: EventPosition | undefined): boolean {
-    const print = fingerprint(body, place);
+  takeRecorded(body: EventBody, position: EventPosition | undefined): boolean {
+    const print = fingerprint(body, position);
     const count = this.#recorded.get(print) ?? 0;
     if (count > 0) this.#recorded.set(print, count - 1);
     return count > 0;

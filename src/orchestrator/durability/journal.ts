@@ -74,12 +74,12 @@ export class Journal {
   #kept = 0;
   /** The number of the last event that was put in. */
   #lastSeq = 0;
-  #heedKept: (seq: number) => void = () => undefined;
+  #onKept: (seq: number) => void = () => undefined;
   /** Lines that are kept. */
   #lineCount = 0;
   #opened: OpenJournal | undefined;
   /** The posts that were handled: all up to a number, and some after it. */
-  readonly #heeded = { upTo: 0, later: new Set<number>() };
+  readonly #handled = { upTo: 0, later: new Set<number>() };
   readonly #claim = Promise.withResolvers<void>();
   /** How many of them are to be written without a delay. */
   #due = 0;
@@ -105,7 +105,7 @@ export class Journal {
   append(record: JournalRecord): void {
     if (this.#isBroken) return;
     this.#codec.add(record);
-    if (record.type === "post") this.#noteHeeded(record.number);
+    if (record.type === "post") this.#noteHandled(record.number);
     this.#last += 1;
     if (record.type !== "event") return this.#writeSoon();
     this.#lastSeq = record.event.seq;
@@ -115,9 +115,9 @@ export class Journal {
   }
 
   /** Reports how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
-  whenKept(heed: (seq: number) => void): void {
-    this.#heedKept = heed;
-    heed(0);
+  whenKept(onKept: (seq: number) => void): void {
+    this.#onKept = onKept;
+    onKept(0);
   }
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
@@ -158,7 +158,7 @@ export class Journal {
   }
 
   /** Undoes `hold`: waits resolve again. False: it is too late. */
-  goOn(): boolean {
+  resume(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isHeld = false;
     void this.#resolve();
@@ -184,18 +184,18 @@ export class Journal {
   async unread(): Promise<readonly Post[]> {
     if (this.#opened === undefined || this.#isBroken) return [];
     const { runId } = this.#opened.ownership;
-    const posts = await this.#options.store.posts(runId, this.#heeded.upTo + 1);
-    return posts.filter(({ number }) => !this.#hasHeeded(number));
+    const posts = await this.#options.store.posts(runId, this.#handled.upTo + 1);
+    return posts.filter(({ number }) => !this.#hasHandled(number));
   }
 
-  #hasHeeded(number: number): boolean {
-    return number <= this.#heeded.upTo || this.#heeded.later.has(number);
+  #hasHandled(number: number): boolean {
+    return number <= this.#handled.upTo || this.#handled.later.has(number);
   }
 
-  #noteHeeded(number: number): void {
-    const heeded = this.#heeded;
-    heeded.later.add(number);
-    while (heeded.later.delete(heeded.upTo + 1)) heeded.upTo += 1;
+  #noteHandled(number: number): void {
+    const handled = this.#handled;
+    handled.later.add(number);
+    while (handled.later.delete(handled.upTo + 1)) handled.upTo += 1;
   }
 
   /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
@@ -220,7 +220,7 @@ export class Journal {
     const opened = this.#opened;
     if (opened === undefined) return;
     // A post that came unseen is for the next process that leads the run, which therefore stays open.
-    const { upTo } = this.#heeded;
+    const { upTo } = this.#handled;
     await tried(clock, () => store.release(opened.ownership, status, upTo)).catch(() => undefined);
   }
 
@@ -266,7 +266,7 @@ export class Journal {
         await tried(clock, () => store.append(ownership, { firstNumber, records }));
         this.#lineCount += records.length;
         this.#kept = last;
-        if (seq > 0) this.#heedKept(seq);
+        if (seq > 0) this.#onKept(seq);
         await this.#resolve();
       }
       this.#isWriting = false;
@@ -278,7 +278,7 @@ export class Journal {
 
   async #open(): Promise<OpenJournal> {
     this.#opened = await this.#options.open();
-    for (const number of this.#opened.posts) this.#noteHeeded(number);
+    for (const number of this.#opened.posts) this.#noteHandled(number);
     this.#beatLater();
     await endOfTurn();
     this.#claim.resolve();
@@ -353,7 +353,7 @@ export type JournalWriter = Pick<
   | "whenKept"
   | "unread"
   | "hold"
-  | "goOn"
+  | "resume"
   | "giveUp"
   | "close"
   | "abandon"

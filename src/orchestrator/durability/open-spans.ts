@@ -20,13 +20,13 @@ import {
 /** A span shows no more of them anyway. */
 const MOST_NOTES = 128;
 
-type Told<Body> = SpanMoment & { readonly body: Body };
+type Recorded<Body> = SpanMoment & { readonly body: Body };
 
 interface Scope {
-  readonly opening: Told<SpanOpening>;
+  readonly opening: Recorded<SpanOpening>;
   readonly parent: Scope | undefined;
-  readonly notes: Told<SpanNote>[];
-  closing: Told<SpanClosing> | undefined;
+  readonly notes: Recorded<SpanNote>[];
+  closing: Recorded<SpanClosing> | undefined;
   /** When it continued in further traces, by their ids. */
   readonly elsewhere: Map<string, number>;
   ids: TraceIds;

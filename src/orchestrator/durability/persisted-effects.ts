@@ -49,24 +49,24 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   // Model calls
 
   override async reserve(
-    place: EffectPosition,
+    position: EffectPosition,
     work: () => Promise<LeaseOutcome>,
   ): Promise<LeaseOutcome> {
-    return this.#inFlight?.takeLease(modelEffectName(place)) ?? (await work());
+    return this.#inFlight?.takeLease(modelEffectName(position)) ?? (await work());
   }
 
   /** A request goes out once its lease is kept: what a crash loses of it is known, and charged. */
   override async infer(
-    place: EffectPosition,
+    position: EffectPosition,
     lease: Lease,
     work: () => Promise<InferOutcome>,
   ): Promise<InferOutcome> {
-    const name = modelEffectName(place);
+    const name = modelEffectName(position);
     const known = this.outcome(name);
     if (known !== undefined) return keptOutcome(this.agent, lease, known);
     const { run } = this.agent;
-    const isAgain = this.#inFlight !== undefined && place.sideCall === undefined;
-    if (isAgain) run.pieces.reset(this.agent.pieceSource(place), "recovered");
+    const isAgain = this.#inFlight !== undefined && position.sideCall === undefined;
+    if (isAgain) run.pieces.reset(this.agent.pieceSource(position), "recovered");
     await this.kept();
     const outcome = await this.#recorded(name, work, lease.leaseId);
     await this.kept();
@@ -81,13 +81,13 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   // Tool calls
 
   override async callTool(
-    place: EffectPosition,
+    position: EffectPosition,
     call: PlannedCall,
     work: (call: PlannedCall) => Promise<CallEnd>,
   ): Promise<CallEnd> {
-    const name = toolEffectName(place, call);
+    const name = toolEffectName(position, call);
     const known = this.outcome(name);
-    if (known !== undefined) return this.#saidAgain(place, recordedEnd(known, call));
+    if (known !== undefined) return this.#saidAgain(position, recordedEnd(known, call));
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
     if (isWork && this.#isAhead) await this.kept();
@@ -103,8 +103,8 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   /** Emits the result again: the process that emitted it is gone. */
-  #saidAgain(place: EffectPosition, end: CallEnd): CallEnd {
-    if (end.type === "executed") sayResult(this.agent, place, end);
+  #saidAgain(position: EffectPosition, end: CallEnd): CallEnd {
+    if (end.type === "executed") sayResult(this.agent, position, end);
     return end;
   }
 
@@ -134,16 +134,16 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
   override authorize(
-    place: EffectPosition,
+    position: EffectPosition,
     call: PlannedCall,
     bound: OwnCall,
     asking: Asking,
   ): Permission | Promise<Permission> {
-    if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(place, call)))
+    if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(position, call)))
       return { type: "impossible", outcome: INTERRUPTED };
     if (bound.type === "delegation" && this.#inFlight?.hasChildOf(call.call.callId) === true)
       return { type: "granted", bound };
-    const name = permitEffectName(place, call);
+    const name = permitEffectName(position, call);
     const permit = this.outcome(name);
     if (permit !== undefined) return permittedBefore(bound, permit, asking);
     const asked = asking.ask();
@@ -160,12 +160,12 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override begin(
-    place: EffectPosition,
+    position: EffectPosition,
     call: PlannedCall,
     tool: OwnCall["tool"],
   ): Promise<void> | undefined {
     if (isRepeatable(tool)) return undefined;
-    return this.#begun(toolEffectName(place, call));
+    return this.#begun(toolEffectName(position, call));
   }
 
   /** It counts as work under way, but not while it may not begin: giving the run up does not wait for it then. */

@@ -76,8 +76,8 @@ export class RunJournal {
   }
 
   /** Resolves once none of them is under way. */
-  async atRest(): Promise<void> {
-    await endOfTurn(); // First let begin what has just been allowed to.
+  async whenIdle(): Promise<void> {
+    await endOfTurn(); // What has learned that it may begin does so first.
     if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
   }
 

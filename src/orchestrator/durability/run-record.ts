@@ -78,7 +78,7 @@ export class RunRecord {
   /** By the hash of a text, the number of the last line that has it. */
   readonly #definitions = new Map<string, number>();
   readonly #texts = new Map<string, string>();
-  readonly #heeded: number[] = [];
+  readonly #handled: number[] = [];
   readonly #vainPosts = new Map<number, string>();
   /** The agent that was looked at last, as the lines up to a number say. */
   #last:
@@ -102,8 +102,8 @@ export class RunRecord {
   }
 
   /** The numbers of the posts of its mailbox that were handled. */
-  get heededPosts(): readonly number[] {
-    return this.#heeded;
+  get handledPosts(): readonly number[] {
+    return this.#handled;
   }
 
   /** Of those posts, by number, why one had no effect: an answer that does not fit its call, for instance. */
@@ -219,7 +219,7 @@ export class RunRecord {
         return;
       }
       case "post":
-        this.#heeded.push(Number(value["number"]));
+        this.#handled.push(Number(value["number"]));
         if (typeof value["problem"] === "string")
           this.#vainPosts.set(Number(value["number"]), value["problem"]);
         return;

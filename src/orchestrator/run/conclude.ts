@@ -10,7 +10,7 @@ import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./persisted-result.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
-import { restedAgent, type RestedAgent } from "../tree/agent-report.ts";
+import { settledAgent, type SettledAgent } from "../tree/agent-report.ts";
 import { scopeOf } from "../tree/budget-events.ts";
 import type { RunTree } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
@@ -21,9 +21,9 @@ import type { RunRuntime } from "../tree/run-runtime.ts";
  */
 export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
-  return tree.nodes.filter(({ rested, stopSignal }) => {
-    if (rested?.status !== "paused") return false;
-    return stopSignal.aborted || pausedChildrenOf(rested).some(hasEnded);
+  return tree.nodes.filter(({ settled, stopSignal }) => {
+    if (settled?.status !== "paused") return false;
+    return stopSignal.aborted || pausedChildrenOf(settled).some(hasEnded);
   });
 }
 
@@ -35,12 +35,12 @@ export function resultOf(
 ): RunResult<JsonValue> {
   const { runId, tree, ledger, clock } = run;
   const { nodes, prices, failedIds, subagentsByDepth, refusalsByCode } = tree;
-  const rested: RestedAgent[] = [];
+  const settled: SettledAgent[] = [];
   const detached: AgentId[] = [];
   for (const node of nodes) {
-    const agent = restedAgent(node);
+    const agent = settledAgent(node);
     if (agent === undefined) detached.push(node.identity.agentId);
-    else rested.push(agent);
+    else settled.push(agent);
   }
   return runResult({
     runId,
@@ -49,7 +49,7 @@ export function resultOf(
     atMs: pausedRun?.pausedAtMs ?? clock.nowMs(),
     pausedRun,
     session: run.session?.outcome,
-    rested,
+    settled,
     detached,
     prices,
     failedIds,

@@ -160,21 +160,21 @@ export function continuedParts(
   });
   const { run: runtime } = supervisor;
   const pausedMs = runtime.clock.nowMs() - run.pausedAtMs;
-  const rested = restore(runtime, run, roles);
+  const restored = restore(runtime, run, roles);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
   const recordGrants = grants.map(({ agentId, field, ...grant }) => {
-    const node = runtime.tree.find(agentId) ?? rested;
+    const node = runtime.tree.find(agentId) ?? restored;
     return grantBudget(runtime, node, grant, field);
   });
-  let root = rested;
+  let root = restored;
   if (instructions !== undefined) {
     const next = {
       ...AS_ROOT,
-      task: rested.taskContent,
+      task: restored.taskContent,
       instructions,
       message: stoppedNotice(run),
     };
-    root = continueAgent(runtime, rested, next);
+    root = continueAgent(runtime, restored, next);
     journal?.continued(root, false);
   }
   session?.begin(run.runId);

@@ -208,8 +208,8 @@ class Execution {
       const kept = await keptRun(this.#storage, runId);
       if (!isSame(this.#parts.order, kept)) throw otherRun(runId);
       if (!this.#isDue(kept)) {
-        const isTold = found.status !== "open" || this.#hasRested;
-        const isAtRest = isTold || (await this.#putToRest());
+        const isRecorded = found.status !== "open" || this.#hasRested;
+        const isAtRest = isRecorded || (await this.#putToRest());
         return isAtRest ? await persistedResult(kept.folded) : undefined;
       }
       const { context, onPiece } = this.#parts.options;

@@ -66,9 +66,9 @@ export function startFork(
     journal: () => journal,
   });
   const { run: runtime } = supervisor;
-  const rested = restore(runtime, run, roles);
-  const { taskContent: task } = rested;
-  const root = continueAgent(runtime, rested, { ...AS_ROOT, task, instructions, message });
+  const restored = restore(runtime, run, roles);
+  const { taskContent: task } = restored;
+  const root = continueAgent(runtime, restored, { ...AS_ROOT, task, instructions, message });
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
   return ledBy({ supervisor, root, beginning: { ...NO_HISTORY, event } });

@@ -44,7 +44,7 @@ export interface RunBeginning {
   /** What is recorded right after it. */
   readonly afterwards?: () => void;
   /** What has come by mail before, and which of it is settled. */
-  readonly mail?: Parameters<MailReader["heed"]> | undefined;
+  readonly mail?: Parameters<MailReader["handle"]> | undefined;
 }
 
 /** What a run is led with, from its beginning or from where it continues. */
@@ -79,7 +79,7 @@ export class LiveRun implements Run {
   /** Gives what it continues with, if it is paused and mail has come meanwhile. */
   #onPause: (() => Promise<LedParts | undefined>) | undefined;
   /** What was requested of it at rest: done if the run continues. */
-  #wishes: readonly (() => void)[] = NONE;
+  #requests: readonly (() => void)[] = NONE;
   #hasBegun = false;
   /** It rests, or broke off. */
   #isOver = false;
@@ -159,12 +159,12 @@ export class LiveRun implements Run {
     }
     const stepper = new Stepper(() => this.cancel("The caller broke off the iteration."));
     this.#stepper = stepper;
-    this.#pace(stepper);
+    this.#stepWith(stepper);
     if (this.#isClosed || this.#tail !== undefined) stepper.end(this.#failure);
     return stepper;
   }
 
-  #pace(stepper: Stepper): void {
+  #stepWith(stepper: Stepper): void {
     const root = this.#root;
     root.stepper = stepper;
     // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
@@ -191,15 +191,15 @@ export class LiveRun implements Run {
     else this.whenOver(onAbort(signal, cancel));
   }
 
-  /** Calls `heed` once the run rests, or broke off: before its result is there. */
-  whenOver(heed: () => void): void {
-    this.#afterwards = this.#afterwards.concat(heed);
+  /** Calls `handle` once the run rests, or broke off: before its result is there. */
+  whenOver(handle: () => void): void {
+    this.#afterwards = this.#afterwards.concat(handle);
   }
 
   /** Has something done at once, or, of a run at rest, as soon as it continues: until then its journal takes nothing. */
-  #ask(wish: () => void): void {
-    if (this.#isOver) this.#wishes = [...this.#wishes, wish];
-    else wish();
+  #ask(request: () => void): void {
+    if (this.#isOver) this.#requests = [...this.#requests, request];
+    else request();
   }
 
   #cancelNode(node: AgentRuntime, message: string): void {
@@ -285,7 +285,7 @@ export class LiveRun implements Run {
     const { clock } = this.#supervisor.run.settings;
     const over = new CancelSignal();
     const done = (): void => over.abort("nothing is under way");
-    void journal.atRest().then(done);
+    void journal.whenIdle().then(done);
     const forget = takenUp.onAbort(done);
     await sleep(clock, graceMs, over);
     forget();
@@ -299,8 +299,8 @@ export class LiveRun implements Run {
   takeUp(): boolean {
     if (this.#isOver) return false;
     if (this.#leaving === undefined) return true;
-    if (this.#supervisor.run.journal?.writer.goOn() !== true) return false;
-    this.#supervisor.run.limiter.goOn();
+    if (this.#supervisor.run.journal?.writer.resume() !== true) return false;
+    this.#supervisor.run.limiter.resume();
     this.#leaving.cancel();
     return true;
   }
@@ -361,7 +361,7 @@ export class LiveRun implements Run {
     this.#hasBegun = true;
     this.mail?.start();
     for (const record of this.#early) record();
-    if (mail !== undefined) this.mail?.heed(...mail);
+    if (mail !== undefined) this.mail?.handle(...mail);
   }
 
   /**
@@ -371,7 +371,7 @@ export class LiveRun implements Run {
   async #hasLateEnds(): Promise<boolean> {
     if (this.#isLate()) return true;
     if (!this.#supervisor.run.tree.hasDetached) return false;
-    await this.#supervisor.run.tree.detachedAtRest();
+    await this.#supervisor.run.tree.detachedSettled();
     return this.#isLate();
   }
 
@@ -414,7 +414,7 @@ export class LiveRun implements Run {
   /** Gives the result once the end of the run is kept. */
   async #conclude(): Promise<RunResult<JsonValue>> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
-    this.mail?.stop(); // Nor is mail handled: what comes from now on leaves a paused run open.
+    this.mail?.stop(); // Nor handled: what comes from now on leaves a paused run open.
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded
       ? concludedEnd(run, this.#root, this.#trace.traceId)
@@ -423,7 +423,7 @@ export class LiveRun implements Run {
     await journal?.writer.close(result.status === "paused" ? "paused" : "ended");
     if (result.status === "paused" && !run.pauseSignal.aborted && mismatch === undefined) {
       const parts = await this.#onPause?.();
-      if (parts !== undefined) return await this.#leadOn(parts);
+      if (parts !== undefined) return await this.#continueWith(parts);
     }
     this.#close(mismatch === undefined ? undefined : { cause: mismatch });
     if (mismatch !== undefined) throw mismatch;
@@ -431,7 +431,7 @@ export class LiveRun implements Run {
   }
 
   /** Continues after a pause, as if by another handle: readers of this one keep reading. */
-  async #leadOn({ supervisor, root, beginning }: LedParts): Promise<RunResult<JsonValue>> {
+  async #continueWith({ supervisor, root, beginning }: LedParts): Promise<RunResult<JsonValue>> {
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
@@ -441,11 +441,11 @@ export class LiveRun implements Run {
     this.#hasBegun = false;
     this.#isOver = false;
     this.#readers.follow(supervisor.run);
-    if (this.#stepper !== undefined) this.#pace(this.#stepper);
+    if (this.#stepper !== undefined) this.#stepWith(this.#stepper);
     const driven = this.#stored(this.#drive());
-    const wishes = this.#wishes;
-    this.#wishes = NONE;
-    for (const wish of wishes) wish();
+    const requests = this.#requests;
+    this.#requests = NONE;
+    for (const request of requests) request();
     return await driven;
   }
 
@@ -457,7 +457,7 @@ export class LiveRun implements Run {
     this.#failure = failure;
     this.#supervisor.run.session?.release();
     this.mail?.stop();
-    for (const heed of this.#afterwards) heed();
+    for (const handle of this.#afterwards) handle();
     // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
     if (failure !== undefined && (this.#stepper !== undefined || this.#readers.areThere)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);

@@ -29,13 +29,13 @@ export class MailReader {
     this.#runtime = runtime;
     this.#journal = journal;
     this.#everyMs = runtime.settings.heartbeatMs;
-    runtime.desk.onWait(() => this.#retime());
+    runtime.pendingAnswers.onWait(() => this.#retime());
   }
 
   /** From now on it looks by itself. */
   start(): void {
-    const { desk, settings } = this.#runtime;
-    const delayMs = desk.isWaitedAt ? Math.min(ANSWER_MS, this.#everyMs) : this.#everyMs;
+    const { pendingAnswers, settings } = this.#runtime;
+    const delayMs = pendingAnswers.isWaitedAt ? Math.min(ANSWER_MS, this.#everyMs) : this.#everyMs;
     const look = (): void => {
       this.start();
       this.look();
@@ -73,13 +73,13 @@ export class MailReader {
       this.#isDue = false;
       // A store that cannot be read now is asked again later; one that is lost is noticed by the journal's writes.
       const posts = await this.#journal.writer.unread().catch(() => []);
-      if (this.#stopTimer !== undefined) this.heed(posts.flatMap((post) => mailIn(post) ?? []));
+      if (this.#stopTimer !== undefined) this.handle(posts.flatMap((post) => mailIn(post) ?? []));
     }
     this.#isReading = false;
   }
 
   /** Does what is asked, in order. `settled`: what needs nothing further, with what was wrong with it. */
-  heed(
+  handle(
     posts: readonly ReceivedMail[],
     settled: ReadonlyMap<number, string | undefined> = NOTHING,
   ): void {
@@ -95,7 +95,7 @@ export class MailReader {
   #obey(mail: RunMail): string | false | undefined {
     try {
       if (mail.type !== "answer") return this.#doAsAsked(mail);
-      const given = this.#runtime.desk.give(mail.answer);
+      const given = this.#runtime.pendingAnswers.give(mail.answer);
       return given === true ? undefined : given;
     } catch (cause) {
       return messageOf(cause);

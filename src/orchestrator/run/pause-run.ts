@@ -34,8 +34,8 @@ export interface PauseFacts {
 export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRecord {
   const { runId, tree, ledger, recorder, clock, definitions } = runtime;
   const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;
-  const questions = nodes.flatMap(({ rested }) =>
-    rested === undefined ? [] : questionsOf(rested),
+  const questions = nodes.flatMap(({ settled }) =>
+    settled === undefined ? [] : questionsOf(settled),
   );
   const open = new Set(questions.map(({ questionId }) => questionId));
   return deepFreeze({
@@ -59,10 +59,10 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRe
 }
 
 function pausedAgent(node: AgentRuntime): PausedAgent {
-  const { identity, rested } = node;
-  if (rested === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
+  const { identity, settled } = node;
+  if (settled === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
   const { breadth: children, ordinals } = node;
-  return { ...agentRecord(node), children, ordinals, state: snapshotOf(rested) };
+  return { ...agentRecord(node), children, ordinals, state: snapshotOf(settled) };
 }
 
 /** Puts the agents of a settled run back into a fresh tree and ledger, and gives the root. The time of the pause is charged to no agent. */
@@ -117,22 +117,22 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     return [{ node, group }];
   });
   for (const { node, group } of members) {
-    const { rested } = node;
-    if (rested === undefined || rested.status === "paused") continue;
-    const { status, log } = rested;
-    const outcome = subagentOutcome({ status, text: lastTextOf(rested), output: log.output });
+    const { settled } = node;
+    if (settled === undefined || settled.status === "paused") continue;
+    const { status, log } = settled;
+    const outcome = subagentOutcome({ status, text: lastTextOf(settled), output: log.output });
     group.settle(node, outcome === "completed");
   }
 }
 
 /** Calls of a step that may still start a subagent. `isOver`: one that has started its own, or has ended. */
 function startsLeft(
-  { rested }: AgentRuntime,
+  { settled }: AgentRuntime,
   stepId: StepId,
   isOver: (callId: CallId) => boolean,
 ): number {
-  if (rested?.status !== "paused" || rested.step?.stepId !== stepId) return 0;
-  return pendingCallsOf(rested).filter(
+  if (settled?.status !== "paused" || settled.step?.stepId !== stepId) return 0;
+  return pendingCallsOf(settled).filter(
     ({ callId, toolName }) => toolName === SPAWN_TOOL_NAME && !isOver(callId),
   ).length;
 }

@@ -15,7 +15,7 @@ import { Turns } from "../../kernel/throttle.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
-import type { RestedAgent } from "../tree/agent-report.ts";
+import type { SettledAgent } from "../tree/agent-report.ts";
 
 /** What a result says that no other record does: what agents have from their roles, and what became of the session. */
 export function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
@@ -50,7 +50,7 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
       definitions,
       pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
       session: session && { execution: undefined, error: undefined, ...session },
-      rested: await restedAgents(folded, said),
+      settled: await settledAgents(folded, said),
       detached: [],
       failedIds,
       prices,
@@ -63,23 +63,23 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
   }
 }
 
-async function restedAgents(
+async function settledAgents(
   { run }: FoldedRun,
   { models, removedTools }: RecordOf<"result">,
-): Promise<readonly RestedAgent[]> {
+): Promise<readonly SettledAgent[]> {
   const modelOf = new Map(
     models.flatMap(({ model, agentIds }) => agentIds.map((agentId) => [agentId, model] as const)),
   );
   const removedOf = new Map(removedTools.map(({ agentId, removed }) => [agentId, removed]));
   const accountOf = new Map(run.accounts.map((account) => [account.agentId, account]));
-  const agents: RestedAgent[] = [];
+  const agents: SettledAgent[] = [];
   const turns = new Turns(AGENTS_PER_TURN);
-  for (const { state: rested, ...agent } of run.agents) {
+  for (const { state: settled, ...agent } of run.agents) {
     await turns.did();
     const { agentId, executionId, parentAgentId, agentPath, depth, role, task, metadata } = agent;
     const account = accountOf.get(agentId);
     const model = modelOf.get(agentId);
-    if (rested.status === "pending" || account === undefined || model === undefined) continue;
+    if (settled.status === "pending" || account === undefined || model === undefined) continue;
     const { own, total, stoodMs: pausedMs, otherModels } = account;
     agents.push({
       agentId,
@@ -96,7 +96,7 @@ async function restedAgents(
       metadata,
       removedTools: removedOf.get(agentId) ?? [],
       pausedMs,
-      rested,
+      settled,
     });
   }
   return agents;

@@ -117,14 +117,14 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const reader = new JournalReader();
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
-  const heeded = new Set<number>();
+  const handled = new Set<number>();
   const turns = new Turns(RECORDS_PER_TURN);
   let count = 0;
   for await (const line of store.read(runId)) {
     count += 1;
     const records = madeOfLine(runId, count, () => reader.read(line));
     for (const record of records) {
-      if (record.type === "post") heeded.add(record.number);
+      if (record.type === "post") handled.add(record.number);
       const event = record.type === "event" ? keptEvent(record.event) : undefined;
       if (event?.type === "question.asked") open.set(event.question.questionId, event.question);
       if (event?.type === "question.answered") {
@@ -141,7 +141,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
     const mail = mailIn(post)?.mail;
     if (mail?.type !== "answer") continue;
     const { questionId } = mail.answer;
-    if (!heeded.has(post.number)) posted.set(questionId, mail.answer);
+    if (!handled.has(post.number)) posted.set(questionId, mail.answer);
     else taken.set(questionId, (taken.get(questionId) ?? 0) + 1);
   }
   return { open: [...open.values()], over, posted, taken };

@@ -71,7 +71,7 @@ export async function recoverRun(
  * The same run. Whenever it is paused from now on, it continues if mail has come that makes it continue. If another process was faster, or it
  * cannot continue, it stays as it is, open, in the store.
  */
-export function goingOnByMail(
+export function continuedByMail(
   settings: Settings,
   run: LiveRun,
   { options, isClosed }: { readonly options: Recovery; readonly isClosed: () => boolean },
@@ -99,19 +99,19 @@ async function recoveredParts(
   const { store } = storage;
   let kept = options.kept ?? (await keptRun(storage, runId));
   // A run that had ended, whose process died before the store recorded that, is claimed to record it.
-  const isUntold =
+  const isUnreported =
     kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
-  let going = isUntold ? undefined : await readyToRecover(settings, kept, options);
+  let continuation = isUnreported ? undefined : await readyToRecover(settings, kept, options);
   const { takeOver = false } = options;
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   // If the acknowledgement is lost, this process owns the run all the same, and no other does.
   const ownership = await tried(storage.clock, () => store.claim(runId, claim));
   try {
-    if (going === undefined || !(await isAsRead(store, kept))) {
+    if (continuation === undefined || !(await isAsRead(store, kept))) {
       kept = await keptRun(storage, runId);
-      going = await readyToRecover(settings, kept, options);
+      continuation = await readyToRecover(settings, kept, options);
     }
-    return ledOn(settings, ownership, kept.folded, going);
+    return ledOn(settings, ownership, kept.folded, continuation);
   } catch (cause) {
     await releaseUnled(storage, ownership, kept, cause);
     throw cause;
@@ -130,11 +130,11 @@ function ledOn(
   settings: Settings,
   ownership: Ownership,
   folded: FoldedJournal,
-  going: Continuation,
+  continuation: Continuation,
 ): LedParts {
   const journal = recoveredJournal(storageOf(settings), ownership, folded);
   try {
-    return continuedParts(settings, folded.run, going, { journal, folded });
+    return continuedParts(settings, folded.run, continuation, { journal, folded });
   } catch (cause) {
     journal.writer.abandon(); // Before it writes that the run was recovered.
     throw cause;
@@ -206,7 +206,7 @@ export async function recoverAllRuns(
       const how = { contextOf: options.context };
       const recovered = await recoverRun(settings, runId, how);
       const isClosed = (): boolean => live.isClosed;
-      const run = live.add(goingOnByMail(settings, recovered, { options: how, isClosed }));
+      const run = live.add(continuedByMail(settings, recovered, { options: how, isClosed }));
       run.result.catch(() => undefined); // The caller can only look at it once all are under way.
       runs.push(run);
     } catch (cause) {

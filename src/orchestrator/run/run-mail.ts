@@ -86,13 +86,13 @@ function jsonIn(body: string): unknown {
   }
 }
 
-/** What has come since the journal of a run was written last, in order. `heeded`: the numbers of the posts that were. */
+/** What has come since the journal of a run was written last, in order. `handled`: the numbers of the posts that were. */
 export async function unreadMail(
   store: RunStore,
   runId: RunId,
-  heeded: readonly number[],
+  handled: readonly number[],
 ): Promise<readonly ReceivedMail[]> {
-  const known = new Set(heeded);
+  const known = new Set(handled);
   const posts = await store.posts(runId);
   return posts.flatMap((post) => (known.has(post.number) ? [] : (mailIn(post) ?? [])));
 }
@@ -101,10 +101,10 @@ export async function unreadMail(
 export async function hasUnknownMail(
   store: RunStore,
   runId: RunId,
-  heeded: readonly number[],
+  handled: readonly number[],
 ): Promise<boolean> {
   const posts = await store.posts(runId);
-  return posts.some((post) => !heeded.includes(post.number) && mailIn(post) === undefined);
+  return posts.some((post) => !handled.includes(post.number) && mailIn(post) === undefined);
 }
 
 /** True if mail makes a run at rest continue. */

@@ -24,7 +24,7 @@ import {
   agentReport,
   durationOf,
   type AgentReport,
-  type RestedAgent,
+  type SettledAgent,
 } from "../tree/agent-report.ts";
 
 /** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
@@ -114,41 +114,41 @@ export interface ResultFacts extends Pick<
 > {
   readonly atMs: number;
   /** The root first. */
-  readonly rested: readonly RestedAgent[];
+  readonly settled: readonly SettledAgent[];
   /** Agents that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
 }
 
 /** What takes going through histories, or over all agents: worked out and frozen when it is first asked for. */
 class LateParts {
-  readonly #root: RestedAgent;
+  readonly #root: SettledAgent;
   readonly #facts: ResultFacts;
   #messages: readonly StoredMessage[] | undefined;
   #newMessages: readonly StoredMessage[] | undefined;
   #agents: readonly AgentReport[] | undefined;
 
-  constructor(root: RestedAgent, facts: ResultFacts) {
+  constructor(root: SettledAgent, facts: ResultFacts) {
     this.#root = root;
     this.#facts = facts;
   }
 
   get messages(): readonly StoredMessage[] {
-    const { agentId, rested } = this.#root;
-    return (this.#messages ??= deepFreeze(storedMessages(rested.conversation, agentId)));
+    const { agentId, settled } = this.#root;
+    return (this.#messages ??= deepFreeze(storedMessages(settled.conversation, agentId)));
   }
 
   get newMessages(): readonly StoredMessage[] {
-    const { agentId, rested } = this.#root;
-    return (this.#newMessages ??= deepFreeze(addedMessages(rested.conversation, agentId)));
+    const { agentId, settled } = this.#root;
+    return (this.#newMessages ??= deepFreeze(addedMessages(settled.conversation, agentId)));
   }
 
   get steps(): readonly StepRecord[] {
-    return deepFreeze(this.#root.rested.log.steps);
+    return deepFreeze(this.#root.settled.log.steps);
   }
 
   get agents(): readonly AgentReport[] {
-    const { rested, atMs } = this.#facts;
-    return (this.#agents ??= deepFreeze(rested.map((agent) => agentReport(agent, atMs))));
+    const { settled, atMs } = this.#facts;
+    return (this.#agents ??= deepFreeze(settled.map((agent) => agentReport(agent, atMs))));
   }
 
   get accounts(): readonly Account[] {
@@ -213,11 +213,11 @@ class WithLateParts {
 
 /** The result, frozen whole. */
 export function runResult(facts: ResultFacts): RunResult<JsonValue> {
-  const { atMs, rested: all, failedIds, accounts: _late, ...known } = facts;
+  const { atMs, settled: all, failedIds, accounts: _late, ...known } = facts;
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
-  const { usage, rested } = root;
-  const { status, reason, log } = rested;
+  const { usage, settled } = root;
+  const { status, reason, log } = settled;
   const parts = deepFreeze({
     ...known,
     status,
@@ -225,14 +225,14 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
     signals: log.signals,
     errors: errorsOf(failedIds, all),
     questions: known.pausedRun?.questions ?? NONE,
-    text: lastTextOf(rested),
+    text: lastTextOf(settled),
     output: log.output,
     usage: {
       ...usage,
       byRole: sumUp(all.map(({ role, usage: { own } }) => [role, own])),
       byModel: sumUp(all.flatMap(usageByModel)),
     },
-    durationMs: durationOf(rested, atMs),
+    durationMs: durationOf(settled, atMs),
   });
   return Object.freeze(Object.assign(new WithLateParts(new LateParts(root, facts)), parts));
 }
@@ -241,22 +241,22 @@ const NONE: readonly never[] = Object.freeze([]);
 
 function errorsOf(
   failedIds: readonly AgentId[],
-  rested: readonly RestedAgent[],
+  settled: readonly SettledAgent[],
 ): readonly AgentError[] {
   if (failedIds.length === 0) return NONE;
-  const byId = new Map(rested.map((agent) => [agent.agentId, agent]));
+  const byId = new Map(settled.map((agent) => [agent.agentId, agent]));
   return failedIds.flatMap((agentId) => {
     const failed = byId.get(agentId);
     if (failed === undefined) return [];
     const { agentPath } = failed;
-    return failed.rested.log.errors.map((error) => ({ agentId, agentPath, ...error }));
+    return failed.settled.log.errors.map((error) => ({ agentId, agentPath, ...error }));
   });
 }
 
 type NamedUsage = readonly [name: string, usage: Usage];
 
 /** What was used of the agent's model, and of others that a fallback asked. */
-function usageByModel({ model, usage, otherModels }: RestedAgent): readonly NamedUsage[] {
+function usageByModel({ model, usage, otherModels }: SettledAgent): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);
   const rest = others.reduce((left, [, used]) => subtractUsage(left, used), usage.own);

@@ -71,10 +71,10 @@ export class RunSession {
   }
 
   async #stored(root: AgentRuntime, usage: Usage): Promise<SessionOutcome | undefined> {
-    const { rested, identity } = root;
+    const { settled, identity } = root;
     const execution = executionOf(root, usage, this.settings);
-    if (rested === undefined || execution === undefined) return undefined;
-    const messages = storedMessages(rested.conversation, identity.agentId).filter(
+    if (settled === undefined || execution === undefined) return undefined;
+    const messages = storedMessages(settled.conversation, identity.agentId).filter(
       ({ role, note }) => role !== "system" && note !== "boundary",
     );
     const writer = await this.#writer(execution);
@@ -108,12 +108,12 @@ export function sessionMoved({ sessionId, version }: SessionRef, found: number):
 }
 
 function executionOf(
-  { rested, identity, role }: AgentRuntime,
+  { settled, identity, role }: AgentRuntime,
   usage: Usage,
   { onFailure }: SessionSettings,
 ): SessionExecution | undefined {
-  if (rested === undefined || rested.status === "paused") return undefined;
-  const { status, reason, executionId, conversation, log, telemetry } = rested;
+  if (settled === undefined || settled.status === "paused") return undefined;
+  const { status, reason, executionId, conversation, log, telemetry } = settled;
   const { agentId, runId } = identity;
   const replied = addedMessages(conversation, agentId).flatMap((message) =>
     message.role === "assistant" && message.executionId === executionId

@@ -23,7 +23,7 @@ export interface SpawnCall {
 }
 
 /** The parent was asked to end, or to stop, on the way here: nothing further of it begins. */
-export const TOLD_TO_END: SpawnRefusal = Object.freeze({
+export const PARENT_ENDING: SpawnRefusal = Object.freeze({
   code: "setup_failed",
   message: "Not started: the agent was told to end before the subagent could start.",
 });

@@ -65,13 +65,13 @@ export interface AgentReport {
 }
 
 /** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
-export interface RestedAgent extends Omit<AgentReport, keyof ReturnType<typeof executionReport>> {
-  readonly rested: SettledState;
+export interface SettledAgent extends Omit<AgentReport, keyof ReturnType<typeof executionReport>> {
+  readonly settled: SettledState;
 }
 
-export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
-  const { identity, role, rested, account } = node;
-  if (rested === undefined) return undefined;
+export function settledAgent(node: AgentRuntime): SettledAgent | undefined {
+  const { identity, role, settled, account } = node;
+  if (settled === undefined) return undefined;
   const { runId: _ofAll, ...place } = identity;
   return {
     ...place,
@@ -84,29 +84,29 @@ export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
     pausedMs: account.stoodMs,
-    rested,
+    settled,
   };
 }
 
 /** The report of an agent at rest. `atMs`: the time, for one that is paused. */
-export function agentReport({ rested, ...known }: RestedAgent, atMs: number): AgentReport {
-  return { ...known, ...executionReport(rested, atMs) };
+export function agentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
+  return { ...known, ...executionReport(settled, atMs) };
 }
 
-function executionReport(rested: SettledState, atMs: number) {
-  const { status, reason, log, telemetry } = rested;
+function executionReport(settled: SettledState, atMs: number) {
+  const { status, reason, log, telemetry } = settled;
   const { output, steps, signals, errors } = log;
   return {
     status,
     reason,
-    text: lastTextOf(rested),
+    text: lastTextOf(settled),
     output,
     steps,
     toolsUsed: toolsUsed(steps),
     signals,
     errors,
     toolErrors: toolErrors(steps),
-    durationMs: durationOf(rested, atMs),
+    durationMs: durationOf(settled, atMs),
     waitedMs: telemetry.waitedMs,
   };
 }
@@ -118,13 +118,13 @@ export function durationOf({ telemetry }: SettledState, atMs: number): number {
 
 /** What a parent is given of a subagent that has ended. */
 export function resultOfEnded(node: AgentRuntime): SubagentResult {
-  const { identity, role, rested, childName } = node;
+  const { identity, role, settled, childName } = node;
   const { agentId, executionId, agentPath, depth } = identity;
-  if (rested === undefined || rested.status === "paused")
+  if (settled === undefined || settled.status === "paused")
     throw new Error(`${agentPath} has not ended.`);
-  const { status, reason, log } = rested;
+  const { status, reason, log } = settled;
   const { output, steps, errors } = log;
-  const text = lastTextOf(rested);
+  const text = lastTextOf(settled);
   return {
     agentId,
     executionId,
@@ -144,7 +144,7 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     toolErrors: toolErrors(steps),
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
-    durationMs: durationOf(rested, 0),
+    durationMs: durationOf(settled, 0),
   };
 }
 

@@ -6,7 +6,7 @@ import type { DelegatedCall } from "../../agent/run-ports.ts";
 import { userMessage } from "../../protocol/message.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
-import { nothingLeft, TOLD_TO_END, type SpawnCall } from "./admission.ts";
+import { nothingLeft, PARENT_ENDING, type SpawnCall } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -19,7 +19,7 @@ export function continued(
   request: ContinueRequest,
   { call, group }: SpawnCall,
 ): AgentRuntime | SpawnRefusal {
-  if (parent.stopSignal.aborted) return TOLD_TO_END;
+  if (parent.stopSignal.aborted) return PARENT_ENDING;
   const { childName, task } = request;
   const child = parent.subagent(childName);
   if (child === undefined) return unknownChild(parent, childName);

@@ -101,8 +101,8 @@ export function continueAgent(
   next: NextExecution,
 ): AgentRuntime {
   const { clock, ids, ledger, tree } = run;
-  const { rested, identity, role, metadata } = ended;
-  if (rested === undefined || rested.status === "paused")
+  const { settled, identity, role, metadata } = ended;
+  if (settled === undefined || settled.status === "paused")
     throw new EspalierError({
       code: "internal_error",
       message: `${identity.agentPath} has not ended. This is a bug in espalier.`,
@@ -116,10 +116,10 @@ export function continueAgent(
   );
   const messages = message === undefined ? [] : [message];
   const change = { type: "nextExecution", executionId, instructions, messages } as const;
-  const state = transition(rested, change);
+  const state = transition(settled, change);
   if (state.status !== "pending") throw new Error("A next execution is pending.");
   const nowMs = clock.nowMs();
-  ledger.accountView(identity.agentId).excludeTime(nowMs - (rested.telemetry.endedAtMs ?? nowMs));
+  ledger.accountView(identity.agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(run, {
     identity: Object.freeze({ ...identity, executionId }),
     role,

@@ -47,7 +47,7 @@ export class RunLimiter implements Limiter {
     this.isHeld = true;
   }
 
-  goOn(): void {
+  resume(): void {
     this.isHeld = false;
     this.#models.serve();
     this.#tools?.serve();

@@ -12,7 +12,7 @@ import {
 import type { EventScope, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
-import { goesOn } from "../../protocol/span-tree.ts";
+import { continuesSpan } from "../../protocol/span-tree.ts";
 
 interface OpenRun {
   readonly ids: TraceIds;
@@ -74,7 +74,7 @@ function callerOf(body: EventBody<"run.started" | "run.resumed">): TraceParent |
 
 /** A run that is recovered continues under the ids that it had. */
 function idsBefore(body: EventBody<"run.started" | "run.resumed">): TraceIds | undefined {
-  if (!goesOn(body)) return undefined;
+  if (!continuesSpan(body)) return undefined;
   const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
   return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
 }

@@ -7,7 +7,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
 import { AgentEffects } from "../../agent/agent-effects.ts";
-import { AnswerDesk } from "../../agent/answer-desk.ts";
+import { PendingAnswers } from "../../agent/pending-answers.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RoleParts, Subagents } from "../../agent/run-ports.ts";
@@ -67,7 +67,7 @@ export class RunRuntime implements AgentRun {
   readonly retention: MessageRetentionPolicy | undefined;
   readonly pauseSignal: CancelSignal;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
-  readonly desk = new AnswerDesk();
+  readonly pendingAnswers = new PendingAnswers();
   readonly pieces = new LivePieces();
   readonly context: unknown;
   /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may catch. */

@@ -157,7 +157,7 @@ export class RunTree {
   }
 
   /** Resolves once all detached agents rest, those among them that were detached meanwhile. */
-  async detachedAtRest(): Promise<void> {
+  async detachedSettled(): Promise<void> {
     let awaited: Promise<void> | undefined;
     do {
       awaited = this.#detached;

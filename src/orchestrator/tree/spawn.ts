@@ -11,7 +11,7 @@ import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
 import type { ContextManifest, Tightening } from "../../protocol/context-manifest.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
-import { setupFailed, startable, TOLD_TO_END, type SpawnCall } from "./admission.ts";
+import { setupFailed, startable, PARENT_ENDING, type SpawnCall } from "./admission.ts";
 import { childBudget } from "./child-budget.ts";
 import { childContext, type ChildContext } from "./child-context.ts";
 import { childFacts, DelegatingParent } from "./child-facts.ts";
@@ -30,7 +30,7 @@ export function setUpChild(
   if (callId !== undefined) group?.forget(callId);
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not started: ${group.decision}` };
-  if (parent.stopSignal.aborted) return TOLD_TO_END;
+  if (parent.stopSignal.aborted) return PARENT_ENDING;
   let agentPath: string | undefined;
   let child: AgentRuntime | undefined;
   try {

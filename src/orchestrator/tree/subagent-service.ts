@@ -39,7 +39,7 @@ export function subagentService(
       const child = found(childName);
       if ("type" in child) return child;
       if (!wasDone(parent, call, child, text)) {
-        if (child.rested !== undefined) return refusedEnd(child);
+        if (child.settled !== undefined) return refusedEnd(child);
         const { agentId } = child.identity;
         run.journal?.append({ type: "letter", agentId, text, ...by });
         void child.openMailbox().write(text, parent.identity.agentId);
@@ -57,7 +57,7 @@ export function subagentService(
       if (!isAgain) run.journal?.append({ type: "cancel", agentId, message, ...by });
       child.cancel(message);
       await run.subagents.dismiss(parent, agentId);
-      return told(parent, call, [child]);
+      return reported(parent, call, [child]);
     },
   });
 }
@@ -104,22 +104,22 @@ export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefu
   return { code: "unknown_subagent", message };
 }
 
-function ended({ childName, identity, rested }: AgentRuntime): SpawnRefusal {
+function ended({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
   const how =
-    rested?.status === "paused"
+    settled?.status === "paused"
       ? "is paused: somebody has to answer for it first. Go on without it."
-      : `has ended (${rested?.status ?? ""}). To give it more to do, call SpawnSubagent with "continue": "${childName}".`;
+      : `has ended (${settled?.status ?? ""}). To give it more to do, call SpawnSubagent with "continue": "${childName}".`;
   const message = `Not done: ${childName} (${identity.agentPath}) ${how}`;
   return { code: "subagent_ended", message };
 }
 
 function infoOf(parent: AgentRuntime, child: AgentRuntime): SubagentInfo {
-  const { childName, role, task, rested, identity } = child;
+  const { childName, role, task, settled, identity } = child;
   return Object.freeze({
     childName,
     role: role.name,
     task,
-    status: rested?.status ?? "running",
+    status: settled?.status ?? "running",
     isBackground: parent.background.isLiving(identity.agentId),
     totalTokens: child.account.usage().total.totalTokens,
   });
@@ -144,17 +144,17 @@ async function waitFor(
     children.push(child);
   }
   if (children.length === 0) return answer("None of your subagents is at work.");
-  const atRest = Promise.all(children.map((child) => child.whenSettled()));
+  const settled = Promise.all(children.map((child) => child.whenSettled()));
   const linked = linkedController(parent.stopSignal);
   const over = Promise.withResolvers<void>();
   linked.controller.signal.addEventListener("abort", () => over.resolve(), { once: true });
   if (linked.controller.signal.aborted) over.resolve();
   const timer =
     timeoutMs === undefined ? over.promise : sleep(run.clock, timeoutMs, linked.controller.signal);
-  await Promise.race([atRest, timer]);
+  await Promise.race([settled, timer]);
   linked.controller.abort();
   linked.unlink();
-  return told(
+  return reported(
     parent,
     call,
     children.map((child) => run.tree.find(child.identity.agentId) ?? child),
@@ -167,7 +167,7 @@ async function waitFor(
 }
 
 /** The state of some subagents, with the results of those that have ended: they are not reported once more. */
-function told(
+function reported(
   parent: AgentRuntime,
   call: DelegatedCall,
   children: readonly AgentRuntime[],

@@ -46,7 +46,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return running.catch((cause: unknown) => {
       // It could not settle: free what it holds.
       agent.account.releaseOpen();
-      if (agent.rested === undefined) agent.close();
+      if (agent.settled === undefined) agent.close();
       throw cause;
     });
   }
@@ -214,7 +214,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   hasPaused(childIds: readonly AgentId[]): boolean {
-    return childIds.some((childId) => this.run.tree.find(childId)?.rested?.status === "paused");
+    return childIds.some((childId) => this.run.tree.find(childId)?.settled?.status === "paused");
   }
 
   /** What worked in the background when its parent was paused continues, or reports what it came to. */
@@ -247,7 +247,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     if (child === undefined) return;
     if (!child.hasEnded) child.cancel(stoppedParent(parent));
     await child.whenSettled(); // Also of one that has ended: its end is recorded with its parent.
-    if (child.rested?.status === "paused") await this.resume(parent, childId, {});
+    if (child.settled?.status === "paused") await this.resume(parent, childId, {});
     // Another call runs it to its end.
     else if (!child.hasEnded) await child.whenSettled();
   }
@@ -292,8 +292,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
   /** Continues detached agents that were paused with the run. `late`: only those among them, or above one of them. */
   reactivateDetached(late?: readonly AgentRuntime[]): void {
     for (const agent of this.run.tree.nodes) {
-      const { parent, isDetached, rested } = agent;
-      if (!isDetached || parent === undefined || rested?.status !== "paused") continue;
+      const { parent, isDetached, settled } = agent;
+      if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
       if (late !== undefined && !late.some((one) => isWithin(one, agent))) continue;
       this.#runInBackground(agent, parent.scope());
       this.run.tree.keep(parent.background.allSettled([agent.identity.agentId]));
@@ -302,10 +302,10 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   /** Waits for detached agents; ends those that are paused, since nothing would ever continue them. */
   async settleDetached(): Promise<void> {
-    await this.run.tree.detachedAtRest();
+    await this.run.tree.detachedSettled();
     for (const agent of this.run.tree.nodes) {
-      const { parent, isDetached, rested } = agent;
-      if (!isDetached || rested?.status !== "paused" || parent === undefined) continue;
+      const { parent, isDetached, settled } = agent;
+      if (!isDetached || settled?.status !== "paused" || parent === undefined) continue;
       agent.cancel("The run is over, and nobody can go on with it.");
       await this.resume(parent, agent.identity.agentId, {});
     }

@@ -40,7 +40,7 @@ export function recordLostSpans(
   const ended = recorded.filter((one) => one !== run).toReversed();
   for (const { open, closing } of ended)
     recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
-  return { run: run && goneOn(run.open, run), ended: ended.map(({ open }) => open) };
+  return { run: run && continued(run.open, run), ended: ended.map(({ open }) => open) };
 }
 
 /** Later than the last event, which may be the one with which a span began. */
@@ -49,7 +49,7 @@ export function endOfLost(atUs: number): { readonly atUs: number } {
 }
 
 /** As it continues: known by the id that it has here, with traces that are as large as they were. */
-function goneOn(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
+function continued(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
   open.trace.spans = spansInTrace;
   for (const [index, { spansInTrace: spans }] of elsewhere.entries()) {
     const part = open.onward[index];

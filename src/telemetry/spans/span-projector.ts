@@ -30,7 +30,7 @@ import type {
 import type { RunId } from "../../protocol/ids.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import {
-  goesOn,
+  continuesSpan,
   SpanTree,
   type EventMoment,
   type SpanMoment,
@@ -220,13 +220,13 @@ export class SpanProjector implements Tracing {
       recordResumedChild(parent, body, moment);
     const { agentId } = moment.scope;
     const { run } = open;
-    if (run.background?.has(agentId) === true || goesOnBeside(body, parent))
+    if (run.background?.has(agentId) === true || continuesInBackground(body, parent))
       (run.background ??= new Map()).set(agentId, open.span.spanContext());
     return open;
   }
 
   #openRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const open = this.#goOn(body, moment) ?? this.#startRun(body, moment);
+    const open = this.#continueRun(body, moment) ?? this.#startRun(body, moment);
     open.run.root = open;
     if (isUnseen(open)) open.run.unseen = open.span;
     return open;
@@ -236,8 +236,8 @@ export class SpanProjector implements Tracing {
    * The span of a run that is recovered, of which nothing was lost that could be recorded again: no SDK had shown it, or a sampler had left it
    * out. Undefined: it has to begin another one.
    */
-  #goOn(body: SpanOpening, moment: SpanMoment): OpenSpan | undefined {
-    if (!goesOn(body)) return undefined;
+  #continueRun(body: SpanOpening, moment: SpanMoment): OpenSpan | undefined {
+    if (!continuesSpan(body)) return undefined;
     const { previousTraceId: traceId, previousSpanId: spanId = "", wasSampled } = body;
     const last = remoteSpan({ traceId, spanId }, TraceFlags.NONE);
     if (!isSpanContextValid(last)) return undefined;
@@ -384,7 +384,7 @@ function isUnseen({ span, around }: OpenSpan): boolean {
 }
 
 /** A subagent that continues after a pause while no call waits for it: its parent had a receipt for it. */
-function goesOnBeside(body: SpanOpening, { isToolCall }: OpenSpan): boolean {
+function continuesInBackground(body: SpanOpening, { isToolCall }: OpenSpan): boolean {
   return body.type === "agent.resumed" && body.spawnCallId !== null && !isToolCall;
 }
 

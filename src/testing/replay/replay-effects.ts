@@ -49,16 +49,16 @@ export class ReplayEffects extends PersistedEffects {
     this.#onCall = onCall;
   }
 
-  override async infer(place: EffectPosition, lease: Lease): Promise<InferOutcome> {
-    const name = modelEffectName(place);
+  override async infer(position: EffectPosition, lease: Lease): Promise<InferOutcome> {
+    const name = modelEffectName(position);
     const outcome = this.outcome(name) ?? (await this.#turn(name));
     return outcome === undefined
       ? { type: "cancelled", usage: NO_USAGE }
       : keptOutcome(this.agent, lease, outcome);
   }
 
-  override callTool(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
-    const name = toolEffectName(place, call);
+  override callTool(position: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
+    const name = toolEffectName(position, call);
     const { type } = call.bound;
     const { agentId } = this.agent.identity;
     const isWork = type === "function" || type === "external" || type === "delegation";
@@ -68,14 +68,14 @@ export class ReplayEffects extends PersistedEffects {
       this.#outcomes.pass(agentId, name);
       return work(call);
     }
-    const position = callPosition({ agentId, stepId: place.stepId, callId: call.call.callId });
+    const callKey = callPosition({ agentId, stepId: position.stepId, callId: call.call.callId });
     // One that was left open, or denied, started no subagents, nor does it now.
-    const isAgain = type === "delegation" && !this.#script.unallowed.has(position);
-    if (isAgain || !isWork) return this.#delegated(place, call, work);
-    this.#onCall(position);
+    const isAgain = type === "delegation" && !this.#script.unallowed.has(callKey);
+    if (isAgain || !isWork) return this.#delegated(position, call, work);
+    this.#onCall(callKey);
     // As it was looked for when the call was made.
-    if (!this.hadBegun(name)) this.outcome(permitEffectName(place, call));
-    const refusal = this.#script.forbidden.get(position);
+    if (!this.hadBegun(name)) this.outcome(permitEffectName(position, call));
+    const refusal = this.#script.forbidden.get(callKey);
     const { bound } = call;
     if (refusal === undefined || bound.type !== "delegation") return this.#called(name, call);
     const { code, message: text } = refusal;
@@ -91,15 +91,15 @@ export class ReplayEffects extends PersistedEffects {
   }
 
   /** The subagents are replayed themselves; the call begins and ends in its turn. */
-  async #delegated(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
-    const permit = permitEffectName(place, call);
+  async #delegated(position: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
+    const permit = permitEffectName(position, call);
     if (this.#outcomes.hasEnd(this.agent.identity.agentId, permit)) {
       const allowed = await this.#turn(permit);
       if (allowed === undefined) return this.#givenUp(call);
       this.#permits.set(permit, allowed);
     }
     const end = await work(call);
-    await this.#turn(toolEffectName(place, call));
+    await this.#turn(toolEffectName(position, call));
     return end;
   }
 

@@ -120,7 +120,7 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     keptUnderWay: () => Promise.resolve(),
     unread: () => Promise.resolve([]),
     hold: () => false,
-    goOn: () => false,
+    resume: () => false,
     giveUp: () => Promise.resolve(false),
     close: () => Promise.resolve(),
     abandon: () => undefined,

@@ -139,8 +139,8 @@ const FIELDS: Readonly<Record<(typeof POINTS)[number], readonly string[]>> = {
   afterTool: ["text", "metadata"],
   beforeCompaction: ["keepMessages"],
   subagentStart: ["task"],
-  stop: ["goOn"],
-  subagentStop: ["goOn"],
+  stop: ["continueWith"],
+  subagentStop: ["continueWith"],
 };
 const ALL_FIELDS = [...new Set(Object.values(FIELDS).flat()), "signals", "status", "output"];
 

@@ -246,7 +246,7 @@ test("vetoes are counted over a pause", async () => {
   const asked: (readonly [number, boolean])[] = [];
   const veto = transform("stop", ({ vetoes, isActive }) => {
     asked.push([vetoes, isActive]);
-    return { goOn: "More." };
+    return { continueWith: "More." };
   });
   const { tool } = payTool();
   const script = [

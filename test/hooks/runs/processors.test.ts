@@ -175,7 +175,7 @@ test("a processor that asks for a stop is followed before the next step", async 
 test("a stop that a processor asked for on the last step holds against a veto and against the answer", async () => {
   const hooks = [
     processStep((_step, { requestStop }) => requestStop("Seen enough.")),
-    transform("stop", () => ({ goOn: "More." })),
+    transform("stop", () => ({ continueWith: "More." })),
   ];
   const { role, model } = soloist([says("done")], { hooks });
   const result = await newFixture().run(role);

@@ -25,9 +25,9 @@ interface Vetoer {
 /** Vetoes the first so many times. */
 function vetoer(times: number, point: "stop" | "subagentStop" = "stop"): Vetoer {
   const asked: StopInput[] = [];
-  const veto = (input: StopInput): { readonly goOn: string } | undefined => {
+  const veto = (input: StopInput): { readonly continueWith: string } | undefined => {
     asked.push(input);
-    return asked.length <= times ? { goOn: `Check ${asked.length}.` } : undefined;
+    return asked.length <= times ? { continueWith: `Check ${asked.length}.` } : undefined;
   };
   return { asked, hook: transform(point, veto, { name: "checker" }) };
 }
@@ -251,7 +251,7 @@ test("a cancel or a stop that comes while the hook thinks holds against its veto
     const fixture = newFixture();
     const hook = transform("stop", () => {
       void run[ask]("Enough.");
-      return { goOn: "More." };
+      return { continueWith: "More." };
     });
     const { role, model } = soloist(ANSWERS, { hooks: [hook] });
     const run = fixture.start(role);
@@ -269,7 +269,7 @@ test("a hook that vetoes and asks for a stop at once has asked for a stop", asyn
     "stop",
     (_input, { requestStop }) => {
       requestStop("Enough.");
-      return { goOn: "More." };
+      return { continueWith: "More." };
     },
     { name: "torn" },
   );
@@ -355,7 +355,7 @@ proves(["R91"], "the veto for a subagent is bounded, for each agent by itself", 
   const paths: string[] = [];
   const veto = transform("subagentStop", (_input, { agentPath }) => {
     paths.push(agentPath);
-    return { goOn: "More." };
+    return { continueWith: "More." };
   });
   const child = part("child", () => says("Child."));
   const lead = part("lead", [calls(spawn("child"), spawn("child")), says("Done.")], {

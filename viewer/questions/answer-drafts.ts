@@ -36,7 +36,7 @@ export interface VainAnswer {
 const NONE: Draft = { at: "none" };
 
 /** Owns the drafts of all questions, whichever screen shows them. */
-class AnswerDesk {
+class AnswerDrafts {
   readonly #drafts = signal<ReadonlyMap<string, Draft>>(new Map());
   readonly #vain = signal<VainAnswer | undefined>(undefined);
   /** The key of an attempt to send: the same answers are sent again under it. */
@@ -143,7 +143,7 @@ class AnswerDesk {
   }
 }
 
-export const desk = new AnswerDesk();
+export const answerDrafts = new AnswerDrafts();
 
 /** What an answer to a denial without a reason says. */
 export const DENIED = "The call was not approved.";

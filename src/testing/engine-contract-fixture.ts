@@ -44,18 +44,18 @@ export interface EngineCheck {
 /** A check at one place, which is closed whatever comes. */
 export function engineCheck(
   name: string,
-  promise: (scene: EngineScene) => Promise<void>,
+  promise: (fixture: EngineFixture) => Promise<void>,
 ): EngineCheck {
   return {
     name,
     run: async (make) => {
-      const scene = new EngineScene(await make());
+      const fixture = new EngineFixture(await make());
       try {
-        await promise(scene);
+        await promise(fixture);
       } finally {
-        await scene.close();
+        await fixture.close();
       }
-      deepStrictEqual(scene.ledTwice, []);
+      deepStrictEqual(fixture.ledTwice, []);
     },
   };
 }
@@ -67,12 +67,12 @@ export interface Leading {
   settled?: RunSettled | "rejected";
 }
 
-interface SceneClientOptions {
+interface ClientOptions {
   readonly engine?: Engine;
   readonly rolesVersion?: string;
 }
 
-interface SceneWorkerOptions extends WorkOptions {
+interface WorkerOptions extends WorkOptions {
   /** How it is named in what is seen. */
   readonly name?: string;
   readonly role?: string;
@@ -86,7 +86,7 @@ interface SceneWorkerOptions extends WorkOptions {
 }
 
 /** A worker, with what its engine has asked of it. */
-export interface SceneWorker {
+export interface FixtureWorker {
   readonly engine: Engine;
   readonly leadings: readonly Leading[];
   close(graceMs?: number): Promise<void>;
@@ -96,14 +96,14 @@ const DEFAULT_WITHIN_MS = 20_000;
 /** How often a client looks into the store. */
 const LOOK_MS = 20;
 
-export class EngineScene {
+export class EngineFixture {
   readonly store: Store;
   readonly agents = new PlannedAgents(() => this.#changed());
   /** Runs that an engine had led by one worker while that was leading them. */
   readonly ledTwice: RunId[] = [];
   readonly #place: EnginePlace;
   readonly withinMs: number;
-  readonly #workers: SceneWorker[] = [];
+  readonly #workers: FixtureWorker[] = [];
   readonly #engines: Engine[] = [];
   readonly #looks = new Set<() => void>();
 
@@ -120,13 +120,13 @@ export class EngineScene {
   }
 
   /** A client in a process of its own, or in that of a worker. */
-  client({ engine = this.engine(), rolesVersion }: SceneClientOptions = {}): RunClient {
+  client({ engine = this.engine(), rolesVersion }: ClientOptions = {}): RunClient {
     const { store } = this;
     return new RunClient({ store, engine, lookMs: LOOK_MS, ...defined({ rolesVersion }) });
   }
 
   /** A worker in a process of its own. */
-  async worker(options: SceneWorkerOptions = {}): Promise<SceneWorker> {
+  async worker(options: WorkerOptions = {}): Promise<FixtureWorker> {
     const { name = "worker", role = "lead", isPriced = true, ...others } = options;
     const { answerTimeoutMs, before, after, ...work } = others;
     const roles = [this.agents.role(role, name, isPriced)];
@@ -152,7 +152,7 @@ export class EngineScene {
   #watched(
     executor: RunExecutor,
     leadings: Leading[],
-    { before, after }: Pick<SceneWorkerOptions, "before" | "after">,
+    { before, after }: Pick<WorkerOptions, "before" | "after">,
   ): RunExecutor {
     const settle = async (runId: RunId, leave: AbortSignal): Promise<RunSettled> => {
       const leading: Leading = { runId, leave };

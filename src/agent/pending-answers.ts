@@ -1,4 +1,4 @@
-// AnswerDesk: answers from outside while the run continues and its approver is being asked. Owns the questions whose callers wait.
+// PendingAnswers: answers from outside while the run continues and its approver is being asked. Owns the questions whose callers wait.
 
 import type { QuestionId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -9,7 +9,7 @@ interface Waiting {
   readonly resolve: (answer: Answer) => void;
 }
 
-export class AnswerDesk {
+export class PendingAnswers {
   /** Made at the first wait: most runs ask nothing. */
   #waiting: Map<QuestionId, Waiting> | undefined;
   #onWait: (() => void) | undefined;
@@ -19,9 +19,9 @@ export class AnswerDesk {
     return this.#waiting !== undefined && this.#waiting.size > 0;
   }
 
-  /** Calls `hear` whenever a wait begins. */
-  onWait(hear: () => void): void {
-    this.#onWait = hear;
+  /** Calls `onWait` whenever a wait begins. */
+  onWait(onWait: () => void): void {
+    this.#onWait = onWait;
   }
 
   /** An answer to this question. Call `leave` once none is needed any more. */
