@@ -1,4 +1,4 @@
-// `npm run bench:engines`: what it costs to have runs led by an engine, and how soon another worker goes on. Real servers, PostgreSQL and
+// `npm run bench:engines`: what it costs to have runs led by an engine, and how soon another worker continues. Real servers, PostgreSQL and
 // Restate, and two workers in processes of their own, all on this machine. Prints a table for docs/scale-out.md; a limit stands beside what
 // has one, and a figure above its limit ends the program with 1.
 
@@ -23,7 +23,7 @@ interface Row {
   readonly unit: "ms" | "s";
   /** By engine; left out: none. */
   readonly limits: Partial<Record<EngineName, number>>;
-  /** Seconds or milliseconds; undefined: it cannot be told apart. */
+  /** Seconds or milliseconds; undefined: it cannot be measured separately. */
   readonly measure: (place: SurveyPlace, round: number) => Promise<number | undefined>;
 }
 
@@ -95,7 +95,7 @@ const rows: readonly Row[] = [
     measure: async (place, round) => {
       const remote = await asked(place, `answer-${round}`);
       const [question] = (await remote.result()).questions;
-      await setTimeout(500); // Then its engine knows, too, that it waits: nobody leads it any more.
+      await setTimeout(500); // Then its engine knows, too, that it waits: no worker leads it any more.
       for (const worker of place.workers) await worker.kill();
       for (const index of place.workers.keys()) await place.add(index);
       const answerMs = performance.now();
@@ -157,7 +157,7 @@ async function completed(place: SurveyPlace, runs: readonly Ordered[]): Promise<
   }
 }
 
-/** When another process went on with a run; undefined: none had to. */
+/** When another process continued a run; undefined: none had to. */
 async function firstResumed(place: SurveyPlace, runId: string): Promise<number | undefined> {
   const isResumed = ({ type }: EspalierEvent): boolean => type === "run.resumed";
   for await (const event of place.client.attach(runId).events())

@@ -1,4 +1,4 @@
-// What a run does to everybody else in the process: how long the event loop is held up at most, and how much memory is in use.
+// What a run costs other code in the process: how long the event loop is held up at most, and how much memory is in use.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";

@@ -1,4 +1,4 @@
-// flat: whether a run costs the same when a thousand of them go on at once, and a step the same after two thousand others; models in the
+// flat: whether a run costs the same when a thousand of them run at once, and a step the same after two thousand others; models in the
 // same process, tracing as it comes. The trees of the spawn workload say the same of agents.
 
 import { alone, ESPALIER, within, type Workload } from "./workload.ts";

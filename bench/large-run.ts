@@ -49,7 +49,7 @@ const search = defineTool({
   },
 });
 
-/** A model that replies by what it has been told, some turns later. */
+/** A model that replies according to its messages, some turns later. */
 function model(id: string, reply: (task: string, step: number) => ReplyOf): Model {
   const scripted = new ScriptedModel(
     ({ messages }) => {

@@ -1,4 +1,4 @@
-// spawn: what a subagent costs from its birth to its settlement, one model call included, with models in the same process and a budget
+// spawn: what a subagent costs from its creation to its settlement, one model call included, with models in the same process and a budget
 // over the whole tree.
 
 import {

@@ -79,7 +79,7 @@ function stagePackage(folder: string): void {
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** What is wrong with a package: files that nobody needs, files that it names and has not, and its manifest. */
+/** What is wrong with a package: files that are not needed, files that it names and has not, and its manifest. */
 export function packageProblems(manifest: Manifest, files: readonly string[]): readonly string[] {
   const listed = new Set(files);
   const expected = new RegExp(`^(package\\.json|${[...ALWAYS, ...manifest.files].join("|")})(/|$)`);

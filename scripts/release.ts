@@ -13,7 +13,7 @@ import { packFolder, type Packed } from "./pack.ts";
 
 const BRANCH = "main";
 
-/** What a release is judged by. */
+/** What a release is checked against. */
 export interface ReleaseFacts {
   /** The one that is asked for. */
   readonly version: string;

@@ -1,4 +1,4 @@
-// Entry `espalier/extend`: the ports, for those who write a model, a store, a tracing, a sink, a clock or a wrapper of tools, with what helps
+// Entry `espalier/extend`: the ports, for authors of a model, a store, a tracing, a sink, a clock or a wrapper of tools, with what helps
 // them; and the parts of what `espalier` exports that are seldom written down.
 
 // Models

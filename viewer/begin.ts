@@ -6,7 +6,7 @@ import { LiveRun } from "./data/live-run.ts";
 import { takeToken } from "./data/token.ts";
 
 const { value: first } = route;
-/** The run that is shown first. Whoever shows it closes it. */
+/** The run that is shown first. The code that shows it closes it. */
 export const firstRun = first.screen === "run" ? new LiveRun(first.runId) : undefined;
 
 takeToken();

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { modelName, type AgentWork } from "../agent-work.ts";
 import type { Contender, WorkWatch } from "../contender.ts";
 
-/** It stops after one step unless it is told otherwise. */
+/** It stops after one step unless configured otherwise. */
 const MOST_STEPS = 1_000;
 
 /** For each loop: it has no limit that holds over several. `maxTokens`: as its documents show a condition for the usage of a loop. */

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { modelName, roleName, type AgentWork } from "../agent-work.ts";
 import type { Contender, WorkWatch } from "../contender.ts";
 
-/** It gives up after ten unless it is told otherwise. */
+/** It gives up after ten unless configured otherwise. */
 const DEFAULT_TURNS = 10;
 const MOST_TURNS = 1_000;
 

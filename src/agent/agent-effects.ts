@@ -75,7 +75,7 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
 
   // Tool calls
 
-  /** `work` makes the call, or the one that is made in its place. */
+  /** `work` makes the given call: this one, or one in its place. */
   callTool(
     _position: EffectPosition,
     call: PlannedCall,
@@ -98,7 +98,7 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
     return ask();
   }
 
-  /** A function is to begin. A promise: once it has resolved. */
+  /** Called before a function begins, which waits for the promise, if there is one. */
   begin(
     _position: EffectPosition,
     _call: PlannedCall,
@@ -197,22 +197,22 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
   /** A model call is to be made: the step that it opens is completed at some time, whatever happens (L4). */
   stepOpened(_state: AgentState): void {}
 
-  /** A phase is over with this state. A promise: the caller steps through the phases, and it resolves once the next one is asked for. */
+  /** A phase has ended with this state. Gives a promise if the caller steps through the phases: it resolves once the next one is asked for. */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
     return this.agent.stepper?.step({ phase, state });
   }
 
-  /** The agent's time is over. False: it does not end by the clock, but when it is asked to. */
+  /** The agent's time is over. False: a replay, in which the recorded deadline ends it, not the clock. */
   deadlineReached(_deadlineAtMs: number): boolean {
     return true;
   }
 
-  /** A promise: nothing is done to the world until this process has the run. */
+  /** Resolves once this process owns the run: no effect begins before. Undefined: it does. */
   claimed(): Promise<void> | undefined {
     return undefined;
   }
 
-  /** A promise: it resolves once all that has happened so far is kept. */
+  /** Resolves once all that has happened so far is kept. Undefined: nothing is kept. */
   kept(): Promise<void> | undefined {
     return undefined;
   }

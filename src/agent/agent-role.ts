@@ -1,4 +1,4 @@
-// A role: the immutable definition of an agent. Many agents, also at once, may live by one role.
+// A role: the immutable definition of an agent. Many agents may share one role, also at once.
 
 import type { z } from "zod";
 import { misdefinition, shown } from "../kernel/check.ts";

@@ -196,7 +196,7 @@ export class AgentRuntime {
     this.retention = parent === undefined ? run.retention : undefined;
     this.time = new AgentTime(this);
     this.effects = run.effectsOf(this);
-    this.#follow(this.isDetached ? this.root : parent); // What throws has thrown: nothing above knows of half an agent.
+    this.#follow(this.isDetached ? this.root : parent); // Last: if something throws before, no parent knows an incomplete agent.
     if (this.isDetached && !this.hasEnded) this.time.standAlone();
     if (this.hasEnded) this.close();
     else if (before !== undefined) this.time.endIfOverdue();
@@ -218,7 +218,7 @@ export class AgentRuntime {
     this.#abort({ type: "deadline", message, deadlineAtMs, agentId });
   }
 
-  /** Its time is over: that ends it, unless its journal has it end when it is asked to. */
+  /** Its time is over: that ends it, unless a replay decides when it ends. */
   deadlineReached(deadlineAtMs: number): void {
     if (this.effects.deadlineReached(deadlineAtMs)) this.endAt(deadlineAtMs);
   }
@@ -296,7 +296,7 @@ export class AgentRuntime {
     return state;
   }
 
-  /** A phase is over with this state. A promise: see `AgentEffects.phaseOver`. */
+  /** A phase has ended with this state. For the promise see `AgentEffects.phaseOver`. */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
     this.currentState = state;
     return this.effects.phaseOver(phase, state);
@@ -368,7 +368,7 @@ export class AgentRuntime {
     this.run.recorder.record(this.scope(at), body, contents);
   }
 
-  /** Records what is said within the span of a position; `content` is made only if a trace shows it. */
+  /** Records content of the span of a position; `content` is made only if a trace shows it. */
   recordContent(at: EventPosition, content: () => SpanContent): void {
     this.run.recorder.recordContent?.(this.scope(at), content);
   }
@@ -492,7 +492,7 @@ export class AgentRuntime {
 
 const NO_REQUESTS: readonly StopSignal[] = Object.freeze([]);
 
-/** What would only be of no use is still found: the call is refused with the limit that it meets (X14). */
+/** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets (X14). */
 function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
   if (removed.length === 0) return tools;
   const gone = new Set<string>();
@@ -502,7 +502,7 @@ function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSe
   return narrowed(tools, { gone, hidden });
 }
 
-/** The place of an agent among those of its role: `lead/leaf#2` is the second. */
+/** The number of an agent among those of its role: `lead/leaf#2` is the second. */
 function ordinalOf(agentPath: string): number {
   const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
   return Number(ordinal);

@@ -229,7 +229,7 @@ export function pendingState(
   return shared({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
 }
 
-/** True if the model ended the reply of a step by itself: what it wrote is all that it wanted to write. */
+/** True if the model ended the reply of a step by itself: nothing of its text was cut off. */
 export function isWholeReply({ reply }: OpenStep): boolean {
   return reply?.finishReason === "tool_calls" || reply?.finishReason === "stop";
 }

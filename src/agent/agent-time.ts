@@ -1,7 +1,7 @@
 // AgentTime: how an agent's time runs, and its end when the time is over. Owns the deadline's timer; the ledger keeps the account.
 //
 // R34. The clock stands still exactly while a question of the agent, or of one below it, waits for an answer and no effect of any
-//      of them is under way. Who works meanwhile uses up its own time and its ancestors', never that of the one who asked.
+//      of them is under way. An agent that works meanwhile uses up its own time and its ancestors', never that of the asking agent.
 // R58. Only a limit in time waits with it; a fixed deadline is watched all along.
 // X6.  It looks at the agent's own limit in time when a threshold of it is due, with the timer of the deadline.
 
@@ -96,7 +96,7 @@ export class AgentTime {
     if (this.#stands) this.#agent.account.resumeTime();
   }
 
-  /** Counts on the path, as far as agents live. */
+  /** Counts on the path, as far as agents have not ended. */
   #count(work: number, questions: number): void {
     let isTurning = false;
     for (let at: AgentTime | undefined = this; at !== undefined && !at.#isClosed; at = at.#parent) {
@@ -141,7 +141,7 @@ export class AgentTime {
     });
   }
 
-  /** Alone it is not told of what moves the deadlines above, nor does its own come nearer while its clock stands still. */
+  /** Alone, it gets no notice of what moves the deadlines above, and its own comes no nearer while its clock stands still. */
   #hasMoved(deadlineAtMs: number): boolean {
     const nowAtMs = this.#deadlineAtMs();
     return nowAtMs !== deadlineAtMs && (nowAtMs ?? Infinity) > this.#agent.run.clock.nowMs();

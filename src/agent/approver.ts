@@ -1,4 +1,4 @@
-// Who answers questions about calls, and by when. Without an answer a question waits: the run pauses.
+// The approver, which answers questions about calls, and by when. Without an answer a question waits: the run pauses.
 
 import { checkAmount, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
@@ -15,7 +15,7 @@ import {
  * Answers the questions whether a call may run, in this process, while the run waits (R33). Called once per question; may ask a person
  * and take its time, which the agent's time limit does not count. Give `approve(question)` or `deny(question, reason)`, or nothing,
  * and the run pauses. It is also asked what tools at work want to know (`ask` of their context): questions of kind `external`, to which it
- * gives `giveResult(question, value)` or `reportFailure(question, message)`, or nothing, and the tool goes on without. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is recorded with it.
+ * gives `giveResult(question, value)` or `reportFailure(question, message)`, or nothing, and the tool continues without. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is recorded with it.
  * `signal` is aborted when the answer is no longer needed.
  */
 export type Approver = (

@@ -169,7 +169,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
     this.leaveSlot();
   }
 
-  /** The turn is over: nothing more is heard of it. */
+  /** The turn is over: later pieces of it are ignored. */
   end(): Tries {
     this.#isOver = true;
     return { attempts: this.#attempts, queuedMs: this.#queuedMs };

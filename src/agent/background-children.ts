@@ -1,4 +1,4 @@
-// BackgroundChildren: the subagents of one agent that live beside it. Owns their promises until they rest.
+// BackgroundChildren: the subagents of one agent that run in the background. Owns their promises until they settle.
 // T2. The end of the agent waits for them here first; none is forgotten.
 
 import { invariant } from "../kernel/assert.ts";
@@ -7,7 +7,7 @@ import type { AgentId } from "../protocol/ids.ts";
 export class BackgroundChildren {
   readonly #living = new Map<AgentId, Promise<void>>();
 
-  /** Takes in a subagent that lives from now on. `settled` must not reject. */
+  /** Adds a subagent that runs from now on. `settled` must not reject. */
   start(childId: AgentId, settled: Promise<unknown>): void {
     invariant(!this.#living.has(childId), "a subagent is started once at a time");
     this.#living.set(
@@ -21,7 +21,7 @@ export class BackgroundChildren {
     return this.#living.has(childId);
   }
 
-  /** Resolves once none of these lives any more. */
+  /** Resolves once all of these have settled. */
   async allSettled(childIds: readonly AgentId[]): Promise<void> {
     await Promise.all(childIds.flatMap((childId) => this.#living.get(childId) ?? []));
   }

@@ -41,7 +41,7 @@ interface Share {
   readonly estimatedCalls: number;
 }
 
-/** Who pays for a call: by what the models cost that it asks. */
+/** What a call is charged by: the prices of the models that it asks. */
 export interface Payer {
   readonly model: Model;
   readonly priceOf: PriceOf;
@@ -68,7 +68,7 @@ export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage 
   return { ...usage, ...called };
 }
 
-/** Which part of that is of other models than the first, where a fallback went on to them; undefined: none. */
+/** The part of that used by other models than the first, if a fallback asked them; undefined: none. */
 export function usageOfOthers(
   { model, priceOf }: Payer,
   lease: Lease,
@@ -188,7 +188,7 @@ function isPriced(priceOf: PriceOf, { model, requests }: Share): boolean {
   });
 }
 
-/** In micro-dollars. Nothing, for a request that has its price, is said by servers that do not know it: a limit would hold nothing. */
+/** In micro-dollars. Servers that do not know the price of a request report 0: with it a limit would hold nothing. */
 function believedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
   const { reportedCostUsd } = request;
   if (reportedCostUsd === undefined) return undefined;

@@ -3,7 +3,7 @@ import { isRecord, soundCopy, type JsonObject, type JsonValue } from "../kernel/
 import type { ErrorRecord } from "../protocol/stop.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 
-/** Deeper data says nothing to anyone, and may refer to itself. */
+/** Deeper data helps no reader, and may refer to itself. */
 const MOST_LEVELS = 100;
 
 /** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */

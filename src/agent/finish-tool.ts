@@ -12,7 +12,7 @@ import { inputSchema, type ToolInput } from "../tools/arguments/input-schema.ts"
 import { zodInput } from "../tools/arguments/zod-input.ts";
 import type { FinishTool } from "../tools/tool.ts";
 
-/** Makes the tool whose arguments are the agent's result. Those that do not fit go back to the model like any others; how often, the loop says (X20). */
+/** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides (X20). */
 export function finishTool(field: string, output: ToolInput): FinishTool {
   if (output instanceof z.ZodType) refuseLoose(field, output);
   const isWrapped = output instanceof z.ZodType && isListOrUnion(output);
@@ -69,8 +69,8 @@ function resultShape(field: string, output: ToolInput): ResultShape {
 }
 
 /**
- * Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. Who leaves it out
- * has said the same.
+ * Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. A model that leaves
+ * it out means the same.
  */
 const WRAPPING_KEY = "result";
 

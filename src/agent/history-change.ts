@@ -1,5 +1,5 @@
 // A history is only ever added to, but for a compaction. What a compaction took away is kept beside it, once, so that what the steps
-// before it were shown can still be said (R173). Pure.
+// before it were shown can still be derived (R173). Pure.
 
 import { z } from "../protocol/late-zod.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";

@@ -59,7 +59,7 @@ export interface Prepared {
   readonly call: PreparedCall | undefined;
 }
 
-/** To running: from the beginning, or on from a pause. */
+/** Makes the state `running`: from the beginning, or after a pause. */
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const { role, identity } = agent;
   const atMs = agent.run.clock.nowMs();
@@ -140,7 +140,7 @@ export function elapsed(
 export function completeStep(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
   const { stepId, number, limit, isIncorporated, deferrals, reply } = state.step;
-  agent.mailbox?.takeSkip(); // A request that came too late for this step does not leave out the calls of the next.
+  agent.mailbox?.takeSkip(); // A skip request that came too late for this step must not skip the calls of the next.
   const atMs = agent.run.clock.nowMs();
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
   const limited = limit === undefined || isIncorporated ? state : addSignal(agent, state, limit);
@@ -220,7 +220,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     signals: ended.log.signals,
     durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
   });
-  agent.settle(ended); // In the same breath: an agent whose end is recorded must not be taken for one that runs.
+  agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
 }
 
@@ -310,7 +310,7 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
   return transition(state, { type: "dropSubagents", unread: isDetaching ? [] : background });
 }
 
-/** Says of each section that was made for the execution that it is over (R95). */
+/** Records the end of each section that was made for the execution (R95). */
 function clearSections(agent: AgentRuntime, sections: readonly MadeSection[]): void {
   const made = new Map(sections.map(({ name, text }) => [name, text]));
   for (const { name, lifeCycle } of agent.role.sections) {

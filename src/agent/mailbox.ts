@@ -1,4 +1,4 @@
-// Mailbox: what is written to one agent while it runs. Owns the messages that it has not read yet, and the answers to those who wrote. Made with
+// Mailbox: what is written to one agent while it runs. Owns the messages that it has not read yet, and the replies to their senders. Made with
 // the first message: most agents get none.
 
 import type { MessageContent } from "../protocol/message-content.ts";

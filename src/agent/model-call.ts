@@ -34,7 +34,7 @@ export function reserve(
   });
 }
 
-/** Says what the asking came to. */
+/** Records the outcome of the request for a lease. */
 export function noteReserved(
   agent: AgentRuntime,
   position: EffectPosition,
@@ -130,7 +130,7 @@ function eventPositionOf({ stepId, sideCall }: EffectPosition): EventPosition {
   return sideCall.callId === undefined ? {} : { stepId, callId: sideCall.callId };
 }
 
-/** How the request begins like the one of the step before. */
+/** The prefix that the request shares with that of the step before. */
 function prefixFor(
   agent: AgentRuntime,
   { request, ephemeral }: PaidCall,

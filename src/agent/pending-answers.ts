@@ -1,4 +1,4 @@
-// PendingAnswers: answers that come from outside while the run goes on and its approver is being asked. Owns the questions for which somebody waits.
+// PendingAnswers: answers from outside while the run continues and its approver is being asked. Owns the questions whose callers wait.
 
 import type { QuestionId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -10,16 +10,16 @@ interface Waiting {
 }
 
 export class PendingAnswers {
-  /** Made when somebody first waits: most runs ask nothing. */
+  /** Made at the first wait: most runs ask nothing. */
   #waiting: Map<QuestionId, Waiting> | undefined;
   #onWait: (() => void) | undefined;
 
-  /** True while somebody waits for an answer. */
+  /** True while a question waits for an answer. */
   get isWaitedAt(): boolean {
     return this.#waiting !== undefined && this.#waiting.size > 0;
   }
 
-  /** Calls `onWait` whenever somebody begins to wait. */
+  /** Calls `onWait` whenever a wait begins. */
   onWait(onWait: () => void): void {
     this.#onWait = onWait;
   }
@@ -36,7 +36,7 @@ export class PendingAnswers {
     return { answer, leave: () => void waiting.delete(questionId) };
   }
 
-  /** Hands an answer to who waits for it. A text: why it is of no use; false: nobody waits for it. */
+  /** Resolves the wait for this answer. A text: why the answer does not fit; false: nothing waits for it. */
   give(answer: Answer): string | boolean {
     const waiting = this.#waiting?.get(answer.questionId);
     if (waiting === undefined) return false;

@@ -60,7 +60,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       }
     }
   } catch (cause) {
-    // What broke before the beginning was recorded has begun nothing: an execution that fails begins, too (L2).
+    // After an error before the beginning was recorded, begin first: an execution that fails has a beginning, too (L2).
     state = fail(agent, from === undefined ? state : begin(agent, from), cause);
   }
   const settled = await settle(agent, state);
@@ -72,7 +72,7 @@ function continues(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
 }
 
-/** What becomes of a request that was refused as too long, decide says. */
+/** Not if the request was refused as too long: decide handles that. */
 function needsReply(state: AgentState): boolean {
   return !hasReply(state) && !isTooLong(state);
 }

@@ -94,7 +94,7 @@ export interface Recorder {
   at<T>(scope: EventScope, work: () => T): T;
   /** The same for foreign code that has a span: inside that. */
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
-  /** Records what is said within the span of a scope, which must be open; undefined unless a trace shows it. */
+  /** Records content of the span of a scope, which must be open; undefined unless a trace shows it. */
   readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
 }
 
@@ -185,16 +185,16 @@ export interface PhaseStepper {
   step(report: PhaseReport): Promise<void>;
 }
 
-/** What agents say while they say it. Nobody listens: nothing is said of replies that are under way. No method throws. */
+/** Emits what agents write, while they write it. Without a listener nothing is emitted of replies under way. No method throws. */
 export interface Pieces {
   readonly isHeard: boolean;
   /** A piece of the reply of a step, as the model gives it. */
   take(source: PieceSource, delta: ModelDelta): void;
-  /** What was said of the reply does not count; it is said anew. */
+  /** What was emitted of the reply does not count; it is emitted anew. */
   reset(source: PieceSource, reason: ResetReason): void;
-  /** The reply has come: what of it was not said is said. */
+  /** The reply has come: emits what of it was not emitted. */
   arrived(source: PieceSource, message: AssistantMessage): void;
-  /** The reply counts, with this message: what of it was not said is said. */
+  /** The reply counts, with this message: emits what of it was not emitted. */
   end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void;
   /** There will be no reply. */
   drop(source: PieceSource, reason: ResetReason): void;

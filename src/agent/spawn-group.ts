@@ -1,7 +1,7 @@
-// SpawnGroup: the subagents that one reply of their parent started. Owns the count of how they ended, and says when the rest has to end.
+// SpawnGroup: the subagents that one reply of their parent started. Owns the count of how they ended, and decides when the others have to end.
 //
 // X11. `fail_fast`: the first that does not complete decides. `quorum`: n that completed decide, or that n cannot be reached any more.
-//      Once decided, the living are cancelled, and one that comes late is not started. One that was cancelled so is no further failure.
+//      Once decided, those that run are cancelled, and one that comes late is not started. One that was cancelled so is no further failure.
 
 import type { Remaining } from "./account-view.ts";
 import type { CallId } from "../protocol/ids.ts";

@@ -41,7 +41,7 @@ const MAX_USELESS_REPLIES = 1;
 /** Times that an agent with a typed result may miss it: by a text instead, or by arguments that do not fit. */
 const MAX_MISSED_OUTPUTS = 2;
 
-/** Evaluates the step that has just completed, or whose request was too long. */
+/** Decides what follows the step that has just completed, or whose request was too long. */
 export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   const last = log.steps.at(-1);
   if (log.signals.length > 0) return { type: "stop", signal: undefined };

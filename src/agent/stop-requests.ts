@@ -22,7 +22,7 @@ export function handleStopRequests(agent: AgentRuntime, state: AgentState): Agen
     .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
 }
 
-/** Adds a stop signal and says so. */
+/** Adds a stop signal and emits its event. */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
   agent.effects.record({ type: "signal.raised", signal }, eventPosition(state));
   return transition(state, { type: "addSignal", signal });

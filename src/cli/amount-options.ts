@@ -56,7 +56,7 @@ const GRANTS: Readonly<Record<string, string>> = {
   tool_calls_limit: "calls=20",
 };
 
-/** What to type so that a run which a limit stopped goes on; undefined: it ended for another reason. */
+/** What to type to continue a run that a limit stopped; undefined: it ended for another reason. */
 export function wayToGrant(reasonCode: string, runId: string, command: string): string | undefined {
   const grant = GRANTS[reasonCode];
   return grant === undefined ? undefined : `${command} resume ${runId} --grant ${grant}`;

@@ -19,7 +19,7 @@ export interface CommandCall {
   readonly isOff: (option: string) => boolean;
 }
 
-/** Does what it is called for, and gives the exit code. What it throws is told. */
+/** Executes the command, and gives the exit code. An error that it throws is printed. */
 export type CommandBody = (call: CommandCall) => Promise<number>;
 
 /** A file of a command. */

@@ -11,7 +11,7 @@ export const EXIT_CODES: Readonly<Record<SettledStatus, number>> = {
   cancelled: 130,
 };
 
-/** Something broke that is nobody's choice. */
+/** An error that no policy or user chose. */
 export const BROKEN = 1;
 /** Wrong use, configuration or role file. */
 export const MISUSED = 2;

@@ -1,4 +1,4 @@
-// A run under the eyes of a person or a program: drawn on stderr while it lives, ended or paused by signals, told of when it rests; its result
+// A run under the eyes of a person or a program: drawn on stderr while it works, ended or paused by signals, summarized once it rests; its result
 // alone goes to stdout.
 
 import type { EspalierEvent, EventSink, Run, RunResult } from "espalier";
@@ -20,7 +20,7 @@ export interface FollowOptions {
   readonly output: "result" | "json" | "events";
   /** Nothing on stderr but what went wrong and what is asked. */
   readonly isQuiet: boolean;
-  /** Whether the run is kept: then it can be paused and gone on with. */
+  /** Whether the run is kept: then it can be paused and resumed. */
   readonly isKept: boolean;
   /** The report of a run that rests, on stderr. Default: a line about its end, and no last picture is taken away. */
   readonly report?: (result: RunResult) => string;
@@ -42,7 +42,7 @@ export class RunFollower {
   #run: Run | undefined;
   #wasTerminated = false;
   #isEnding = false;
-  /** Nobody reads stdout any more, or nothing can be written there. */
+  /** Nothing reads stdout any more, or nothing can be written there. */
   #isUnread = false;
   #onLeft: (() => void) | undefined;
 
@@ -57,7 +57,7 @@ export class RunFollower {
   }
 
   /**
-   * Follows a run until it rests, and gives the exit code. `viewing` shows it, and stays open for who looks at it; `tracing` has delivered its
+   * Follows a run until it rests, and gives the exit code. `viewing` shows it, and stays open for the user; `tracing` has delivered its
    * spans by then. Rejects with what `result` rejects with.
    */
   async follow(run: Run, { viewing, tracing }: FollowedBy = {}): Promise<number> {
@@ -73,7 +73,7 @@ export class RunFollower {
 
   async #untilRest(run: Run): Promise<number> {
     this.#run = run;
-    // To the end of the process: whoever presses Ctrl-C once the run rests does not wait for what comes after it.
+    // To the end of the process: a user who presses Ctrl-C once the run rests does not wait for what comes after it.
     this.#shell.onSignal("SIGINT", () => this.interrupt());
     this.#shell.onSignal("SIGTERM", () => this.#terminate());
     this.#shell.stdout.on("error", () => this.#stopSaying());
@@ -112,7 +112,7 @@ export class RunFollower {
     this.#bringToRest(this.#run, "Told to end");
   }
 
-  /** A run whose events nobody reads any more comes to rest, so that it can be gone on with. */
+  /** A run whose events nothing reads any more comes to rest, so that it can be resumed. */
   #stopSaying(): void {
     this.#isUnread = true;
     if (this.#isEnding || this.#run === undefined) return;

@@ -1,4 +1,4 @@
-// A file of the user's as a module. Node strips its types; what it cannot strip, or not find, is said with the line and what to do.
+// A file of the user's as a module. Node strips its types; what it cannot strip, or not find, is an error with the line and what to do.
 
 import { existsSync } from "node:fs";
 import { pathToFileURL } from "node:url";

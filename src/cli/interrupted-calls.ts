@@ -1,4 +1,4 @@
-// Which tool calls of a run had begun when it was cut off, and whether each is made again when the run goes on.
+// Which tool calls of a run had begun when it was cut off, and whether each is made again when the run continues.
 
 import type { AgentRole, RunId } from "espalier";
 import type { Store } from "espalier/extend";

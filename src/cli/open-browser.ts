@@ -16,7 +16,7 @@ const OPENERS: ReadonlyMap<string, readonly string[]> = new Map([
 const OTHER_OPENER = ["xdg-open"];
 
 /**
- * Opens an address, if there is a person and a browser: who calls says the address, too. Resolves once it was tried; call the result when
+ * Opens an address, if there is a person and a browser: the caller prints the address, too. Resolves once it was tried; call the result when
  * the address leads nowhere any more. Never rejects.
  */
 export async function openBrowser(

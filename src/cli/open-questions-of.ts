@@ -17,7 +17,7 @@ export interface AskedQuestion {
 const RUNS_PER_LIST = 200;
 const STATUSES = ["paused", "open"] as const;
 
-/** What the runs of a store ask, the newest runs first. `pass` is told of a run that cannot be read, which hides no other. */
+/** What the runs of a store ask, the newest runs first. `pass` is called for a run that cannot be read; the others are still listed. */
 export async function askedQuestions(
   store: Store,
   pass: (run: StoredRun, problem: EspalierError) => void = () => {},

@@ -1,4 +1,4 @@
-// From arguments to an exit code: parses them, loads the command that they name, and tells what went wrong.
+// From arguments to an exit code: parses them, loads the command that they name, and prints what went wrong.
 
 import { CommanderError } from "commander";
 

@@ -1,4 +1,4 @@
-// What is said on stderr of a run that rests: why it did not complete, the first cause first, and what to do next. Pure.
+// The text on stderr for a run that rests: why it did not complete, the first cause first, and what to do next. Pure.
 
 import type { Question, RunResult } from "espalier";
 import { plainText } from "espalier/terminal";
@@ -8,7 +8,7 @@ import { REST_SIGNS } from "../terminal/activity-text.ts";
 import { wayToGrant } from "./amount-options.ts";
 import { costText, durationText, numberOf, unpricedText } from "../view/amounts.ts";
 
-/** For whom it is said. */
+/** What the text depends on. */
 interface RestOptions {
   /** Only what went wrong, and what is asked. */
   readonly isQuiet: boolean;
@@ -63,7 +63,7 @@ function wayLines({ errors }: RunResult, causes: readonly Cause[]): readonly str
   return [heading, ...causeLines(causes)];
 }
 
-/** Above the causes of a run that went on, and in which nothing failed. */
+/** Above the causes of a run that continued, and in which nothing failed. */
 export const LIMITS_HEADING = "Limits on the way, the first one first:";
 
 /** Why, the first cause first. */

@@ -1,4 +1,4 @@
-// Role files as they lie in a folder, and which of them belong together. What is wrong with a file is said by who reads it as a role.
+// Role files as they lie in a folder, and which of them belong together. Reading a file as a role reports what is wrong with it.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -11,7 +11,7 @@ export interface FoundRole extends Omit<RoleFileNames, "name"> {
   readonly text: string;
   /** What the role is called. */
   readonly name: string;
-  /** Not so: nothing is known of what it names. Who reads it as a role says why. */
+  /** False: it is unknown what it names. Reading it as a role reports why. */
   readonly isReadable: boolean;
 }
 

@@ -67,7 +67,7 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
 }
 
 /**
- * The roles with which a run goes on: those of the configuration; else role files in `folder`.
+ * The roles with which a run continues: those of the configuration; else role files in `folder`.
  *
  * @throws as `roleToRun`.
  */

@@ -15,7 +15,7 @@ import { storeNameOf, openStore, storePlace, type ChosenStore } from "./store-ch
 import { UsageError } from "./usage-error.ts";
 import type { Viewing } from "./viewing.ts";
 
-/** Who answers questions of the run: the person at the terminal, nobody (it pauses), or nobody (they are denied). */
+/** How questions of the run are answered: the person at the terminal is asked, the run pauses, or they are denied. */
 type AnswerMode = "ask" | "pause" | "deny";
 
 /** What is on stdout, and how much on stderr. Throws UsageError. */
@@ -42,9 +42,9 @@ export function answerModeOf({ shell, text }: CommandCall): AnswerMode | undefin
 }
 
 /**
- * The store of a run; undefined, and said why, if there is none: by `--no-store`, or since the usual place cannot be used.
+ * The store of a run; undefined, with a note why, if there is none: by `--no-store`, or since the usual place cannot be used.
  *
- * @throws as `openStore`, for a place that somebody has chosen.
+ * @throws as `openStore`, for a place that the user has chosen.
  */
 export async function storeForRun(
   call: CommandCall,
@@ -75,7 +75,7 @@ export interface RunParts {
 export interface RunLead {
   readonly orchestrator: Orchestrator;
   readonly follower: RunFollower;
-  /** Asks the person at the terminal; undefined: nobody is to be asked there. */
+  /** Asks the person at the terminal; undefined: there is no person to ask. */
   readonly person: Approver | undefined;
 }
 

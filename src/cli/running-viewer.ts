@@ -1,4 +1,4 @@
-// The address of a viewer that runs already, with its token: for who has a link without it.
+// The address of a viewer that runs already, with its token: for a user whose link has none.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { portOf, TOKEN_FILE } from "./viewing.ts";
 const PORTS = Array.from({ length: 20 }, (_, nth) => 4_983 + nth);
 const PATIENCE_MS = 1_000;
 
-/** Throws UsageError if there is none. Who listens is not told the token. */
+/** Throws UsageError if there is none. The token is never sent to the server that listens there. */
 export async function runningViewer(call: CommandCall, { folder }: Project): Promise<string> {
   const file = join(folder, DEFAULT_FOLDER, TOKEN_FILE);
   const token = (await readFile(file, "utf8").catch(() => "")).trim();
@@ -27,7 +27,7 @@ export async function runningViewer(call: CommandCall, { folder }: Project): Pro
   );
 }
 
-/** Whether a viewer answers there: it refuses who has no token in its own words. */
+/** Whether a viewer answers there: it has its own words for a request without a token. */
 async function isViewer(origin: string): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(PATIENCE_MS);

@@ -20,7 +20,7 @@ export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The working folder, absolute. */
   readonly cwd: string;
-  /** Whether errors are told with where they happened: by `--verbose`, or `DEBUG` in the environment. */
+  /** Whether errors are printed with their stack: by `--verbose`, or `DEBUG` in the environment. */
   readonly isVerbose: boolean;
   /** Calls back at each such signal, in place of the end of the process. */
   readonly onSignal: (signal: ShellSignal, listener: () => void) => void;
@@ -50,7 +50,7 @@ export function say({ stdout }: Shell, text: string): void {
   stdout.write(`${text}\n`);
 }
 
-/** Writes a line for who watches. */
+/** Writes a line for the user, on stderr. */
 export function note({ stderr }: Shell, text: string): void {
   stderr.write(`${text}\n`);
 }
@@ -60,7 +60,7 @@ export function ownCommand({ env }: Shell): string {
   return env["npm_command"] === "exec" ? "npx espalier" : "espalier";
 }
 
-/** Whether a person looks at what is said. */
+/** Whether a person reads stderr. */
 export function isWatched({ stderr, env }: Shell): boolean {
   return stderr.isTTY === true && (env["CI"] ?? "") === "";
 }

@@ -24,12 +24,12 @@ export async function startProcess(): Promise<void> {
   shell.leave(output.isLost ? BROKEN : exitCode);
 }
 
-/** Whether some of the output could not be written though somebody wanted it. */
+/** Whether some of the output could not be written though its reader was still there. */
 function watchOutput(shell: Shell): { readonly isLost: boolean } {
   const output = { isLost: false };
   const { stdout } = shell;
   stdout.on("error", (cause) => {
-    // Who reads our output may stop reading, as `head` does.
+    // A reader of our output may stop reading, as `head` does.
     const isUnread = "code" in cause && cause.code === "EPIPE";
     if (!isUnread && !output.isLost)
       note(shell, `The output could not be written: ${cause.message}`);

@@ -1,4 +1,4 @@
-// Which store a command works with: `--store`, the configuration, `ESPALIER_STORE`, else a file in the project that nobody has to set up.
+// Which store a command works with: `--store`, the configuration, `ESPALIER_STORE`, else a file in the project that needs no set-up.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

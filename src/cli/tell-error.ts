@@ -1,4 +1,4 @@
-// Errors for people: what went wrong, its code, and what to do; where it happened in the program only for who asks for it.
+// Errors for people: what went wrong, its code, and what to do; where it happened in the program only on request.
 
 import { stripVTControlCharacters } from "node:util";
 

@@ -105,7 +105,7 @@ function isOfTokenFile(cause: unknown): cause is Error {
   return cause instanceof Error && "syscall" in cause;
 }
 
-/** Resolves when Ctrl-C is pressed, or the process is told to end. */
+/** Resolves on SIGINT (Ctrl-C) or SIGTERM. */
 export function untilLeft(shell: Shell): Promise<void> {
   return new Promise((resolve) => {
     shell.onSignal("SIGINT", () => resolve());

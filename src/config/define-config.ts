@@ -24,7 +24,7 @@ export interface EspalierConfig extends Pick<
   | "sinks"
   | "tracing"
 > {
-  /** The roles that can be run by their name, and with which runs go on; or a folder of role files, relative to the configuration. */
+  /** The roles that can be run by name, and with which runs continue; or a folder of role files, relative to the configuration. */
   readonly roles?: readonly AgentRole[] | string;
   /** Tools that role files may name, besides those of `mcp` and the built-in ones. */
   readonly tools?: readonly ToolsetTool[];
@@ -58,7 +58,7 @@ export interface McpServerEntry {
   readonly headers?: Readonly<Record<string, string>>;
   /** True: the server is left out. */
   readonly disabled?: boolean;
-  /** False: nobody is asked. Default: every call is asked about of a tool of which the server does not say that it only reads. */
+  /** False: calls need no approval. Default: every call of a tool needs one, unless the server marks the tool as read-only. */
   readonly needsApproval?: boolean;
 }
 

@@ -21,7 +21,7 @@ export interface RunTicket {
 export type RunSettled =
   /** Nothing is left to be done, or what is wrong with the run is on record: it would be wrong again. */
   | { readonly type: "ended" }
-  /** It rests until something is in its mailbox: who puts it there asks the engine to lead it. `untilMs`: or until then, since the epoch. */
+  /** It rests until something is in its mailbox: the process that posts asks the engine to lead it. `untilMs`: or until then, since the epoch. */
   | { readonly type: "waiting"; readonly untilMs?: number };
 
 /** What a worker hands to its engine: leads one run from wherever it is. */
@@ -59,11 +59,11 @@ export interface Engine {
   serve(executor: RunExecutor): Promise<EngineWorker>;
   /**
    * False: it may hand one run to several workers at once, so that a run which another process seems to lead is left to that one
-   * (`settle` rejects with `run_alive`) until it is lost. Default true: who led the run that it hands out has been let go, and the run is taken
-   * over after the `takeOverAfterMs` of the worker.
+   * (`settle` rejects with `run_alive`) until it is lost. Default true: the engine has given up the former worker of a run that it hands out,
+   * and the run is taken over after the `takeOverAfterMs` of the worker.
    */
   readonly isExclusive?: boolean;
-  /** How often workers have to search the store for runs of which the engine does not tell them, in milliseconds. Default 30,000. */
+  /** How often workers have to search the store for runs of which the engine does not notify them, in milliseconds. Default 30,000. */
   readonly sweepMs?: number;
   /** Releases connections. Default: there are none. */
   close?(): Promise<void>;

@@ -51,7 +51,7 @@ class StoreEngine implements Engine {
     this.sweepMs = sweepMs;
   }
 
-  // Not at once: who asks for it may have more to do first.
+  // Asynchronous: the caller may have more to do first.
   async lead(ticket: RunTicket, atMs?: number): Promise<void> {
     const { runId, role, version } = ticket;
     const workers = [...this.#workers].filter((worker) => worker.version === version);

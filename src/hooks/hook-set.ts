@@ -62,7 +62,7 @@ export function hookSet(hooks: readonly Hook[]): HookSet {
 /** The set of an agent without hooks. */
 export const NO_HOOKS: HookSet = hookSet([]);
 
-/** The hooks that an agent lives under, in order of registration: those of the whole orchestrator, then those of its role. */
+/** The hooks of an agent, in order of registration: those of the whole orchestrator, then those of its role. */
 export function joinHooks(
   ofOrchestrator: readonly Hook[],
   ofRole: readonly Hook[],

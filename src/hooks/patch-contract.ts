@@ -1,4 +1,4 @@
-// What a patch may hold at each point, as it is checked when it comes back from a hook (R80).
+// What a patch may hold at each point, as it is checked when a hook returns it (R80).
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { z } from "../protocol/late-zod.ts";

@@ -1,4 +1,4 @@
-// Signals by which work is told to end, and how long it is waited for then: what ignores its signal is left behind.
+// Signals that ask work to end, and how long it is waited for then: work that ignores its signal is left behind.
 // Owns what waits for the abort of each foreign signal, behind one listener on it: the platform searches all listeners of a signal to add
 // or to remove one, and ten thousand calls of one agent wait for the same signal.
 

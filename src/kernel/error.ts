@@ -34,15 +34,15 @@ export type ErrorCode =
    */
   | "invalid_role_file"
   /**
-   * A context policy, a role file or a configuration names a tool that nobody below has. Name tools as the model calls them, or leave the
+   * A context policy, a role file or a configuration names a tool that no agent below has. Name tools as the model calls them, or leave the
    * name out.
    */
   | "unknown_tool"
   /** `run.iterate()` was called a second time. Share the first iterator, or listen to `events()`. */
   | "already_iterating"
   /**
-   * A reader of events or pieces has more unread than `maxBacklog`. Read faster, raise `maxBacklog`, or come back with `from`; the run
-   * goes on in any case.
+   * A reader of events or pieces has more unread than `maxBacklog`. Read faster, raise `maxBacklog`, or read again with `from`; the run
+   * continues in any case.
    */
   | "backlog_overflow"
   /** Events of the past were asked for that no store has. Give the orchestrator a `store`, or leave `from` out. */
@@ -96,8 +96,8 @@ export type ErrorCode =
   /** This pause was continued before, here or in another process. Use the handle of that run, or the paused run that it left. */
   | "already_resumed"
   /**
-   * A run of this id is in the store. Leave `runId` out or choose another one; to go on with that run, `orchestrator.execute` or
-   * `recover`.
+   * A run of this id is in the store. Leave `runId` out or choose another one; to continue that run, call `orchestrator.execute`
+   * or `recover`.
    */
   | "run_exists"
   /**
@@ -107,7 +107,7 @@ export type ErrorCode =
   | "unknown_run"
   /** A process leads the run that another one is to take. Wait until it rests or is lost, or say `takeOver`. */
   | "run_alive"
-  /** The run has ended, and cannot go on. Take its result with `orchestrator.resultOf`, start another run, or fork a snapshot of it. */
+  /** The run has ended, and cannot continue. Take its result with `orchestrator.resultOf`, start another run, or fork a snapshot of it. */
   | "run_ended"
   /**
    * Another process has taken the run over: this one persists nothing further of it. Leave it to its owner; if it happens often, raise
@@ -118,7 +118,7 @@ export type ErrorCode =
   | "run_left"
   /** The id is that of a run with another role or task. Choose another id for another task. */
   | "other_run"
-  /** Somebody else has written into the journal of a run. Read it anew; if the store is one of your own, check it with `storeContract`. */
+  /** Another writer has written into the journal of a run. Read it anew; if the store is one of your own, check it with `storeContract`. */
   | "journal_conflict"
   /** A journal or a recording cannot be read: it is not as it was written. Restore it from a copy; nothing was changed. */
   | "invalid_journal"
@@ -177,12 +177,12 @@ export type RunErrorCode =
   | "run_failed"
   /**
    * A limit, a stop condition or `requestStop` ended the run before its answer. `error.result` has what it came to; raise the limit, or
-   * go on with a grant.
+   * continue with a grant.
    */
   | "run_stopped"
   /** The run was cancelled. `error.result` has what it came to until then. */
   | "run_cancelled"
-  /** The run waits for answers, or was asked to pause. Go on with `orchestrator.resume(error.result.pausedRun, answers)`. */
+  /** The run waits for answers, or was asked to pause. Continue with `orchestrator.resume(error.result.pausedRun, answers)`. */
   | "run_paused";
 
 /** What can go wrong with a model call, whichever provider serves it. */

@@ -12,7 +12,7 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** The value of a JSON text. Throws a `SyntaxError` for what is none. */
 export function parseJson(text: string): JsonValue {
-  // JSON text has no -0 of its own: what goes through it once more would come back as 0.
+  // JSON text has no -0 of its own: after one more round trip it would be 0.
   const parsed: unknown = text.includes("-0")
     ? JSON.parse(text, withoutMinusZero)
     : JSON.parse(text);

@@ -1,6 +1,6 @@
-/** Holds what is made once, when it is first asked for. What could not be made is forgotten: who asks next tries anew. */
+/** Makes a value once, when it is first asked for. A failure is forgotten: the next caller tries anew. */
 export class MadeOnce<T> {
-  /** Undefined: nobody has asked yet, or in vain. */
+  /** Undefined: not asked for yet, or the attempt failed. */
   made: Promise<T> | undefined;
 
   get(make: () => Promise<T>): Promise<T> {

@@ -28,7 +28,7 @@ export function mendedJson(text: string): JsonValue | undefined {
 const WORD =
   /(?:[\s,]|\/\/[^\n]*|\/\*[^]*?\*\/)+|"(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*'|[{}[\]:]|[^\s,{}[\]:"'/]+/y;
 
-/** What is said between blanks, commas and comments, texts as JSON writes them; undefined: something cannot be told, or does not end. */
+/** The tokens between blanks, commas and comments, texts as JSON writes them; undefined: something is not clear, or does not end. */
 function wordsOf(text: string): readonly string[] | undefined {
   const words: string[] = [];
   WORD.lastIndex = 0;

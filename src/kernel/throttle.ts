@@ -40,7 +40,7 @@ export class Throttle {
   }
 }
 
-/** Work that is done piece by piece, so that other work of the process goes on meanwhile. Owns how many pieces the present turn had. */
+/** Work that is done piece by piece, so that other work of the process continues meanwhile. Owns how many pieces the present turn had. */
 export class Turns {
   readonly #perTurn: number;
   #pieces = 0;
@@ -50,7 +50,7 @@ export class Turns {
     this.#perTurn = perTurn;
   }
 
-  /** So many more were done. Undefined: go on at once. A promise: go on when it resolves. */
+  /** So many more were done. Undefined: continue at once. A promise: continue when it resolves. */
   did(pieces = 1): Promise<void> | undefined {
     this.#pieces += pieces;
     if (this.#pieces < this.#perTurn) return undefined;

@@ -18,7 +18,7 @@ export function mintTraceIds(
   return { traceId: parent?.traceId ?? mintHex(TRACE_ID_BYTES), spanId: mintHex(SPAN_ID_BYTES) };
 }
 
-/** A span of somebody else, as a `traceparent` of W3C Trace Context says it. */
+/** A foreign span, as a `traceparent` of W3C Trace Context names it. */
 export interface TraceParent {
   readonly traceId: string;
   readonly spanId: string;

@@ -1,4 +1,4 @@
-// TurnLine: who waits for a turn, first come, first served. Owns the waiters; what a turn takes, and whether it is there, its owner knows.
+// TurnLine: a queue for turns, first come, first served. Owns the waiters; what a turn takes, and whether it is there, its owner knows.
 
 import { onAbort, type AnySignal } from "./cancel.ts";
 
@@ -9,9 +9,9 @@ interface Waiter<Ask> {
 
 /** What a line does for its owner. */
 export interface TurnLineOptions<Ask> {
-  /** True: the one who asks has its turn, and has taken what it needs. */
+  /** True: the waiter has its turn, and has taken what it needs. */
   readonly take: (ask: Ask) => boolean;
-  /** Called whenever the line has moved, or somebody has joined it. */
+  /** Called whenever the line has moved, or has a new member. */
   readonly onMoved?: () => void;
 }
 

@@ -1,5 +1,5 @@
-// What a server asks for where it does not take a request: HTTP 401, or 403 with a challenge. It is the server's word, kept in bounds, without what
-// looks like a secret: a careless server says what it was sent.
+// What a server asks for where it does not take a request: HTTP 401, or 403 with a challenge. It is the server's text, shortened, without what looks
+// like a secret: a careless server repeats what it was sent.
 
 import { extractWWWAuthenticateParams } from "@modelcontextprotocol/client";
 
@@ -16,7 +16,7 @@ export interface AuthChallenge {
   /** Such as `invalid_token` or `insufficient_scope`, and what the server says about it. */
   readonly error?: string;
   readonly description?: string;
-  /** Where the server says who gives tokens for it. */
+  /** Where the server names its authorization servers. */
   readonly resourceMetadataUrl?: string;
 }
 

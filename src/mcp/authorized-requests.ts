@@ -2,7 +2,7 @@
 // an authorization. Owns whose turn it is to authorize.
 // 1. One request authorizes at a time: the others that were refused wait, and take its token. Two that refresh at once would use a refresh
 //    token twice, which ends it.
-// 2. The headers that were given go to the origin of the server alone, not to whoever gives tokens for it.
+// 2. The headers that were given go to the origin of the server alone, not to its authorization server.
 // 3. What an authorization asks others has an end: its time, or that of the connection.
 // 4. A request that was not taken for want of an authorization fails with a fault that says what was asked for, without what came with it.
 
@@ -119,7 +119,7 @@ export class AuthorizedRequests {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#turns = before.then(() => promise);
     sending.endTurn = resolve;
-    // Of a stream that is given up nothing more is heard.
+    // A stream that is given up delivers nothing more.
     if (method === "GET") signal?.addEventListener("abort", () => resolve(), { once: true });
     await before;
   }

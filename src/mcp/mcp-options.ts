@@ -42,7 +42,7 @@ export interface McpOptions {
   readonly reconnect?: McpReconnect;
   /**
    * Whether the server may ask the approver of the run for data in the middle of a call (elicitation): questions of kind `external`, with
-   * `message` and `requestedSchema` as arguments. Default false: it is told at once that it may not.
+   * `message` and `requestedSchema` as arguments. Default false: it is refused at once.
    */
   readonly elicitation?: boolean;
   /** Called when the server says that its tools have changed. Must not throw. `refresh()` reads them. */

@@ -198,7 +198,7 @@ export class McpSession {
     });
   }
 
-  /** Who is asked what the server wants to know now; undefined: that cannot be said, and nobody of one run is asked for another. */
+  /** The call whose approver is asked what the server wants to know now; undefined: that is not clear, and no run answers for another one. */
   #asking(): ElicitingCaller | undefined {
     const streamed = this.#streamed.getStore();
     if (streamed !== undefined) return streamed.caller;

@@ -23,7 +23,7 @@ import type { ToolContext } from "../tools/tool-context.ts";
 export type ElicitingCaller = Pick<ToolContext, "ask" | "runId">;
 
 /**
- * Asks the approver of the run, and gives what fits the schema that the server asks for. Without a call nobody is asked: that is a no.
+ * Asks the approver of the run, and gives what fits the schema that the server asks for. Without a call it declines, and asks nothing.
  * Throws a `ProtocolError` for a schema that cannot be checked.
  */
 export async function elicited(

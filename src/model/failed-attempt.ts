@@ -1,5 +1,5 @@
 // What an attempt at a model call that failed results in: the error, what it cost, and how long the next one waits.
-// Waits differ by chance, so that calls that failed together do not come back together. All attempts are within one effect, whose outcome is
+// Waits differ by chance, so that calls that failed together are not repeated together. All attempts are within one effect, whose outcome is
 // kept: chance changes no replay.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
@@ -9,7 +9,7 @@ import { checkLoss, type CallSize } from "./believable-usage.ts";
 import type { Model } from "./model.ts";
 import { ModelError } from "./model-error.ts";
 
-/** An attempt that failed, and the output tokens that it wrote in vain. */
+/** An attempt that failed, and the output tokens that it wrote and that are lost. */
 export interface FailedAttempt {
   readonly error: ModelError;
   /** Undefined: nothing of an answer had begun, so nothing is paid for. */
@@ -55,7 +55,7 @@ export function delayBefore(failedAttempts: number, error: ModelError, chance: n
   return Math.round((delayMs / 2) * (1 + chance));
 }
 
-/** What a call fails with that is to wait too long: who comes back earlier than asked is turned away again, and may be kept out for longer. */
+/** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
 export function waitTooLong(error: ModelError, longestWaitMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens } = error;
   const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retry.longestWaitMs allows waiting for ${longestWaitMs / 1_000} s.`;

@@ -7,7 +7,7 @@ import type { Model, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import { forModel, replayKeyOf } from "./written-by.ts";
 
-/** How a fallback goes on. */
+/** When a fallback asks its next model. */
 export interface FallbackOptions {
   /**
    * Whether the next model is asked after this failure. Default: after failures that may pass (`isRetryable`), `model_not_authorized` and

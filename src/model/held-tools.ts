@@ -1,4 +1,4 @@
-// Tools to whose schemas the provider is asked to hold the model: how they are written, and what comes back of it.
+// Tools to whose schemas the provider is asked to hold the model: how they are written, and how their arguments are read.
 
 import { parseJson, type JsonObject } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";

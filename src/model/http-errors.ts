@@ -1,4 +1,4 @@
-// What the failures of servers mean, whichever adapter met them: by status, by the provider's own word, by what it says.
+// What the failures of servers mean, whichever adapter met them: by status, by the provider's error code, by its message.
 
 import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
 import { defined, isRecord, type JsonObject } from "../kernel/json.ts";

@@ -2,7 +2,7 @@
 // taken. Time is that of the run of the call that asks: the wait is its own.
 // Q1. First come, first served: no call goes while an earlier one waits.
 // Q2. A call that leaves the line has taken nothing. What one has taken and not used goes back when it ends.
-// Q3. A wait that is longer than a call may wait is none: the call is told so at once, or when that becomes known and its turn has come.
+// Q3. A call never starts a wait that is longer than it may wait: it is refused at once, or when that becomes known and its turn has come.
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -23,7 +23,7 @@ export interface ModelLimitsOptions {
   readonly concurrent?: number;
 }
 
-/** Who asks. */
+/** The call that asks. */
 export interface LimitsAsk {
   /** Counted input and cap. */
   readonly tokens: number;
@@ -50,7 +50,7 @@ interface Waiting extends LimitsAsk {
   answer: Exclude<LimitsAnswer, { readonly type: "cancelled" }> | undefined;
 }
 
-/** What comes back by the minute. A request that takes more than there is leaves a debt. */
+/** What is refilled by the minute. A request that takes more than there is leaves a debt. */
 class Bucket {
   readonly perMinute: number;
   #level: number;

@@ -1,11 +1,11 @@
-// What a provider takes of all that a process asks it, as a user says it. Who waits, and for what: limits-line.ts.
+// What a provider takes of all that a process asks it, as a user sets it. The waiting itself: limits-line.ts.
 
 import { misdefinition, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
 import { LimitsLine, type ModelLimitsOptions } from "./limits-line.ts";
 
-/** Limits that models share: one object for all whom the provider counts together. Made by {@link modelLimits}. */
+/** Limits that models share: one object for all models that the provider counts together. Made by {@link modelLimits}. */
 export interface ModelLimits extends ModelLimitsOptions {
   /** What it is known by. */
   readonly kind: "model_limits";
@@ -22,8 +22,8 @@ const lines = new WeakMap<object, LimitsLine>();
 /**
  * What a provider takes, as the option `limits` of `openai()` and `aiSdkModel()`, or of a model of your own. One object holds for all models,
  * runs and orchestrators of this process that are given it: first come, first served; other processes are not known. A call waits before
- * it has a slot in its run, which is `queuedMs`, and stops waiting when its agent is to end. A reply of the provider that says when to come
- * back (`Retry-After`) holds up all of them for that long.
+ * it has a slot in its run, which is `queuedMs`, and stops waiting when its agent is to end. A reply of the provider that says when to try
+ * again (`Retry-After`) holds up all of them for that long.
  *
  * @throws EspalierError `invalid_option`.
  */

@@ -23,7 +23,7 @@ export interface Model {
    * deployments under one id need keys of their own; a model that hands its requests on to another one has the key of that one.
    */
   readonly replayKey?: string;
-  /** What it takes besides text, in what it is told and in results of tools. All else it reads as a line. Left out: nothing. */
+  /** What it takes besides text, in messages and in results of tools. All else it reads as a line. Left out: nothing. */
   readonly accepts?: readonly AttachmentKind[];
   /** The server takes no lower cap than this. Left out: 1. */
   readonly minOutputTokens?: number | undefined;

@@ -10,7 +10,7 @@ import { checkPrice, copyPrice, dearestPrice, type ModelPrice } from "./model-pr
 export interface PricedModel {
   /** As in `gen_ai.provider.name`: `anthropic`. Says whose prices hold if there is no base URL. */
   readonly provider: string;
-  /** Where it is asked: then the prices that hold there are meant, whoever `provider` is. */
+  /** Where it is asked. If given, its prices are those of that server, whatever `provider` is. */
   readonly baseUrl?: string | undefined;
   /** The id of the model. */
   readonly model: string;

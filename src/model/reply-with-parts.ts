@@ -1,5 +1,5 @@
-// A reply whose message has parts, as a model's adapter gave it: they are copied, measured, and must say what the message says. And what
-// is said of a reply that is none.
+// A reply whose message has parts, as a model's adapter gave it: they are copied, measured, and must say what the message says. And the
+// problem of a value that is no reply.
 
 import { messageOf } from "../kernel/error.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";

@@ -12,7 +12,7 @@ export interface RetryPolicy {
    */
   readonly longestWaitMs?: number;
   /**
-   * A number from 0 up to 1, by which the waits of calls that failed together are told apart: a wait of `d` is one of `d / 2` to `d`, one that
+   * A number from 0 up to 1, by which the waits of calls that failed together differ: a wait of `d` is one of `d / 2` to `d`, one that
    * the provider asked for is up to a tenth longer. Default: `Math.random`.
    */
   readonly random?: () => number;

@@ -33,7 +33,7 @@ export interface PlannedRetry {
   readonly error: ModelError;
   /** How long the next one will be waited for. */
   readonly delayMs: number;
-  /** Set if the attempt goes on, with this model of a fallback. */
+  /** Set if the attempt continues with this model of a fallback. */
   readonly nextModel?: Model;
 }
 
@@ -55,7 +55,7 @@ interface Progress {
 
 /** What was lost with attempts that broke. */
 export interface AttemptLoss {
-  /** Output tokens that attempts wrote in vain, by estimate. */
+  /** Output tokens that attempts wrote and that are lost, by estimate. */
   readonly lostOutputTokens: number;
   /** Attempts without a reply whose answer had begun, and whose input is therefore paid for. */
   readonly brokenAttempts: number;

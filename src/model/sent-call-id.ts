@@ -1,5 +1,5 @@
 // The ids of calls, as providers take them. A server that writes ids of a form of its own (`functions.read:0`), or none, is sent what it wrote,
-// or what we made; where the history goes on to a provider that refuses such an id, another one goes out in its place: always the same.
+// or what we made; where the history is sent to a provider that refuses such an id, another one goes out in its place: always the same.
 
 import { sha256 } from "../kernel/crypto.ts";
 

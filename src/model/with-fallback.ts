@@ -1,4 +1,4 @@
-// withFallback(): several models as one. Who asks them, and counts what each has cost, is generateWithRetries, which knows them by
+// withFallback(): several models as one. generateWithRetries asks them, and counts what each has cost; it finds them by
 // `fallbackOf`.
 
 import { checkAmount, checkList, defaultAdvice, misdefinition } from "../kernel/check.ts";
@@ -32,7 +32,7 @@ const CHECKS: OptionChecks<FallbackOptions> = {
  * The first of these models, with the others in its place where it fails: in order, within one attempt, without a wait. A model that failed is passed
  * over for `cooldownMs`, in all runs of the process. While calls of a reply are open, the model that wrote it is asked first.
  *
- * Each model sees its own reasoning alone, heeds its own `limits`, and is charged at its own price. A lease holds the dearest price, field by
+ * Each model sees its own reasoning alone, keeps its own `limits`, and is charged at its own price. A lease holds the dearest price, field by
  * field: it is unknown if one of them is. Which model answered stands in `model.replied` (`answeredBy`), in `usage.byModel` and on the span.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`: fewer than two models, two with one `replayKey` (`provider/id`), one that
@@ -62,7 +62,7 @@ export function withFallback(
     get serviceTier(): string | undefined {
       return first.serviceTier;
     },
-    /** Of replies whose writer is not known: nobody's. */
+    /** Of replies whose writer is not known: the key of no model. */
     get replayKey(): string {
       return all.map(replayKeyOf).join(" or ");
     },
@@ -85,7 +85,7 @@ export function withFallback(
     ...counterOf(all),
     checkSettings: (settings) => all.forEach((one) => one.checkSettings?.(settings)),
     assertReady: () => all.forEach((one) => one.assertReady?.()),
-    // For who asks it without us: a run goes by `fallbackOf`.
+    // For callers other than a run: that uses `fallbackOf`.
     generate: async (request, { signal, onDelta, cacheKey }) => {
       const options: RetryOptions = {
         signal,

@@ -50,7 +50,7 @@ function isMore(message: Message): boolean {
 /** How many messages at the beginning of histories that grow are known to be the same for all models. */
 const plainBeginnings = new WeakMap<Growth, number>();
 
-/** Who is sent messages, and what it takes besides text. */
+/** A model that messages are sent to, and what it takes besides text. */
 export interface Recipient {
   readonly replayKey: string;
   /** Left out: nothing. */
@@ -148,7 +148,7 @@ function withoutParts({
   return deepFreeze(message);
 }
 
-/** The message as people may read it: with its reasoning, and without what only its model can read, or nobody. */
+/** The message as people may read it: with its reasoning, and without data that only its model, or nothing, can read. */
 export function readable(message: Message): Message {
   return message.role === "assistant" ? withoutData(message) : withoutContent(message);
 }

@@ -106,8 +106,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError before anything has happened, and the run can still be resumed: `unsupported_version` or
    * `invalid_paused_run` if it cannot be read, has ended for good or its roles are not there; `invalid_answer` if an answer is missing,
-   * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process went
-   * on from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
+   * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process
+   * continued from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
    */
   resume<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
@@ -173,7 +173,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     return await this.#live.during(() => recoverAllRuns(this.#settings, this.#live, options));
   }
 
-  /** A run that begins, or continues, here: while this orchestrator is open, it goes on by itself with what comes by mail. */
+  /** A run that begins, or continues, here: while this orchestrator is open, mail makes it continue by itself. */
   #lead(run: LiveRun, options: Recovery, signal: AbortSignal | undefined): LiveRun {
     if (run.mail === undefined) return this.#live.add(run, signal);
     const isClosed = (): boolean => this.#live.isClosed;
@@ -220,10 +220,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Executes an order: starts its run, goes on with it after a crash, joins it if it is under way here, or gives its result if it rests,
-   * whichever it is. So it may be called any number of times, in any process with this store. Resolves once the run rests and nothing is asked
-   * of it by mail; of a run that another process leads, once that is so, or goes on with it if that process is lost. A paused run goes on with
-   * the answers that were given to it since (`answer`).
+   * Executes an order: starts its run, continues it after a crash, joins it if it is under way here, or gives its result if it rests. So
+   * it may be called any number of times, in any process with this store. Resolves once the run rests and no mail asks anything of it; a run
+   * that another process leads is waited for, and continued here if that process is lost. A paused run continues with the answers that were given
+   * to it since (`answer`).
    *
    * Rejects with `run_left` when `leave` was aborted; `other_run` if the run was started with another role or task; `unknown_role`;
    * `unsupported_version` for an order of a later release; with what `start` throws and `recover` rejects with, and nothing has changed; and
@@ -243,8 +243,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Answers questions of a run that is kept in the store, some of them or all, wherever it is led and whether it is paused: the answers are
-   * put into its mailbox, where the first one counts. Whoever leads the run takes them from there: while its approver is being asked, else once
-   * the run has nothing else to do; it goes on then by itself. One that rests already goes on with `recover` or `execute`. No role is needed. Gives the questions that are still open.
+   * put into its mailbox, where the first one counts. The process that leads the run takes them from there: while its approver is being asked,
+   * else once the run has nothing else to do; the run then continues by itself. A run that rests already continues with `recover` or `execute`. No role is needed. Gives the questions that are still open.
    *
    * Rejects, and nothing was answered unless others answer at the same time: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
    * late; `run_ended`; `unknown_run`; `unsupported_version` or `invalid_journal` if its journal cannot be read; `store_failed`.
@@ -264,8 +264,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * paused or lost by leading it to its end here, for which its roles have to be there, and its `context`. Resolves when a run that is led
    * here, or led to its end here, has ended; of one that is led elsewhere, when the request is in its mailbox.
    *
-   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `recover` rejects with: the request stays in the mailbox then, for
-   * the next process that leads the run.
+   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `recover` rejects with: the request stays in the mailbox then,
+   * for the next process that leads the run.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
@@ -275,8 +275,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Asks something of a run that is kept in the store, wherever it is led, by its mailbox: to pause, to go on, to stop, a message to an agent,
-   * or more budget. Whoever leads it does so within some seconds, or when it goes on.
+   * Asks something of a run that is kept in the store, wherever it is led, by its mailbox: to pause, to resume, to stop, a message to an agent,
+   * or more budget. The process that leads it does so within some seconds, or when the run continues.
    *
    * Rejects with `invalid_option` or `invalid_definition` for a request that is none, `run_ended`, `unknown_run` or `store_failed`.
    *

@@ -1,4 +1,4 @@
-// What an agent and its subtree may spend, and when a limit is nearly used up (X6). Limits only; who has spent what is the ledger's business.
+// What an agent and its subtree may spend, and when a limit is nearly used up (X6). Limits only; what was spent is in the ledger.
 
 import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
 import { BUDGET_AXES, SPEND_AXES, type SpendAxis } from "../protocol/account.ts";

@@ -66,7 +66,7 @@ export function checkSubagentLimits(
   return checkTotal("this run", limits.maxTotalSubagents, facts.total, ahead);
 }
 
-/** The refusal if `who` has started as many subagents as there may be, below itself and at any depth, with those `ahead`. */
+/** The refusal if `who`, an agent or the run, has started as many subagents as there may be, below itself and at any depth, with those `ahead`. */
 export function checkTotal(
   who: string,
   maximum: number,

@@ -1,4 +1,4 @@
-// Texts that many records speak of, kept once for a run under their hash (C28): prompts, tool definitions, what hooks showed a model.
+// Texts that many records refer to, kept once for a run under their hash (C28): prompts, tool definitions, what hooks showed a model.
 
 import { sha256 } from "../kernel/crypto.ts";
 import { z } from "./late-zod.ts";

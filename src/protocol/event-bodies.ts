@@ -1,4 +1,4 @@
-// What each event says, by its type. A new event is an entry here and one in `event-schemas.ts`, which the compiler asks for.
+// The body of each event, by its type. A new event is an entry here and one in `event-schemas.ts`, which the compiler asks for.
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { AccountGrant } from "./account.ts";
@@ -95,7 +95,7 @@ export interface EventBodies {
     /** Milliseconds since the execution of the root began, pauses included. */
     readonly durationMs: number;
   };
-  /** The run goes on: after a pause, with more budget after a limit, or in another process after its own had died or given it up. */
+  /** The run continues: after a pause, with more budget after a limit, or in another process after its own had died or given it up. */
   readonly "run.resumed": {
     readonly schemaVersion: typeof EVENT_SCHEMA_VERSION;
     /** Of the root. */
@@ -126,7 +126,7 @@ export interface EventBodies {
       | {
           /** Model calls whose end is unknown; they are charged by estimate. */
           readonly lostCalls: number;
-          /** The span of the run had not ended: it goes on, under the ids that it had. Set since 0.1.0; a run of before has a further trace. */
+          /** The span of the run had not ended: it continues, under the ids that it had. Set since 0.1.0; an older run has a further trace. */
           readonly isSpanOpen?: boolean | undefined;
         }
       | undefined;
@@ -157,7 +157,7 @@ export interface EventBodies {
     readonly steps: number;
     readonly usage: UsageReport;
   };
-  /** The execution goes on where it was paused, or where its process had died. */
+  /** The execution continues where it was paused, or where its process had died. */
   readonly "agent.resumed": EventBodies["agent.started"];
   /** The execution is over: its last event. */
   readonly "agent.ended": {
@@ -252,7 +252,7 @@ export interface EventBodies {
         }
       | undefined;
   };
-  /** An attempt of a model call failed, and the call is made again, or goes on with the next model of a fallback. */
+  /** An attempt of a model call failed, and the call is made again, or continues with the next model of a fallback. */
   readonly "model.retried": {
     /** Of the attempt that failed, from 1. */
     readonly attempt: number;
@@ -260,7 +260,7 @@ export interface EventBodies {
     readonly error: ErrorRecord;
     /** Milliseconds that are waited before the next attempt. */
     readonly delayMs: number;
-    /** Set if the attempt goes on instead, with this model of a fallback. */
+    /** Set if the attempt continues instead, with this model of a fallback. */
     readonly nextModel?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
   /** What of a request the provider left out or changed, or could not read; each text comes once in a run. */
@@ -368,7 +368,7 @@ export interface EventBodies {
     /** The name of the tool. */
     readonly toolName: string;
   };
-  /** A delegation goes on whose subagent was paused, and goes on with it. */
+  /** A delegation continues together with its subagent, which was paused. */
   readonly "tool.resumed": EventBodies["tool.started"];
   /** A call that ran is over, whatever came of it; its result is what the model reads next. */
   readonly "tool.ended": {
@@ -510,7 +510,7 @@ export interface EventBodies {
     /** What was done, each kind once: `dropped_result`, `added_result` and the like. */
     readonly types?: readonly string[] | undefined;
   };
-  /** The history was made shorter: it had grown too long, or the model said so. Between two steps. */
+  /** The history was made shorter: it had grown too long, by our count or by the model's. Between two steps. */
   readonly "conversation.compacted": {
     /** Length of the history before. */
     readonly messagesBefore: number;
@@ -543,7 +543,7 @@ export interface EventBodies {
     /** The agent that wrote it, or whose result it is; absent: it came from outside the tree. */
     readonly fromAgentId?: AgentId | undefined;
   };
-  /** A subagent is created, said by its parent; its own `agent.started` follows. */
+  /** A subagent is created, an event of its parent; its own `agent.started` follows. */
   readonly "subagent.spawned": {
     /** The subagent. */
     readonly childId: AgentId;
@@ -579,7 +579,7 @@ export interface EventBodies {
     /** Which execution of the subagent this is, from 2. */
     readonly execution: number;
   };
-  /** A subagent in the background was left to the run: it lives on after its parent (X9). */
+  /** A subagent in the background was left to the run: it continues after its parent (X9). */
   readonly "subagent.detached": {
     /** The subagent. */
     readonly childId: AgentId;
@@ -599,7 +599,7 @@ export interface EventBodies {
     /** Why, and at which limit. */
     readonly refusal: SpawnRefusal;
   };
-  /** A subagent has ended, said by its parent after its own `agent.ended`. */
+  /** A subagent has ended, an event of its parent after its own `agent.ended`. */
   readonly "subagent.ended": {
     /** The subagent. */
     readonly childId: AgentId;

@@ -1,4 +1,4 @@
-// The schemas of what events say, one for each entry of `EventBodies`. For what was stored or received.
+// The schemas of bodies of events, one for each entry of `EventBodies`. For what was stored or received.
 
 import { GrantedBudgetSchema } from "./account.ts";
 import { ContextManifestSchema } from "./context-manifest.ts";

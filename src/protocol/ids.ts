@@ -6,7 +6,7 @@ import { z as late } from "./late-zod.ts";
 
 /** One tree execution. */
 export type RunId = string & z.$brand<"RunId">;
-/** One living instance of a role inside a run. */
+/** One instance of a role inside a run. */
 export type AgentId = string & z.$brand<"AgentId">;
 /** One agent from input to a terminal status. */
 export type ExecutionId = string & z.$brand<"ExecutionId">;

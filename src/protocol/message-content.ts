@@ -1,4 +1,4 @@
-// What is said to a model: a text, or parts of which some are no text. Pure.
+// The content of a message to a model: a text, or parts of which some are no text. Pure.
 
 import { checkKeys, checkText, grouped, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
@@ -6,10 +6,10 @@ import { shortened } from "../kernel/sentence.ts";
 import { AttachmentSchema, attachmentLine, bytesOf, type Attachment } from "./attachment.ts";
 import { z } from "./late-zod.ts";
 
-/** A part of what is said: words, or something that is no text. */
+/** A part of a content: text, or something else. */
 export type ContentPart = { readonly type: "text"; readonly text: string } | Attachment;
 
-/** What is said to an agent: a text, or parts in the order in which they are to be seen. */
+/** The content of a message to an agent: a text, or parts in the order in which they are to be seen. */
 export type MessageContent = string | readonly ContentPart[];
 
 export const ContentPartSchema = z.union([
@@ -19,7 +19,7 @@ export const ContentPartSchema = z.union([
 
 export const ContentSchema = z.array(ContentPartSchema).min(1).readonly();
 
-/** As it was said: a text, or parts. */
+/** As it was given: a text, or parts. */
 export const MessageContentSchema = z.union([
   z.string(),
   ContentSchema,

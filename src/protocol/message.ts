@@ -115,7 +115,7 @@ export interface ToolMessage {
 /** One entry of a history. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
-/** The message by which an agent is told this. */
+/** The message that gives an agent this content. */
 export function userMessage(said: MessageContent, origin: MessageOrigin): UserMessage {
   const text = contentText(said);
   return typeof said === "string"

@@ -24,7 +24,7 @@ export interface Question {
   /** `approval`: may the call run? `external`: what is its result? */
   readonly kind: QuestionKind;
   readonly agentId: AgentId;
-  /** Who asks, as a place in the tree: `lead/researcher#2`. */
+  /** The agent that asks, as a place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
   readonly callId: CallId;
   /** The tool of the call. */

@@ -1,6 +1,6 @@
 // SpanTree: to which span of a run an event belongs. There is one for the run, for one execution of an
 // agent, for a model call and for a tool call. A pause closes a span as an end does; what follows a
-// resumption is a new one; the run whose process died goes on in its span. Owns what is open, of all runs, with one value for each span, which its
+// resumption is a new one; the run whose process died continues in its span. Owns what is open, of all runs, with one value for each span, which its
 // listener chooses. Knows no trace and no id of one.
 // 1. A span is closed once: by an event of its own, or abandoned when the span around it closes.
 //    It ends then, or with the last span within it if that is later: a call that was answered
@@ -48,7 +48,7 @@ type RunClosing = EventBody<"run.ended" | "run.paused">;
 type AgentClosing = EventBody<"agent.ended" | "agent.paused">;
 type CallClosing = Exclude<SpanClosing, RunClosing | AgentClosing>;
 
-/** Events within a span. A run that is recovered goes on in the span that it had. */
+/** Events within a span. A run that is recovered continues in the span that it had. */
 export type SpanNote = EventBody<
   Exclude<EventType, SpanOpening["type"] | SpanClosing["type"]> | "run.resumed"
 >;
@@ -172,7 +172,7 @@ export class SpanTree<Span> {
     return (callAt(agent, "tool", scope) ?? callAt(agent, "model", scope) ?? agent.held).span;
   }
 
-  /** A run whose process died goes on here, in the span that it had. `lastUs`: when its last event happened. */
+  /** A run whose process died continues here, in the span that it had. `lastUs`: when its last event happened. */
   takeUp(runId: RunId, span: Span, lastUs: number): void {
     const held = { span, around: undefined, within: 0, isClosed: false };
     this.#runs.set(runId, { held, agents: new Map(), lastUs });

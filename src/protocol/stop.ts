@@ -55,7 +55,7 @@ export interface StopReason {
 
 /** A typed request to stop. All are kept; the loop reports the highest. */
 export interface StopSignal {
-  /** Who raised it. */
+  /** What raised it. */
   readonly source: "budget" | "caller" | "hook" | "loop" | "model" | "stop_condition" | "tool";
   /** What it gives as the reason of the end. */
   readonly reason: StopReason;

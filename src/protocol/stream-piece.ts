@@ -1,10 +1,10 @@
-// What a tree says while it says it: replies as they arrive, and results of tools. Live only: no events, and nothing of it is kept.
+// The live output of a run: replies as they arrive, and results of tools. No events, and nothing of it is kept.
 
 import type { FinishReason } from "./finish-reason.ts";
 import type { AgentId, CallId, RunId, StepId } from "./ids.ts";
 import type { ToolExecution } from "./tool-outcome.ts";
 
-/** A piece of a reply as a model gives it. A call is said before its arguments; `index`: which call of the reply, from 0. */
+/** A piece of a reply as a model gives it. A call comes before its arguments; `index`: which call of the reply, from 0. */
 export type ModelDelta =
   | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string }
   | {
@@ -15,13 +15,13 @@ export type ModelDelta =
     }
   /** Of the call at `index`, as the model writes them: they are no JSON until the last piece has come. */
   | { readonly type: "arguments"; readonly index: number; readonly text: string }
-  /** What came of the reply so far is in vain: another model answers in place of the one that failed. */
+  /** What came of the reply so far does not count: another model answers in place of the one that failed. */
   | { readonly type: "reset"; readonly reason: "fallback" };
 
 /**
- * Why what was said of a reply does not count: an attempt failed and is made again (`retry`), or by another model (`fallback`); the process
- * of the run had died (`recovered`); the reply came to be another one, which follows (`replaced`); it says nothing, or the call failed
- * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader, or this process, was not there, and it is said from its beginning.
+ * Why what was emitted of a reply does not count: an attempt failed and is made again (`retry`), or by another model (`fallback`); the process
+ * of the run had died (`recovered`); the reply became another one, which follows (`replaced`); it is empty, or the call failed
+ * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader, or this process, was not there, and gets it from its beginning.
  */
 export type ResetReason =
   | "retry"
@@ -44,12 +44,12 @@ export interface PieceSource {
   readonly stepNumber: number;
 }
 
-/** What is said. */
+/** What is emitted. */
 export type PieceBody =
   | Exclude<ModelDelta, { readonly type: "reset" }>
   /** Drop what came of the reply of this step: so many characters. */
   | { readonly type: "reset"; readonly reason: ResetReason; readonly characters: number }
-  /** The reply counts as it was said. */
+  /** The reply counts as it was emitted. */
   | { readonly type: "end"; readonly finishReason: FinishReason }
   /** A call of the step has its result, as the model will read it. */
   | {
@@ -61,10 +61,10 @@ export type PieceBody =
     };
 
 /**
- * A piece of what a tree says. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
- * has come. A process that dies says no more; the one that continues the run begins a reply that it makes anew with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
- * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that comes in late has the number of the
- * last piece for all that it is told of what was said before.
+ * A piece of the live output of a run. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
+ * has come. A process that dies emits no more; the one that continues the run begins a repeated reply with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
+ * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that joins late gets what was written
+ * before it under the number of the last piece.
  */
 export type StreamPiece = PieceSource & { readonly sequence: number } & PieceBody;
 

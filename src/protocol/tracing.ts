@@ -5,7 +5,7 @@ import type { RunId } from "./ids.ts";
 import type { SpanContent } from "./span-content.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
-/** The name under which a context keeps what we put into its baggage: for those who take it to another process. */
+/** The name under which a context keeps what we put into its baggage: for code that takes it to another process. */
 export const OWN_BAGGAGE = "espalier.baggage";
 
 /**
@@ -32,7 +32,7 @@ export interface Tracing {
   readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
   /**
    * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first: that of the run,
-   * which goes on with `run.resumed`. `atUs`: when the last event of the dead process happened, on the time line of spans. Left out: nothing
+   * which continues with `run.resumed`. `atUs`: when the last event of the dead process happened, on the time line of spans. Left out: nothing
    * is ended.
    */
   readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
@@ -44,7 +44,7 @@ export interface Tracing {
   readonly kept?: ((runId: RunId, seq: number) => void) | undefined;
   /**
    * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
-   * continues it; `abandoned`: they end here. Nothing of it stays in memory. Left out: nothing is forgotten.
+   * continues it; `abandoned`: they end here. Nothing of the run stays in memory. Left out: nothing is forgotten.
    */
   readonly leave?: ((moment: EventMoment, why: "left" | "abandoned") => void) | undefined;
 }

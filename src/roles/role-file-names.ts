@@ -1,4 +1,4 @@
-// What a role file names, for who has to find it first: its model, tools and subagents.
+// What a role file names, for callers that have to find it first: its model, tools and subagents.
 
 import { checkText, misdefinition } from "../kernel/check.ts";
 import { errorsIn } from "./role-file-error.ts";

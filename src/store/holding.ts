@@ -1,4 +1,4 @@
-// Who holds a run: the rules of ownership, the same for every store (D4).
+// The rules of ownership of runs, the same for every store (D4).
 
 import { hostname } from "node:os";
 
@@ -6,7 +6,7 @@ import { EspalierError } from "../kernel/error.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredStatus } from "./run-store.ts";
 import { runFenced } from "./store-errors.ts";
 
-/** What a store knows about who holds a run. */
+/** What a store knows about the owner of a run. */
 export interface Holding {
   readonly epoch: number;
   /** Of its owner, or of the last one: an owner that gives a run up twice has merely missed the first acknowledgement. */
@@ -17,7 +17,7 @@ export interface Holding {
   readonly silentMs: number;
 }
 
-/** The process that claims a run, and what it takes for gone. */
+/** The process that claims a run, and when it takes an owner for gone. */
 export interface Claimant {
   readonly runId: string;
   /** The machine on which processes can be asked for. */

@@ -1,4 +1,4 @@
-// The port through which runs are kept: one journal for each, written by one owner at a time, and one mailbox, into which anybody may post.
+// The port through which runs are kept: one journal for each, written by one owner at a time, and one mailbox, into which any process may post.
 // A store knows nothing of what is in a record or in a post: it keeps texts, in order, and whole batches of them or nothing.
 //
 // D1. What `append` has resolved for is there after a crash of the process and of the machine, unless the store says otherwise.
@@ -26,7 +26,7 @@ export interface Ownership {
   readonly epoch: number;
 }
 
-/** `open`: it lives, or has something to do and waits for an owner; `paused`: at rest, may continue; `ended`: for good. */
+/** `open`: it works, or has something to do and waits for an owner; `paused`: at rest, may continue; `ended`: for good. */
 export type StoredStatus = "open" | "paused" | "ended";
 
 /** What a store knows of a run without reading its journal. */
@@ -66,7 +66,7 @@ export interface JournalBatch {
   readonly records: readonly string[];
 }
 
-/** What somebody has put into the mailbox of a run, for whoever leads it. */
+/** What was put into the mailbox of a run, for the process that leads it. */
 export interface Post {
   /** Within its run: from 1, without gaps. */
   readonly number: number;
@@ -109,7 +109,7 @@ export interface RunStore {
   /** A sign of life. Rejects like `append`. */
   beat(ownership: Ownership): Promise<void>;
   /**
-   * Gives the run up: at rest, ended, or `open`, so that whoever finds it leads it on. The same once more changes nothing and is no error, also
+   * Gives the run up: at rest, ended, or `open`, so that another process can continue it. The same once more changes nothing and is no error, also
    * of a paused run that a post has opened since. `lastPost`: the number of the last post that its owner has seen, 0 for none; a run that is
    * given up `paused` is `open` instead if a later one is there. Default: all of them were seen. Rejects like `append`.
    */
@@ -120,7 +120,7 @@ export interface RunStore {
    */
   read(runId: RunId, from?: number, limit?: number): AsyncIterable<string>;
   /**
-   * Puts something into the mailbox of a run, whoever owns it. A paused run is `open` from then on, still without an owner. Gives the number
+   * Puts something into the mailbox of a run, whichever process owns it. A paused run is `open` from then on, still without an owner. Gives the number
    * of the post, which is one more than that of the post before. A key that was posted already changes nothing, whatever its body, and
    * gives the number that it has, also of a run that has ended since. Is no sign of life of the owner.
    * Rejects with `unknown_run`, `run_ended` if the run has ended, or `store_failed`.

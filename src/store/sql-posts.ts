@@ -1,5 +1,5 @@
-// The mailboxes of runs in a SQL database. Who posts locks the row of the run, so that of two one comes after the other, and no number is
-// given twice.
+// The mailboxes of runs in a SQL database. A post locks the row of the run, so that of two posts one comes after the other, and no number
+// is given twice.
 
 import type { RunId } from "../protocol/ids.ts";
 import type { Post } from "./run-store.ts";

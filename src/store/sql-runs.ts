@@ -1,5 +1,5 @@
 // Runs and their journals in a SQL database. Whatever changes a run is one statement that locks its row, or locks it first, so that of two
-// who want it one comes after the other (D4).
+// changes one comes after the other (D4).
 
 import type { RunId } from "../protocol/ids.ts";
 import {

@@ -1,6 +1,6 @@
 // The store in a SQL database: checks what it is handed, and asks its driver for the rest. Owns whether it is open.
 //
-// What a driver has done may have gone unheard. All of it may be asked for again: a batch and a post are taken once (D5), a token
+// The acknowledgement of a driver may be lost. So everything may be asked for again: a batch and a post are taken once (D5), a token
 // owns a run once, and a run is given up once.
 
 import type { RunId, SessionId } from "../protocol/ids.ts";

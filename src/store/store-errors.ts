@@ -41,7 +41,7 @@ export function storeClosed(): EspalierError {
   );
 }
 
-/** A store that is to be read only, and that nobody has made yet. `where` says what it would be in. */
+/** A store that is opened for reading, and does not exist yet. `where` says what it would be in. */
 export function storeMissing(where: string, got: string): EspalierError {
   return storeFailed(
     "missing",
@@ -75,7 +75,7 @@ export function unknownRun(runId: RunId): EspalierError {
   return new EspalierError({ code: "unknown_run", message, data: { runId } });
 }
 
-/** A run that has ended, and of which something further is wanted. */
+/** A request for something further of a run that has ended. */
 export function runEnded(runId: RunId): EspalierError {
   const message = `Expected run ${JSON.stringify(runId)} to go on, got one that has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`;
   return new EspalierError({ code: "run_ended", message, data: { runId } });

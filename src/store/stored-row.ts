@@ -50,7 +50,7 @@ export function postIn(row: unknown): Post {
   };
 }
 
-/** Who holds the run of a row, at the time that the row has as `now_ms`. Throws `store_failed`. */
+/** The owner of the run of a row, at the time that the row has as `now_ms`. Throws `store_failed`. */
 export function holdingIn(row: unknown): Holding {
   const owner = ownerIn(row);
   return {

@@ -247,7 +247,7 @@ export const ESPALIER = {
   retryAttempt: "espalier.retry.attempt",
   /** Milliseconds that were waited before the next one. */
   retryDelayMs: "espalier.retry.delay_ms",
-  /** Only where an attempt goes on: with which model of a fallback. */
+  /** Only where an attempt continues: with which model of a fallback. */
   retryNextModel: "espalier.retry.next_model",
   /** The axis of the budget that a call did not fit. */
   deniedAxis: "espalier.budget.denied.axis",
@@ -342,7 +342,7 @@ export const SUBTREE = {
 
 /** Values of `espalier.link.type`: what a link means. */
 export const LINK = {
-  /** This segment of a run goes on with that one. */
+  /** This segment of a run continues that one. */
   resumes: "resumes",
   /** This run was forked from that one. */
   forkedFrom: "forked_from",
@@ -350,9 +350,9 @@ export const LINK = {
   awaits: "awaits",
   /** The agent was sent a message by that one. */
   messageFrom: "message_from",
-  /** The trace grew too large, and goes on there. */
+  /** The trace grew too large, and continues there. */
   continuesIn: "continues_in",
-  /** This trace goes on with that one. */
+  /** This trace continues that one. */
   continuesFrom: "continues_from",
   /** The wait that began here was answered there. */
   answeredIn: "answered_in",
@@ -380,7 +380,7 @@ export const SPAN_EVENT = {
   messageReceived: "espalier.message.received",
   /** The history was made shorter. */
   compacted: "espalier.compacted",
-  /** On the span of a run: its process had died, and another one goes on with it. */
+  /** On the span of a run: its process had died, and another one continues it. */
   recovered: "espalier.recovered",
   /** Only on a span that ends later, with the last one within it: when what it shows was over. */
   over: "espalier.over",

@@ -1,4 +1,4 @@
-// Events as plain lines, for logs and for terminals that do not want to be drawn on. Pure.
+// Events as plain lines, for logs and for terminals that cannot be redrawn. Pure.
 
 import type { EspalierEvent, Usage } from "../index.ts";
 import { countText, costWords, durationText, numberOf } from "../view/amounts.ts";

@@ -1,5 +1,5 @@
-// PlainView: runs as plain lines, one for each event that is worth it. Owns when the runs that go
-// on began. Holds nothing when none does. A stream that breaks silences it.
+// PlainView: runs as plain lines, one for each event that is worth it. Owns when the active runs
+// began. Holds nothing when none does. A stream that breaks silences it.
 
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
 import { durationText } from "../view/amounts.ts";

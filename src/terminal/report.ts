@@ -1,4 +1,4 @@
-// What a run came to, as text: its tree, what is left of its budget, who used how much, and where
+// What a run came to, as text: its tree, what is left of its budget, how much each agent used, and where
 // to find its trace. Pure.
 
 import type { RunResult, Usage } from "../index.ts";

@@ -57,7 +57,7 @@ export function plainText(text: string): string {
     .join("\n");
 }
 
-/** The same for a piece of a text that goes on: blanks at the end of its lines stay. */
+/** The same for a piece of a text that continues: blanks at the end of its lines stay. */
 export function plainPiece(text: string): string {
   return writtenText(text).replaceAll("\t", "  ");
 }

@@ -25,7 +25,7 @@ export interface EnginePlace {
   /** The store of all of them, in which nothing is kept yet. */
   readonly store: Store;
   /**
-   * How long one thing that is waited for may take before a check fails, in milliseconds: against hanging. Less than `sweepMs` of the engine,
+   * How long a check waits for one thing before it fails, in milliseconds: against hanging. Less than `sweepMs` of the engine,
    * unless that is how its workers learn of runs: what is found by a sweep only was forgotten. Default 20,000.
    */
   readonly withinMs?: number;
@@ -81,7 +81,7 @@ interface WorkerOptions extends WorkOptions {
   readonly answerTimeoutMs?: number;
   /** Done before a run is led: what it rejects with is what `settle` rejects with. */
   readonly before?: (leading: Leading) => Promise<void>;
-  /** Done when the run rests, before the engine is told. */
+  /** Done when the run rests, before `settle` resolves. */
   readonly after?: (leading: Leading) => Promise<void>;
 }
 

@@ -79,7 +79,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     );
     deepStrictEqual(await fixture.rest(run), "completed");
     deepStrictEqual(fixture.agents.effects, ["b by worker"]);
-    // Once for the order and once for the deadline; each may be said twice.
+    // Once for the order and once for the deadline; each may come twice.
     ok(leadings.length <= 4, `It was led ${leadings.length} times.`);
   }),
 
@@ -131,7 +131,7 @@ export const waitingChecks: readonly EngineCheck[] = [
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
       const cut = await fixture.order(client, "note d\nnote e");
       await fixture.until("an effect under way", () => agents.begun.includes("e"));
-      // One that has looked into the store before: it has to be told.
+      // It has looked into the store before: the engine has to notify it.
       await fixture.worker({ name: "third" });
       await second.close();
       agents.letGo("e");

@@ -95,8 +95,8 @@ export function asks(
 }
 
 /**
- * A model that says what a test wrote down. A request that it does not expect is an error. To whoever listens to pieces it says a text word by
- * word, a call and its arguments whole, all in one turn and once `after` has resolved; of a reply with `error` it says nothing.
+ * A model that replies from a script. A request that the script does not expect is an error. With `onDelta` it streams a text word by word, a
+ * call and its arguments whole, all in one turn and once `after` has resolved; of a reply with `error` it streams nothing.
  */
 export class ScriptedModel implements Model {
   readonly provider = "scripted";

@@ -194,7 +194,7 @@ export const postChecks: readonly StoreCheck[] = [
     await store.release(held, "ended");
     const before = [await store.posts(run1), await store.find(run1)];
     await rejects(store.post(run1, { key: "b", body: "2" }), "run_ended", { runId: run1 });
-    // Who posted before, and never got the answer, may ask again.
+    // A process that posted before, and never got the answer, may post again.
     deepStrictEqual(await store.post(run1, { key: "a", body: "1" }), 1);
     deepStrictEqual([await store.posts(run1), await store.find(run1)], before);
   }),

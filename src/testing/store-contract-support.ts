@@ -80,7 +80,7 @@ export const NO_PROCESS_ID = 2 ** 30;
 
 /** No owner is ever stale. */
 export const NEVER_MS = Number.MAX_SAFE_INTEGER;
-/** Everybody is always stale. */
+/** Every owner is always stale. */
 export const ALWAYS_MS = 0;
 
 /** A claim by a living owner; of what has no owner, unless the options say otherwise. */

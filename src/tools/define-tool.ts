@@ -80,7 +80,7 @@ export interface DelegationDefinition<
   /** How often in a row the model is asked for a corrected call. Default 2. */
   readonly maxRetries?: number;
   /**
-   * Starts a subagent with `context.spawn`, or does something with those that live, and gives what came of it, as it is. Holds no place in the queue of tool calls while it waits.
+   * Starts a subagent with `context.spawn`, or acts on running ones, and gives the outcome as it is. Holds no place in the queue of tool calls while it waits.
    * If the subagent is paused with the run, what comes after `spawn` does not run again: the call then has the subagent's own result.
    */
   readonly execute: (

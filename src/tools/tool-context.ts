@@ -57,7 +57,7 @@ export interface ToolContext<out Context = unknown> {
 
 /** What a tool asks the approver of the run. */
 export interface AskRequest {
-  /** Why, for who answers. */
+  /** Why, for the approver. */
   readonly reason: string;
   /** What is asked for, as plain JSON: the `arguments` of the question. */
   readonly arguments: JsonObject;
@@ -87,7 +87,7 @@ export interface ToolProgress {
   readonly message?: string;
 }
 
-/** What a delegation gets: the means to start a subagent (C31), but nobody to ask, since it runs again in a replay, where nobody is. */
+/** What a delegation gets: the means to start a subagent (C31), but no `ask`, since it runs again in a replay, where no approver is. */
 export interface DelegationContext<out Context = unknown> extends Omit<
   ToolContext<Context>,
   "ask"
@@ -149,7 +149,7 @@ export interface ContinueRequest {
   readonly draft?: DynamicRole;
 }
 
-/** Whom to wait for, and for how long. */
+/** Which subagents to wait for, and for how long. */
 export interface WaitRequest {
   /** The subagents that are waited for. Default: all that are at work. */
   readonly childNames?: readonly string[];

@@ -170,7 +170,7 @@ export class AgentFold {
     return REST.has(this.activity);
   }
 
-  /** A record changes it: what it has of it is new to whoever knows only earlier ones. */
+  /** A record changes it: its row is new to readers that know only earlier records. */
   touch(record: number): void {
     this.record = record;
     this.spans.record = record;
@@ -247,7 +247,7 @@ export class AgentFold {
     }
   }
 
-  /** It is started, or goes on after a pause or after its process died. */
+  /** It is started, or continues after a pause or after its process died. */
   #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { atMs, task, executionId } = event;
     if (event.type === "agent.started" && executionId !== this.executionId) {
@@ -416,7 +416,7 @@ export class AgentFold {
     this.#updateActivity(atMs);
   }
 
-  /** The call that has started an agent, or let it go on, as far as it is known. */
+  /** The call that has started or resumed an agent, as far as it is known. */
   callOf(callId: CallId | null): CallFold | undefined {
     return callId === null ? undefined : this.#calls.get(callId);
   }

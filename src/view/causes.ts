@@ -12,7 +12,7 @@ type Chain = readonly Cause[];
 
 /**
  * Of a run whose root failed or was stopped: what that came from, and its way up. Of any other: the same of each agent that failed, the
- * earliest first; then of each limit that stopped an agent or had a spawn refused, with who came to it first. `agents`: parents before
+ * earliest first; then of each limit that stopped an agent or had a spawn refused, with the agent that came to it first. `agents`: parents before
  * those below them.
  */
 export function causesOf(
@@ -151,7 +151,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   retry: "The call had to be corrected.",
 };
 
-/** Who was the first at or below an agent to be stopped by the limit that stopped it; undefined: itself, or it was no limit. */
+/** The first agent, at or below an agent, that was stopped by the limit that stopped it; undefined: itself, or it was no limit. */
 function firstAtLimit(
   agent: AgentFold,
   { reason }: AgentRest,

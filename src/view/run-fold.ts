@@ -1,10 +1,10 @@
 // RunFold: what a run looks like from outside, folded from its events. Owns its agents and their index, its open questions and its refused
-// spawns. The one reducer of events for whoever shows runs: terminal, command and viewer.
+// spawns. The one reducer of events for all that show runs: terminal, command and viewer.
 //
 // 1. It is changed in place, and an event costs about a microsecond, however many agents there are.
 // 2. Events that are not folded, also unknown ones, change nothing. Nor do those of another run, and those before the run's first.
 // 3. What agents have spent is what the ledger was charged; what was spent before the first event that was seen is known at the end.
-// 4. A patch depends on the number of a record alone, not on who has asked before.
+// 4. A patch depends on the number of a record alone, not on earlier requests.
 
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { EspalierEvent, EventType } from "../protocol/event.ts";
@@ -30,7 +30,7 @@ import type {
 
 /** How a run settled. */
 export interface RunEnd {
-  /** How it ended; `paused`: it may go on. */
+  /** How it ended; `paused`: it may continue. */
   readonly status: SettledStatus;
   /** Why. */
   readonly reason: StopReason;
@@ -75,7 +75,7 @@ export class RunFold {
   readonly unpricedModels = new Set<string>();
   /** Spawns that were refused, newest last. */
   readonly refusals: RefusalRow[] = [];
-  /** For how long it was paused, or led by nobody. */
+  /** For how long it was paused, or led by no process. */
   pausedMs = 0;
   /** For how long its clock stood still besides, because all that was left was waiting for an answer. */
   stoodMs = 0;
@@ -115,8 +115,8 @@ export class RunFold {
   }
 
   /**
-   * Takes an event in. `record`: the number of the record of the journal that holds it, which never goes back; left out: nobody asks for
-   * patches. A snapshot and a patch are exact between two records.
+   * Takes an event in. `record`: the number of the record of the journal that holds it, which never goes back; left out: no patches are
+   * needed. A snapshot and a patch are exact between two records.
    */
   take(event: EspalierEvent, record = 0): void {
     if (event.runId !== this.runId) return;
@@ -152,7 +152,7 @@ export class RunFold {
     };
   }
 
-  /** What is new since a record, for a reader who knows all up to it. */
+  /** What is new since a record, for a reader that knows all up to it. */
   patchSince(record: number): RunPatch<RunOverview> {
     const touched = this.agents.filter((agent) => agent.record > record);
     const known = this.#refusalRecords.findLastIndex((refused) => refused <= record) + 1;
@@ -174,7 +174,7 @@ export class RunFold {
 
   /**
    * Why it ended, at most 20, first cause first. Of a run that failed or was stopped: where that began, and its way up to the root. Of any
-   * other: why agents failed; then, with `isLimit`, every limit that stopped an agent or refused a spawn, with who came to it first. Empty:
+   * other: why agents failed; then, with `isLimit`, every limit that stopped an agent or refused a spawn, with the agent that came to it first. Empty:
    * nothing failed, and no limit was met.
    */
   causes(): readonly Cause[] {
@@ -258,7 +258,7 @@ export class RunFold {
     this.left = { ...budget };
   }
 
-  /** If its process had died, all that was alive has lain since its last event. */
+  /** If its process had died, all agents that worked have stood still since its last event. */
   #resume(event: EspalierEvent<"run.resumed">): void {
     this.traceId = event.traceId;
     this.pausedMs += event.pausedMs;
@@ -298,7 +298,7 @@ export class RunFold {
     if (parent === undefined) this.#learnBudget(event);
   }
 
-  /** Of the root that goes on, one learns what is left to the run. */
+  /** Takes what is left to the run from the event with which its root continues. */
   #learnBudget({ type, budget }: EspalierEvent<"agent.started" | "agent.resumed">): void {
     if (type === "agent.started") return;
     this.left = { ...budget };

@@ -1,4 +1,4 @@
-// Runs in the three groups of a list: who needs a person, what goes on, what is done. One that is paused goes on only if somebody asks for it.
+// Runs in the three groups of a list: needs a person, active, done. A paused one continues only on request.
 // Pure.
 
 import type { RunRow, RunRowStatus } from "./viewer-data.ts";

@@ -1,4 +1,4 @@
-// What a store knows of a run, beside what its events say: how it stands for a person, and who leads it. Pure.
+// What a store knows of a run, beside what its events say: its state as a person sees it, and the process that leads it. Pure.
 
 import type { RunId } from "../protocol/ids.ts";
 import type { Leader, RunOverview, RunHead, RunListing, RunRowStatus } from "./viewer-data.ts";
@@ -9,7 +9,7 @@ export interface ListedRun {
   readonly runId: RunId;
   /** In what words it was started. */
   readonly title: string;
-  /** `open`: it lives, or has something to do and waits for a process; `paused`: at rest, may continue; `ended`: for good. */
+  /** `open`: it works, or has something to do and waits for a process; `paused`: at rest, may continue; `ended`: for good. */
   readonly status: "open" | "paused" | "ended";
   /** Milliseconds since the epoch. */
   readonly createdAtMs: number;
@@ -23,7 +23,7 @@ export interface ListedRun {
 
 /** When, and in which process, a run is looked at. */
 export interface Onlooker {
-  /** Milliseconds since the epoch, by the clock by which heartbeats are told. */
+  /** Milliseconds since the epoch, by the clock of the heartbeats. */
   readonly nowMs: number;
   /** The machine. */
   readonly hostname: string;
@@ -51,7 +51,7 @@ export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): Ru
   return { ...facts, ...runListing(listed, facts, at) };
 }
 
-/** A run whose questions all have an answer in its mailbox needs nobody. */
+/** A run whose questions all have an answer in its mailbox needs no person. */
 export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunOverview {
   return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
 }

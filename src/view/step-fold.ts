@@ -27,7 +27,7 @@ export interface CallFold extends CallUnderWay {
   errorCode: string | undefined;
   /** How long it was at work, without its wait for a slot; 0 if it was rejected. Undefined: it has not ended. */
   durationMs: number | undefined;
-  /** The index of the agent that it started, or let go on; the first, if there are several. */
+  /** The index of the agent that it started or resumed; the first, if there are several. */
   child: number | undefined;
   /** Where its span is; -1: it is not under way. */
   span: number;

@@ -43,7 +43,7 @@ export interface RunListing {
   readonly createdAtMs: number;
   /** When it was last written to or changed hands, in milliseconds since the epoch. */
   readonly updatedAtMs: number;
-  /** Null: nobody leads it. */
+  /** Null: no process leads it. */
   readonly leader: Leader | null;
 }
 
@@ -103,7 +103,7 @@ export interface RunOverview extends RunSummary {
   readonly refusals: number;
   /** Tool calls that failed or had to be corrected. */
   readonly toolErrors: number;
-  /** For how long it was paused, or nobody led it. */
+  /** For how long it was paused, or no process led it. */
   readonly pausedMs: number;
   /** For how long its clock stood still besides, because all that was left was waiting for answers. */
   readonly stoodMs: number;
@@ -220,9 +220,9 @@ export interface Cause {
   readonly atMs: number;
 }
 
-/** A run as it is after a record. `Head`: `RunOverview`, as long as nobody has said what the store knows. */
+/** A run as it is after a record. `Head`: `RunOverview`, as long as the facts of the store are not added. */
 export interface RunSnapshot<Head = RunHead> {
-  /** The number of the last record in it: the feed goes on after it. */
+  /** The number of the last record in it: the feed continues after it. */
   readonly record: number;
   /** What stands above its tree. */
   readonly run: Head;
@@ -256,7 +256,7 @@ export interface RefusalRow {
 
 /** What is new of a run since an earlier record: whole rows of the agents that were touched, and their spans from one on. */
 export interface RunPatch<Head = RunHead> {
-  /** The number of the last record in it: what comes next goes on after it. */
+  /** The number of the last record in it: the next entry continues after it. */
   readonly record: number;
   /** As it is now, whole. */
   readonly run: Head;
@@ -290,7 +290,7 @@ export interface ViewerMeta {
   readonly actions: readonly ViewerAction[];
   /** What the store is called: the name of its file. */
   readonly store: string;
-  /** Where the traces are looked at, as the viewer was told. Left out: it was not. */
+  /** Where the traces can be looked at, if the viewer was given the address. */
   readonly jaegerUrl?: string | undefined;
   /** Milliseconds since 1970, by the clock of the server. */
   readonly nowMs: number;
@@ -307,9 +307,9 @@ export type ActionRequest = { readonly key: string } & (
   | { readonly type: "resume" }
 );
 
-/** What is said of an action that was taken, with the status 202: that it is asked for, not that it is done. */
+/** The reply to an action that was taken, with the status 202: it is requested, not yet done. */
 export interface ActionTaken {
-  /** True: a process leads the run and does it within some seconds; false: it is done when one goes on with the run. */
+  /** True: a process leads the run and does it within some seconds; false: it is done when a process continues the run. */
   readonly isLed: boolean;
   /** Questions that are still open, after answers. */
   readonly open?: readonly Question[] | undefined;
@@ -399,7 +399,7 @@ export interface CallRow {
   readonly errorCode?: string | undefined;
   /** How long it was at work, without its wait for a slot; 0 if it was rejected. Left out: it has not ended. */
   readonly durationMs?: number | undefined;
-  /** The index of the agent that it started or let go on. */
+  /** The index of the agent that it started or resumed. */
   readonly child?: number | undefined;
 }
 
@@ -454,7 +454,7 @@ export interface CallDetail extends CallRow {
   readonly resultCharacters?: number | undefined;
 }
 
-/** A call of a tool that has begun and not ended: if the process of the run is gone, the tool may run again when the run goes on. */
+/** A call of a tool that has begun and not ended: if the process of the run is gone, the tool may run again when the run continues. */
 export interface OpenToolCall {
   /** Whose call it is, as a place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;

@@ -1,4 +1,4 @@
-// AttachedOrchestrators: the orchestrators of this process through which a viewer acts. Owns who they are.
+// AttachedOrchestrators: the orchestrators of this process through which a viewer acts. Owns their list.
 
 import type { AgentRole } from "../agent/agent-role.ts";
 import { EspalierError } from "../kernel/error.ts";
@@ -13,7 +13,7 @@ export type ActingOrchestrator = Pick<
 
 /** What goes with an orchestrator. */
 export interface AttachOptions {
-  /** Gives the context of a run that is to go on here, where its roles ask for one. */
+  /** Gives the context of a run that is to continue here, where its roles ask for one. */
   readonly context?: (runId: RunId) => unknown;
 }
 

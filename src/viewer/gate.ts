@@ -1,5 +1,5 @@
-// Gate: which requests come in. A page of another origin, a name that was bound to this machine's address, and whoever has no token stay
-// outside.
+// Gate: which requests are allowed. Refuses a page of another origin, a name that was bound to this machine's address, and a client without
+// the token.
 
 import type { IncomingMessage } from "node:http";
 
@@ -38,7 +38,7 @@ export class Gate {
     );
   }
 
-  /** Rejects for who may not use the API: 401. */
+  /** Rejects with 401 for a client that may not use the API. */
   async checkCaller(request: IncomingMessage): Promise<void> {
     const { token, authorize, command } = this.#options;
     if (authorize !== undefined) {

@@ -1,7 +1,7 @@
-// HeldRun: one run as its journal has it so far, folded. Owns how far the journal was read, and who wants to be told of what is new.
+// HeldRun: one run as its journal has it so far, folded. Owns how far the journal was read, and the watchers to notify of news.
 //
 // V2. The journal is the one source. What leads the run may wake the reader; nothing of the run is taken from there.
-// V3. While somebody watches, the journal is looked at every 100 ms, else when somebody asks.
+// V3. With a watcher, the journal is looked at every 100 ms, else on request.
 
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";
@@ -24,13 +24,13 @@ export interface ReadingMeans {
 
 /** What its mailbox has of the open questions of a run. */
 interface MailedAnswers {
-  /** Those with an answer that whoever leads the run has not taken yet. */
+  /** Those with an answer that the process that leads the run has not taken yet. */
   readonly answered: ReadonlySet<QuestionId>;
   /** The last answers that were taken and came to nothing. */
   readonly vain: ReadonlyMap<QuestionId, VainPost>;
 }
 
-/** How often a run is looked at that somebody watches, and how often it is told of at most. */
+/** How often a run with a watcher is looked at, and at most how often its watchers are notified. */
 const LOOK_MS = 100;
 /** What has happened in this process is in its journal soon after, if something waits for that. */
 const KEPT_MS = 20;
@@ -114,7 +114,7 @@ export class HeldRun {
     };
   }
 
-  /** Something has happened in it: it is looked at as soon as that may be kept, if somebody watches and was not told of something just now. */
+  /** Something has happened in it: with a watcher that was not notified just now, look as soon as that may be kept. */
   wake(): void {
     if (this.#stopTimer === undefined) return;
     const nowMs = this.#means.clock.monotonicMs();
@@ -131,7 +131,7 @@ export class HeldRun {
   }
 
   async #lookAndTell(): Promise<void> {
-    await this.look().catch(() => undefined); // A store that fails is asked again; a journal that cannot be read is told of.
+    await this.look().catch(() => undefined); // A store that fails is asked again; of a journal that cannot be read the watchers are notified.
     for (const hear of this.#watchers) hear();
     if (this.#stopTimer !== undefined) this.#stopTimer = this.#lookLater();
   }

@@ -32,8 +32,8 @@ export class Page {
   }
 
   /**
-   * Answers a request by its path below `prefix`. What is no part of the page is one that says so where a browser shows it to somebody; else it
-   * throws 404. Throws 405.
+   * Answers a request by its path below `prefix`. For an unknown path it sends a page that says so if a browser navigates there, and throws 404
+   * otherwise. Throws 405.
    */
   async send(
     request: IncomingMessage,

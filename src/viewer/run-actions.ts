@@ -1,5 +1,5 @@
-// RunActions: does what the page asks of a run, through whoever leads it: an orchestrator of this process, or its mailbox. Owns what was asked
-// under which key, so that it is done once.
+// RunActions: does what the page asks of a run, through an orchestrator of this process that leads it, or through its mailbox. Owns what was
+// asked under which key, so that it is done once.
 
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError } from "../kernel/error.ts";
@@ -42,7 +42,7 @@ export interface ActionMeans {
   readonly content: ShownContent;
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
-  /** Who is on record. */
+  /** The name on record. */
   readonly by: string;
 }
 
@@ -104,7 +104,7 @@ export class RunActions {
     }
   }
 
-  /** All answers go into the mailbox, where the first one to a question counts. The run goes on once nothing of it is open. */
+  /** All answers go into the mailbox, where the first one to a question counts. The run continues once it has no open question. */
   async #answer(
     runId: RunId,
     { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
@@ -176,7 +176,7 @@ export class RunActions {
     throw refusedRequest(409, "run_ended", "Expected a run that goes on, got one that has ended.");
   }
 
-  /** Has a run led that has something to do now. True: it is. What keeps it from going on here is no fault of the request. */
+  /** Has a run led that has something to do now. True: it is led. A failure to continue it here is no failure of the request. */
   async #continueRun(runId: RunId): Promise<boolean> {
     if (await this.#isLed(runId)) return true;
     return (await this.#means.attached.continueRun(runId)) === "led";

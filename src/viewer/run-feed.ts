@@ -1,7 +1,7 @@
-// RunFeed: what is new of one run, to one reader, as an event stream whose ids are numbers of records: who comes back with the last one gets
-// exactly what came after it. Owns what the reader knows.
+// RunFeed: what is new of one run, to one reader, as an event stream whose ids are numbers of records: a reader that reconnects with the last
+// one gets exactly what came after it. Owns what the reader knows.
 //
-// V4. A reader that does not read slows nothing: once too much waits for it, it is told so, and takes a snapshot.
+// V4. A reader that does not read slows nothing: once too much waits for it, it is notified, and takes a snapshot.
 
 import type { ServerResponse } from "node:http";
 
@@ -15,7 +15,7 @@ import { leaderText, mailText, patchOf } from "./run-rows.ts";
 const MOST_WAITING_BYTES = 5_000_000;
 /** After so long without an entry a comment is sent, so that nothing between takes the connection for dead. */
 const HEARTBEAT_MS = 15_000;
-/** A reader that was told that it lags has so long to read that. */
+/** For how long a reader that lags may take to read the notice of it. */
 const LAST_WORDS_MS = 30_000;
 
 export class RunFeed {
@@ -24,7 +24,7 @@ export class RunFeed {
   readonly #clock: Clock;
   /** The last record that the reader knows. */
   #known: number;
-  /** What it knows of who leads the run, and of what its mailbox has; undefined: not what it has now. */
+  /** What it knows of the leader of the run, and of its mailbox; undefined: not the present state of the mailbox. */
   #leader: string;
   #mail: string | undefined;
   #stopTimer: () => void = () => undefined;
@@ -46,7 +46,7 @@ export class RunFeed {
 
   /** Resolves when the reader has left, or nothing more comes. */
   async send(): Promise<void> {
-    // Who left while the run was read is not waited for: that it is gone is not said again.
+    // A client that left while the run was read is not waited for: its `close` does not come again.
     if (this.#response.destroyed) return;
     const gone = new Promise<void>((resolve) => this.#response.once("close", resolve));
     this.#response.writeHead(200, {
@@ -74,7 +74,7 @@ export class RunFeed {
   #report(): void {
     if (this.#isOver) return;
     const { record, fold } = this.#run;
-    // A journal that cannot be read, or another one under the same id: whoever asks for the run anew is told.
+    // A journal that cannot be read, or another one under the same id: a new request for the run gets the error.
     if (this.#run.isBroken) return this.end();
     if (record < this.#known) return this.#endWith({ type: "reset" });
     const nowMs = this.#clock.nowMs();

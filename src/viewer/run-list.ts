@@ -13,7 +13,7 @@ import { HeldRun, type ReadingMeans } from "./held-run.ts";
 import type { HeldRuns } from "./held-runs.ts";
 import { learntOf, rowOf, type LearntRun } from "./run-rows.ts";
 
-/** Which runs are wanted. */
+/** Which runs to list. */
 export interface RunQuery {
   /** Those that stand so: names with commas between. */
   readonly status?: string | undefined;
@@ -96,7 +96,7 @@ export class RunList {
     };
   }
 
-  /** What all runs of the store ask and nobody has answered, oldest first. */
+  /** The unanswered questions of all runs of the store, oldest first. */
   async questions(): Promise<Inbox> {
     const { runs, ...cut } = await this.#unended();
     await this.#learn(runs);
@@ -150,7 +150,7 @@ export class RunList {
   async #matching(runs: readonly StoredRun[], { status, q }: RunQuery): Promise<readonly RunRow[]> {
     const { content, clock } = this.#means;
     const words = q?.toLowerCase() ?? "";
-    // Where titles are those of the store, what is not wanted need not be read.
+    // Where titles are those of the store, runs that do not match need not be read.
     const isTitled = ({ runId, title }: Pick<StoredRun, "runId" | "title">): boolean =>
       words === "" || `${title}\n${runId}`.toLowerCase().includes(words);
     const named = content.isWhole ? runs.filter(isTitled) : runs;
@@ -167,7 +167,7 @@ export class RunList {
     return rowOf(stored, this.#learnt.get(stored.runId), { content, nowMs });
   }
 
-  /** Reads those of which something is not known; waits for that as long as somebody likes to wait. */
+  /** Reads those of which something is not known; waits for that for `PATIENCE_MS` at most. */
   async #learn(runs: readonly StoredRun[]): Promise<void> {
     const nowMs = this.#means.clock.nowMs();
     for (const stored of runs)
@@ -190,7 +190,7 @@ export class RunList {
     const { stored } = learnt;
     const isSame = stored.recordCount === recordCount && stored.status === status;
     if (isSame && stored.updatedAtMs === updatedAtMs) return true;
-    // One that somebody leads and that is not held would have to be read from its beginning each time.
+    // A run that is led but not held would have to be read from its beginning each time.
     const isHeld = this.#held.find(runId) !== undefined;
     return owner !== null && !isHeld && nowMs - learnt.atMs < STALE_MS;
   }
@@ -203,7 +203,7 @@ export class RunList {
         this.#keep(learntOf(await this.#read(stored), this.#means.clock.nowMs()), runId);
         this.#unreadable.delete(runId);
       } catch {
-        // What is wrong with one is said to whoever asks for it.
+        // A request for this run gets the error.
         this.#unreadable.set(runId, stored.updatedAtMs);
       }
     }

@@ -1,10 +1,10 @@
-// The events of a run as its journal has them, for whoever trusts nothing else.
+// The events of a run as its journal has them, for a reader that trusts nothing else.
 
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { LogEntry } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** Which events are wanted. */
+/** Which events to list. */
 export interface LogQuery {
   /** Those of records after this one. */
   readonly after: number;

@@ -86,7 +86,7 @@ export function patchOf(
   return { ...patch, record: run.record, run: head, ...defined({ questions }) };
 }
 
-/** What of a run may change though its journal does not: who leads it. */
+/** What of a run may change though its journal does not: the process that leads it. */
 export function leaderText(run: HeldRun, nowMs: number): string {
   const { status, leader } = runListing(run.stored, undefined, onlooker(nowMs));
   return JSON.stringify([status, leader]);

@@ -1,4 +1,4 @@
-// Who leads a run, as far as can be seen from this process.
+// Which process leads a run, as far as this process can see.
 
 import { pid } from "node:process";
 

@@ -32,7 +32,7 @@ export interface ViewerOptions {
   readonly authorize?: Authorize;
   /** How the command is called here, as people can paste it: the page names commands. Default `npx espalier`, which is that of the project. */
   readonly command?: string;
-  /** Who is on record for what is asked of runs. Default `viewer`. */
+  /** The name on record for what is asked of runs. Default `viewer`. */
   readonly by?: string;
   /** Where a Jaeger has the traces of the runs: the address of its pages. */
   readonly jaegerUrl?: string;

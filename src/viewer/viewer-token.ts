@@ -1,4 +1,4 @@
-// The token of a viewer: who has it may use its API. Kept in a file that only its user can read, so that pages outlive the server.
+// The token of a viewer: a client that has it may use its API. Kept in a file that only its user can read, so that pages outlive the server.
 
 import { timingSafeEqual } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";

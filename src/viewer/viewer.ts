@@ -43,13 +43,13 @@ export interface Viewer {
   /** Hand it to orchestrators as their approver: a run waits while the page has its questions. They must keep runs in `store`. */
   readonly approver: Approver;
   /**
-   * Acts through this orchestrator: on runs that it leads at once, and runs at rest go on with its roles. It must keep runs in `store`. Any
-   * number of them. Without one, what is asked goes into mailboxes of runs, for whoever leads them.
+   * Acts through this orchestrator: on runs that it leads at once, and runs at rest continue with its roles. It must keep runs in `store`.
+   * Any number of them. Without one, requests go into the mailboxes of runs, for the processes that lead them.
    */
   attach(orchestrator: ActingOrchestrator, options?: AttachOptions): void;
   /** The same pages for a server of your own, under a path such as `/espalier`. Without `authorize` it takes requests of this machine alone. */
   handler(prefix?: string): RequestListener;
-  /** Ends what it sends, and listens no more. Runs, store and orchestrators go on. */
+  /** Ends what it sends, and listens no more. Runs, store and orchestrators continue. */
   close(): Promise<void>;
   /** The same as `close`. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -163,7 +163,7 @@ class RunViewer implements Viewer {
         const { status, error } =
           cause instanceof RefusedRequest ? cause : { status: 500, error: failed };
         sendJson(request, response, status, error).catch(() => response.destroy());
-        // What is left of a body that is not wanted is not read.
+        // The rest of a refused body is not read.
         if (!request.complete) response.once("finish", () => request.destroy());
       });
     };

@@ -1,4 +1,4 @@
-// Goal: a state at rest survives as JSON: the same state comes back, frozen, and nothing transient is in between.
+// Goal: a state at rest survives as JSON: the same state is restored, frozen, and nothing transient is in between.
 // Method: random states, reached by changes alone, there and back; the keys as one exact list.
 
 import * as fc from "fast-check";
@@ -47,7 +47,7 @@ const FIXED = { seed: 20_261_121, numRuns: 300 };
 
 const [FIRST, SECOND] = twoCalls();
 
-/** What comes back: what was open, without what is transient. */
+/** What is restored: what was open, without what is transient. */
 function lasting(state: SettledState): SettledState {
   if (state.status !== "paused" || state.step === undefined) return state;
   return { ...state, step: { ...state.step, error: undefined } };

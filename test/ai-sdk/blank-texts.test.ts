@@ -1,4 +1,4 @@
-// Goal: a text without a word, as some models write it before a call, keeps no history from going on to Claude.
+// Goal: a text without a word, as some models write it before a call, keeps no history from being sent to Claude.
 // Method: replies with such texts to fake models of several providers; the prompts that are asked.
 
 import { expect } from "vitest";

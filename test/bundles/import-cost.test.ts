@@ -1,5 +1,5 @@
 // Goal: importing the package costs little: what is not needed yet is not loaded, and no class exists twice. Method: the files that
-// `npm run build` makes, in a folder of their own; programs that import them tell what was loaded. Sizes and counts are gates, times never.
+// `npm run build` makes, in a folder of their own; programs that import them print what was loaded. Sizes and counts have limits, times never.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";

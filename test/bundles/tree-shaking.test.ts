@@ -1,5 +1,5 @@
 // Goal: a bundler leaves out what a program does not import. Method: the files that `npm run build` makes, and programs of one import, bundled
-// and made small; packages stay outside. Sizes are gates.
+// and made small; packages stay outside. Sizes have limits.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

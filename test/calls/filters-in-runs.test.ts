@@ -1,4 +1,4 @@
-// Goal: what a filter takes away is neither shown nor run; what state brings back is there again (R123, R124).
+// Goal: what a filter takes away is neither shown nor run; what a later state allows is there again (R123, R124).
 // Method: filters that look at the budget, at steps and at metadata; models that call what they are not offered.
 
 import { expect, test } from "vitest";

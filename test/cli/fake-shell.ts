@@ -1,4 +1,4 @@
-// Surroundings of a command that goes on while a test looks at it: what it has written by now, and signals that are given by hand.
+// Surroundings of a command that runs while a test looks at it: what it has written by now, and signals that are given by hand.
 
 import { PassThrough, Writable } from "node:stream";
 
@@ -53,7 +53,7 @@ export class FakeShell implements Shell {
   }
 }
 
-/** Has somebody look at what the command says, and type. */
+/** Makes it a terminal, with a person who reads and types. */
 export function atTerminal(shell: FakeShell): void {
   Object.assign(shell.stderr, { isTTY: true, columns: 100, rows: 50 });
   Object.assign(shell.stdin, { isTTY: true, setRawMode: () => {} });

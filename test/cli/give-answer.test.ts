@@ -1,4 +1,4 @@
-// Goal: nobody approves a call unseen. Method: the command within the test, on a store with a run that asks; at a terminal with typed keys.
+// Goal: no call is approved unseen. Method: the command within the test, on a store with a run that asks; at a terminal with typed keys.
 
 import { expect } from "vitest";
 

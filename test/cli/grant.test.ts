@@ -1,4 +1,4 @@
-// Goal: a run that rests goes on with more than it was given, and says on stdout how it stands where it cannot go on. Method: the command within
+// Goal: a run that rests continues with more than it was given, and prints its state on stdout where it cannot continue. Method: the command within
 // the test, a server that speaks Chat Completions, and one of MCP.
 
 import { expect } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: the scripts for zsh and fish complete what is typed, in the shells themselves. Method: each shell as somebody has it, zsh at a terminal of
+// Goal: the scripts for zsh and fish complete what is typed, in the shells themselves. Method: each shell as users have it, zsh at a terminal of
 // its own, with `espalier` a function that knows two runs. Where a shell is not installed its tests say that they are skipped.
 
 import { execFile, spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// Goal: a run whose process was killed goes on by the command, which names first what was cut off (V53). Method: the command, spawned and killed
+// Goal: a run whose process was killed is resumed by the command, which names first what was cut off (V53). Method: the command, spawned and killed
 // while two tools are at work, of which one must not be repeated.
 
 import { readFileSync } from "node:fs";

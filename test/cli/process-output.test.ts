@@ -1,4 +1,4 @@
-// Goal: what becomes of a command whose output cannot be written, since nobody reads it any more or there is no room for it. Method: the command
+// Goal: what becomes of a command whose output cannot be written, since nothing reads it any more or there is no room for it. Method: the command
 // spawned, with pipes that close and a device that is full.
 
 import { spawnSync } from "node:child_process";

@@ -1,5 +1,5 @@
-// Goal: what `espalier run` does besides running: asks at the terminal, shows itself in the browser, goes on with a session, sends its spans.
-// Method: the command within the test, over streams that stand for a terminal where somebody types; a real MCP server, real sockets.
+// Goal: what `espalier run` does besides running: asks at the terminal, shows itself in the browser, continues a session, sends its spans.
+// Method: the command within the test, over streams that stand for a terminal with typed input; a real MCP server, real sockets.
 
 import { expect } from "vitest";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// Goal: who follows a run sees what was and what comes, and is told how it ended. Method: runs that are over, and one that is held at a gate
+// Goal: a user who follows a run sees past and coming events, and how it ended. Method: runs that are over, and one that is held at a gate
 // while it is followed.
 
 import { expect, test } from "vitest";

@@ -239,7 +239,7 @@ proves(
     expect(args).not.toContain("token");
     await forget();
     await expect(stat(args)).rejects.toThrow("ENOENT");
-    // Nothing that opens it, and nobody who is told of that.
+    // Nothing opens it, and no message says so.
     await (
       await openBrowser(new FakeShell(bin, { PATH: join(bin, "nowhere") }), address, "darwin")
     )();

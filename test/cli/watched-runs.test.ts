@@ -1,4 +1,4 @@
-// Goal: who watches the list of runs sees what becomes of them, in place, until they leave. Method: the command at a terminal in memory, over a
+// Goal: a user who watches the list of runs sees their changes, in place, until leaving. Method: the command at a terminal in memory, over a
 // store in which a run is held at a gate meanwhile.
 
 import { stripVTControlCharacters } from "node:util";
@@ -69,7 +69,7 @@ proves(["V135"], "without a terminal, or for a program, it is refused", async ()
 const REFUSED =
   "Expected --watch on a terminal, and without --json. A program asks again and again, or reads on: espalier tail <run> --events.";
 
-/** Somebody looks at what the command gives. */
+/** A shell whose output is a screen. */
 function atScreen(
   cwd: string,
   size: { readonly columns: number; readonly rows: number },

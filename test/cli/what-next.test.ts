@@ -1,4 +1,4 @@
-// Goal: who is told what to type next can type it: of questions of each kind and number, and of answers that do not fit. Method: real runs that
+// Goal: what the command says to type next can be typed: of questions of each kind and number, and of answers that do not fit. Method: real runs that
 // rest, what is said of them, and the command within the test over their store.
 
 import { writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Goal: whoever follows a link in a document comes to a file, and to the heading that it names.
+// Goal: every link in a document leads to a file, and to the heading that it names.
 // Method: read every document as the pages of a repository do, and follow each link outside of code.
 
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";

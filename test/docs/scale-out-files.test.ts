@@ -1,4 +1,4 @@
-// Goal: the services that go with the examples of scale-out listen to this machine alone, and their workers are told what they ask for.
+// Goal: the services that go with the examples of scale-out listen to this machine alone, and their workers get the settings that they read.
 // Method: read the files as Docker and Node would. Docker does not run here.
 
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Goal: what is asked of a run while it comes to rest, and while it looks whether it goes on by mail, breaks nothing and is not lost.
-// Method: a store that says when the pause is kept, and lets nobody read on before the test does.
+// Goal: what is asked of a run while it comes to rest, and while it looks whether mail makes it continue, breaks nothing and is not lost.
+// Method: a store that says when the pause is kept, and holds all later reads until the test lets them through.
 
 import { expect } from "vitest";
 

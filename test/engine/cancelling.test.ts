@@ -92,7 +92,7 @@ proves(["E18"], "one that is lost: it is led to its end here", async () => {
   await dead.execute(ORDER).catch(() => undefined);
   const asked = done.asked.length;
   const two = process({ roles: [solo(done)] });
-  await two.cancel(ID, WHY); // Its owner seems to live: the wish is in its mailbox.
+  await two.cancel(ID, WHY); // Its owner seems to live: the request is in its mailbox.
   clock.advance(30_000);
   expect(await pushed(two.execute(ORDER))).toMatchObject(CANCELLED);
   expect(done.asked.length).toBe(asked);

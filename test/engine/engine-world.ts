@@ -24,7 +24,7 @@ export interface EngineWorld {
   readonly store: Store;
   /** An orchestrator as a process of its own has one. */
   process(options: OrchestratorOptions): Orchestrator & { readonly sink: RecordingSink };
-  /** What it comes to, while time goes on. */
+  /** What it comes to, while time advances. */
   pushed<T>(work: Promise<T>, stepMs?: number): Promise<T>;
 }
 

@@ -1,4 +1,4 @@
-// A run that nobody approves for here is answered while another agent works: it pauses then, and goes on by itself, under the same handle.
+// A run without an approver here is answered while another agent works: it pauses then, and continues by itself, under the same handle.
 
 import { expect } from "vitest";
 
@@ -179,7 +179,7 @@ proves(
       else void one.close();
       gate.open();
       expect((await pushed(run.result)).status).toBe("paused");
-      // Nothing is lost: whoever looks for what is open goes on with it.
+      // Nothing is lost: a process that looks for open runs continues it.
       expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
       const { runs } = await process({ roles: [lead(done, gate)] }).recoverAll();
       expect(await pushed(runs[0]?.result ?? Promise.reject(new Error("none")))).toMatchObject({

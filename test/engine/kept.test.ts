@@ -60,6 +60,6 @@ proves(["D241"], "without a store, or where another run has the id, it rejects",
   const store = memoryStore();
   await new Orchestrator({ store }).start(solo(done), "Go.", { runId: ID }).result;
   const again = new Orchestrator({ store }).start(solo(done), "Go.", { runId: ID });
-  // Nobody looks at its result: that is no unhandled rejection.
+  // Nothing reads its result: that is no unhandled rejection.
   expect((await rejectionOf(again.kept())).code).toBe("run_exists");
 });

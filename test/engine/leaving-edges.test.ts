@@ -32,7 +32,7 @@ proves(
       await turns(15);
       const leaving = run.leave(LONG);
       await turns(5);
-      if (isBack) gate.open(); // What came back meanwhile waits to be acted upon.
+      if (isBack) gate.open(); // What returned meanwhile waits to be acted upon.
       const executed = one.execute(ORDER);
       await turns(5);
       gate.open();

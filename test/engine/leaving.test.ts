@@ -1,4 +1,4 @@
-// A run that is given up: what is under way is kept if it returns in time, nothing further begins, and the next leader goes on with it.
+// A run that is given up: what is under way is kept if it returns in time, nothing further begins, and the next leader continues it.
 
 import { expect, test } from "vitest";
 
@@ -49,7 +49,7 @@ async function leftOnce(
   expect([isLeft, one.runs()]).toEqual([true, []]);
   expect(await rejectionOf(run.result)).toMatchObject({ code: "run_left", data: { runId: ID } });
   await turns(5);
-  clock.advance(60_000); // What heeds no signal is waited for a while longer.
+  clock.advance(60_000); // What ignores its signal is waited for a while longer.
   await turns(5);
   expect(clock.pendingTimers).toBe(0);
   expect(await store.find(runId(ID))).toMatchObject(LEFT);

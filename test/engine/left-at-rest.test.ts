@@ -28,7 +28,7 @@ const ORDER = { runId: ID, role: "solo", task: "Go." };
 const ASKING = { count: 1, tool: { needsApproval: true } } as const;
 const CANCEL: RunMail = { type: "cancel", message: "Not needed." };
 
-/** The store of a process that dies when a run of its comes to rest, and has said so; in that moment somebody posts. */
+/** The store of a process that dies when a run of its comes to rest, after that is stored; in that moment a post comes. */
 function dyingAtRest(
   store: Store,
   mail: RunMail,

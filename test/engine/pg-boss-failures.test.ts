@@ -249,7 +249,7 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
         await expect(client.lead(ticketOf("run_3"))).rejects.toMatchObject({
           code: "engine_failed",
         });
-        // Nobody can be told of it.
+        // No worker can be notified of it.
         one.end();
         await expect
           .poll(takeWarnings)

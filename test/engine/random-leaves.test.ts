@@ -54,7 +54,7 @@ async function told(seed: number, isPaying: boolean, graceMs: number | undefined
       leave.abort();
     }
     const result = await pushed(executed, 100);
-    clock.advance(60_000); // What heeds no signal.
+    clock.advance(60_000); // What ignores its signal.
     await turns(2);
     if (typeof result === "string") {
       expect(result).toBe("run_left");

@@ -37,7 +37,7 @@ proves(
       let attempts = 0;
       const context = async () => {
         attempts += 1;
-        // No engine is told of it.
+        // No engine gets it.
         if (attempts === 1) await other.post(ID, { type: "resume" });
         if (attempts <= failures) throw new Error("No database.");
       };

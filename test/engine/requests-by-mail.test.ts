@@ -27,7 +27,7 @@ import {
 const ID = runId("order-4711");
 const ORDER = { runId: ID, role: "worker", task: "Go." };
 
-/** Calls `work` three times, one after the other; the second waits at the gate. Says what it was told besides. */
+/** Calls `work` three times, one after the other; the second waits at the gate. Replies with the other messages that it got. */
 function worker(done: Doings, gate?: Latch): AgentRole {
   return defineAgent({
     name: "worker",

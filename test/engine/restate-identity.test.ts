@@ -1,4 +1,4 @@
-// Goal: a worker with keys leads runs for the Restate server that signs with one of them, and for nobody else.
+// Goal: a worker with keys leads runs for the Restate server that signs with one of them, and for no other server.
 // Method: a real server with a private key, one without, and requests by hand.
 
 import { generateKeyPairSync } from "node:crypto";
@@ -48,7 +48,7 @@ function base58(bytes: Uint8Array): string {
   return `${"1".repeat(zeros)}${text}`;
 }
 
-/** The status with which a worker replies to a request that nobody has signed. */
+/** The status with which a worker replies to an unsigned request. */
 async function statusOf(port: number, method: string, path: string): Promise<unknown> {
   const session = connect(`http://127.0.0.1:${port}`);
   try {

@@ -1,6 +1,6 @@
-// Goal: what cannot be used is refused at once, what cannot be reached is told in coded errors, and nothing is open to other machines
+// Goal: what cannot be used is refused at once, what cannot be reached gives coded errors, and nothing is open to other machines
 // unless requests are signed.
-// Method: no Restate; addresses at which nothing listens, or somebody else does.
+// Method: no Restate; addresses at which nothing listens, or another server does.
 
 import { createServer, connect } from "node:http2";
 

@@ -1,5 +1,5 @@
 // A worker in a process of its own. Arguments: the ingress, the admin API, the address of the workers, its port, its role. Says over its
-// channel `ready`, then each run that it begins to lead; a run that it is told settles.
+// channel `ready`, then each run that it begins to lead; a run that it gets over it settles.
 
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { RunId } from "../../src/protocol/ids.ts";

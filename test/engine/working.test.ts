@@ -67,7 +67,7 @@ proves(["E21"], "what is wrong for good is tried once, and the result says why",
   }
   expect([attempts, done.asked]).toEqual([1, []]);
   expect(await store.find(ID)).toMatchObject({ status: "paused", owner: null });
-  // Asked to go on, and then ordered once more.
+  // Asked to resume, and then ordered once more.
   await run.post({ type: "resume" });
   expect(await rejectionOf(pushed(run.result()))).toMatchObject({ code: "context_failed" });
   expect(attempts).toBe(2);
@@ -148,7 +148,7 @@ proves(
   },
 );
 
-/** An engine that remembers what it was told, and what it was given. */
+/** An engine that remembers the tickets and the executor that it got. */
 function listening(): Engine & { readonly led: RunTicket[]; executor?: RunExecutor } {
   const led: RunTicket[] = [];
   const engine: Engine & { led: RunTicket[]; executor?: RunExecutor } = {

@@ -1,4 +1,4 @@
-// Goal: what the model gets wrong comes back to it as something that it can mend, and nothing runs meanwhile.
+// Goal: what the model gets wrong is returned to it as something that it can mend, and nothing runs meanwhile.
 // Method: scripts with a wrong call and a right one; what the model reads next, what the log keeps, and what the tool got.
 
 import { expect, test } from "vitest";

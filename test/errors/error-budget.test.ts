@@ -1,4 +1,4 @@
-// Goal: an agent bears as many failures as its error budget says, and not one more.
+// Goal: an agent is allowed as many failures as its error budget says, and not one more.
 // Method: scripts on both sides of each maximum, with failures in several replies and in one, and with what does not count in between.
 
 import { expect, test } from "vitest";

@@ -1,6 +1,6 @@
 // Goal: an agent whose provider holds it to the schema gives its typed result as text, is corrected a bounded number of times, and has no
-// Finish; what its hooks, its role or its model cannot bear is asked for by Finish, or refused.
-// Method: scripted models that can be held to a schema, in all ways in which a run of theirs goes on; requests and results compared.
+// Finish; what its hooks, its role or its model do not allow is asked for by Finish, or refused.
+// Method: scripted models that can be held to a schema, in all ways in which a run of theirs continues; requests and results compared.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

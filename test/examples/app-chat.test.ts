@@ -1,4 +1,4 @@
-// Goal: the chat streams to whoever asked, and to nobody else; it goes on after a kill, and keeps to the allowance of each person.
+// Goal: the chat streams to the person who asked, and to no other; it continues after a kill, and keeps to the allowance of each person.
 // Method: the program as a process, its pages asked for as a browser does, against a server that speaks Chat Completions.
 
 import { expect } from "vitest";

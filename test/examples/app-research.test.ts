@@ -1,4 +1,4 @@
-// Goal: the research works in the background, in parallel, and writes nothing that nobody has approved.
+// Goal: the research works in the background, in parallel, and writes nothing without approval.
 // Method: the program against a server that speaks Chat Completions; each researcher is answered once both have asked.
 
 import { existsSync, readFileSync } from "node:fs";

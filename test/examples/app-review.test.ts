@@ -1,4 +1,4 @@
-// Goal: the code review reviews each file that a branch changes, gives a verdict that is typed, and spends no more than it may.
+// Goal: the code review reviews each file that a branch changes, gives a typed decision, and spends no more than it may.
 // Method: the program, in a git repository made for it, against a server that speaks Chat Completions.
 
 import { execFileSync } from "node:child_process";

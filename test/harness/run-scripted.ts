@@ -88,7 +88,7 @@ export function newFixture(options: OrchestratorOptions = {}): Fixture {
   };
 }
 
-/** Events of which the shape was checked: those of a run that goes on are given again, and are frozen. */
+/** Events of which the shape was checked: those of a run that continues are given again, and are frozen. */
 const checked = new WeakSet<EspalierEvent>();
 
 /** What must hold for every run, whatever happened in it. Of every event with `ok`: `expect` takes longer than the run. */

@@ -73,7 +73,7 @@ function isResult(value: unknown): value is RunResult {
   return isRecord(value) && Array.isArray(value["agents"]) && isRecord(value["usage"]);
 }
 
-/** Model calls whose outcome nobody knows. */
+/** Model calls whose outcome is unknown. */
 export function lostCallsIn(events: readonly EspalierEvent[]): number {
   return events.reduce(
     (sum, event) => sum + (event.type === "run.resumed" ? (event.recovery?.lostCalls ?? 0) : 0),

@@ -102,7 +102,7 @@ interface Remains {
   readonly records: readonly JournalRecord[];
 }
 
-/** Looks with a store of its own: the next process opens one that nobody has open. */
+/** Looks with a store of its own: the next process opens one that no other has open. */
 async function remainsIn(place: Place): Promise<Remains> {
   const store = place.open();
   try {
@@ -183,7 +183,7 @@ function unknownPaymentsIn(events: readonly EspalierEvent[]): readonly ToolEnd[]
 
 const PAYMENTS = 24;
 
-/** What the run told, but for how its payments ended. */
+/** The events of the run, but for how its payments ended. */
 function linesBesidesPayments(events: readonly EspalierEvent[]): readonly string[] {
   return recordedLines(
     events.filter((event) => event.type !== "tool.ended" || event.toolName !== "pay"),

@@ -83,7 +83,7 @@ async function folded(lines: readonly string[]): Promise<FoldedRun> {
   return await foldJournal(runId, store.read(runId));
 }
 
-/** A result whose agents stand in the order of their paths, and not of their births. */
+/** A result whose agents stand in the order of their paths, and not of their creation. */
 function anyOrder({ agents, accounts, ...result }: RunResult): object {
   return gist({
     ...result,

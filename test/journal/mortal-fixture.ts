@@ -1,4 +1,4 @@
-// Plays a random world of the tree property through deaths of its processes, until its run has ended. What is judged is its journal alone.
+// Plays a random world of the tree property through deaths of its processes, until its run has ended. Only its journal is checked.
 
 import { checkRecord } from "./checked-record.ts";
 import { expect } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: a replay has the same result where a process dies while a question is open, and where something is wanted right after a recovery.
+// Goal: a replay has the same result where a process dies while a question is open, and where something is requested right after a recovery.
 // Method: the first process is cut off from its store in the midst of a tool call; another one takes over; all segments are replayed.
 
 import { expect, test } from "vitest";

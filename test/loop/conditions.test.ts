@@ -1,4 +1,4 @@
-// Goal: stop conditions of the user's judge every step, alone or combined, at once or later; work never outweighs them.
+// Goal: stop conditions of the user's are asked after every step, alone or combined, at once or later; work never outweighs them.
 // Method: conditions by script in whole runs, shared between runs; promises that hang are ended by the manual clock.
 
 import { globSync, readFileSync } from "node:fs";

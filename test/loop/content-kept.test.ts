@@ -1,5 +1,5 @@
-// Goal: what is no text is there wherever a run goes on, for models that take it; a journal has its bytes once, what watches a run never.
-// Method: whole runs with scripted models, over every way in which a run is kept or goes on; all that leaves it is searched for the bytes.
+// Goal: what is no text is there wherever a run continues, for models that take it; a journal has its bytes once, what watches a run never.
+// Method: whole runs with scripted models, over every way in which a run is kept or continues; all that leaves it is searched for the bytes.
 
 import { describe, expect } from "vitest";
 

@@ -1,4 +1,4 @@
-// Goal: what agents are told, and what their tools give, may be more than text; a model that takes it sees it, any other reads a line.
+// Goal: messages to agents, and results of their tools, may be more than text; a model that takes it sees it, any other reads a line.
 // Method: whole runs with scripted models; their requests compared whole.
 
 import { describe, expect } from "vitest";

@@ -1,5 +1,5 @@
 // Goal: whatever breaks takes one path, is recorded once and leaves a history that a model could be sent.
-// Method: each part that may throw throws in turn; what a model gets wrong comes back to it as a text that it can act on.
+// Method: each part that may throw throws in turn; what a model gets wrong is returned to it as a text that it can act on.
 
 import { expect, test } from "vitest";
 import { z } from "zod";

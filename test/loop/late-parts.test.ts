@@ -1,4 +1,4 @@
-// Goal: what a result works out when it is read is there for whoever reads it, in whatever way. Method: a result, read through what wraps or
+// Goal: what a result works out when it is read is there however it is read. Method: a result, read through what wraps or
 // copies it.
 
 import { expect, test } from "vitest";

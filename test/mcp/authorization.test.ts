@@ -1,5 +1,5 @@
 // Goal: a server that wants an authorization gets that of the provider that was given, and where there is none an error says what it asks
-// for; tokens go to nobody else. Method: the providers of the official client, a server that gives tokens and one that takes no others.
+// for; tokens go to no other server. Method: the providers of the official client, a server that gives tokens and one that takes no others.
 
 import { createServer, type IncomingMessage } from "node:http";
 import { inspect } from "node:util";

@@ -25,7 +25,7 @@ export class CodeProvider implements OAuthClientProvider {
     grant_types: ["authorization_code", "refresh_token"],
   };
   declare readonly clientMetadataUrl?: string;
-  /** How often somebody was sent to the authorization server. */
+  /** How often a user was sent to the authorization server. */
   redirects = 0;
   #client: StoredOAuthClientInformation | undefined;
   #tokens: StoredOAuthTokens | undefined;
@@ -39,7 +39,7 @@ export class CodeProvider implements OAuthClientProvider {
     if (clientMetadataUrl !== undefined) this.clientMetadataUrl = clientMetadataUrl;
   }
 
-  /** Hands over the code that came of the redirect. False: nobody was sent anywhere since. */
+  /** Hands over the code that came of the redirect. False: there was no redirect since. */
   async finish(serverUrl: string): Promise<boolean> {
     const callback = this.#callback;
     this.#callback = undefined;

@@ -61,7 +61,7 @@ function provider(): OAuthClientProvider {
   }
 }
 
-/** For a server whose metadata name another issuer than their address, as some did in March 2025: it has to be told to take them. */
+/** For a server whose metadata name another issuer than their address, as some did in March 2025: this one accepts them. */
 class LenientProvider extends CodeProvider {
   override async discoveryState(): Promise<OAuthDiscoveryState> {
     const known = await super.discoveryState();
@@ -117,7 +117,7 @@ async function isRefused(auth: OAuthClientProvider): Promise<boolean> {
   }
 }
 
-/** Whoever is asked for data leaves all of it out: defaults are taken. */
+/** The approver that is asked for data leaves all of it out: defaults are taken. */
 const approver: Approver = (question) => giveResult(question, {});
 
 const ARGUMENTS: Readonly<Record<string, object>> = { add_numbers: { a: 5, b: 3 } };

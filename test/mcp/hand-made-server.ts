@@ -95,7 +95,7 @@ const RESULTS: Readonly<Record<string, object>> = {
   data: { content: [], structuredContent: { b: 1, a: [true, null] } },
   // The pattern would go back over the name for longer than a test may take.
   liar: { content: [], structuredContent: { count: "many", name: `${"a".repeat(1_000)}!` } },
-  // Listed by whoever wants them.
+  // Listed on request.
   paint: { content: IMAGE },
   spill: { content: IMAGE, isError: true },
   grown: { content: [{ type: "text", text: "here" }] },

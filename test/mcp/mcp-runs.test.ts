@@ -28,7 +28,7 @@ import {
 interface Peer {
   readonly server: McpServer;
   crash(): Promise<void>;
-  /** Makes it reachable again, if it does not come back by itself. */
+  /** Makes it reachable again, if it does not by itself. */
   restart(): Promise<unknown>;
   /** True if a process of the server that we started runs. */
   isRunning(): boolean;

@@ -1,4 +1,4 @@
-// Goal: a history with calls can go on to every provider, whatever ids the calls have.
+// Goal: a history with calls can be sent to every provider, whatever ids the calls have.
 // Method: calls with ids as servers form them, over each adapter; the ids that are sent.
 
 import { expect } from "vitest";

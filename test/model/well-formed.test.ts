@@ -16,7 +16,7 @@ import { API_KEY, never } from "../support/openai-calls.ts";
 
 const HALF = "Bad \uD83D cut";
 const MENDED = "Bad \uFFFD cut";
-/** Is not half of anything: six characters, as somebody may write them about JSON. */
+/** Is not half of anything: six characters, as a text about JSON may have them. */
 const LITERAL = String.raw`Write \ud83d for it, not 🌳.`;
 
 const callId = toCallId("call_1");

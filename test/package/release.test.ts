@@ -1,5 +1,5 @@
 // Goal: a release that is not ready is refused, with all reasons; one that is says what would be published.
-// Method: what the script judges by, one thing wrong at a time; the files of the repository.
+// Method: the facts that the script checks, one thing wrong at a time; the files of the repository.
 
 import { readFileSync } from "node:fs";
 

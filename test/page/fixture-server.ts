@@ -52,7 +52,7 @@ export interface FixtureServer {
   /** Sends a patch to all who look at a run, and keeps it. */
   patch(runId: string, patch: Omit<RunPatch, "record">): void;
   send(runId: string, entry: FeedEntry): void;
-  /** Another snapshot, of which nobody is told. */
+  /** Another snapshot, without a notice of it. */
   replace(runId: string, snapshot: RunSnapshot): void;
   /** How many feeds are open. */
   readonly watchers: number;

@@ -1,5 +1,5 @@
-// Goal: a person answers what a run asks from the keyboard alone, and the run goes on with exactly what was on the screen.
-// Method: Chromium, a real viewer over a store with real runs that are paused, and an orchestrator that goes on with them.
+// Goal: a person answers what a run asks from the keyboard alone, and the run continues with exactly what was on the screen.
+// Method: Chromium, a real viewer over a store with real runs that are paused, and an orchestrator that continues them.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -43,11 +43,11 @@ interface Shop {
   readonly orchestrator: Orchestrator;
   /** What was paid for, and how much. */
   readonly paid: readonly object[];
-  /** How the run went on and ended. */
+  /** How the run continued and ended. */
   text(): Promise<string | undefined>;
 }
 
-/** A run that is paused with a question about each thing, and a viewer that can go on with it. */
+/** A run that is paused with a question about each thing, and a viewer that can continue it. */
 async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop> {
   const paid: object[] = [];
   const buyer = defineAgent({

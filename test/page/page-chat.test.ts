@@ -1,5 +1,5 @@
 // Goal (D208): the page of the chat shows an answer while the model still speaks, as text whatever it says, and all of it after a reload.
-// Method: Chromium, the program as a process of its own, and a model server that holds its reply until the test lets it go on.
+// Method: Chromium, the program as a process of its own, and a model server that holds its reply until the test releases it.
 
 import { afterAll, describe, expect } from "vitest";
 

@@ -130,7 +130,7 @@ describe.skipIf(browser === undefined)("a live run", () => {
       async () => {
         const server = await serve([RUN]);
         const page = await open(server);
-        // What it holds is not what it was told.
+        // What it holds is not what the feed sent.
         server.replace("live", {
           ...RUN,
           record: 400,

@@ -1,4 +1,4 @@
-// Goal: every screen says what it must, works for everybody, and does nothing that it must not.
+// Goal: every screen says what it must, works for every user, and does nothing that it must not.
 // Method: Chromium on the page as it is built, over a server with runs that are made up.
 
 import axe from "axe-core";

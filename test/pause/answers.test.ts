@@ -1,4 +1,4 @@
-// Goal: answers are judged whole before anything runs. A wrong one changes nothing: the same paused run takes the right ones.
+// Goal: answers are checked whole before anything runs. A wrong one changes nothing: the same paused run takes the right ones.
 
 import { expect, test } from "vitest";
 

@@ -1,4 +1,4 @@
-// Goal: a run that its budget stopped is given more where it is kept, by whoever comes later; nothing else that has ended goes on.
+// Goal: a run that its budget stopped is given more where it is kept, by any later process; nothing else that has ended continues.
 // Method: runs in a store, each granted more by an orchestrator of its own, as in another process.
 
 import { expect } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: a stop condition judges by what it is shown and gives whole reasons, or nothing; combined ones keep no state either.
+// Goal: a stop condition decides by what it is shown and gives whole reasons, or nothing; combined ones keep no state either.
 // Method: hand-written step records; every combination over parts that answer at once or later.
 
 import { runInNewContext } from "node:vm";

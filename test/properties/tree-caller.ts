@@ -23,7 +23,7 @@ export function answerTo(question: Question, isYes: boolean): Answer {
 /** Enough for another while. */
 export const REVIVAL = { which: 0, amount: 4 };
 
-/** More of what an agent of the run has limits on; of a run that is to be revived, its root. */
+/** More of what an agent of the run has limits on; of a run that is to be continued, its root. */
 export function grantsOf(
   { accounts }: RunResult,
   grant: World["grants"][number] | undefined,

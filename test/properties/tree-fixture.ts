@@ -30,7 +30,7 @@ export interface Order {
   readonly agentId: string | undefined;
 }
 
-/** A run, over all its pauses and revivals. */
+/** A run, over all its pauses and continuations. */
 export interface PlayedRun {
   /** Each time that it came to rest. */
   readonly results: readonly RunResult[];

@@ -177,7 +177,7 @@ export interface World {
   readonly pauseMs: number;
   /** What is granted whenever a run that was paused continues: to which agent of it, on which of its limited axes. */
   readonly grants: readonly { readonly which: number; readonly amount: number }[];
-  /** How often a run that a limit stopped is brought back by a grant. */
+  /** How often a run that a limit stopped is continued by a grant. */
   readonly revivals: number;
   /** The step of the root at which the run is forked when it is over. */
   readonly forkAt: number | undefined;

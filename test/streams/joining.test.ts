@@ -1,5 +1,5 @@
-// Goal: a reader that comes late, or comes back, has in the end what one has that was there from the beginning.
-// Method: a tree with tools, a subagent, an attempt that breaks and a reply that is thrown away; readers that join, and one that comes back,
+// Goal: a reader that comes late, or reconnects, has in the end what one has that was there from the beginning.
+// Method: a tree with tools, a subagent, an attempt that breaks and a reply that is thrown away; readers that join, and one that reconnects,
 // at each of its pieces. Whole replies are compared.
 
 import { expect } from "vitest";
@@ -182,7 +182,7 @@ proves(
       tools: [tick],
     });
     const fixture = newFixture({ clock });
-    const run = fixture.start(role); // Nobody listens.
+    const run = fixture.start(role); // Nothing listens.
     await settled();
     const late = run.pieces();
     held.open();

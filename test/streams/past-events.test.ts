@@ -1,4 +1,4 @@
-// Goal: whoever comes late reads the run from any event on, as it was recorded, and then live: nothing is missing, nothing comes twice.
+// Goal: a late reader reads the run from any event on, as it was recorded, and then live: nothing is missing, nothing comes twice.
 // Method: runs kept in memory, read from each of their events, in the midst of the run, after its end, after a pause and after deaths.
 
 import { expect } from "vitest";
@@ -131,7 +131,7 @@ const TWO_STEPS = defineAgent({
   tools: [spyTool("work")],
 });
 
-/** Plays a run that dies at each of its appends, and what then goes on with it. Gives how often something did. */
+/** Plays a run that dies at each of its appends, and its continuations. Gives their number. */
 async function dyingEverywhere(
   onPiece: () => OrchestratorOptions["onPiece"],
   check: (run: Run, store: Store) => Promise<void>,
@@ -156,7 +156,7 @@ async function dyingEverywhere(
   }
 }
 
-/** It died when all was kept but that nobody leads it any more. */
+/** It died when all was kept but the end of its ownership. */
 function passIfEnded(error: unknown): undefined {
   if (!EspalierError.is(error) || error.code !== "run_ended") throw error;
 }
@@ -200,7 +200,7 @@ proves(
       }
       expect(said.results.size).toBe(1);
     });
-    expect([...resets]).toEqual(["recovered", "joined"]); // The second: its reply was kept, and is told once more.
+    expect([...resets]).toEqual(["recovered", "joined"]); // The second: its reply was kept, and is emitted once more.
   },
 );
 

@@ -1,4 +1,4 @@
-// Goal: whoever listens hears what the tree says as it says it, is told what to drop, and harms nobody by being slow, late or broken.
+// Goal: a listener gets the live output of the tree, and what to drop of it, and harms no other by being slow, late or broken.
 // Method: scripted agents; whole lists of pieces are compared.
 
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Goal: who listens is told of each call what the model will read of it, once, however the call came to its result.
-// Method: scripted agents; what live and late readers heard is compared with the records of the steps.
+// Goal: a listener gets of each call what the model will read of it, once, however the call came to its result.
+// Method: scripted agents; what live and late readers got is compared with the records of the steps.
 
 import { expect } from "vitest";
 

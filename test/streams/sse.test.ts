@@ -1,4 +1,4 @@
-// Goal: a client that follows a run by server-sent events, leaves and comes back, has every event once, and the result at the end.
+// Goal: a client that follows a run by server-sent events, leaves and reconnects, has every event once, and the result at the end.
 // Method: the text of the stream is read as an EventSource reads it; time is moved by hand.
 
 import { expect } from "vitest";

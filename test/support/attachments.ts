@@ -1,4 +1,4 @@
-// Images and files of a known size, and roles that are told of them.
+// Images and files of a known size, and roles that get them.
 
 import type { Attachment } from "../../src/protocol/attachment.ts";
 import type { ContentPart } from "../../src/protocol/message-content.ts";

@@ -50,7 +50,7 @@ class Churn {
     await engine.lead(ticket);
   }
 
-  /** The runs that nobody has begun to lead since they were last asked for. */
+  /** The runs that no worker has begun to lead since they were last asked for. */
   unseen(): readonly RunId[] {
     return [...this.#asked.keys()].filter(
       (runId) => (this.#begun.get(runId) ?? 0) < (this.#asked.get(runId) ?? 0),

@@ -15,7 +15,7 @@ export interface EngineTrial {
   run(open: () => Engine): Promise<void>;
 }
 
-/** The role is known from then on, and nobody serves it. */
+/** The role is known from then on, and no worker serves it. */
 async function madeKnown(engine: Engine, roles: readonly string[] = ["lead"]): Promise<void> {
   const worker = await engine.serve(new FakeExecutor({ roles }));
   await worker.close();

@@ -1,4 +1,4 @@
-// What the judgement of a step must say, as a check over any implementation of it.
+// What the decision after a step must be, as a check over any implementation of it.
 
 import { expect } from "vitest";
 
@@ -165,7 +165,7 @@ function work(...types: readonly string[]): object {
   return { type: "continue", work: types };
 }
 
-/** Throws unless the judgement says for each case what it must. */
+/** Throws unless the decision is the right one in each case. */
 export function checkContinuation(judge: typeof stepOutcome): void {
   for (const [what, { log, facts, outcome }] of Object.entries(CASES))
     expect(judge(logOf(log), { ...FACTS, ...facts }), what).toEqual(outcome);

@@ -110,7 +110,7 @@ export interface Serialiser {
   readonly stateOf: (snapshot: AgentSnapshot) => SettledState;
 }
 
-/** Throws unless every state at rest comes back from its JSON as it was, without what is transient, frozen, and unaltered itself. */
+/** Throws unless every state at rest is restored from its JSON as it was, without what is transient, frozen, and unaltered itself. */
 export function checkSerialisation({ snapshotOf, stateOf }: Serialiser): void {
   for (const [name, state] of restingStates()) {
     const before = structuredClone(state);

@@ -47,7 +47,7 @@ export class MemoryQueue {
     else this.take(ticket);
   }
 
-  /** No more is led: what a broken engine tries again and again would go on beside the tests after it. */
+  /** No more is led: what a broken engine tries again and again would continue during the tests after it. */
   end(): void {
     this.#isOver = true;
     this.workers.clear();

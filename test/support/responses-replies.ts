@@ -18,7 +18,7 @@ import type { ServerReply, WireRequest } from "./openai-server.ts";
 
 const USAGE = usageOf(10, 5);
 
-/** The items as a reply to this request: in the way that it asks for, or the complaint about it. */
+/** The items as a reply to this request: in the way that it asks for, or the error about it. */
 export function responds(request: WireRequest, output: ResponseOutputItem[]): ServerReply {
   const problems = inputProblems(request.body);
   if (problems.length > 0) {

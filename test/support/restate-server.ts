@@ -1,6 +1,6 @@
 // A Restate server for tests: the binary that npm brings, on free ports of this machine, in a folder that goes away with it. Where there is
 // none for this machine, tests are skipped and say why; where `REAL_PARTS` names it, they fail instead. It looks for newer releases when it
-// starts, which cannot be switched off; without a network it says so in its log and goes on.
+// starts, which cannot be switched off; without a network it says so in its log and continues.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -114,7 +114,7 @@ class Server implements RestateServer {
     });
     this.#process = child;
     let said = "";
-    // Not asked before it listens: to a port on which nobody does, a socket may by chance be connected with itself, and take it.
+    // Not asked before it listens: to a port on which nothing does, a socket may by chance be connected with itself, and take it.
     await new Promise<void>((resolve, reject) => {
       child.once("error", reject);
       child.once("exit", () => reject(new Error(`restate-server has ended: ${said}`)));

@@ -112,7 +112,7 @@ export function besideOthers(list: readonly ScriptedCall[]): readonly ScriptedCa
   return [look, ...list.flatMap((call) => [call, look])];
 }
 
-/** Bears everything, so that what follows a reply is seen. */
+/** Tolerates everything, so that what follows a reply is seen. */
 const PATIENT = {
   errorBudget: { maxToolErrors: 99, maxConsecutiveErrors: 99, maxRetryErrors: 99 },
   errorPolicy: { onRetryLimit: "continue" },
@@ -188,7 +188,7 @@ function idsWithoutAgent(place: number): IdSource {
   };
 }
 
-/** All that go together, in one reply. `definition`: what the root bears; everything, if it is left out. */
+/** All that go together, in one reply. `definition`: what the root tolerates; everything, if it is left out. */
 export async function playTogether(definition?: Definition): Promise<FailurePlay> {
   return await playFailures({
     reply: besideOthers(TOGETHER.map(([, call]) => call)),
@@ -202,7 +202,7 @@ const spawning = besideOthers([spawn("idle")]);
 
 const BACKGROUND: Definition = { ...PATIENT, delegation: { background: true } };
 
-/** Bears everything, with this one role to start. */
+/** Tolerates everything, with this one role to start. */
 function starting({ role }: Part): Definition {
   return { ...PATIENT, subagents: [role] };
 }

@@ -50,7 +50,7 @@ type KindName = keyof typeof KINDS;
 /** Three times in a row is what tools that ask for corrections allow here. */
 const MAX_RETRIES = 2;
 
-/** What a model says, reply by reply, and what its agent bears. */
+/** What a model says, reply by reply, and what its agent tolerates. */
 export interface Replies {
   readonly replies: readonly (readonly KindName[])[];
   readonly errorBudget: ErrorBudget;
@@ -93,7 +93,7 @@ export interface Expected {
   readonly ending: readonly [status: string, code: string];
 }
 
-/** Counts as the documents say: N are borne, one more ends the agent, and a success ends a row, which may have been too long by then. */
+/** Counts as the documents say: N are tolerated, one more ends the agent, and a success ends a row, which may have been too long by then. */
 export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies): Expected {
   const ends: string[] = [];
   const retries = new Map<string, number>();

@@ -1,4 +1,4 @@
-// Goal: where it is wanted, and only there, calls that leave a tool say for which run and agent they are made; nothing else of ours does.
+// Goal: where it is switched on, and only there, calls that leave a tool say for which run and agent they are made; nothing else of ours does.
 // Method: an SDK in memory with the propagators of W3C, an HTTP server that says which headers came, and a real MCP server.
 
 import { context, propagation, ProxyTracerProvider, trace } from "@opentelemetry/api";

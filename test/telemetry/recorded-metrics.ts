@@ -114,7 +114,7 @@ function rounded(sum: number): number {
   return Math.round(sum * 1e6) / 1e6;
 }
 
-/** What holds for the metrics of every run that has settled, over all its stretches. */
+/** What holds for the metrics of every run that has settled, over all its segments. */
 export function checkMetrics(readings: Readings, results: readonly RunResult[]): void {
   const expected = results.map(({ usage, subagentsByDepth }) => ({
     ...usage.total,

@@ -1,5 +1,5 @@
 // Goal (E3): spans that were open when their process died are ended once, by the process that recovers the run, under the ids that the
-// events of the run say; that of the run goes on; the tree is whole in every trace.
+// events of the run say; that of the run continues; the tree is whole in every trace.
 // Method: one run through deaths of its processes at every append; every process traces into the same exporter until it dies.
 
 import {

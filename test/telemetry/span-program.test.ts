@@ -1,4 +1,4 @@
-// Goal: a program that traces ends by itself whatever its endpoint does, and is told once of spans that were lost.
+// Goal: a program that traces ends by itself whatever its endpoint does, and gets one warning about lost spans.
 // Method: real processes, and a loopback sink with fault modes.
 
 import { execFile } from "node:child_process";

@@ -1,4 +1,4 @@
-// Goal: what a tool takes is checked when the tool is defined, shown as plain JSON Schema, and judged alike whether it came from zod or
+// Goal: what a tool takes is checked when the tool is defined, shown as plain JSON Schema, and checked alike whether it came from zod or
 // from elsewhere.
 // Method: each schema twice, as zod and as the JSON Schema of it; schemas that cannot be used, one fault each.
 

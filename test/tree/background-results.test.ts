@@ -1,5 +1,5 @@
 // Goal: an agent with a typed result may wait for its subagents in the background with a text, as any other.
-// Method: real runs with scripted models; whole lists of what the agent was told.
+// Method: real runs with scripted models; whole lists of the messages to the agent.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -72,7 +72,7 @@ proves(["D303"], "a question of one of them pauses the run, and is not lost", as
   const resumed = fixture.resume(lead.role, paused.pausedRun, [approve(question)]);
   const { status, output } = await fixture.outcome(resumed);
   expect([status, output]).toEqual(["completed", { count: 1 }]);
-  // Once nobody works for it any more, it is asked for the result.
+  // Once no subagent works for it any more, it is asked for the result.
   expect(lead.model.requests.slice(2).map((request) => receivedTexts(request))).toEqual([
     [report("worker#1")],
     [expect.stringContaining("You have not given your result yet.")],

@@ -281,7 +281,7 @@ describe("a request to stop", () => {
     run.requestStop();
     holder.open();
     const result = await s.outcome(run);
-    // A gave its answer: nothing further was wanted of it, and yet the request outranks it.
+    // A gave its answer: nothing further was asked of it, and yet the request outranks it.
     expect(result.agents.map((agent) => [agent.status, agent.steps.length])).toEqual([
       ["stopped", 1],
       ["stopped", 1],

@@ -115,7 +115,7 @@ describe("what replies with nonsense", () => {
       expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
       const asked = s.sink.of("model.requested").length;
       expect(s.sink.of("model.replied").length + s.sink.of("model.failed").length).toBe(asked);
-      // It was sent and something came back: that may be paid for.
+      // It was sent and something was received: that may be paid for.
       expect(result.agents[1]?.usage.own.modelCalls).toBe(1);
     });
   }

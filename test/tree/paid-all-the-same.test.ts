@@ -36,7 +36,7 @@ function talker(then: (options: GenerateOptions) => Promise<ModelReply>) {
   return { role: defineAgent({ name: "talker", instructions: "Talk.", model }), caps };
 }
 
-/** Starts it under a budget, with somebody who hears what it says. */
+/** Starts it under a budget, with a listener for its pieces. */
 function heard({ start }: Fixture, role: ReturnType<typeof talker>["role"]) {
   const run = start(role, "Talk.", { budget: { totalTokens: 1_000, wallTimeMs: 60_000 } });
   void (async () => {

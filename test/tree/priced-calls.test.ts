@@ -1,5 +1,5 @@
 // Goal: what a call costs follows from its own length, and from what its provider says; a cost limit is kept as far as a lease can know.
-// Method: scripted models that count, report and break as they are told; prices of small whole numbers; whole figures of the ledger.
+// Method: scripted models that count, report and break by script; prices of small whole numbers; whole figures of the ledger.
 
 import { describe, expect, test } from "vitest";
 
@@ -176,7 +176,7 @@ describe("what the provider says that a call cost", () => {
       asks("free", {}, used(10, 10, { reportedCostUsd: 0.000_010_2 })),
       says("Done.", used(10, 10)),
     ];
-    // Rounded up, as any part of a micro-dollar. The second call costs nobody knows what.
+    // Rounded up, as any part of a micro-dollar. The cost of the second call is unknown.
     expect(costOf(await newFixture().run(solo(script, {}).role))).toEqual([11, 1]);
   });
 

@@ -21,7 +21,7 @@ function completed(text: string, childName = "reader#1"): FramedResult {
   return { childName, role: "reader", outcome: "completed", text };
 }
 
-/** A lead whose readers say these texts, one after the other, and whose judge is given results by name. */
+/** A lead whose readers say these texts, one after the other, and whose reviewer is given results by name. */
 function court(
   texts: readonly string[],
   last: readonly ScriptedCall[],

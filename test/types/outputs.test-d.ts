@@ -93,7 +93,7 @@ test("code that delegates has the result of a subagent as JSON: it is named by i
       if (outcome.type !== "settled") return outcome;
       const { output } = outcome.result;
       expectTypeOf(output).toEqualTypeOf<JsonValue | undefined>();
-      // @ts-expect-error -- nobody has said what is in it
+      // @ts-expect-error -- its type is not declared
       void output?.verdict;
       return outcome;
     },

@@ -1,4 +1,4 @@
-// What is asked of runs over HTTP: by whom it is done, how often, and what the others are told.
+// What is asked of runs over HTTP: what does it, how often, and what other clients get.
 
 import { expect } from "vitest";
 
@@ -25,7 +25,7 @@ function isRows(value: unknown): value is readonly QuestionRow[] {
   return Array.isArray(value);
 }
 
-/** The end of a run that goes on here, or has done so. */
+/** The end of a run that continues here, or has done so. */
 async function ledOn(orchestrator: Orchestrator, id = ID): Promise<void> {
   await orchestrator.find(id)?.result;
 }

@@ -1,4 +1,4 @@
-// Feeds of runs, over real sockets: what is new since a record, exactly, whoever serves it and whoever leads the run.
+// Feeds of runs, over real sockets: what is new since a record, exactly, whichever process serves it and whichever leads the run.
 
 import { createServer, get } from "node:http";
 
@@ -242,7 +242,7 @@ proves(
     const said = saidBy(feed);
     await said.until(1);
     await run.append(lines.slice(2, 5));
-    view.sink.take(event); // Its reader was told of something just now.
+    view.sink.take(event); // Its reader was notified just now.
     clock.advance(99);
     await turns(20);
     expect(idsIn(said.text())).toEqual([2]);
@@ -319,7 +319,7 @@ proves(["V110"], "a reader that leaves while its run is read leaves nothing behi
     await gate.opened;
     return await store.find(id);
   };
-  // The run has not ended for who looks at it: its feed would go on.
+  // The run has not ended for its readers: its feed would continue.
   const slow = { ...forwarding(store), find, read: (id: typeof ID) => store.read(id, 1, 2) };
   const view = await opened({ store: slow, clock });
   const server = createServer(view.handler());

@@ -1,4 +1,4 @@
-// Runs whose journals are written by the test itself, line by line: what one process recorded at another pace, or more than any would.
+// Runs whose journals are written by the test itself, line by line: what a process records in other intervals, or more than any would.
 
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -9,7 +9,7 @@ export interface WrittenRun {
   append(lines: readonly string[]): Promise<void>;
   /** It is led no more, and has ended. */
   end(): Promise<void>;
-  /** It is led no more, though it goes on. */
+  /** It is led no more, though it continues. */
   leave(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// The events of an agent as they are in the journal, for whoever trusts nothing else.
+// The events of an agent as they are in the journal, for a reader that trusts nothing else.
 
 import { useEffect, useState } from "preact/hooks";
 

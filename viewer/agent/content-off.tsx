@@ -1,4 +1,4 @@
-/** In place of what would be said, where the server does not send it. */
+/** In place of content that the server does not send. */
 export function ContentOff() {
   return (
     <p class="notice">

@@ -9,7 +9,7 @@ const calm = signal("");
 let next = "";
 let isWaiting = false;
 
-/** Says it at once: somebody is needed. */
+/** Announces at once that a person is needed. */
 export function announceNow(text: string): void {
   urgent.value = text;
 }

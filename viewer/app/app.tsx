@@ -83,7 +83,7 @@ export function App({ firstRun }: AppProps) {
   );
 }
 
-/** Of two who answer, the other is told so, though the question is gone. */
+/** If two people answer, the second gets a notice, although the question is gone. */
 function AnswerInVain({ vain }: { readonly vain: VainAnswer }) {
   const { toolName, agentPath } = vain.question;
   return (

@@ -2,7 +2,7 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** What a key does; false: nothing, and whoever was shown before is asked. */
+/** What a key does; false: nothing, and the next outer part of the page is asked. */
 export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
 
 /** Where a part of the page is: the innermost is asked first. */

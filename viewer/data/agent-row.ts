@@ -25,7 +25,7 @@ export const AT = {
   toolErrors: 18,
 } as const;
 
-/** `working` has all that goes on by itself, waiting included; `asking` what a person must answer. */
+/** `working` has all that continues by itself, waiting included; `asking` what a person must answer. */
 export type Standing =
   | "working"
   | "asking"

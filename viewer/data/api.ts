@@ -35,7 +35,7 @@ export interface RunList {
   readonly runs: readonly RunRow[];
   /** What `before` is for what comes after these. */
   readonly next?: string | undefined;
-  /** True: more runs go on, or rest, than are listed. */
+  /** True: more runs are active, or rest, than are listed. */
   readonly isCut?: true | undefined;
   /** How many runs that had ended the server has forgotten, to make room. */
   readonly forgotten?: number | undefined;
@@ -43,7 +43,7 @@ export interface RunList {
 
 export interface Inbox {
   readonly questions: readonly QuestionRow[];
-  /** True: more runs go on, or rest, than were looked at. */
+  /** True: more runs are active, or rest, than were looked at. */
   readonly isCut?: true | undefined;
 }
 

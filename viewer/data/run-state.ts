@@ -1,5 +1,5 @@
-// A run as the page has it: its rows and spans in arrays that are changed in place, and signals that say what of it is another. Which rows
-// there are (`structure`) changes seldom, what they say (`amounts`) ten times a second: whoever lists the rows does not listen to amounts.
+// A run as the page has it: its rows and spans in arrays that are changed in place, and signals that say what of it has changed. Which rows
+// there are (`structure`) changes seldom, their contents (`amounts`) ten times a second: code that lists the rows does not subscribe to amounts.
 
 import { batch, signal, type Signal } from "@preact/signals";
 

@@ -13,7 +13,7 @@ export function takeToken(): void {
   history.replaceState(history.state, "", location.pathname + location.search);
 }
 
-/** What a request says of who asks. */
+/** The authorization of a request. */
 export function authorization(): Readonly<Record<string, string>> {
   const token = given ?? sessionStorage.getItem(KEPT_AS);
   return token === null ? {} : { authorization: `Bearer ${token}` };

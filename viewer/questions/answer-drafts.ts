@@ -1,4 +1,4 @@
-// Answers on their way: from the decision to answer to what the server said. An answer is about the very call that is on screen, since it carries its
+// Answers on their way: from the request to answer to the reply of the server. An answer is about the very call that is on screen, since it carries its
 // fingerprint; it is never sent by a single key; and a call that was edited is shown once more, as it will run, before it goes.
 
 import { batch, signal, type ReadonlySignal } from "@preact/signals";

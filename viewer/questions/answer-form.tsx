@@ -1,4 +1,4 @@
-// The stages of an answer. The next step of each is the button or field that has the focus, so Enter goes on and Escape goes back.
+// The stages of an answer. The next step of each is the button or field that has the focus, so Enter leads to the next stage and Escape goes back.
 
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";

@@ -16,7 +16,7 @@ export interface QuestionCardProps {
   /** Keys act on it. */
   readonly isCurrent: boolean;
   readonly canAnswer: boolean;
-  /** False: its arguments are not sent, and nobody can say yes to what is not on the screen. */
+  /** False: its arguments are not sent, and a user cannot approve what is not on the screen. */
   readonly hasContent: boolean;
   /** False: the run is on screen already. */
   readonly hasRunLink: boolean;

@@ -1,4 +1,4 @@
-// Said while the feed of a run is not there: what is shown is what was last known.
+// Shown while the feed of a run is not there: the page has what was last known.
 
 import type { LiveRun } from "../data/live-run.ts";
 import { momentText } from "../text/ago.tsx";

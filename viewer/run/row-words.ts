@@ -4,7 +4,7 @@ import type { ActivityName, AgentRow } from "../../src/view/viewer-data.ts";
 import { activityOf, AT, standingOf } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";
 
-/** Signs for what goes on by itself: work, or waiting. */
+/** Signs for what continues by itself: work, or waiting. */
 const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
 const PAUSES: Readonly<Record<string, string>> = {

@@ -104,7 +104,7 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
   );
 }
 
-/** Nobody leads it, and no answer of a person is wanted. */
+/** No process leads it, and no answer of a person is needed. */
 function needsLeader({ status }: RunHead): boolean {
   return status === "waiting" || status === "lost" || status === "paused";
 }

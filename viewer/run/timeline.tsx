@@ -1,5 +1,5 @@
-// The timeline beside the tree: a canvas that stays in sight while the rows scroll, redrawn once a frame at most. Its twin for whoever cannot see
-// it is the tree, so nothing reads it aloud.
+// The timeline beside the tree: a canvas that stays in sight while the rows scroll, redrawn once a frame at most. For users who cannot see it the
+// tree has the same, so screen readers skip it.
 
 import { computed, effect, signal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";

@@ -20,7 +20,7 @@ interface RowProps {
   readonly at: number;
 }
 
-/** The id of the row, for whoever says where the cursor is. */
+/** The id of the row, for `aria-activedescendant`. */
 export function rowId(at: number): string {
   return `row-${at}`;
 }

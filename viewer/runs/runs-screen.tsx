@@ -1,4 +1,4 @@
-// All runs of the store, by who needs a person, what goes on and what is done.
+// All runs of the store, in three groups: needs a person, active, done.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 

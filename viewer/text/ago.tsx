@@ -3,7 +3,7 @@
 import { durationText } from "../../src/view/amounts.ts";
 import { tickMs } from "../data/page-clock.ts";
 
-/** How long ago it was, to the second; goes on by itself. */
+/** How long ago it was, to the second; updates itself. */
 export function Since({ atMs }: { readonly atMs: number }) {
   return <time dateTime={isoOf(atMs)}>{roughly(tickMs.value - atMs)}</time>;
 }
@@ -26,7 +26,7 @@ export function momentText(atMs: number, relativeToMs: number): string {
     : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`;
 }
 
-/** `0s`, `4s`, `3m 10s`, `2h 05m`, `3d`: without parts of a second, which nobody could read while they turn. */
+/** `0s`, `4s`, `3m 10s`, `2h 05m`, `3d`: without parts of a second, which change too fast to read. */
 export function roughly(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   if (seconds < 60) return `${seconds}s`;

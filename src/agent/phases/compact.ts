@@ -89,7 +89,7 @@ export async function compact(
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
   const lighter = withNewestContent(messages, keepAttachments);
   const most = cutHistory(lighter, { keepMessages: 0 });
-  // Of a request that the model itself refused nobody knows how much is enough.
+  // If the model itself refused the request, it is unknown how much is enough.
   const isRefused = state.step !== undefined;
   const isEnough =
     !isRefused && lighter !== messages && tokensOf(lighter) <= (maxInputTokens ?? Infinity);

@@ -31,7 +31,7 @@ import { lastStepSignal } from "./evaluate.ts";
 /** Times that stop hooks may make an execution continue (C35). */
 const MAX_VETOES = 3;
 
-/** Completes the step and evaluates it; what must stop is stopped, what is missing is asked for. */
+/** Completes the step and decides what follows: stop, continue, or ask for what is missing. */
 export async function decide(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const evaluated = isTooLong(state) ? state : await close(agent, state);
   const outcome = stepOutcome(evaluated.log, {

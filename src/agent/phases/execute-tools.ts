@@ -123,7 +123,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   };
 }
 
-/** Says the results that were to be summarised, as they are now: shorter by a summary, or cut. */
+/** Emits the results that were to be summarised, as they are now: summarised, or cut. */
 function sayLong(
   agent: AgentRuntime,
   position: CallPosition,
@@ -146,8 +146,8 @@ function isAgainst({ failure, execution }: ExecutedCall): boolean {
 }
 
 /**
- * True once what calls came to leaves nothing to do for the others of their reply: the agent fails with it, or stops, for an error budget
- * that is spent or a call that its policy does not bear. A call that has not ended may still succeed, and end a row of errors.
+ * True once the outcome of some calls makes the other calls of the reply useless: the agent fails, or stops because its error budget is
+ * spent or its policy does not allow such a failure. A call that has not ended may still succeed, and end a row of errors.
  */
 function isReplyOver(
   { role: { errorBudget: budget, errorPolicy: policy } }: AgentRuntime,
@@ -182,7 +182,7 @@ class ReplyCalls implements CallPosition {
   readonly stepNumber: number;
   readonly signal = new CancelSignal();
   readonly #agent: AgentRuntime;
-  /** Listens to the agent no longer. */
+  /** Removes the listener on the agent's `stopSignal`. */
   readonly release: () => void;
 
   constructor(agent: AgentRuntime, { stepId, number }: OpenStep) {
@@ -195,7 +195,7 @@ class ReplyCalls implements CallPosition {
   }
 
   /**
-   * No further one begins, those under way are aborted, and the subagents that they have started are cancelled: where the agent itself must
+   * No further call begins, those under way are aborted, and the subagents that they have started are cancelled: where the agent itself must
    * end, that has reached them already.
    */
   end(): void {

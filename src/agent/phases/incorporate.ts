@@ -9,7 +9,7 @@ import { failureSignals } from "../../policies/failure-signals.ts";
 
 /**
  * Straight through transition(), once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
- * signal here: a limit that refused one, or failures beyond the error budget, unless the result was given and nothing further is wanted.
+ * signal here: a limit that refused one, or failures beyond the error budget, unless the result was already given.
  */
 export function incorporate(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;

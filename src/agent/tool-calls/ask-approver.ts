@@ -47,7 +47,7 @@ export async function askApprover(
   question: Question,
   checks: {
     readonly problemWith: (answer: Answer) => string | undefined;
-    /** What becomes of a question without an answer that can be used, for who reads the warning. */
+    /** What becomes of a question without a usable answer, in the words of the warning. */
     readonly otherwise: string;
   },
 ): Promise<Said> {
@@ -126,7 +126,7 @@ export async function askForTool(
     recordAnswer(call, question, { answer, by, ...reason });
     return outcome;
   };
-  // At once, so that nothing is said of a call after its end.
+  // At once, so that no event of a call follows its end.
   const unlink = ending.onAbort(() => conclude("failure", "end", QUESTION_ENDED));
   const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
     problemWith: (given) => problemWithReply(given, question, request),
@@ -211,7 +211,7 @@ export function questionAbout(
   };
 }
 
-/** Says what was answered, and by whom. */
+/** Records the answer, and who gave it. */
 export function recordAnswer(
   call: AskingCall,
   question: Question,

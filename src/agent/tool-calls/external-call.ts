@@ -37,7 +37,7 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
   return deferred(call, question);
 }
 
-/** The call with what was answered. It is not run if no one said what came of it. */
+/** Ends the call with the answer. Without an answer it fails; its body never runs. */
 async function concluded(
   call: OpenCall,
   question: Question,

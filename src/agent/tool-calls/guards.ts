@@ -35,7 +35,7 @@ const ALLOW: Decision = Object.freeze({ type: "allow" });
 /** A call about which guards are asked. */
 export type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
 
-/** A call that repeats itself too often: who asks about it, and why. */
+/** A call that repeats itself too often: which guard asks about it, and why. */
 export interface Repetition {
   readonly guard: "identical-calls" | "identical-delegations";
   readonly reason: string;
@@ -70,12 +70,12 @@ export async function decideAgain(
   return guarded.type === "deny" ? guarded : ALLOW;
 }
 
-/** A hook that denied the call, as one of those who were asked. */
+/** A hook that denied the call, as one of the guards. */
 function denialOf(denied: PlannedCall["denial"]): readonly NamedAnswer[] {
   return denied === undefined ? [] : [{ guard: denied.by, answer: "deny", reason: denied.reason }];
 }
 
-/** What one of those who were asked has answered, as events say it. */
+/** The decision of one guard, as events have it. */
 type NamedAnswer = EventBody<"tool.guarded">["answers"][number];
 
 /** `others`: what is said of the call besides: a hook denied it, or it repeats itself. */

@@ -55,7 +55,7 @@ export async function askedAbout(
 ): Promise<Permission> {
   const decision = await decideByGuards(call, bound, repeated);
   if (call.signal.aborted || decision.type !== "ask") return permissionFor(call, bound, decision);
-  // Nobody is asked to approve what the model did not write.
+  // Never ask for approval of arguments that the model did not write.
   if (bound.unmended !== undefined) return { type: "refused", rejected: bound.unmended };
   const { reason } = decision;
   const question = questionAbout(call, "approval", reason, askedArguments(bound));
@@ -135,7 +135,7 @@ export async function permittedAgain(call: OpenCall, bound: OwnCall): Promise<Pe
   return permissionFor(call, bound, await decideAgain(call, bound));
 }
 
-/** What follows from a decision where nobody is asked any more. */
+/** What follows from a decision without a further question. */
 function permissionFor(call: OpenCall, bound: OwnCall, decision: Decision): Permission {
   if (call.signal.aborted) return { type: "cancelled" };
   return decision.type === "deny"
@@ -186,7 +186,7 @@ function denial(
   return unanswered(call, question, "There is nobody who could approve it.");
 }
 
-/** Why a question has no answer, and who decided so; `nobody`: what is said if there was no one to ask. */
+/** Why a question has no answer, and who decided so; `nobody`: the reason if there was no approver. */
 export function unanswered(
   { agent }: OpenCall,
   question: Question,

@@ -91,7 +91,7 @@ export async function recordEnd(
   return end;
 }
 
-/** Tells those who listen, or will, what the model will read. What is to be summarised is said once it has been. */
+/** Emits, for present and later readers, what the model will read. What is to be summarised is emitted afterwards. */
 export function sayResult(
   agent: AgentRuntime,
   position: EffectPosition,
@@ -218,7 +218,7 @@ export function executed(
   return { type: "executed", execution, isToSummarize, ...broken };
 }
 
-// A call that does not run: one event says so, and why.
+// A call that does not run: one event records that, and why.
 
 /** Records that a call does not run, once the hooks after it have seen why. */
 export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {

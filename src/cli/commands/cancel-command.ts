@@ -1,4 +1,4 @@
-// `espalier cancel <run>`: whoever leads the run is told; one that nobody leads is led to its end here, for which its roles are needed.
+// `espalier cancel <run>`: asks the process that leads the run; a run that no process leads is led to its end here, which needs its roles.
 
 import { Orchestrator, type AgentRole, type RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
@@ -27,7 +27,7 @@ export const body: CommandBody = async (call) => {
   return 0;
 };
 
-/** It is cancelled by whoever leads it, who may not have come to it yet, or whose run may have ended before. */
+/** The process that leads the run cancels it: it may not have done so yet, or the run may have ended before. */
 async function outcomeText(
   orchestrator: Orchestrator,
   store: Store,

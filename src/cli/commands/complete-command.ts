@@ -1,4 +1,4 @@
-// `espalier __complete <run | question>`: ids that the store has, one a line, for completion. Whatever is wrong, it says nothing, and soon.
+// `espalier __complete <run | question>`: ids that the store has, one a line, for completion. In case of any error it prints nothing, and ends soon.
 
 import { setTimeout } from "node:timers/promises";
 
@@ -8,7 +8,7 @@ import { findProject } from "../project.ts";
 import { say } from "../shell.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 
-/** Longer than this nobody waits for a completion. */
+/** A completion must come within this time. */
 const PATIENCE_MS = 200;
 const MAX_RUNS = 50;
 

@@ -1,5 +1,5 @@
-// `espalier init`: two roles, a place for MCP servers, and how to run them. Never overwrites; says what it does, and asks before it does it where
-// there is somebody to ask.
+// `espalier init`: two roles, a place for MCP servers, and how to run them. Never overwrites; prints what it does, and asks first if a person is
+// at the terminal.
 
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

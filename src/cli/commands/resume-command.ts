@@ -1,5 +1,5 @@
-// `espalier resume <run>`: goes on with a run that is paused or was cut off, or, with `--grant`, that a limit stopped. Says first which tool
-// calls were cut off, and which of them are made again; asks for the answers that it needs, where there is somebody to ask.
+// `espalier resume <run>`: continues a run that is paused or was cut off, or, with `--grant`, that a limit stopped. Prints first which tool
+// calls were cut off, and which of them are made again; asks for the answers that it needs, if a person is at the terminal.
 
 import {
   EspalierError,

@@ -75,7 +75,7 @@ interface Started {
   readonly budget: Budget;
 }
 
-/** Starts a run. A cost that nobody asked to be limited is not, where a price is unknown. */
+/** Starts a run. Where a price is unknown, the cost is limited only if the user asked for it. */
 function started(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean): Started {
   try {
     return { run: start(budget), budget };

@@ -1,4 +1,4 @@
-// `espalier runs`: what is kept, and how it stands; with `--watch`, for as long as somebody looks.
+// `espalier runs`: the stored runs and their states; with `--watch`, updated until Ctrl-C.
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";

@@ -41,7 +41,7 @@ export const body: CommandBody = async (call) => {
   return EXIT_CODES[run.fold.end?.status ?? "completed"];
 };
 
-/** A paused run that a post has opened since goes on. */
+/** False for a paused run that a post has opened since: it continues. */
 function isAtRest({ fold, stored }: RunReading): boolean {
   if (fold.end === undefined) return false;
   return fold.end.status !== "paused" || stored.status !== "open";

@@ -16,8 +16,8 @@ export type BossInstance = Pick<
 export type OwnBoss = BossInstance & Pick<PgBoss, "stop">;
 
 /**
- * How often lost workers are looked for, by one of all processes. pg-boss does so when both intervals are over, and asks for 60 s each unless
- * it is told otherwise.
+ * How often lost workers are looked for, by one of all processes. pg-boss does so when both intervals are over, and uses 60 s for each unless
+ * configured otherwise.
  */
 const SUPERVISE_SECONDS = 2;
 const MAINTENANCE_SECONDS = 600;
@@ -60,7 +60,7 @@ async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
   }
 }
 
-/** What goes wrong in the background goes wrong for whoever asks next, too. Without a listener an error of it would end the process. */
+/** An error in the background happens to the next caller, too. Without a listener it would end the process. */
 export function ignoreFault(): void {}
 
 /** What pg-boss or the database said, as an error of ours. `what`: what it was to do. */

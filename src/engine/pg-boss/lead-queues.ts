@@ -1,6 +1,6 @@
 // How leads are kept in pg-boss. Owns the names of queues and the settings of jobs.
 //
-// Q1. A queue for each role in each version has, of one run, at most one job that was put in and waits, one that came back and waits, and one
+// Q1. A queue for each role in each version has, of one run, at most one job that was put in and waits, one that is retried and waits, and one
 //     that is led: a further lead counts as the one that waits, and none is led beside another (policy `stately`, which has a unique index
 //     of states and keys).
 // Q2. What is led at a later time waits in a queue of its own until then, since there it would count as the one that waits.
@@ -27,12 +27,12 @@ const LeadSchema = z.object({
   failures: z.int().nonnegative(),
 });
 
-/** The queue of Q2. Whoever serves moves what is due, whichever roles it has. */
+/** The queue of Q2. Every worker moves what is due, whichever roles it has. */
 const LATER = "espalier/later";
 
 /** The largest integer of PostgreSQL: 68 years, or so many times. */
 const NO_LIMIT = 2 ** 31 - 1;
-/** For who wants to see what was led lately. */
+/** Ended jobs are kept so long, for inspection. */
 const KEEP_ENDED_SECONDS = 3_600;
 const BATCH = 100;
 
@@ -56,7 +56,7 @@ export class LeadQueues {
     this.#heartbeatSeconds = heartbeatSeconds;
   }
 
-  /** Makes the queues of these roles, unless they are there. Who leads to one of them can then count on that of Q2, too. */
+  /** Makes the queues of these roles, unless they are there, and that of Q2 first: if one of them exists, so does that. */
   async make(roles: readonly string[], version: string): Promise<void> {
     await this.#boss.createQueue(LATER, { policy: "short" });
     for (const role of roles)
@@ -82,7 +82,7 @@ export class LeadQueues {
     const leads = jobs.flatMap(({ data }) => leadOf(data) ?? []);
     for (const same of Map.groupBy(leads, queueOf).values())
       await this.#putNow(same).catch((cause: unknown) => {
-        if (!isQueueMissing(cause)) throw cause; // Who has removed the queue wants none of them led.
+        if (!isQueueMissing(cause)) throw cause; // The queue was removed: its runs are not to be led.
       });
     // Not before: if this process dies in between, they are moved once more.
     await this.#boss.complete(LATER, jobs);

@@ -1,7 +1,7 @@
 // A worker of the engine over pg-boss. Owns what it has fetched: sees to it that each job shows signs of life, and reports how it ended.
 //
 // W1. A job is fetched only where there is room for it, and given back unled if the worker closes meanwhile.
-// W2. Whatever is said of a job names the attempt that was fetched (`retryCount`): if it was taken away, nothing is said of what became of it.
+// W2. Every report about a job names the attempt that was fetched (`retryCount`): if it was taken away, the report has no effect.
 // W3. What cannot be reported is no longer kept alive, and so is led once more.
 
 import type { Job } from "pg-boss";
@@ -107,7 +107,7 @@ export class PgBossWorker implements EngineWorker {
 
   #hold(queue: string, { id, retryCount, data }: Job<unknown>): void {
     const lead = leadOf(data);
-    // It comes back after a while, for who can read it.
+    // pg-boss hands it out again later: another worker may be able to read it.
     if (lead === undefined)
       return warnOnce(
         this,
@@ -178,7 +178,7 @@ export class PgBossWorker implements EngineWorker {
     }
   }
 
-  /** Says that they are alive. What is not ours any more is left. */
+  /** Sends the heartbeats of jobs. What is not ours any more is left. */
   async #touch(queue: string, jobs: HeldJob[]): Promise<void> {
     const response: unknown = await this.#options.boss.touch(queue, jobs);
     const alive: unknown = isRecord(response) ? response["settled"] : undefined;

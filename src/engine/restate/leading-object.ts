@@ -38,7 +38,7 @@ const OPTIONS = {
 
 /**
  * The name of the object that leads the runs of a role in a version. Restate takes letters, digits, `_`, `.` and `-`: as much of the role
- * as can be said in them makes it readable, and the hash makes it that of this role in this version, whatever they are.
+ * as they allow makes it readable, and the hash makes it unique for this role in this version.
  */
 export function serviceNameOf(role: string, version: string): string {
   const readable = role.replaceAll(/[^A-Za-z0-9_-]+/g, "_").slice(0, 64);

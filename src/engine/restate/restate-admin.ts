@@ -1,4 +1,4 @@
-// How Restate learns of a worker: it is told an address, and asks there what it has.
+// How Restate discovers a worker: it is given an address, and asks there which services it has.
 
 import type { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";

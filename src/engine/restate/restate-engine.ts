@@ -16,7 +16,7 @@ export interface RestateEngineOptions {
   readonly ingressUrl: string;
   /**
    * The address of Restate's admin API: `http://127.0.0.1:9070`, say. A worker registers with it when it begins to serve, in place of what
-   * was registered at its address. Default: somebody else registers it.
+   * was registered at its address. Default: it is registered by other means.
    */
   readonly adminUrl?: string;
   /** Headers of each request to `ingressUrl` and `adminUrl`, such as the `authorization` of a proxy before them. Default: none. */

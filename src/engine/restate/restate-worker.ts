@@ -19,7 +19,7 @@ import type { EngineWorker, RunExecutor, RunSettled } from "../engine.ts";
 import { leadingObject, serviceNameOf } from "./leading-object.ts";
 import { registerWorker } from "./restate-admin.ts";
 
-/** Where a worker listens, and whom it tells. */
+/** Where a worker listens, and where it registers. */
 export interface RestateListener {
   readonly host: string;
   readonly port: number;
@@ -34,10 +34,10 @@ const PACKAGE = "@restatedev/restate-sdk";
 const MOST_STREAMS = 2 ** 32 - 1;
 /** How much of what it says is quoted. */
 const QUOTED = 300;
-/** What was said when all had settled has so long to go out. */
+/** Replies of the last runs may take so long to go out. */
 const GOODBYE_MS = 2_000;
 
-/** Listens, and registers with Restate if it is said where. */
+/** Listens, and registers with Restate if `adminUrl` is given. */
 export async function serveRestate(
   executor: RunExecutor,
   listener: RestateListener,

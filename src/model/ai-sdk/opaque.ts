@@ -1,4 +1,4 @@
-// What a provider says of its own, as plain data in the form in which a prompt takes it back.
+// Data of a provider's own in a reply, as plain data in the form in which a prompt takes it back.
 
 import type {
   LanguageModelV4StreamPart,

@@ -32,7 +32,7 @@ const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
   "reasoning-file",
 ]);
 
-/** Who reads the prompt. */
+/** The model that reads the prompt. */
 export interface PromptReader extends Recipient {
   /** It sees what stands in the result of a tool; of others the provider would make text. */
   readonly seesResults: boolean;

@@ -12,7 +12,7 @@ const TAKEN = [
   [/^(openai|azure)\b/, ["image", "file"]],
 ] as const satisfies readonly (readonly [RegExp, readonly AttachmentKind[]])[];
 
-/** What the models of a provider take, where nobody says it. */
+/** What the models of a provider take, where the user does not say so. */
 export function takenBy(provider: string): readonly AttachmentKind[] {
   const [, kinds = []] = TAKEN.find(([pattern]) => pattern.test(provider)) ?? [];
   return kinds;

@@ -18,7 +18,7 @@ export function mendedArguments(text: string): string | undefined {
 
 const UNREADABLE = "not_a_json_object";
 
-/** True if the last reply in a list of messages goes back with arguments that nobody can read. */
+/** True if the last reply in a list of messages goes back with unreadable arguments. */
 export function isLastReplyMended(messages: readonly Message[]): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   return (

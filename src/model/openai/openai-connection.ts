@@ -185,7 +185,7 @@ interface Streaming {
   readonly letGo: () => () => void;
 }
 
-/** The answer to one request: in pieces, if they are wanted and the server knows how to, or else as a whole. */
+/** The answer to one request: in pieces, if they are asked for and the server supports it, or else as a whole. */
 class Answer {
   readonly #api: WireApi;
   readonly #limits: ReplyLimits;

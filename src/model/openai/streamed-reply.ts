@@ -328,7 +328,7 @@ function bareText(data: string): string | undefined {
   return isBare ? content : undefined;
 }
 
-/** Calls that come at once are told apart by their places, whatever their ids. */
+/** Calls that come at once are distinguished by their index, whatever their ids. */
 function withPlaces(message: Fields): Fields {
   const calls = listOf(message["tool_calls"]);
   return {

@@ -1,7 +1,7 @@
 // AgentAccount: the account that an agent holds, with all that it may ask of the ledger. Owns the agent's open leases.
 //
 // B2. A lease is settled or released exactly once; a second attempt throws.
-// B6. An operation works out what comes of it first, and writes then: what throws has changed nothing. The watch gets what is done.
+// B6. An operation computes its outcome first, and writes then: one that throws has changed nothing. The watch gets what is done.
 
 import type { AnySignal } from "../../kernel/cancel.ts";
 import type {
@@ -109,7 +109,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     return this.reserve({ ...sizes, price, steps: 0, leaseId }, signal);
   }
 
-  /** Takes what was found to fit, or hands the refusal on. */
+  /** Takes the lease if it fits, or passes the refusal on. */
   answer(ask: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome {
     if (outcome.type === "refused") return { type: "refused", refusal: outcome.refusal, waitedMs };
     const { hold } = outcome;
@@ -170,7 +170,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     return this.#leases.length > 0;
   }
 
-  /** Takes over a lease that is open still: what it holds is in the figures. */
+  /** Takes over a lease that is still open: the figures include what it holds. */
   adopt(lease: PersistedHold): void {
     this.#leases = this.#leases.concat({ ...lease, parts: [lease.hold] });
   }
@@ -193,7 +193,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   // Operations
 
-  /** Does what was found to be in order, and says so. */
+  /** Applies an operation that was checked, and reports it. */
   #do(done: LedgerOperation): void {
     this.#apply(done);
     this.#ledger.queue?.touch(this);

@@ -1,15 +1,15 @@
-// LeaseQueue: who waits for a lease, in the order in which they asked, and whose turn it is. Made when the first has to wait.
-// Owns: the waiters and, for each account with limits above one of them, a node that knows what they want of it. Accounts say when they
-// have changed. Nothing here looks at the whole queue: each operation takes time logarithmic in it.
+// LeaseQueue: the agents that wait for a lease, in the order in which they asked, and whose turn it is. Made for the first wait.
+// Owns: the waiters and, for each account with limits above one of them, a node that knows what they need from it. Accounts notify the
+// queue of changes. Nothing here looks at the whole queue: each operation takes time logarithmic in it.
 //
 // B5. Waiters are served in order: none is granted an account that blocks an earlier waiter. They cannot deadlock, since only
 //     calls in flight hold leases, and those settle by themselves. A waiter may go if, of every account on its path, it fits into the room now and no waiter
 //     before it lacks room there. One that lacks room contests an account for all behind it, whatever else it waits for.
-// W1. A node passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the queue has no
-//     account and passes on the first of all.
-// W2. What a node knows of what a waiter wants is never too little: caps shrink as others spend. It is worked out anew before it counts.
-// W3. The turns that one change brings about are given in one go from front to back: who has been passed by keeps its claims as they
-//     were then, until the next change.
+// W1. A node passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the
+//     queue has no account and passes on the first of all.
+// W2. What a node knows of the need of a waiter is never too little: caps shrink as others spend. It is computed anew before it counts.
+// W3. The turns that one change brings about are given in one go from front to back: a waiter that was passed by keeps its claims as
+//     they were then, until the next change.
 
 import type { LeaseAsk, LeaseOutcome } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
@@ -73,11 +73,11 @@ interface AccountNode {
   readonly rows: MaxTree<Place>;
   /** Rows before this slot were passed by in the turn that is being given (W3). */
   from: number;
-  /** Whom it passes on. */
+  /** The waiter that it passes on. */
   first: Place | undefined;
 }
 
-/** After the needs: 1 for those of whom the node passes on the first, else 0. */
+/** After the needs: 1 for a waiter that the node below passes on, else 0. The node passes on the first of them. */
 const passedOnColumn = ({ axes }: { readonly axes: readonly SpendAxis[] }): number =>
   2 * axes.length;
 /** At the top only: the latest known deadline, below zero. */
@@ -87,7 +87,7 @@ export class LeaseQueue {
   readonly #clock: Now;
   readonly #top: AccountNode = newNode(undefined, undefined);
   readonly #nodes = new Map<LedgerAccount, AccountNode>();
-  /** Nodes that have to be worked out anew. With a node, all above it are in here. */
+  /** Nodes to be computed anew. With a node, all above it are in here. */
   readonly #changed = new Set<AccountNode>();
   /** Nodes through which a waiter went in the turn that was given last. */
   readonly #passed = new Set<AccountNode>();
@@ -101,7 +101,7 @@ export class LeaseQueue {
     return this.#top.rows.size;
   }
 
-  /** Puts one at the end of the queue who cannot go now; never rejects. */
+  /** Puts a waiter that cannot go now at the end of the queue; never rejects. */
   wait(account: AskingAccount, ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
     const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
     const askedAtMs = this.#clock.nowMs();
@@ -159,14 +159,14 @@ export class LeaseQueue {
     this.#changed.add(this.#top);
   }
 
-  /** The limits of an account were raised: all below may want more than before. */
+  /** The limits of an account were raised: all below may need more than before. */
   raise(account: LedgerAccount): void {
     const node = this.#nodes.get(account);
     if (node === undefined) return;
     for (const { item } of node.rows) this.#update(item);
   }
 
-  /** Answers all whose turn it is, or who would be refused, in the order in which they asked. */
+  /** Answers all waiters whose turn it is, or that would be refused, in the order in which they asked. */
   serve(): void {
     if (this.size === 0) return;
     const nowMs = this.#clock.nowMs();
@@ -193,7 +193,7 @@ export class LeaseQueue {
     return root !== undefined && SPEND_AXES.some((axis) => root.reserved[axis] > 0);
   }
 
-  /** Takes out those who can never go: something is spent that they would need at least, or their time is over. */
+  /** Takes out the waiters that can never go: something that they need at least is spent, or their time is over. */
   #takeRefused(nowMs: number): readonly Place[] {
     const taken: Place[] = [];
     for (let one = this.#overdue(nowMs); one !== undefined; one = this.#overdue(nowMs)) {
@@ -240,7 +240,7 @@ export class LeaseQueue {
     return false;
   }
 
-  /** Works out whom each node that has changed passes on, from the bottom up. */
+  /** Computes which waiter each changed node passes on, from the bottom up. */
   #workOut(): void {
     const levels: Set<AccountNode>[] = [];
     this.#sortInto(levels);
@@ -255,7 +255,7 @@ export class LeaseQueue {
       const isContested = this.#isLackedBefore(node, candidate?.number ?? Infinity);
       passOn(node, isContested ? undefined : candidate);
       if (this.#changed.size === 0) continue;
-      // Waiters were found to want less by now: nodes further down may let through whom they did not before.
+      // Waiters turned out to need less by now: nodes further down may pass on others than before.
       this.#sortInto(levels);
       depth = levels.length - 1;
     }
@@ -284,7 +284,7 @@ export class LeaseQueue {
     }
   }
 
-  /** Works out what a waiter wants as things stand; true if that has changed (W2). */
+  /** Computes what a waiter needs now; true if that has changed (W2). */
   #update(place: Place): boolean {
     const { waiter, wanted, rows } = place;
     const now = wantedHold(waiter.account, waiter.ask);
@@ -297,14 +297,14 @@ export class LeaseQueue {
     return true;
   }
 
-  /** One who would need more, at least, than is unspent there. */
+  /** A waiter that needs more, at least, than is unspent there. */
   #unfit({ account, axes, rows }: AccountNode): Place | undefined {
     if (account === undefined) return undefined;
     const rooms = axes.map((axis) => unspent(account, axis));
     return rows.first(0, isAbove(rooms, axes.length))?.item;
   }
 
-  /** Deadlines only move away: who is overdue by the latest that is known is asked about anew. */
+  /** Deadlines only move away: the deadline of a waiter that is overdue by the last known one is looked up anew. */
   #overdue(nowMs: number): Place | undefined {
     const isDue = (numbers: Float64Array, offset: number): boolean =>
       -(numbers[offset + DUE_COLUMN] ?? -Infinity) <= nowMs;
@@ -340,7 +340,7 @@ function newNode(account: LedgerAccount | undefined, above: AccountNode | undefi
   return { account, above, depth, axes, rows, from: 0, first: undefined };
 }
 
-/** Tells the node above, if it has changed, who is the first that this one lets through (W1). */
+/** Marks at the node above, if it has changed, the waiter that this one passes on (W1). */
 function passOn(node: AccountNode, first: Place | undefined): void {
   const { above, first: before } = node;
   if (first === before) return;

@@ -22,7 +22,7 @@ import {
   type Usage,
 } from "../../protocol/usage.ts";
 
-/** Who asks: the agent of an account, which need not leave its reserve; null: a new child of it, which must. */
+/** The asker: the agent of an account, which need not leave its reserve; null: a new child of it, which must. */
 export type Asker = LedgerAccount | null;
 
 type Sums = Record<SpendAxis, number>;
@@ -93,7 +93,7 @@ export class LedgerAccount {
     return asker === this ? 0 : (this.ownReserve[axis] ?? 0);
   }
 
-  /** What is not spent: the most that can ever become free to the one who asks. Infinity: it does not limit the axis. */
+  /** What is not spent: the most that can ever become free to the asker. Infinity: it does not limit the axis. */
   roomFor(asker: Asker, axis: SpendAxis): number {
     const limit = this.limits[axis];
     if (limit === undefined) return Infinity;

@@ -84,7 +84,7 @@ const REPLY_AXES: readonly SpendAxis[] = [
 /** Those on which a new child needs something. */
 const CHILD_AXES: readonly SpendAxis[] = ["steps", ...REPLY_AXES];
 
-/** The first axis, or the deadline, that is reached for the one who asks. */
+/** The first axis, or the deadline, that is reached for the asker. */
 export function exhausted(
   account: LedgerAccount,
   clock: Now,

@@ -12,7 +12,7 @@ export interface BudgetGrant {
 }
 
 /**
- * Throws `invalid_option` unless something is granted, with the name of who grants it: as `checkBudget`, for a budget in which no amount is above zero, and
+ * Throws `invalid_option` unless something is granted, with a `by`, the name of the granter: as `checkBudget`, for a budget in which no amount is above zero, and
  * for a `by` without text.
  */
 export function checkGrant(field: string, { budget, by }: BudgetGrant): void {

@@ -54,7 +54,7 @@ export const LedgerOperationSchema = z.discriminatedUnion("operation", [
     agentId: AgentIdSchema,
     atMs: z.number(),
   }),
-  /** It goes, having stood still for so long in all. */
+  /** It runs again, having stood still for so long in all. */
   z.strictObject({
     operation: z.literal("goOn"),
     agentId: AgentIdSchema,

@@ -1,5 +1,5 @@
-// BudgetLedger: who may still spend what, over the whole tree of one run. Owns the accounts.
-// What an account holds and books: agent-account.ts. The arithmetic: ledger-arithmetic.ts. Who waits for room: lease-queue.ts.
+// BudgetLedger: what each agent may still spend, over the whole tree of one run. Owns the accounts.
+// What an account holds and books: agent-account.ts. The arithmetic: ledger-arithmetic.ts. Waits for room: lease-queue.ts.
 //
 // X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
 
@@ -97,7 +97,7 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /**
-   * Raises limits of one account, serves those who waited for it (X7), and gives what is on record of it. Only limits that the account has
+   * Raises limits of one account, serves the agents that waited for it (X7), and gives what is on record of it. Only limits that the account has
    * can be raised; its deadline has to be looked at anew. `field` names the grant in the error. The grant itself must be checked before.
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.

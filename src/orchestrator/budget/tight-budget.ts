@@ -17,7 +17,7 @@ export function lastStep(account: LedgerAccount, asked: number): LastStep | unde
   return undefined;
 }
 
-/** The largest output cap up to the wanted one for which the path will have room. The least cap is known to fit. */
+/** The largest output cap, up to the one asked for, for which the path will have room. The least cap is known to fit. */
 export function clampOutput(account: LedgerAccount, ask: LeaseAsk, least: number): number {
   let cap = ask.maxOutputTokens;
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {

@@ -2,7 +2,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { PausedAgent } from "./paused-run.ts";
 
-/** What is no text is kept once: with the task as long as no message says it. */
+/** Content that is no text is kept once: with the task, until a message has it. */
 export function taskToKeep({ task, taskContent, currentState }: AgentRuntime): MessageContent {
   return currentState.log.isBriefed ? task : taskContent;
 }

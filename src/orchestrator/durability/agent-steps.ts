@@ -47,7 +47,7 @@ export interface OpenRecordedStep extends Pick<
 
 type Execution = Pick<RecordedExecution, "execution" | "executionId">;
 
-/** Of an agent that was created, what is said here. To build the schemas of all the rest would hold others up. */
+/** The part of `created` that is used here. Building the schemas of all the rest would block the event loop. */
 const CreatedSchema = z.object({
   agentPath: z.string(),
   executionId: ExecutionIdSchema,

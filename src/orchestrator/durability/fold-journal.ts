@@ -34,9 +34,9 @@ export interface FoldedRun {
   readonly recordCount: number;
   /** Leases of model calls whose outcome is unknown: they may have been made. */
   readonly lost: readonly PersistedHold[];
-  /** Who was cancelled, and has not ended. */
+  /** Agents that were cancelled, and have not ended. */
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
-  /** Whose time was over, and who has not ended. */
+  /** Agents whose time was over, and that have not ended. */
   readonly overdue: readonly { readonly agentId: AgentId; readonly deadlineAtMs: number }[];
   /** The requests that the whole tree stop, in order. */
   readonly stops: readonly StopSignal[];
@@ -44,7 +44,7 @@ export interface FoldedRun {
   readonly answers: readonly Answer[];
   /** The numbers of the posts that were handled. */
   readonly posts: readonly number[];
-  /** What its result says that nothing else does; undefined: it has not settled. */
+  /** The part of its result that no other record has; undefined: it has not settled. */
   readonly said: RecordOf<"result"> | undefined;
   /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
   readonly unknownIds: readonly AgentId[];
@@ -63,7 +63,7 @@ export interface FoldedJournal extends FoldedRun {
   readonly codec: RecordCodec;
 }
 
-/** So many agents are restored, or written of, in one turn of the event loop. */
+/** How many agents are restored, or written, in one turn of the event loop. */
 export const AGENTS_PER_TURN = 5;
 
 /** Rejects with `unsupported_version` or `invalid_journal`, naming the line, and with what the lines throw. */
@@ -101,7 +101,7 @@ class Fold {
   #stops: readonly StopSignal[] = [];
   readonly #failed = new Set<AgentId>();
   #ledger = this.#newLedger();
-  /** Whose each lease is, or was, in the order in which they were given. */
+  /** The agent of each lease, in the order in which leases were given. */
   readonly #holders = new Map<LeaseId, AgentId>();
   readonly #spans = new OpenSpans();
   #count = 0;
@@ -260,7 +260,7 @@ class Fold {
     }
   }
 
-  /** One that is answered again, since its process died before that was recorded, was answered last. */
+  /** A question that is answered again, since its process died before that was recorded, moves to the end. */
   #answer(answers: readonly Answer[]): void {
     this.#answers = answers;
     const given = answers.map(({ questionId }) => questionId);
@@ -342,7 +342,7 @@ class Fold {
         return;
       case "run.ended":
         this.#status = "ended";
-        // What was asked of it is done: it may go on with more of the budget.
+        // What was requested of it is done: it may continue with more of the budget.
         this.#stops = [];
         this.#cancelled = [];
         this.#overdue = [];
@@ -386,7 +386,7 @@ class Fold {
   }
 }
 
-/** The trace of a run, and its span in it, as one who says them has them. */
+/** The trace of a run, and its span in it, out of a record or an event that has both. */
 function traceOf(said: object): RunTrace {
   return TraceSchema.parse(said);
 }

@@ -74,7 +74,7 @@ export class FoldedAgent {
     this.#created = { ...this.#created, isDetached: true };
   }
 
-  /** It started this one, or let it continue, by a call that may not have ended. */
+  /** It started or continued this one, by a call that may not have ended. */
   noteChild(
     child: FoldedAgent,
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
@@ -221,7 +221,7 @@ export class FoldedAgent {
   }
 }
 
-/** That an agent continues is emitted each time; that it has read its messages is persisted with the state in which it has. */
+/** `agent.resumed` is emitted each time; that messages were read is persisted with the state that has them. */
 function isRecordedAgain(event: StoredEvent): boolean {
   if (event.type === "message.delivered") return event["origin"] !== "subtask";
   return event.type === "agent.resumed";

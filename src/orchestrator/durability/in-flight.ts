@@ -22,7 +22,7 @@ export interface InFlightChild {
 /** The lease of a model call, as it was given. */
 export type GivenLease = Extract<LeaseOutcome, { readonly type: "granted" }>;
 
-/** What can be taken once is taken out. */
+/** Everything here is taken at most once. */
 export class InFlightWork {
   /** What effects came to, by their names. */
   readonly outcomes = new Map<string, unknown>();
@@ -60,7 +60,7 @@ export class InFlightWork {
     return known;
   }
 
-  /** True while something that had come to an end, or that must not be done twice, is not in the state again. */
+  /** True while something that had ended, or must not be done twice, is not yet back in the state. */
   get isUnderWay(): boolean {
     const { outcomes, children, begun, leases } = this;
     return outcomes.size + children.length + begun.size + leases.size > 0;
@@ -80,7 +80,7 @@ export class InFlightWork {
     return known;
   }
 
-  /** True while that holds for what goes before a step, or for its model call. */
+  /** The same for what comes before a step, or for its model call. */
   get isBeforeStep(): boolean {
     return this.leases.size > 0 || this.hasChildOf(null);
   }
@@ -107,14 +107,14 @@ export class InFlightWork {
     );
   }
 
-  /** The subagent that a call had started, or let continue, as its `nth`. */
+  /** The subagent that a call had started or continued, as its `nth`. */
   takeChild(callId: CallId | null, nth: number): AgentId | undefined {
     const isIt = (child: InFlightChild): boolean => child.callId === callId && child.nth === nth;
     return takeFirst(this.children, isIt)?.childId;
   }
 }
 
-/** Takes out the first that it is; undefined: it is none of them. */
+/** Takes out the first match; undefined: there is none. */
 export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefined {
   const at = list.findIndex(isIt);
   return at === -1 ? undefined : list.splice(at, 1)[0];

@@ -10,7 +10,7 @@ import {
 } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
 
-/** So many records are read in one turn of the event loop. */
+/** How many records are read in one turn of the event loop. */
 export const RECORDS_PER_TURN = 200;
 
 export class JournalReader {
@@ -23,14 +23,14 @@ export class JournalReader {
     this.#isFirst = codec === undefined;
   }
 
-  /** Readers that go on from here, as often as they are asked for: lines before need not be read again. */
+  /** Makes readers that continue from here, any number of them: earlier lines need not be read again. */
   beginning(): () => JournalReader {
     if (this.#isFirst) return () => new JournalReader();
     const codec = this.codec.beginning();
     return () => new JournalReader(codec());
   }
 
-  /** The records of the next line. Throws `unsupported_version`, and for what cannot be read whatever says why. */
+  /** The records of the next line. Throws `unsupported_version`, or any error that says why a line cannot be read. */
   read(line: string): readonly JournalRecord[] {
     return this.values(line).map(recordFrom);
   }
@@ -42,7 +42,7 @@ export class JournalReader {
     return values;
   }
 
-  /** The same, one after the other, each as it stands: who keeps one, or a part of it, freezes it whole. */
+  /** The same, one after the other, each as it stands: a caller that keeps one, or a part of it, freezes it whole. */
   scan(line: string, see: (value: unknown) => void): void {
     this.codec.scan(line, (value) => {
       checkVersion(value, this.#isFirst);

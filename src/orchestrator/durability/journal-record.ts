@@ -110,7 +110,7 @@ const RECORDS = {
     by: BySchema.exactOptional(),
     isApart,
   }),
-  /** So many of its messages are in its history. */
+  /** How many of its messages are in its history. */
   read: z.strictObject({ type: z.literal("read"), agentId, letters: count }),
   /** A stop request. */
   signal: z.strictObject({ type: z.literal("signal"), agentId, signal: StopSignalSchema }),
@@ -134,7 +134,7 @@ const RECORDS = {
   skip: z.strictObject({ type: z.literal("skip"), message: z.string(), isApart }),
   /** The whole tree was asked to stop. */
   stop: z.strictObject({ type: z.literal("stop"), signal: StopSignalSchema, isApart }),
-  /** The run has ended, or is paused: what its result says that no other record does. */
+  /** The run has ended, or is paused: the part of its result that no other record has. */
   result: z.strictObject({
     type: z.literal("result"),
     atMs: z.number(),
@@ -145,9 +145,9 @@ const RECORDS = {
     prices: z.array(PriceUsedSchema).readonly(),
     session: SessionOutcomeSchema.exactOptional(),
   }),
-  /** A text that steps speak of (C28). */
+  /** A text that steps refer to (C28). */
   definition: z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
-  /** A post of the mailbox of the run was handled. `problem`: why nothing came of it. */
+  /** A post of the mailbox of the run was handled. `problem`: why it had no effect. */
   post: z.strictObject({
     type: z.literal("post"),
     number: z.int().positive(),

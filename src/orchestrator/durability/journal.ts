@@ -1,12 +1,12 @@
-// Journal: writes what happens in one run, in order. Owns what is not written yet, who waits for it, and the right to write.
+// Journal: writes what happens in one run, in order. Owns what is not written yet, the waits for it, and the right to write.
 //
 // D1. Code that acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
 //     every agent waits for something, so that each batch ends in a state that can be continued from. Events alone are no reason to
 //     write, but for questions: they are written with what comes next, or a moment later.
-// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no caller that
-//     waits learns that a record is persisted, and the run ends as if its process had: it can be recovered.
-// D7. A run that is given up begins nothing further: from then on nobody who waits learns that a record is kept, but for a call that has said
-//     that it begins. What is under way is kept as it comes, until the journal is handed over.
+// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no wait for a
+//     record resolves, and the run ends as if its process had: it can be recovered.
+// D7. A run that is given up begins nothing further: from then on no wait for a record resolves, except for a call whose begin is recorded.
+//     What is under way is kept as it comes, until the journal is handed over.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
@@ -53,7 +53,7 @@ export interface OpenJournal {
   readonly posts: readonly number[];
 }
 
-/** What somebody waits for who waits until a record is kept: to begin something, for what has begun, or at the end of the run. */
+/** Why a caller waits until a record is kept: to begin something, for what has begun, or at the end of the run. */
 type Purpose = "begin" | "underWay" | "end";
 
 interface Waiter {
@@ -81,11 +81,11 @@ export class Journal {
   /** The posts that were handled: all up to a number, and some after it. */
   readonly #handled = { upTo: 0, later: new Set<number>() };
   readonly #claim = Promise.withResolvers<void>();
-  /** So many of them are to be written without a delay. */
+  /** How many of them are to be written without a delay. */
   #due = 0;
   #isWriting = false;
   #isBroken = false;
-  /** Nobody learns that anything is kept (D7). */
+  /** Waits to begin something do not resolve (D7). */
   #isHeld = false;
   /** Its end is on its way to the store, whether the run rests or is given up. */
   #isClosing = false;
@@ -109,12 +109,12 @@ export class Journal {
     this.#last += 1;
     if (record.type !== "event") return this.#writeSoon();
     this.#lastSeq = record.event.seq;
-    // Whoever reads a question may answer it at once, by the store.
+    // A reader of the question may answer it at once, through the store.
     if (record.event.type === "question.asked") this.#writeSoon();
     else this.#writeLater();
   }
 
-  /** Tells how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
+  /** Reports how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
   whenKept(onKept: (seq: number) => void): void {
     this.#onKept = onKept;
     onKept(0);
@@ -125,7 +125,7 @@ export class Journal {
     return this.#isHeld ? this.#wait("begin") : this.#written("begin");
   }
 
-  /** The same for what has said that it begins: it goes on though the run is being given up, as long as that waits for what is under way. */
+  /** The same for a call whose begin is recorded: it continues though the run is being given up, as long as that waits for what is under way. */
   keptUnderWay(): Promise<void> {
     return this.#written("underWay");
   }
@@ -157,7 +157,7 @@ export class Journal {
     return true;
   }
 
-  /** Takes `hold` back: who has waited goes on. False: it is too late. */
+  /** Undoes `hold`: waits resolve again. False: it is too late. */
   resume(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isHeld = false;
@@ -166,7 +166,7 @@ export class Journal {
   }
 
   /**
-   * Keeps what is there, and leaves the run to whoever finds it. The journal is broken then, for this reason. False: it is broken for another
+   * Keeps what is there, and leaves the run to another process. The journal is broken then, for this reason. False: it is broken for another
    * one, or the run is over.
    */
   async giveUp(why: EspalierError): Promise<boolean> {
@@ -219,7 +219,7 @@ export class Journal {
     const { store, clock } = this.#options;
     const opened = this.#opened;
     if (opened === undefined) return;
-    // A post that came unseen is for whoever leads the run next: it stays open then.
+    // A post that came unseen is for the next process that leads the run, which therefore stays open.
     const { upTo } = this.#handled;
     await tried(clock, () => store.release(opened.ownership, status, upTo)).catch(() => undefined);
   }
@@ -285,7 +285,7 @@ export class Journal {
     return this.#opened;
   }
 
-  /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
+  /** Resolves one wait in each turn of the event loop: what follows is done before the next one, so that a replay has the same order. */
   async #resolve(): Promise<void> {
     const isDue = ({ number, purpose }: Waiter): boolean =>
       number <= this.#kept && this.#mayLearn(purpose);
@@ -309,7 +309,7 @@ export class Journal {
     try {
       await this.#options.store.beat(this.#opened.ownership);
     } catch (cause) {
-      // One that is overtaken by the end is refused; what is written then finds out by itself.
+      // A heartbeat that the end overtakes is refused, which is no failure: the last write reports its own.
       if (!isTransient(cause) && !this.#isClosing) this.#fail(cause);
     }
   }
@@ -322,7 +322,7 @@ export class Journal {
   }
 }
 
-/** Asks a store, and again if it says that this may help. What is asked may have been done before: a store obeys it once (D5). */
+/** Asks a store, and again if it says that this may help. The request may have been done before: a store does it once (D5). */
 export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
   for (const delayMs of RETRY_DELAYS_MS) {
     try {
@@ -341,7 +341,7 @@ function isTransient(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.data["isTransient"] === true;
 }
 
-/** What records are put into. */
+/** What takes records. */
 export type JournalWriter = Pick<
   Journal,
   | "append"

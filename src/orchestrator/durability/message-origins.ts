@@ -24,7 +24,7 @@ export function inheritedFrom(
     .flat();
 }
 
-/** For each message, who had it first; null: it is none of those that were inherited. Both stand in their order. */
+/** For each message, the agent that had it first; null: it was not inherited. Both stand in their order. */
 export function originsOf(
   messages: readonly (Message | null)[],
   inherited: readonly InheritedMessage[],

@@ -25,7 +25,7 @@ import { RunJournal } from "./run-journal.ts";
 
 const MOST_TITLE_CHARACTERS = 200;
 
-/** In what words a run was started, for lists of runs. */
+/** The title of a run, for lists of runs. */
 export function titleOf(role: string, task: MessageContent): string {
   return `${role}: ${contentText(task)}`.slice(0, MOST_TITLE_CHARACTERS);
 }
@@ -48,7 +48,7 @@ export function newJournal(
   return headed({ ...storage, open, isClaimed: claimed !== undefined }, run);
 }
 
-/** Makes the journal of a run, or takes it over if nothing is in it: whoever made it has died before its first record. */
+/** Makes the journal of a run, or takes it over if nothing is in it: the process that made it has died before its first record. */
 async function opened(
   { store, staleAfterMs }: RunStorage,
   runId: RunId,
@@ -161,7 +161,7 @@ export function recoveredJournal(
   return journal;
 }
 
-/** Who owns a run that this process leads. Its token keeps others from writing, so that it is by chance, whatever the other ids are. */
+/** The owner of a run that this process leads. Its token keeps others from writing, so it is random, however other ids are made. */
 export function newOwner(): RunOwner {
   return { token: randomIds.next("owner"), hostname: hostname(), processId: pid };
 }

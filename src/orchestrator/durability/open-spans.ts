@@ -1,5 +1,5 @@
 // OpenSpans: which spans of a run have not ended, according to the events of its journal. Owns what happened within each, the latest of it. Only
-// for traces: an event that it cannot read is left out, and nothing else of the run hangs on it.
+// for traces: an event that it cannot read is left out, and nothing else of the run depends on it.
 
 import { defined, isRecord } from "../../kernel/json.ts";
 import {

@@ -95,14 +95,14 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
       type === "function"
         ? await this.#recorded(name, () => work(call))
         : this.#append(name, await work(call));
-    // A call that does nothing need not wait until its end is kept: it is, so that it is recorded once.
+    // The end of a call without effects is kept, so that it is recorded once, but not waited for.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
     else await this.kept();
     return end;
   }
 
-  /** The process that has heard of it is gone. */
+  /** Emits the result again: the process that emitted it is gone. */
   #saidAgain(position: EffectPosition, end: CallEnd): CallEnd {
     if (end.type === "executed") sayResult(this.agent, position, end);
     return end;
@@ -168,7 +168,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#begun(toolEffectName(position, call));
   }
 
-  /** It is work that is under way, but not while it may not begin: who gives the run up does not wait for it then. */
+  /** It counts as work under way, but not while it may not begin: giving the run up does not wait for it then. */
   async #begun(name: string): Promise<void> {
     const { writer } = this.#journal;
     if (writer.isHeld) {
@@ -218,7 +218,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   // What is asked of the agent
 
-  /** True while something that had come to an end, or that must not be done twice, is not in the state again. */
+  /** True while something that had ended, or must not be done twice, is not yet back in the state. */
   get #isCatchingUp(): boolean {
     return this.#inFlight?.isUnderWay === true;
   }
@@ -263,7 +263,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
-    // The others wait for nothing: they are done once more.
+    // The other two have no effects: after a crash they are done once more.
     if (phase !== "evaluate" && phase !== "incorporate") {
       this.#journal.phaseOver(this.agent, phase, state);
       if (phase !== "prepare") this.#inFlight = undefined;
@@ -295,7 +295,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#inFlight?.begun.delete(name) === true;
   }
 
-  /** What is done in the world is waited for, for a while, where the run is given up. `leaseId`: of a model call. */
+  /** An effect under way: where the run is given up it is waited for, within the grace period. `leaseId`: of a model call. */
   async #recorded<T extends object>(
     name: string,
     work: () => Promise<T>,

@@ -54,7 +54,7 @@ export class RecordCodec {
   /** What stands in the place of the value that was written last. */
   #copy: unknown;
 
-  /** What was read so far, for those who read on from here, as often as they like. Cheap: what there is now is shared, and frozen. */
+  /** What was read so far, for any number of readers that continue from here. Cheap: what there is now is shared, and frozen. */
   beginning(): () => RecordCodec {
     const [templates, count] = [this.#templates.map(deepFreeze), this.#count];
     this.#areRead = true;
@@ -102,8 +102,8 @@ export class RecordCodec {
   }
 
   /**
-   * The same, one record after the other, each as it stands: a record changes with the next, unless it is frozen. Who keeps one, or a part of
-   * it, freezes it whole.
+   * The same, one record after the other, each as it stands: a record changes with the next, unless it is frozen. A caller that keeps one, or
+   * a part of it, freezes it whole.
    */
   scan(line: string, see: (record: unknown) => void): void {
     if (!line.startsWith("[")) {

@@ -1,4 +1,4 @@
-// RunJournal: what is written of one run's agents, and by whom. Owns the last state that was written of each.
+// RunJournal: what is written of one run's agents. Owns the last state that was written of each.
 
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
@@ -43,7 +43,7 @@ export class RunJournal {
   readonly #states = new Map<AgentId, object>();
   /** Of agents that are restored and have no effects yet. */
   readonly #inFlight = new Map<AgentId, InFlightWork>();
-  /** What follows from the last record at once is under way. */
+  /** True while what follows at once from the last record is under way. */
   #isInTurn = false;
   /** Model calls and functions that are under way; not those that wait for a slot. */
   #workCount = 0;
@@ -110,7 +110,7 @@ export class RunJournal {
     this.#save(node, "born", node.currentState);
   }
 
-  /** A phase of an agent is over, and this is what it left. Messages that it took in it are read with it. */
+  /** A phase of an agent has ended with this state. The messages that the phase took count as read. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
     const letters = node.mailbox?.countTaken() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
@@ -128,7 +128,7 @@ export class RunJournal {
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
 
-  /** False: the agent does not end by the clock, but when it is asked to. */
+  /** False: a replay, in which the recorded deadline ends the agent, not the clock. */
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
     const { hasDeadlines } = this.#options;
     if (hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });

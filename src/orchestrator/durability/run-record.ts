@@ -1,6 +1,6 @@
-// RunRecord: what is kept of one run, for whoever looks at it and does not lead it: its events as they come, and of one agent at a time its
-// steps and what its model was asked, made of the lines that say so and of no others. Owns how far it has read, where in the journal what
-// is said of each agent, and places from which lines can be read without those before them.
+// RunRecord: what is kept of one run, for a reader that does not lead it: its events as they come, and of one agent at a time its steps and
+// the requests to its model, made of their own lines and of no others. Owns how far it has read, which lines of the journal are about each
+// agent, and places from which lines can be read without those before them.
 //
 // 1. It holds no content: it is read when it is asked for.
 // 2. It writes nothing, and holds up nothing: it reads in turns of the event loop.
@@ -46,7 +46,7 @@ export interface RecordedRequest extends RebuiltRequest {
 export type TakeEvent = (event: EspalierEvent, line: number) => void;
 
 const RECORDS_PER_PLACE = 800;
-/** Texts that are kept when they were read: most agents speak of the same few. */
+/** Texts that are kept once read: most agents refer to the same few. */
 const MOST_TEXTS = 100;
 
 interface Place {
@@ -64,7 +64,7 @@ interface KnownAgent {
 }
 
 /**
- * What is kept of one run, in any store, for whoever shows it: `advance` gives its events as they come, `steps` and `request` what one agent did
+ * What is kept of one run, in any store, for code that shows it: `advance` gives its events as they come, `steps` and `request` what one agent did
  * and was asked. Reads only, and holds no content.
  */
 export class RunRecord {
@@ -106,7 +106,7 @@ export class RunRecord {
     return this.#handled;
   }
 
-  /** Of those posts, by number, why nothing came of it: an answer that does not fit its call, for instance. */
+  /** Of those posts, by number, why one had no effect: an answer that does not fit its call, for instance. */
   get vainPosts(): ReadonlyMap<number, string> {
     return this.#vainPosts;
   }
@@ -287,11 +287,11 @@ export class RunRecord {
     const isOwn = (value: unknown): boolean => steps.isOwn(value);
     for await (const { value, line } of this.#read(lines, isOwn)) {
       madeOfLine(this.#runId, line, () => steps.take(value));
-      await endOfTurn(); // To check a record takes longer than to pass by a hundred.
+      await endOfTurn(); // Checking a record takes longer than skipping a hundred.
     }
   }
 
-  /** The records of these lines that are wanted, frozen. Each line is read from the closest place before it. */
+  /** The records of these lines that match, frozen. Each line is read from the closest place before it. */
   async *#read(
     lines: readonly number[],
     isWanted: (value: unknown) => boolean,

@@ -3,7 +3,7 @@
 export class TextTable {
   readonly #most: number;
   readonly #texts: string[];
-  /** Made when one who writes asks for it. */
+  /** Made when a writer asks for it. */
   #numbers: Map<string, number> | undefined;
   #count: number;
   /** What each text took the place of since `keep` was called last. */
@@ -16,7 +16,7 @@ export class TextTable {
     this.#count = count;
   }
 
-  /** What there is now, for one who reads on from here. It is shared where no text takes the place of another. */
+  /** What there is now, for a reader that continues from here. It is shared where no text takes the place of another. */
   beginning(): () => TextTable {
     const count = this.#count;
     if (this.#most === Infinity) return () => new TextTable(Infinity, this.#texts, count);

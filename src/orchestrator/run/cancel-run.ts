@@ -38,7 +38,7 @@ export async function cancelRun(
   // Nothing is kept of it: it is cancelled before it begins.
   if (found === undefined || found.recordCount === 0) return;
   try {
-    assertFree(found, storage); // Who leads it needs no role here to be told.
+    assertFree(found, storage); // First: a run that is led elsewhere needs no roles here.
     const run = await live.during(async () =>
       live.add(await recoverRun(settings, runId, { context })),
     );

@@ -84,7 +84,7 @@ export function checkAnswerList(given: unknown): asserts given is readonly unkno
   throw invalid(message, { problem: "malformed" });
 }
 
-/** What is asked must be the call of the history, and what would run must be what is asked (X17). */
+/** A question must be about the call of the history, and that call must be what would run (X17). */
 function checkCall({ state }: RestoredAgent, question: Question): void {
   const { callId, questionId, agentPath, toolName, argumentsHash } = question;
   const { step } = state;
@@ -161,7 +161,7 @@ function unknown(index: number, { questionId }: Answer, run: RestoredRun): Espal
   return wrong("already_answered", index, got, { questionId, agentPath: asker?.agentPath });
 }
 
-/** A question, as an error names it: its id, and which call of whom it is about. */
+/** A question, as an error names it: its id, its agent and its call. */
 function named({ questionId, toolName, agentPath }: Question): string {
   return `${questionId} (${toolName} of ${agentPath})`;
 }

@@ -27,7 +27,7 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   });
 }
 
-/** The result of a run as its agents rest now; detached agents that live on are not in it yet. `pausedRun`: undefined if the root has ended. */
+/** The result of a run as its agents rest now; detached agents that still work are not in it yet. `pausedRun`: undefined if the root has ended. */
 export function resultOf(
   run: RunRuntime,
   traceId: string,

@@ -136,12 +136,12 @@ export interface Kept {
   readonly folded?: FoldedRun | undefined;
 }
 
-/** Puts the run back and leads it on. */
+/** Restores the run and continues it. */
 export function continueRun(...given: Parameters<typeof continuedParts>): LedRun {
   return ledBy(continuedParts(...given));
 }
 
-/** Puts the run back: what it is led on with. */
+/** Restores the run: gives what it continues with. */
 export function continuedParts(
   settings: Settings,
   run: RestoredRun,

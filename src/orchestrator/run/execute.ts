@@ -1,4 +1,4 @@
-// Executes an order: starts the run, goes on with it, joins it, or gives its result, whichever it is. Any number of times, in any process.
+// Executes an order: starts the run, continues it, joins it, or gives its result. Any number of times, in any process.
 
 import { checkAmount, checkKeys, checkMethods } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
@@ -33,7 +33,7 @@ import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
 /** What goes with the execution of an order. */
 export interface ExecuteOptions {
-  /** As in `StartOptions`: for a run that starts here as for one that goes on here. */
+  /** As in `StartOptions`: for a run that starts here as for one that continues here. */
   readonly context?: unknown;
   /** As in `StartOptions`. */
   readonly onPiece?: (piece: StreamPiece) => void;
@@ -45,7 +45,7 @@ export interface ExecuteOptions {
   readonly graceMs?: number;
   /**
    * After how many milliseconds the run is taken over from a process that seems to lead it still: for engines, which know that they have let go
-   * of that process. Default: never; the result of that process is waited for, or the run goes on here once it is lost.
+   * of that process. Default: never; the result of that process is waited for, or the run continues here once it is lost.
    */
   readonly takeOverAfterMs?: number;
 }
@@ -112,9 +112,9 @@ class Execution {
   readonly #storage: RunStorage;
   readonly #parts: Parts;
   readonly #beganMs: number;
-  /** It came to rest here: a store that could not be told so has it as led by this process. */
+  /** It came to rest here: if the store could not record that, it still names this process as its leader. */
   #hasRested = false;
-  /** Who leads it elsewhere was asked to cancel it. */
+  /** The process that leads it elsewhere was asked to cancel it. */
   #hasAsked = false;
   /** Aborted when nothing is to be waited for any more. */
   readonly #given = new CancelSignal();
@@ -177,7 +177,7 @@ class Execution {
     if (!EspalierError.is(cause)) return false;
     const { takeOverAfterMs, isLeftAlone = false } = this.#parts.options;
     if (isLeftAlone && cause.code === "run_alive") return false;
-    // Who takes runs over was told to: it has to learn that it was told so in vain.
+    // A caller that takes runs over was asked to by its engine, and must report that it failed.
     const isTaken = cause.code === "run_fenced" && takeOverAfterMs === undefined;
     return isTaken || PASSING.has(cause.code);
   }
@@ -303,7 +303,7 @@ class Execution {
   }
 }
 
-/** Why an execution has no result, and the run goes on. */
+/** Why an execution has no result, although the run continues. */
 export function leftTo(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_left",

@@ -1,5 +1,5 @@
-// Feed: values that come one after the other, and the one who asks for them. Owns the values that were not asked for yet and the demands that
-// are not met yet, each in order.
+// Feed: a queue of values and one reader. Owns the values that were not read yet and the reads that wait for a value, each in
+// order.
 
 import { WaitingLine } from "../../kernel/queue.ts";
 
@@ -25,7 +25,7 @@ export class Feed<T extends object> {
     return this.#unread.length;
   }
 
-  /** True while somebody waits for a value. */
+  /** True while a reader waits for a value. */
   get isAwaited(): boolean {
     return this.#demands.length > 0;
   }
@@ -34,7 +34,7 @@ export class Feed<T extends object> {
     return this.#end !== undefined;
   }
 
-  /** Gives a value to the first who asked for one, or keeps it for the next. */
+  /** Gives a value to the first waiting read, or keeps it for the next. */
   add(value: T): void {
     const demand = this.#demands.shift();
     if (demand === undefined) this.#unread.add(value);
@@ -57,12 +57,12 @@ export class Feed<T extends object> {
     for (const demand of this.#demands.splice(0)) answer(demand, failure);
   }
 
-  /** What is unread is not wanted any more. */
+  /** Drops what is unread. */
   clear(): void {
     this.#unread.clear();
   }
 
-  /** Nothing more is wanted, nor why there is nothing. */
+  /** Ends the feed, and drops what is unread and any failure. */
   leave(): typeof DONE {
     this.clear();
     this.end();

@@ -108,7 +108,7 @@ export function forkedRun(
   };
 }
 
-/** Steps of the root. Null, the step of who was started by none, is not among them. */
+/** Steps of the root. Null, for an agent that no step started, is not among them. */
 type Steps = ReadonlySet<StepId | null>;
 
 /** True if nothing asks the root for another reply. */
@@ -169,7 +169,7 @@ function withOwnIds(
       ...(startedAtMs === undefined ? {} : { startedAtMs: startedAtMs + laterMs }),
       ...(endedAtMs === undefined ? {} : { endedAtMs: nowMs }),
     };
-    // What was said before the fork keeps the ids of those who said it.
+    // Messages of before the fork keep the ids of their writers.
     const tags = foreignTags(conversation.tags, agentId);
     return {
       ...agent,
@@ -293,7 +293,7 @@ function unreported(
   });
 }
 
-/** The names that the history knows are not given anew, also if who had them is not there: it lived still, or continued afterwards. */
+/** The names in the history are not given anew, also if their agents are not there, since they still worked or continued afterwards. */
 function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["ordinals"] {
   const ordinals = new Map<string, number>();
   for (const { role, agentPath, depth, spawnStepId, execution } of agents) {

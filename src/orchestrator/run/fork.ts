@@ -40,7 +40,7 @@ export function forkRun(
 
 /** What a fork begins with. */
 export interface ForkParts {
-  /** Its agents, none of which lives yet. */
+  /** Its agents, none of which works yet. */
   readonly run: RestoredRun;
   readonly registry: RoleRegistry;
   /** The message to its root. */

@@ -1,5 +1,5 @@
-// HandedRuns: the runs that a worker has handed to its engine and that nobody leads yet. Owns when each is handed over once more: the engine has
-// it, unless it forgot, and what waits there in a long line must not be put into it at every look.
+// HandedRuns: the runs that a worker has handed to its engine and that no process leads yet. Owns when each is handed over once more: the engine
+// may have forgotten it, but a run that waits in a long queue there must not be added at every look.
 
 import type { Clock } from "../../kernel/clock.ts";
 import type { RunId } from "../../protocol/ids.ts";
@@ -25,7 +25,7 @@ export class HandedRuns {
     this.#firstWaitMs = firstWaitMs;
   }
 
-  /** Of all that nobody leads, what is to be handed over now. */
+  /** Of all runs that no process leads, those to be handed over now. */
   due(runs: readonly StoredRun[]): readonly StoredRun[] {
     const nowMs = this.#clock.monotonicMs();
     this.#handings = new Map(runs.flatMap((run) => this.#same(run) ?? []));

@@ -1,5 +1,5 @@
-// LiveRun: a run that this process leads. Owns the one driver of the root's phases: it runs freely, or step by step for
-// the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
+// LiveRun: a run that this process leads. Owns the one driver of the root's phases: it runs freely, or step by step
+// with the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
@@ -47,7 +47,7 @@ export interface RunBeginning {
   readonly mail?: Parameters<MailReader["handle"]> | undefined;
 }
 
-/** What a run is led with, from its beginning or from where it goes on. */
+/** What a run is led with, from its beginning or from where it continues. */
 export interface LedParts {
   readonly supervisor: Supervisor;
   readonly root: AgentRuntime;
@@ -76,9 +76,9 @@ export class LiveRun implements Run {
   /** Where its first event stands in the traces. */
   #trace: TraceIds = NO_TRACE;
   readonly #readers: RunReaders;
-  /** With what it goes on, if it is paused and something has come by mail meanwhile. */
+  /** Gives what it continues with, if it is paused and mail has come meanwhile. */
   #onPause: (() => Promise<LedParts | undefined>) | undefined;
-  /** What was asked of it at rest: it is done if the run goes on. */
+  /** What was requested of it at rest: done if the run continues. */
   #requests: readonly (() => void)[] = NONE;
   #hasBegun = false;
   /** It rests, or broke off. */
@@ -114,13 +114,13 @@ export class LiveRun implements Run {
     return run.journal && new MailReader(this, run, run.journal);
   }
 
-  /** Asks, whenever the run is paused, with what it goes on. Undefined: with nothing. */
+  /** Calls `ask` whenever the run is paused, for what it continues with. Undefined: it stays paused. */
   whenPaused(ask: () => Promise<LedParts | undefined>): void {
     this.#onPause = ask;
   }
 
   get settled(): Promise<RunResult<JsonValue>> {
-    // Made when it is asked for: who reads `result` only has an error there, and nowhere else.
+    // Made when it is asked for: a caller that reads only `result` gets an error there, and nowhere else.
     return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
   }
 
@@ -136,7 +136,7 @@ export class LiveRun implements Run {
     try {
       await Promise.race([journal.writer.kept(), journal.writer.broken]);
     } catch (cause) {
-      this.result.catch(() => undefined); // Who waits for this knows why there is no result.
+      this.result.catch(() => undefined); // A caller that waits for this knows why there is no result.
       throw cause;
     }
   }
@@ -196,7 +196,7 @@ export class LiveRun implements Run {
     this.#afterwards = this.#afterwards.concat(handle);
   }
 
-  /** Has something done at once, or, of a run at rest, as soon as it goes on: until then its journal takes nothing. */
+  /** Has something done at once, or, of a run at rest, as soon as it continues: until then its journal takes nothing. */
   #ask(request: () => void): void {
     if (this.#isOver) this.#requests = [...this.#requests, request];
     else request();
@@ -271,7 +271,7 @@ export class LiveRun implements Run {
       );
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.hold()) return false;
-    this.settled.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    this.settled.catch(() => undefined); // The caller that gives a run up knows why it has no result.
     run.limiter.hold();
     const controller = new CancelSignal();
     const left = this.#leave(journal, graceMs, controller).finally(
@@ -295,7 +295,7 @@ export class LiveRun implements Run {
     return isLeft;
   }
 
-  /** A run that is being given up goes on here after all. False: it is over, or given up. */
+  /** Lets a run that is being given up continue here after all. False: it is over, or given up. */
   takeUp(): boolean {
     if (this.#isOver) return false;
     if (this.#leaving === undefined) return true;
@@ -430,7 +430,7 @@ export class LiveRun implements Run {
     return result;
   }
 
-  /** Goes on after a pause, as if by another handle: whoever reads this one reads on. */
+  /** Continues after a pause, as if by another handle: readers of this one keep reading. */
   async #continueWith({ supervisor, root, beginning }: LedParts): Promise<RunResult<JsonValue>> {
     this.#supervisor = supervisor;
     this.#root = root;

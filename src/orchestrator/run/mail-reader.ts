@@ -8,7 +8,7 @@ import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Run } from "./run.ts";
 import { mailIn, type ReceivedMail, type RunMail } from "./run-mail.ts";
 
-/** How often it looks while somebody waits for an answer. */
+/** How often it looks while a question waits for an answer. */
 const ANSWER_MS = 500;
 
 /** What mail can ask of a run. */
@@ -18,7 +18,7 @@ export class MailReader {
   readonly #run: MailedRun;
   readonly #runtime: RunRuntime;
   readonly #journal: RunJournal;
-  /** While nobody waits for an answer. */
+  /** How often it looks otherwise. */
   #everyMs: number;
   #stopTimer: (() => void) | undefined;
   #isReading = false;
@@ -71,7 +71,7 @@ export class MailReader {
     this.#isReading = true;
     while (this.#isDue) {
       this.#isDue = false;
-      // A store that cannot be read now is asked again later; one that is lost is noticed by who writes.
+      // A store that cannot be read now is asked again later; one that is lost is noticed by the journal's writes.
       const posts = await this.#journal.writer.unread().catch(() => []);
       if (this.#stopTimer !== undefined) this.handle(posts.flatMap((post) => mailIn(post) ?? []));
     }

@@ -12,7 +12,7 @@ const LOOK_MS = 30_000;
 /** A run as it came to rest. */
 interface Rest {
   readonly updatedAtMs: number;
-  /** Infinity: it waits for no time, or why it cannot be led is the last that was heard of it. */
+  /** Infinity: it waits for no time, or its last mail says why it cannot be led. */
   readonly dueAtMs: number;
 }
 

@@ -1,4 +1,4 @@
-// The questions of a run that is kept in a store, whoever leads it and whether it rests; and answers to them, put into its mailbox.
+// The questions of a run that is kept in a store, whichever process leads it and whether it rests; and answers to them, put into its mailbox.
 // X17. An answer is about one exact call, and the first one counts.
 
 import type { Clock } from "../../kernel/clock.ts";
@@ -27,7 +27,7 @@ interface Asked {
   readonly open: readonly Question[];
   /** Those that were answered, or need no answer any more, and how. */
   readonly over: ReadonlyMap<QuestionId, AnswerType>;
-  /** Answers that whoever leads the run has not taken yet, by question. */
+  /** Answers that the process that leads the run has not taken yet, by question. */
   readonly posted: ReadonlyMap<QuestionId, Answer>;
   /** How many answers to each question were taken, and came to nothing if it is open still. */
   readonly taken: ReadonlyMap<QuestionId, number>;
@@ -73,7 +73,7 @@ export async function postAnswers(
     const number = await postMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.posts(runId, number);
     const mail = post && mailIn(post)?.mail;
-    // Of two who answer at once the first has its post under the key.
+    // Of two answers at once the first has its post under the key.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
       throw answeredBefore(questionId, mail.answer.type);
   }

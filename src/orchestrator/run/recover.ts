@@ -68,8 +68,8 @@ export async function recoverRun(
 }
 
 /**
- * The same run, from now on whenever it is paused: it goes on if something has come by mail that it can go on with, unless somebody else was
- * faster, or it cannot continue: then it stays as it is, open, in the store.
+ * The same run. Whenever it is paused from now on, it continues if mail has come that makes it continue. If another process was faster, or it
+ * cannot continue, it stays as it is, open, in the store.
  */
 export function continuedByMail(
   settings: Settings,
@@ -98,13 +98,13 @@ async function recoveredParts(
   const storage = storageOf(settings);
   const { store } = storage;
   let kept = options.kept ?? (await keptRun(storage, runId));
-  // One whose process did not live to tell the store that it had ended is claimed, to tell it.
+  // A run that had ended, whose process died before the store recorded that, is claimed to record it.
   const isUnreported =
     kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
   let continuation = isUnreported ? undefined : await readyToRecover(settings, kept, options);
   const { takeOver = false } = options;
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
-  // Whose acknowledgement is lost has it all the same, and nobody else.
+  // If the acknowledgement is lost, this process owns the run all the same, and no other does.
   const ownership = await tried(storage.clock, () => store.claim(runId, claim));
   try {
     if (continuation === undefined || !(await isAsRead(store, kept))) {
@@ -141,7 +141,7 @@ function ledOn(
   }
 }
 
-/** Gives a run back that cannot go on, as it rests. One that had ended is told to the store as ended. */
+/** Gives back a run that cannot continue, as it rests. One that had ended is released as ended. */
 async function releaseUnled(
   { store, clock }: RunStorage,
   ownership: Ownership,
@@ -152,7 +152,7 @@ async function releaseUnled(
   const isOver = EspalierError.is(cause) && cause.code === "run_ended";
   const status = mail.some(isCall) ? "open" : folded.status;
   const release = () => store.release(ownership, isOver ? "ended" : status, lastPostIn(kept));
-  await tried(clock, release).catch(() => undefined); // Why it cannot go on is what counts.
+  await tried(clock, release).catch(() => undefined); // Why it cannot continue is what counts.
 }
 
 /** Rejects with `unknown_run`, also for one of which nothing is kept, `unsupported_version`, `invalid_journal` or `store_failed`. */

@@ -58,7 +58,7 @@ export interface RemoteRun {
   result(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue>>;
   /** What the run asks people, wherever it is led, and has no answer to. Rejects with `unknown_run` or `store_failed`. */
   questions(): Promise<readonly Question[]>;
-  /** As `orchestrator.answer`: the run goes on with the answers. Gives the questions that are still open. */
+  /** As `orchestrator.answer`: the run continues with the answers. Gives the questions that are still open. */
   answer(answers: readonly Answer[]): Promise<readonly Question[]>;
   /** Cancels the run, wherever it is led and if it is paused or has not begun. Resolves when the request is on record. Rejects with `run_ended`. */
   cancel(message?: string): Promise<void>;

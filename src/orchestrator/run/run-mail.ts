@@ -1,4 +1,4 @@
-// What is in the mailbox of a run: its order, answers, and what else is asked of whoever leads it, now or next.
+// What is in the mailbox of a run: its order, answers, and other requests to the process that leads it, now or next.
 
 import { checkKeys, checkText, misdefinition } from "../../kernel/check.ts";
 import { EspalierError, messageOf, type ErrorCode } from "../../kernel/error.ts";
@@ -22,7 +22,7 @@ import { checkedOrder, type CheckedOrder } from "./run-order.ts";
 export type RunRequest =
   /** As `run.requestPause()`. It rests then until it is asked to `resume`. */
   | { readonly type: "pause" }
-  /** Goes on with a run that was asked to pause, or that has been granted more. */
+  /** Resumes a run that was asked to pause, or that has been granted more. */
   | { readonly type: "resume" }
   /** As `run.requestStop()`. */
   | { readonly type: "stop"; readonly message?: string | undefined }
@@ -107,7 +107,7 @@ export async function hasUnknownMail(
   return posts.some((post) => !handled.includes(post.number) && mailIn(post) === undefined);
 }
 
-/** True if mail makes a run at rest go on. */
+/** True if mail makes a run at rest continue. */
 export function isCall({ mail: { type } }: ReceivedMail): boolean {
   return type !== "order" && type !== "refused";
 }

@@ -1,4 +1,4 @@
-// RunReaders: who reads what a run gives, its events and its pieces. Owns the readers that have not left, over its pauses.
+// RunReaders: the readers of the events and pieces of a run. Owns the readers that have not left, over its pauses.
 
 import { checkCount, checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -91,7 +91,7 @@ export class RunReaders {
     return backlog;
   }
 
-  /** The run goes on after a pause: whoever reads it reads on. */
+  /** The run continues after a pause: its readers keep reading. */
   follow(run: RunRuntime): void {
     run.pieces.follow(this.#run.pieces);
     this.#run = run;

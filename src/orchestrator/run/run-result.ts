@@ -83,7 +83,7 @@ export interface RunResult<out Output = unknown> {
    * A model that is there at two prices is listed with each.
    */
   readonly prices: readonly PriceUsed[];
-  /** Agents that live on after the root (X9). They are not in `agents` yet; the result of `run.settled` has them. */
+  /** Agents that continue after the root (X9). They are not in `agents` yet; the result of `run.settled` has them. */
   readonly detached: readonly AgentId[];
   /** Every agent of the tree, in the order of their start; the root first. */
   readonly agents: readonly AgentReport[];
@@ -204,7 +204,7 @@ function errorsOf(
 
 type NamedUsage = readonly [name: string, usage: Usage];
 
-/** What was used of the agent's model, and of others that a fallback went on to. */
+/** What was used of the agent's model, and of others that a fallback asked. */
 function usageByModel({ model, usage, otherModels }: SettledAgent): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);

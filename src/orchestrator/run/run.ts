@@ -21,13 +21,13 @@ export interface PiecesOptions {
 /** How `run.events()` reads. */
 export interface EventsOptions extends PiecesOptions {
   /**
-   * The number (`seq`) of the first event that is wanted, from 1. What was recorded before the call is read from the store of the
+   * The number (`seq`) of the first event to read, from 1. What was recorded before the call is read from the store of the
    * orchestrator, also what other processes have recorded of the run; then events come live, without a gap or a repetition. Default: those to come.
    */
   readonly from?: number;
 }
 
-/** Who gets more of the budget, and from whom. */
+/** Which agent gets more of the budget, and who grants it. */
 export interface GrantOptions {
   /** Who grants it, in your words; on record in the event and on the account. */
   readonly by: string;
@@ -50,7 +50,7 @@ export interface Run<out Output = unknown> {
   /** The id of the session that the run continues, also of a run that was recovered; undefined: it has none. */
   readonly sessionId: string | undefined;
   /**
-   * How the run ended, or that it is paused and nothing in its mailbox lets it go on. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
+   * How the run ended, or that it is paused and nothing in its mailbox lets it continue. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
    * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
    */
   readonly result: Promise<RunResult<Output>>;
@@ -65,7 +65,7 @@ export interface Run<out Output = unknown> {
   orThrow(): Promise<RunResult<Output>>;
   /**
    * Resolves once all that has happened so far is kept in the store: after `start`, that there is such a run, with its task, which
-   * `recoverAll` goes on with if this process dies. Await it before you tell somebody else that a message was accepted.
+   * `recoverAll` continues if this process dies. Await it before you confirm to a client that a message was accepted.
    *
    * Rejects with `invalid_state` if the orchestrator has no store, and with what `result` rejects with if the run cannot be kept:
    * `run_exists`, `store_failed`, ….
@@ -81,11 +81,11 @@ export interface Run<out Output = unknown> {
    */
   events(options?: EventsOptions): AsyncIterableIterator<EspalierEvent, undefined>;
   /**
-   * What the agents of the tree say while they say it: texts, reasoning, calls with their arguments, results of tools. Makes model calls
-   * stream from the next one on. A reader that comes late, or comes back, is first told what every agent has said so far in its present
+   * What the agents of the tree write, while they write it: texts, reasoning, calls with their arguments, results of tools. Makes model
+   * calls stream from the next one on. A reader that joins late, or again, first gets what every agent has written so far in its present
    * execution, in a run that was recovered or resumed, too: each step once, after a `reset` (`joined`), in the order in which they began,
-   * without the reasoning of steps that are over. What is told counts not against `maxBacklog`. What is said is in no event. Ends with the
-   * run, or with its pause.
+   * without the reasoning of steps that are over. This does not count against `maxBacklog`. Pieces are in no event. Ends with the run, or
+   * with its pause.
    *
    * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `backlog_overflow`, if this reader is too slow,
    * and what `result` rejects with.
@@ -132,8 +132,8 @@ export interface Run<out Output = unknown> {
    */
   requestStop(message?: string): void;
   /**
-   * Adds to limits of an agent's budget while the run continues (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
-   * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
+   * Adds to limits of an agent's budget while the run continues (X7): `{ steps: 3 }` is three steps more. Agents that wait for it are
+   * served; one that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
    * False: the run was over, and nothing was granted.
    *
    * @throws EspalierError `invalid_option` if nothing is granted, no agent is named, or the agent has no limit of its own on an axis;
@@ -142,8 +142,8 @@ export interface Run<out Output = unknown> {
   grant(budget: Budget, options: GrantOptions): boolean;
   /**
    * Gives the run up without ending it, so that another process, or this one later, recovers it: nothing further begins, and what is under
-   * way is kept if it returns within `graceMs` (default: that of the orchestrator); what does not is aborted, and done again by whoever
-   * continues. `result` rejects with `run_left` then, and readers end with it. True: the run is given up. False: it has come to rest, or was
+   * way is kept if it returns within `graceMs` (default: that of the orchestrator); what does not is aborted, and done again by the
+   * process that continues. `result` rejects with `run_left` then, and readers end with it. True: the run is given up. False: it has come to rest, or was
    * taken up again here meanwhile (`execute`).
    *
    * @throws EspalierError `invalid_state` if the run is kept nowhere; `invalid_option`.

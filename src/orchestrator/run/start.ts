@@ -113,7 +113,7 @@ export function startWith(
     ...NO_HISTORY,
     event: traceparent === undefined ? started : startedBelow(traceparent),
     mail,
-    // Under an id that somebody chose the store may have another run.
+    // Under an id that the caller chose the store may have another run.
     ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
   };
   return ledBy({ supervisor, root, beginning });

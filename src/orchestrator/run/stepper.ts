@@ -21,7 +21,7 @@ export class Stepper
     this.#abandon = abandon;
   }
 
-  /** Lets the loop through for good: what has to end must not wait for a caller who asks for nothing. */
+  /** Lets the loop through for good: what has to end must not wait for a caller that asks for no phase. */
   open(): void {
     this.#isOpen = true;
     this.#wakeLoop?.();
@@ -35,7 +35,7 @@ export class Stepper
     });
   }
 
-  /** Gives a phase to the first who asked for one, or keeps it for the next; resolves when the loop may run on. */
+  /** Gives a phase to the first caller that waits for one, or keeps it for the next; resolves when the loop may run on. */
   step(report: PhaseReport): Promise<void> {
     this.add(deepFreeze(report));
     return this.pass();

@@ -27,20 +27,20 @@ export async function readResult(
   return await persistedResult(folded);
 }
 
-/** Whether the last that was heard of a run is why no worker could lead it. */
+/** Whether the last mail of a run is a refusal: why no worker could lead it. */
 export async function isRefused(store: RunStore, runId: RunId): Promise<boolean> {
   const rested = await restedRun(store, runId);
   return rested !== undefined && refusalIn(rested) !== undefined;
 }
 
-/** A run that rests, as far as the store was told. */
+/** A run that rests, as far as the store knows. */
 interface RestedRun {
   /** Undefined: nothing is kept of it yet. */
   readonly folded: FoldedRun | undefined;
   readonly mail: readonly ReceivedMail[];
 }
 
-/** Undefined: it goes on. */
+/** Undefined: it is open. */
 async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | undefined> {
   const found = await storedRun(store, runId);
   if (found === undefined) throw unknownRun(runId);
@@ -49,7 +49,7 @@ async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | und
   return { folded, mail: await unreadMail(store, runId, folded?.posts ?? []) };
 }
 
-/** Why no worker could lead the run, if that was the last that was heard of it. */
+/** Why no worker could lead the run, if its last mail says so. */
 function refusalIn({ folded, mail }: RestedRun) {
   const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
   return last?.type === "refused" ? { code: last.code, message: last.message } : undefined;

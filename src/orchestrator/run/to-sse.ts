@@ -1,4 +1,4 @@
-// A run as server-sent events, for a page or another process that follows it: what happened, what is being said, and how it came out.
+// A run as server-sent events, for a page or another process that follows it: its events, its pieces and its result.
 
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
@@ -13,7 +13,7 @@ import type { RunResult } from "./run-result.ts";
 /** How a run is written for one client. */
 export interface SseOptions extends Pick<EventsOptions, "from" | "maxBacklog"> {
   /**
-   * The header `Last-Event-ID` of a client that comes back: events go on after that one, in the place of `from`. Undefined or null: the client is
+   * The header `Last-Event-ID` of a client that reconnects: events continue after that one, in the place of `from`. Undefined or null: the client is
    * here for the first time.
    */
   readonly lastEventId?: string | null | undefined;
@@ -31,12 +31,12 @@ const HEARTBEAT = ": still here\n\n";
  * A run as the text of a stream of server-sent events (`text/event-stream`), message by message:
  *
  * - `event`, with its number as `id`: an event of the run, as `run.events({ from })` gives it;
- * - `piece`: what was said so far and what is being said, as `run.pieces()` gives it, without an `id`;
+ * - `piece`: what was written so far and what is being written, as `run.pieces()` gives it, without an `id`;
  * - `result`, the last one: `runId`, `status`, `reason`, `text`, `output`, `errors`, and the `questions` of a paused run. The client closes then, or
- *   it would come back.
+ *   it would reconnect.
  *
  * `Readable.from(toSse(run)).pipe(response)` sends it; a client that leaves ends the iteration, and not the run. A client that comes late, or
- * comes back, is told what was said so far, each step after a `reset`; with `Last-Event-ID` it gets the events that it has missed, if the run is
+ * reconnects, gets what was written so far, each step after a `reset`; with `Last-Event-ID` it gets the events that it has missed, if the run is
  * kept. The run is followed from this call on, not from the first read.
  *
  * @throws EspalierError `invalid_option` for an option, or an id that is none of ours; and what `run.events()` throws. The iteration
@@ -109,7 +109,7 @@ async function* sseMessages(
       else if (came.read.done === true) awaited.delete(came.name);
       else {
         yield message(came.name, came.read.value);
-        // Not before: what fails while the client is slow would be a rejection that nobody waits for.
+        // Not before: a failure while the client is slow would be an unhandled rejection.
         awaited.set(came.name, next[came.name]());
       }
     }

@@ -1,4 +1,4 @@
-// Guards and hooks that are limited to tools which no agent has where they hold: they would never be asked, and nothing would say so.
+// Guards and hooks that are limited to tools which no agent has where they hold: they would never be called, without any notice.
 
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Hook } from "../../hooks/hook.ts";

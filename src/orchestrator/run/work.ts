@@ -1,5 +1,5 @@
-// A worker: hands an engine what leads runs, with the roles of one orchestrator. What is wrong with a run for good is put on record, and the run
-// rests; what may pass is handed back to the engine. Owns how many runs are led at once, and looks for runs that no engine remembers.
+// A worker: leads runs for an engine, with the roles of one orchestrator. A lasting error of a run is put on record, and the run rests; a passing
+// one goes back to the engine. Owns how many runs are led at once, and looks for runs that no engine remembers.
 
 import {
   checkAmount,
@@ -44,7 +44,7 @@ import { checkedRoles } from "./start.ts";
 export interface WorkOptions<out Context = unknown> {
   /**
    * The version of its roles. Runs that were ordered for another one are left to workers that have it. Change it when runs that are under way
-   * cannot go on with the roles as they are now. Default "1".
+   * cannot continue with the roles as they are now. Default "1".
    */
   readonly rolesVersion?: string;
   /**
@@ -72,7 +72,7 @@ export interface WorkOptions<out Context = unknown> {
 /** A process that leads runs for an engine. */
 export interface Worker {
   /**
-   * Takes nothing more, and gives its runs up: others go on with them. What is under way is kept if it returns within `graceMs`, by default that
+   * Takes nothing more, and gives its runs up: other workers continue them. What is under way is kept if it returns within `graceMs`, by default that
    * of the worker. Resolves once all runs are given up.
    */
   close(options?: { readonly graceMs?: number }): Promise<void>;
@@ -170,7 +170,7 @@ class Executor implements RunExecutor {
     }
   }
 
-  /** It rests with the reason, and nothing was asked of it since: whoever tells of it knew it as it was before. */
+  /** It rests with the reason, and nothing was requested of it since: the ticket was older than the refusal. */
   async #isRefused(runId: RunId, seen: readonly Post[]): Promise<boolean> {
     const mail = seen.flatMap((post) => mailIn(post) ?? []);
     const at = mail.findLastIndex((one) => one.mail.type === "refused");
@@ -230,7 +230,7 @@ class Executor implements RunExecutor {
   }
 }
 
-/** What may be gone at another time, or in another process. */
+/** Errors that another attempt, or another process, may not meet. */
 const PASSING: ReadonlySet<string> = new Set([
   "run_left",
   "run_alive",
@@ -244,7 +244,7 @@ function codeOf(cause: unknown): string | undefined {
   return EspalierError.is(cause) ? cause.code : undefined;
 }
 
-/** What the store has lost of a run does not come back by itself. */
+/** True if it may work later. Not so for a run of which the store has lost something. */
 function isPassing(cause: unknown): boolean {
   if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
   return PASSING.has(cause.code);
@@ -297,7 +297,7 @@ class LiveWorker implements Worker {
     for (const runId of await this.#overdue.find()) await this.#hand(runId, true);
   }
 
-  /** False: it is not for the engine of this worker, or cannot be told yet. */
+  /** False: it is not for the engine of this worker, or its order cannot be read yet. */
   async #hand(runId: RunId, hasBegun: boolean): Promise<boolean> {
     if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
     const order = await orderOf(this.#storage.store, runId).catch(noOrder);
@@ -341,7 +341,7 @@ function serves({ roles, version }: RunExecutor, order: CheckedOrder): boolean {
   return roles.includes(order.role) && version === order.rolesVersion;
 }
 
-/** What an engine is told of an order. */
+/** What an engine gets of an order. */
 export function ticketOf({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
   return { runId, role, version: rolesVersion };
 }

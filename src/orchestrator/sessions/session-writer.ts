@@ -1,8 +1,8 @@
 // SessionWriter: one handle on a session, the one that its caller has. Owns what is known of it, and the version that its store had then.
 //
 // N1. One thing at a time: a run, or a change by the caller.
-// N2. Everything is written with the version that it was made for. Who finds another one there changes nothing, and knows from then on
-//     that it is not up to date: nothing starts on it until it was read again.
+// N2. Everything is written with the version that it was made for. A handle that finds another one there changes nothing, and is out of
+//     date from then on: nothing starts on it until it was read again.
 // N3. An execution is in a session once, also if it is handed in again because the acknowledgement was lost.
 
 import { mismatch } from "../../kernel/check.ts";

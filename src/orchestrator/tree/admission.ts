@@ -43,7 +43,7 @@ export function startable(
   return spent === undefined ? role : nothingLeft(spent);
 }
 
-/** Why it may not; undefined: it may. What breaks while it is found out breaks again, and is reported, when it is started. */
+/** Why it may not; undefined: it may. An error here happens again, and is reported, when the subagent is started. */
 function refusalOf(...asked: Parameters<typeof startable>): SpawnRefusal | undefined {
   try {
     const role = startable(...asked);

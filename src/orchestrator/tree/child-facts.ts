@@ -137,7 +137,7 @@ function isTool(run: RunRuntime, toolName: string): boolean {
 
 const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
 
-/** Set if no agent may start below a place: then the tools for it are of no use, and the highest limit that says so. */
+/** Set if no agent may start below a place: the delegation tools, of no use there, and the highest limit that forbids it. */
 function depthLimit(
   { tree }: RunRuntime,
   { parent, role, agentPath, depth }: ChildPlace,

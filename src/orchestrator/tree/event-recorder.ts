@@ -91,7 +91,7 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#seq += 1;
   }
 
-  /** Builds the event, and gives it to all who listen. */
+  /** Builds the event, and gives it to all listeners. */
   #emit(scope: EventScope, body: EventBody, contents: EventDraft["contents"]): void {
     const seq = this.#seq;
     const atMs = this.#clock.stampMs();

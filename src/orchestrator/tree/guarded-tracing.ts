@@ -87,7 +87,7 @@ export class GuardedTracing implements Tracing {
     try {
       tracing.leave?.({ seq, atMs: this.#clock.stampMs(), scope }, "abandoned");
     } catch {
-      // It was complained of already.
+      // A warning was given already.
     }
     return ids;
   }

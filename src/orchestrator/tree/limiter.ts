@@ -19,7 +19,7 @@ export const DEFAULT_CONCURRENCY: Concurrency = Object.freeze({
   toolCalls: 1_024,
 });
 
-/** Who counts what is under way: what waits for a slot is not. */
+/** Counts what is under way: what waits for a slot is not. */
 interface WorkCount {
   workBegins(): void;
   workEnds(): void;

@@ -1,5 +1,5 @@
-// LivePieces: what the agents of a run say while they say it, and who listens. Owns what was said of each reply that is under way, so that
-// what was said is what the reply comes to, and of each step that is not in the state of its agent yet, so that a late reader misses nothing.
+// LivePieces: the live output of the agents of a run, and its listeners. Owns what was emitted of each reply under way, so that the pieces
+// add up to the reply, and of each step that is not in the state of its agent yet, so that a late reader misses nothing.
 
 import { callListener } from "../../kernel/call-listener.ts";
 import type { Pieces } from "../../agent/run-ports.ts";
@@ -38,13 +38,13 @@ export class LivePieces implements Pieces {
     return this.#listeners.length > 0;
   }
 
-  /** Adds a listener to what is said from now on; the returned function takes it away again. */
+  /** Adds a listener for pieces from now on; the returned function removes it. */
   subscribe(listener: PieceListener): () => void {
     this.#listeners = [...this.#listeners, listener];
     return () => (this.#listeners = this.#listeners.filter((one) => one !== listener));
   }
 
-  /** Goes on with the numbers of what was said of the run before. */
+  /** Continues the numbers of the pieces that the run had before. */
   follow(before: LivePieces): void {
     this.#sequence = before.#sequence;
   }
@@ -90,7 +90,7 @@ export class LivePieces implements Pieces {
     saying.latest = { source, reply: { message, finishReason }, results: [] };
     if (saying.reply?.source.stepId !== source.stepId) {
       if (!this.isHeard) return;
-      this.#emit(source, JOINED); // Who listens came when it was made already, or heard of it before a crash.
+      this.#emit(source, JOINED); // The listeners came after it was made, or had it before a crash.
     }
     this.arrived(source, message);
     saying.reply = undefined;
@@ -98,7 +98,7 @@ export class LivePieces implements Pieces {
   }
 
   drop(source: PieceSource, reason: ResetReason): void {
-    this.reset(source, reason); // It stays, empty: a reader that comes back has to drop what it had of it.
+    this.reset(source, reason); // It stays, empty: a reader that reconnects has to drop what it had of it.
     const saying = this.#sayings?.get(source.agentId);
     if (saying !== undefined) saying.latest = undefined; // A step before this one: it is in the state.
   }

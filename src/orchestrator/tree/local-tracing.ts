@@ -72,7 +72,7 @@ function callerOf(body: EventBody<"run.started" | "run.resumed">): TraceParent |
   return body.traceparent === undefined ? undefined : parseTraceparent(body.traceparent);
 }
 
-/** A run that is recovered goes on under the ids that it had. */
+/** A run that is recovered continues under the ids that it had. */
 function idsBefore(body: EventBody<"run.started" | "run.resumed">): TraceIds | undefined {
   if (!continuesSpan(body)) return undefined;
   const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;

@@ -51,7 +51,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
   readonly hookTimeoutMs?: number;
   /**
-   * Answers questions about calls, and the run goes on around them: an agent's `wallTimeMs` stands still only while nothing else continues below
+   * Answers questions about calls while the rest of the run continues: an agent's `wallTimeMs` stands still only while nothing else continues below
    * it (R34). Default: none; the run pauses.
    */
   readonly approver?: Approver;
@@ -64,14 +64,14 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * `postgresStore(…)`. Default: nowhere.
    */
   readonly store?: Store;
-  /** How often the store is told that a run is led still, in milliseconds. Default 5,000. */
+  /** How often the store gets a sign of life of a run that is led, in milliseconds. Default 5,000. */
   readonly heartbeatMs?: number;
   /**
    * For how long the process that leads a run may show no sign of life before another may take the run over, in milliseconds: at least twice
    * `heartbeatMs`, and the same in all processes that share a store. Default 30,000.
    */
   readonly staleAfterMs?: number;
-  /** What is told each event of each run, in order. Nothing waits for them. Default: none. */
+  /** Sinks that get each event of each run, in order. Nothing waits for them. Default: none. */
   readonly sinks?: readonly EventSink[];
   /** Called with each piece of what any agent of any run says, before the `onPiece` of its run. Makes model calls stream. */
   readonly onPiece?: (piece: StreamPiece) => void;

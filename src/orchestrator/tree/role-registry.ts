@@ -28,11 +28,11 @@ interface RegistryParts {
 export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
   readonly root: AgentRole;
-  /** Some role lists tools that its subagents may have, or may not. */
+  /** True if some role lists tools that its subagents may have, or may not. */
   hasToolLists = false;
-  /** Some role has guards or hooks of its own. */
+  /** True if some role has guards or hooks of its own. */
   hasGuardsOrHooks = false;
-  /** The root stands for every other role of its name. */
+  /** True: the root replaces every other role of its name. */
   readonly #isReplacing: boolean;
   readonly #hooks: readonly Hook[];
   readonly #priceOf: PriceOf;
@@ -218,7 +218,7 @@ function budgetsOf(role: AgentRole): readonly [string, Budget][] {
   ];
 }
 
-/** Who asks a model. */
+/** A role, or a model of roles that are written at runtime, by name. */
 interface Player {
   readonly name: string;
   readonly model: Model;

@@ -1,4 +1,4 @@
-// RunDefinitions: the texts that the steps of a run speak of, each once, under its hash (C28). Owns the table; every agent adds to it.
+// RunDefinitions: the texts that the steps of a run refer to, each once, under its hash (C28). Owns the table; every agent adds to it.
 // A text that is there already costs one look: fifty steps with one prompt, or a thousand agents of one role, hash it once.
 
 import type { DefinedTools, DefinitionTable } from "../../agent/run-ports.ts";

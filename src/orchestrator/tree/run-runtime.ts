@@ -70,7 +70,7 @@ export class RunRuntime implements AgentRun {
   readonly pendingAnswers = new PendingAnswers();
   readonly pieces = new LivePieces();
   readonly context: unknown;
-  /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may get over. */
+  /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may catch. */
   mismatch: EspalierError | undefined;
 
   /** `subagents`: see `Supervisor`. */

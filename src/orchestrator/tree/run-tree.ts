@@ -36,7 +36,7 @@ export class RunTree {
   #refusals: Map<string, number> | undefined;
   /** The steps in which each delegation was asked for. */
   #delegations: Map<string, Set<string | null>> | undefined;
-  /** Settles once all do that were left to the run; undefined: none were. */
+  /** Settles once all detached agents have; undefined: there were none. */
   #detached: Promise<void> | undefined;
   #detachedOpen = 0;
   #total = 0;
@@ -87,14 +87,14 @@ export class RunTree {
     for (const signal of this.#stops) node.requestStop(signal);
   }
 
-  /** Takes an agent out again that was never led: it could not be set up whole. */
+  /** Takes out an agent that never ran: it could not be set up whole. */
   remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
     node.parent?.delist(node);
     node.close();
   }
 
-  /** Asks every agent that lives, or that will be started yet, to stop. Each request is on record with each agent. */
+  /** Asks every agent that works, or that will be started yet, to stop. Each request is on record with each agent. */
   stop(signal: StopSignal): void {
     this.#stops = [...this.#stops, signal];
     for (const node of this.#nodes.values()) if (!node.hasEnded) node.requestStop(signal);
@@ -139,7 +139,7 @@ export class RunTree {
     this.#delegations.set(key, steps.add(stepId));
   }
 
-  /** Holds on to what lives on without a parent (X9). */
+  /** Keeps the agents that continue without a parent (X9). */
   keep(settled: Promise<void>): void {
     this.#detachedOpen += 1;
     const over = settled.then(() => {
@@ -248,7 +248,7 @@ function* lineOf(node: AgentRuntime): Generator<AgentRuntime, void, undefined> {
   for (let one: AgentRuntime | undefined = node; one !== undefined; one = one.parent) yield one;
 }
 
-/** The same words with other white space ask for the same. */
+/** Tasks that differ in white space alone are the same. */
 function delegationKey({ role, task }: Delegation): string {
   return JSON.stringify([role, task.trim().split(/\s+/u)]);
 }

@@ -23,7 +23,7 @@ export interface LatestStep {
   readonly results: ResultBody[];
 }
 
-/** What follows is said from its beginning, to a reader that was not there. */
+/** What follows is emitted from its beginning, for a reader that was not there. */
 export const JOINED = { type: "reset", reason: "joined", characters: 0 } as const;
 
 /** A step of which something was said. */
@@ -53,7 +53,7 @@ export function* saidSteps(
   if (underWay === undefined || underWay.source.stepId === last) return;
   const { source } = underWay;
   const { stepId } = source;
-  const bodies = piecesOf(underWay); // At once: more is said of it meanwhile.
+  const bodies = piecesOf(underWay); // At once: more of it is emitted meanwhile.
   yield { stepId, startedAtMs: Infinity, source: () => source, bodies: () => bodies };
 }
 

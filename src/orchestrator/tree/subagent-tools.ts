@@ -142,7 +142,7 @@ function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
     .meta({ description: "A role of your own for this subagent." });
 }
 
-/** Whom these arguments of `SpawnSubagent`, which fit its schema, ask to start; undefined: nothing new, or nothing that can be read. */
+/** The subagent that these arguments of `SpawnSubagent`, which fit its schema, ask to start; undefined: nothing new, or nothing that can be read. */
 export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   if (!isRecord(input)) return undefined;
   const { role, task, continue: childName, newRole: written } = input;

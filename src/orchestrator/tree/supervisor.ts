@@ -44,7 +44,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
     const running = this.run.recorder.at(agent.scope(), () => runAgent(agent));
     return running.catch((cause: unknown) => {
-      // It could not be settled: nobody waits for what it holds.
+      // It could not settle: free what it holds.
       agent.account.releaseOpen();
       if (agent.settled === undefined) agent.close();
       throw cause;

@@ -100,7 +100,7 @@ export class PostgresDriver implements SqlDriver {
     let isBroken = true;
     try {
       const version = await this.#version.get(() => this.#prepared(client));
-      // Somebody who writes may bring it further.
+      // A process that writes may upgrade the schema.
       if (version < POSTGRES_SCHEMA_VERSION) this.#version.made = undefined;
       const textOf = version < FIRST_WITH_POSTS ? this.#textBeforePosts : this.#textOf;
       const value = await use({ client, textOf });

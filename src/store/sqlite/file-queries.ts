@@ -1,4 +1,4 @@
-// What is asked of a SQLite file, by those who write it and by those who only read.
+// The statements on a SQLite file, of drivers that write it and of those that only read.
 
 import {
   sqlTextsIn,

@@ -15,7 +15,7 @@ export interface GroupCommitOptions {
   /** Gives the open file; called for each group. */
   readonly open: () => Promise<SqliteDatabase>;
   readonly clock: Clock;
-  /** How long to wait for others who have the file locked. */
+  /** How long to wait for other processes that have the file locked. */
   readonly busyTimeoutMs: number;
 }
 

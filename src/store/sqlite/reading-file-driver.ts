@@ -1,6 +1,6 @@
-// A store in one SQLite file that is only read. The file is opened for each look and closed again: an open connection would keep whoever
-// writes the file from taking `-wal` and `-shm` away at its end. Where there is no `-wal`, nobody has the file open; SQLite would make both
-// files, and leave them, so it is told that the file does not change, and what it read counts if that was so.
+// A store in one SQLite file that is only read. The file is opened for each look and closed again: an open connection would keep the writer
+// of the file from removing `-wal` and `-shm` at its end. Without a `-wal` no process has the file open. SQLite would make both files,
+// and leave them; so it is opened as immutable, and what it read counts if the file did not change.
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 
@@ -79,7 +79,7 @@ export class ReadingFileDriver implements SqlDriver {
 interface FoundFile {
   /** The file itself, beside which `-wal` is, where it was named by a link. */
   readonly path: string;
-  /** Changes with the file; undefined: somebody may have it open. */
+  /** Changes with the file; undefined: another process may have it open. */
   readonly stamp: string | undefined;
 }
 

@@ -68,7 +68,7 @@ function immutable(path: string): URL {
 
 async function openWithBetterSqlite(path: string, access: SqliteAccess): Promise<SqliteDatabase> {
   const { default: Database } = await loaded("better-sqlite3", () => import("better-sqlite3"));
-  // It takes no URL. Who may write takes the files beside it away again.
+  // It takes no URL. A connection that may write removes the files beside it at its end.
   const readonly = access === "read";
   const database = new Database(path, { readonly, fileMustExist: access !== "write" });
   if (access === "still") database.pragma("query_only = true");

@@ -90,7 +90,7 @@ const MOST_LEVELS = 200;
 
 /**
  * The object or the list that a text is; undefined for any other text, for one that would be shortened in any case, and for numbers and
- * keys that would not come back as they were.
+ * keys that parsing would change.
  */
 export function structureOf(text: string): JsonValue | undefined {
   if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;

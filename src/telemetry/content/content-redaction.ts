@@ -31,7 +31,7 @@ export function redacted(
   }
 }
 
-/** Anything may come back: only what is JSON, and content of the same type, goes out. */
+/** Redaction may return anything: only what is JSON, and content of the same type, goes out. */
 function checked(given: unknown, type: SpanContent["type"]): SpanContent {
   if (isPromiseLike(given)) {
     if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.

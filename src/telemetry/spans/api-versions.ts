@@ -1,4 +1,4 @@
-// The silence of two copies of @opentelemetry/api: a copy that is newer than the one with which an
+// The silent failure of two copies of @opentelemetry/api: a copy that is newer than the one with which an
 // SDK was registered does not see that SDK, records nothing and gives no sign.
 
 import { readFileSync } from "node:fs";

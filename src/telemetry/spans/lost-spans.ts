@@ -1,6 +1,6 @@
 // Spans that were open when their process died. A span that is never ended is never exported, and all that was exported below it has
 // no parent: so the process that recovers the run begins them once more, under the ids that the events of the run have, and ends them at
-// the last event of the dead one. That of the run, and those around its further traces, go on.
+// the last event of the dead one. That of the run, and those around its further traces, continue.
 // Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
 // events: what was exported before stays without its parent there.
 
@@ -22,7 +22,7 @@ import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
 import { recordSpanEnd, recordNote } from "./span-recording.ts";
 
 /**
- * Gives the spans that end, those within others first, and that of the run, which goes on; undefined: it is not among them. `lost`: the
+ * Gives the spans that end, those within others first, and that of the run, which continues; undefined: it is not among them. `lost`: the
  * outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened.
  */
 export function recordLostSpans(
@@ -48,7 +48,7 @@ export function endOfLost(atUs: number): { readonly atUs: number } {
   return { atUs: atUs + 1 };
 }
 
-/** As it is to go on: known by the id that it has here, with traces that are as large as they were. */
+/** As it continues: known by the id that it has here, with traces that are as large as they were. */
 function continued(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
   open.trace.spans = spansInTrace;
   for (const [index, { spansInTrace: spans }] of elsewhere.entries()) {
@@ -171,7 +171,7 @@ function isAgent({ body }: LostSpan): boolean {
   return body.type === "agent.started" || body.type === "agent.resumed";
 }
 
-/** What goes on is not replayed. */
+/** A span that continues is not replayed. */
 function attributesOf({ span }: OpenSpan, { ids: { spanId }, parent }: LostSpan): Attributes {
   const isReplaced = isSpanContextValid(span.spanContext()) && !hasId(span, spanId);
   return {

@@ -1,5 +1,5 @@
-// Events on spans: what happened within one, at a moment. Pure, and as silent as span-attributes.ts
-// about what was written by users, models, tools and those who answer questions.
+// Events on spans: what happened within one, at a moment. Pure, and without anything that users,
+// models, tools or approvers wrote, like span-attributes.ts.
 
 import type { Attributes } from "@opentelemetry/api";
 

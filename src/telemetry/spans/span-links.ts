@@ -1,4 +1,4 @@
-// Links from a span to one that it does not stand below: the run that it continues from, the subagent that it waited for, who wrote to it.
+// Links from a span to one that it does not stand below: the run that it continues from, the subagent that it waited for, the agent that wrote to it.
 // Attributes of links are lost in Jaeger, so what a link means stands on the span, too. Pure.
 
 import {

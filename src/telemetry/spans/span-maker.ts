@@ -187,7 +187,7 @@ function roleOf(body: SpanOpening, { role }: SpanPlan): string {
   return "role" in body ? body.role : role;
 }
 
-/** The id of the span around all in a further trace of a run: who knows that trace can name it. */
+/** The id of the span around all in a further trace of a run: it follows from the id of that trace. */
 export function partIdIn(traceId: string): string {
   return spanIdFrom(`"part","${traceId}"`);
 }

@@ -4,7 +4,7 @@
 // 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there, unless the run names it.
 // 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
 // 3. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run is a new trace with a link to the
-//    one before, unless it joins that of the code that resumes it. A run whose process died goes on in its span, in any process.
+//    one before, unless it joins that of the code that resumes it. A run whose process died continues in its span, in any process.
 // 4. A trace that has grown large takes nothing further: an agent that begins, or that is at work and asks its model, continues in
 //    another trace of the run, with links in both directions.
 // 5. A span is ended once: by its process, as soon as the event of its end is kept, or, if that died, by the one that recovers its run.
@@ -383,7 +383,7 @@ function isUnseen({ span, around }: OpenSpan): boolean {
   return !isSpanContextValid(own) || own.spanId === callerOf(around)?.spanId;
 }
 
-/** A subagent that goes on after a pause while no call waits for it: its parent had a receipt for it. */
+/** A subagent that continues after a pause while no call waits for it: its parent had a receipt for it. */
 function continuesInBackground(body: SpanOpening, { isToolCall }: OpenSpan): boolean {
   return body.type === "agent.resumed" && body.spawnCallId !== null && !isToolCall;
 }

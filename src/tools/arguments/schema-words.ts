@@ -56,7 +56,7 @@ function keyOf(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment).replaceAll("~1", "/").replaceAll("~0", "~");
   } catch {
-    return undefined; // A stray percent sign.
+    return undefined; // A percent sign that begins no escape.
   }
 }
 

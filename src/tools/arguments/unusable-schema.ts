@@ -17,7 +17,7 @@ export function noZodSchema(field: string, value: unknown, advice: string): Espa
   );
 }
 
-/** True for a schema of any zod: also of another version, another copy or another entry of it. */
+/** True for a schema of any zod: also of another version, another copy or `zod/mini`. */
 export function isZodLike(value: unknown): boolean {
   if (!isRecord(value)) return false;
   return "_zod" in value || ("_def" in value && typeof value["parse"] === "function");

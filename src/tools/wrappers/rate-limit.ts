@@ -1,8 +1,8 @@
-// Rate limits: who may start now, and who waits for a place. Each run has a line of its own for each limit, kept weakly; all agents of
+// Rate limits: which calls may start now, and which wait for a place. Each run has a line of its own for each limit, kept weakly; all agents of
 // the tree stand in it. Time comes with each call.
 // Q1. At most `maxCalls` starts lie in any window of `perMs`: a place is free again `perMs` after the start that took it.
 // Q2. First come, first served: no call starts while an earlier one waits.
-// Q3. Who leaves the line takes no place with them. A place is kept from the turn to the start, which comes a moment later.
+// Q3. A call that leaves the line takes no place with it. A place is kept from the turn to the start, which comes a moment later.
 
 import { checkKeys, misdefinition } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -67,7 +67,7 @@ interface Waiter {
   readonly admit: () => void;
 }
 
-/** The line of one run before one limit: its starts within the span, the places that are kept for whom the turn has come, and who waits. */
+/** The line of one run before one limit: its starts within the span, the places that are kept for calls whose turn has come, and the waiters. */
 export class RateLine {
   readonly #limit: RateLimit;
   /** Oldest first. With `#kept` never more than `maxCalls`. */
@@ -135,7 +135,7 @@ export class RateLine {
       this.#kept += 1;
       next.admit();
     }
-    // Where all places are kept there is nothing to wait for but those who will start in them.
+    // Where all places are kept, only the calls that will start in them can be waited for.
     if (this.#startsMs.length > 0)
       this.#stopTimer = clock.setTimer(this.freeInMs(nowMs), () => this.#serve(clock));
   }

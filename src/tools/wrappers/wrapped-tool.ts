@@ -84,7 +84,7 @@ export function closable(context: ToolContext): {
   };
 }
 
-/** A question that ends with an attempt, too. What is no request stays as it is: who is asked says what is wrong with it. */
+/** A question that ends with an attempt, too. What is no request stays as it is: the receiver says what is wrong with it. */
 function endedWith(request: AskRequest, ending: AbortSignal): AskRequest {
   const given: unknown = isRecord(request) ? request.signal : null;
   if (given === undefined) return { ...request, signal: ending };
@@ -93,7 +93,7 @@ function endedWith(request: AskRequest, ending: AbortSignal): AskRequest {
     : request;
 }
 
-/** The failure of a call whose signal was aborted before it had a result. What is made of it depends on who aborted it. */
+/** The failure of a call whose signal was aborted before it had a result. What is made of it depends on what aborted it. */
 export function endedEarly(toolName: string): ToolError {
   return new ToolError(`${toolName} was told to end before it had a result.`);
 }
