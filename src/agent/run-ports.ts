@@ -171,7 +171,7 @@ export interface Subagents<Agent> {
   /** How often a role was started with this task in the run, calls of the step not counted (X21). */
   delegationsBefore(request: Delegation, stepId: StepId): number;
   /** What a call may do with the agent's subagents. */
-  serviceFor(parent: Agent, call: DelegatedCall): SubagentService;
+  serviceFor(parent: Agent, call: DelegatedCall): Omit<SubagentService, "continue">;
   /** Activates again what worked in the background when the agent was paused. */
   reactivate(parent: Agent, childIds: readonly AgentId[]): void;
   /** True if one of these subagents is paused. */

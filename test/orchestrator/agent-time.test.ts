@@ -7,17 +7,14 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { AgentTime } from "../../src/agent/agent-time.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
-import { Journal } from "../../src/orchestrator/durability/journal.ts";
 import { PersistedEffects } from "../../src/orchestrator/durability/persisted-effects.ts";
-import { RunJournal } from "../../src/orchestrator/durability/run-journal.ts";
-import { memoryStore } from "../../src/store/memory-store.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { bareRun } from "../support/bare-run.ts";
+import { bareRun, unopenedJournal } from "../support/bare-run.ts";
 import { proves } from "../harness/proves.ts";
 
 type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
@@ -432,12 +429,7 @@ proves(
       reason: { ...STOP_REQUEST.reason, message: "Time for tea." },
     };
     const agent = node(new ClockFixture(), undefined, "lead", [STOP_REQUEST]);
-    const open = (): Promise<never> => expect.fail("It is written to.");
-    const times = { heartbeatMs: 1_000, staleAfterMs: 10_000 };
-    const { clock } = agent.run;
-    const writer = new Journal({ store: memoryStore(), clock, ...times, open });
-    const options = { effects: () => expect.fail("It has effects."), hasDeadlines: true };
-    const effects = new PersistedEffects(new RunJournal(writer, options), agent, undefined);
+    const effects = new PersistedEffects(unopenedJournal(agent.run.clock), agent, undefined);
     agent.requestStop(STOP_REQUEST);
     agent.requestStop(STOP_REQUEST);
     agent.requestStop(other);

@@ -2,6 +2,9 @@
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
+import { Journal } from "../../src/orchestrator/durability/journal.ts";
+import { RunJournal } from "../../src/orchestrator/durability/run-journal.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
 import { settingsOf } from "../../src/orchestrator/tree/settings.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
@@ -11,4 +14,15 @@ export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
   const settings = settingsOf({ clock });
   const registry = new RoleRegistry(role, settings);
   return new Supervisor(settings, { registry, onPiece: undefined, context: undefined }).run;
+}
+
+/** A journal that was never opened: nothing can be kept in it. */
+export function unopenedJournal(clock: Clock): RunJournal {
+  const open = (): Promise<never> => Promise.reject(new Error("Expected nothing to be kept."));
+  const times = { heartbeatMs: 1_000, staleAfterMs: 10_000 };
+  const effects = (): never => {
+    throw new Error("Expected no agent to ask for its effects.");
+  };
+  const writer = new Journal({ store: memoryStore(), clock, ...times, open });
+  return new RunJournal(writer, { effects, hasDeadlines: true });
 }

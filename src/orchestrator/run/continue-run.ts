@@ -13,7 +13,7 @@ import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
 import { isCall, type ReceivedMail } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, ledBy, runStartFacts, type LedRun } from "./start.ts";
+import { AS_ROOT, runStartFacts } from "./start.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
@@ -134,11 +134,6 @@ function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
 export interface Kept {
   readonly journal: RunJournal | undefined;
   readonly folded?: FoldedRun | undefined;
-}
-
-/** Restores the run and continues it. */
-export function continueRun(...given: Parameters<typeof continuedParts>): LedRun {
-  return ledBy(continuedParts(...given));
 }
 
 /** Restores the run: gives what it continues with. */

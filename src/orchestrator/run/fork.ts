@@ -11,9 +11,9 @@ import type { RunJournal } from "../durability/run-journal.ts";
 import { assertReady, rootRole } from "./check-continuation.ts";
 import { forkedRun } from "./fork-run.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
-import { AS_ROOT, ledBy, NO_HISTORY, started, type LedRun } from "./start.ts";
+import { AS_ROOT, NO_HISTORY, started } from "./start.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
-import type { LiveRun } from "./live-run.ts";
+import { LiveRun, type LedParts } from "./live-run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
 import { Supervisor } from "../tree/supervisor.ts";
@@ -35,7 +35,7 @@ export function forkRun(
   const run = restoredFrom(paused);
   assertReady(run, registry);
   const journal = (): RunJournal | undefined => storage && resumedJournal(storage, paused);
-  return startFork(settings, { run, registry, ...begin, journal }, options).run;
+  return new LiveRun(forkedParts(settings, { run, registry, ...begin, journal }, options));
 }
 
 /** What a fork begins with. */
@@ -50,11 +50,12 @@ export interface ForkParts {
   readonly journal: () => RunJournal | undefined;
 }
 
-export function startFork(
+/** Makes the fork with its agents: gives what it is led with. */
+export function forkedParts(
   settings: Settings,
   { run, registry, message, forkedFrom, journal: open }: ForkParts,
   { onPiece, context }: Pick<ForkOptions, "onPiece" | "context">,
-): LedRun {
+): LedParts {
   const roles = rolesOf(run, registry);
   const instructions = instructionsFor(registry.root, context);
   const journal = open();
@@ -71,5 +72,5 @@ export function startFork(
   const root = continueAgent(runtime, restored, { ...AS_ROOT, task, instructions, message });
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
-  return ledBy({ supervisor, root, beginning: { ...NO_HISTORY, event } });
+  return { supervisor, root, beginning: { ...NO_HISTORY, event } };
 }

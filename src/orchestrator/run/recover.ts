@@ -18,11 +18,10 @@ import { continuedParts, readyToContinue, type Continuation } from "./continue-r
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
-import type { LiveRun, LedParts } from "./live-run.ts";
+import { LiveRun, type LedParts } from "./live-run.ts";
 import type { Run } from "./run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
 import type { RunResult } from "./run-result.ts";
-import { ledBy } from "./start.ts";
 
 /** What became of the runs of a store that were lost. */
 export interface RecoveredRuns<out Output = unknown> {
@@ -64,7 +63,7 @@ export async function recoverRun(
   runId: RunId,
   options: Recovery,
 ): Promise<LiveRun> {
-  return ledBy(await recoveredParts(settings, runId, options)).run;
+  return new LiveRun(await recoveredParts(settings, runId, options));
 }
 
 /**

@@ -5,8 +5,8 @@ import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
-import { continueRun, readyToContinue } from "./continue-run.ts";
-import type { LiveRun } from "./live-run.ts";
+import { continuedParts, readyToContinue } from "./continue-run.ts";
+import { LiveRun } from "./live-run.ts";
 import { checkResumeOptions, type ResumeOptions } from "./run-options.ts";
 
 /** Continues a run at rest; see `Orchestrator.resume` for what it throws before anything has happened. */
@@ -24,7 +24,7 @@ export function resumeRun(
   const storage = storageIn(settings);
   try {
     const journal = storage && resumedJournal(storage, paused, giveBack);
-    return continueRun(settings, run, ready, { journal }).run;
+    return new LiveRun(continuedParts(settings, run, ready, { journal }));
   } catch (cause) {
     giveBack();
     throw cause;

@@ -67,7 +67,7 @@ export function startRun(
     deadlineAtMs,
   };
   const made = { registry, onPiece, context, runId, session, journal };
-  return startWith(settings, made, root, { traceparent, mail: mail && [mail] }).run;
+  return new LiveRun(startedParts(settings, made, root, { traceparent, mail: mail && [mail] }));
 }
 
 /** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
@@ -89,13 +89,13 @@ interface Outside extends Pick<RunBeginning, "mail"> {
   readonly traceparent?: string | undefined;
 }
 
-/** Makes a run with its root. */
-export function startWith(
+/** Makes a run with its root: gives what it is led with. */
+export function startedParts(
   settings: Settings,
   made: NewRun,
   given: RootFacts,
   { traceparent, mail }: Outside = {},
-): LedRun {
+): LedParts {
   const supervisor = new Supervisor(settings, made);
   const { run: runtime } = supervisor;
   const root = createAgent(runtime, {
@@ -116,17 +116,7 @@ export function startWith(
     // Under an id that the caller chose the store may have another run.
     ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
   };
-  return ledBy({ supervisor, root, beginning });
-}
-
-/** A run under way, and what its agents share. */
-export interface LedRun {
-  readonly run: LiveRun;
-  readonly runtime: RunRuntime;
-}
-
-export function ledBy(parts: LedParts): LedRun {
-  return { run: new LiveRun(parts), runtime: parts.supervisor.run };
+  return { supervisor, root, beginning };
 }
 
 function checkedTask(task: unknown): MessageContent {

@@ -44,9 +44,14 @@ export function startable(
 }
 
 /** Why it may not; undefined: it may. An error here happens again, and is reported, when the subagent is started. */
-function refusalOf(...asked: Parameters<typeof startable>): SpawnRefusal | undefined {
+function refusalOf(
+  run: RunRuntime,
+  parent: AgentRuntime,
+  request: SpawnRequest,
+  ahead: number,
+): SpawnRefusal | undefined {
   try {
-    const role = startable(...asked);
+    const role = startable(run, parent, request, ahead);
     return "code" in role ? role : undefined;
   } catch {
     return undefined;

@@ -11,10 +11,12 @@ import { PendingAnswers } from "../../agent/pending-answers.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RoleParts, Subagents } from "../../agent/run-ports.ts";
+import { notify } from "../../hooks/run-chain.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { EventBody } from "../../protocol/event.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -25,7 +27,6 @@ import { EventRecorder } from "./event-recorder.ts";
 import { GuardedTracing } from "./guarded-tracing.ts";
 import { RunLimiter } from "./limiter.ts";
 import { LivePieces, type PieceListener } from "./live-pieces.ts";
-import { observerSinks } from "./observer-sink.ts";
 import type { Settings } from "./settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import { RunDefinitions } from "./run-definitions.ts";
@@ -133,4 +134,18 @@ export class RunRuntime implements AgentRun {
   partsOf(role: AgentRole): RoleParts {
     return this.registry.partsOf(role);
   }
+}
+
+/** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). None: there are none. */
+function observerSinks(run: RunRuntime): readonly EventSink[] {
+  const { settings, registry } = run;
+  if (settings.hooks.length === 0 && !registry.hasGuardsOrHooks) return [];
+  const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];
+  if (!hooks.some((hook) => hook.kind === "observe")) return [];
+  const take: EventSink["take"] = (event) => {
+    const node = run.tree.find(event.agentId);
+    if (node !== undefined)
+      notify(run.partsOf(node.role).hooks.observers(event.type), event, run.context);
+  };
+  return [{ take }];
 }

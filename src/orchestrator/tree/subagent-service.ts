@@ -8,7 +8,6 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import type {
-  ContinueRequest,
   DelegationOutcome,
   SubagentInfo,
   SubagentService,
@@ -24,7 +23,7 @@ export function subagentService(
   run: RunRuntime,
   parent: AgentRuntime,
   call: DelegatedCall,
-): SubagentService {
+): Omit<SubagentService, "continue"> {
   const found = (childName: string): AgentRuntime | DelegationOutcome =>
     foundChild(run, parent, call, childName);
   const refusedEnd = (child: AgentRuntime): DelegationOutcome =>
@@ -32,7 +31,6 @@ export function subagentService(
   const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
     list: () => parent.subagents.map((child) => infoOf(parent, child)),
-    continue: (request: ContinueRequest) => run.subagents.continue(parent, request, call),
     wait: (request: WaitRequest = {}) => waitFor(run, parent, call, request),
     message: (childName: string, text: string) => {
       checkText("message", text);

@@ -205,7 +205,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return this.run.tree.delegationsBefore(request, stepId);
   }
 
-  serviceFor(parent: AgentRuntime, call: DelegatedCall): SubagentService {
+  serviceFor(parent: AgentRuntime, call: DelegatedCall): Omit<SubagentService, "continue"> {
     return subagentService(this.run, parent, call);
   }
 

@@ -29,6 +29,7 @@ import {
   type ReplayScript,
 } from "./replay-script.ts";
 import { beginsAtMs, positionsOf, rootOf } from "./segment.ts";
+import { LiveRun } from "../../orchestrator/run/live-run.ts";
 import { setUpRun, type Replayable } from "./set-up-run.ts";
 import { passages, randomFrom } from "./shuffle.ts";
 
@@ -105,7 +106,7 @@ export class Replayer {
     // Commands that came right after the beginning of a call.
     const onCall = (call: string): void => this.#giveNew(this.#atCalls.get(call));
     const replayed = { outcomes: this.#outcomes, script, onCall };
-    const { runtime, run } = setUpRun({
+    const led = setUpRun({
       ...parts,
       clock: this.#clock,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
@@ -113,6 +114,8 @@ export class Replayer {
         new ReplayEffects(agent, { ...replayed, journal, inFlight }),
       append: (record) => this.#take(record),
     });
+    const run = new LiveRun(led);
+    const runtime = led.supervisor.run;
     this.#run = run;
     this.#runtime = runtime;
     this.#commands = new Commands(runtime, run);

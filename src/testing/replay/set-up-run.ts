@@ -3,11 +3,12 @@
 import { isRecord } from "../../kernel/json.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
-import { continueRun, readyToContinue } from "../../orchestrator/run/continue-run.ts";
+import { continuedParts, readyToContinue } from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { RunJournal, type MakeEffects } from "../../orchestrator/durability/run-journal.ts";
-import { startFork } from "../../orchestrator/run/fork.ts";
-import { startWith, type LedRun } from "../../orchestrator/run/start.ts";
+import { forkedParts } from "../../orchestrator/run/fork.ts";
+import type { LedParts } from "../../orchestrator/run/live-run.ts";
+import { startedParts } from "../../orchestrator/run/start.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { registryOf, settingsOf } from "../../orchestrator/tree/settings.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
@@ -42,7 +43,7 @@ export interface SetUpParts extends Replayable {
   readonly append: (record: JournalRecord) => void;
 }
 
-export function setUpRun(parts: SetUpParts): LedRun {
+export function setUpRun(parts: SetUpParts): LedParts {
   const { beginning } = parts;
   switch (beginning.type) {
     case "started":
@@ -66,7 +67,7 @@ function settingsFor(
 }
 
 /** The root as it was started. What its role allows now may be less than what was recorded. */
-function startAnew(parts: SetUpParts, { head, rootRecord, opening }: Start): LedRun {
+function startAnew(parts: SetUpParts, { head, rootRecord, opening }: Start): LedParts {
   const { clock, role, context, segment } = parts;
   const settings = settingsFor(parts, head.limits);
   const { ids } = settings;
@@ -87,26 +88,26 @@ function startAnew(parts: SetUpParts, { head, rootRecord, opening }: Start): Led
     wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
     deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
   };
-  return startWith(settings, { registry, onPiece: undefined, context, session, journal }, root);
+  return startedParts(settings, { registry, onPiece: undefined, context, session, journal }, root);
 }
 
-function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): LedRun {
+function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): LedParts {
   const settings = settingsFor(parts, run.limits);
   const role = rootRole(run, parts.role, settings.roles);
   const registry = new RoleRegistry(role, settings, { isReplacing: true });
   const journal = (): RunJournal => journalOf(parts);
-  return startFork(settings, { run, registry, message, forkedFrom, journal }, parts);
+  return forkedParts(settings, { run, registry, message, forkedFrom, journal }, parts);
 }
 
 /** By the code of a resume. */
-function continueAgain(parts: SetUpParts, beginning: ContinuedStart): LedRun {
+function continueAgain(parts: SetUpParts, beginning: ContinuedStart): LedParts {
   const { role, context, segment } = parts;
   const { run, folded, answers, grants } = beginning;
   const store = fakeSessionStore(run.session, segment.records); // The run is not persisted.
   const settings = settingsFor(parts, run.limits, { store });
   const given = { answers, wasCutOff: folded?.status === "open", areAllNeeded: false };
   const ready = readyToContinue(settings, run, { role, context, grants }, given);
-  return continueRun(settings, run, ready, { journal: journalOf(parts), folded });
+  return continuedParts(settings, run, ready, { journal: journalOf(parts), folded });
 }
 
 function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): RunJournal {
