@@ -21,7 +21,8 @@ export interface Tracing {
    */
   readonly follow?: ((scope: EventScope, body: EventBody) => TraceIds) | undefined;
   /**
-   * Events that it shows nothing of. While no sink takes the events of a run they are not handed to it, and need not be made. Left out: none.
+   * Events that it shows nothing of. While no sink takes the events of a run they are not handed to it, and need not be made. Read when a
+   * run has begun, or continues, with `place` of that event. Left out: none.
    */
   readonly ignored?: ReadonlySet<EventType> | undefined;
   /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */

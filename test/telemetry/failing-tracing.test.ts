@@ -119,3 +119,26 @@ test.each(Object.entries(IGNORED))(
     await warnings();
   },
 );
+
+test("what a tracing ignores is asked once, when its run has begun, and is not handed to it", async () => {
+  const { place, within, idsOf } = localTracing();
+  const placed: string[] = [];
+  const asked: string[] = [];
+  const tracing: Tracing = {
+    place: (draft) => {
+      placed.push(draft.body.type);
+      return place(draft);
+    },
+    within,
+    idsOf,
+    get ignored() {
+      asked.push(placed.at(-1) ?? "nothing");
+      return new Set(["step.started", "budget.reserved"] as const);
+    },
+  };
+  await new Orchestrator({ tracing }).start(team().role, "Begin.").result;
+  expect(asked).toEqual(["run.started"]);
+  expect(placed).toContain("step.completed");
+  expect(placed).not.toContain("step.started");
+  expect(placed).not.toContain("budget.reserved");
+});

@@ -49,6 +49,8 @@ export class EventRecorder implements Recorder, SpanSource {
   #isTaken: boolean;
   #seq: number;
   #lastIds: TraceIds | undefined;
+  /** What the tracing shows nothing of, as it said when the run began here. */
+  #ignored: Tracing["ignored"];
 
   /** `tracing`: throws of none of its methods. */
   constructor(options: {
@@ -75,8 +77,9 @@ export class EventRecorder implements Recorder, SpanSource {
   /** Tracing that only follows spans gets the bounds of these alone. */
   isHeard(type: EventType): boolean {
     if (this.#isTaken) return true;
-    const { follow, ignored } = this.#tracing;
-    return follow === undefined ? ignored?.has(type) !== true : Object.hasOwn(BOUNDS, type);
+    return this.#tracing.follow === undefined
+      ? this.#ignored?.has(type) !== true
+      : Object.hasOwn(BOUNDS, type);
   }
 
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
@@ -98,6 +101,8 @@ export class EventRecorder implements Recorder, SpanSource {
     const draft = { seq, atMs, scope, body };
     const ids = this.#tracing.place(contents === undefined ? draft : { ...draft, contents });
     this.#lastIds = ids;
+    if (body.type === "run.started" || body.type === "run.resumed")
+      this.#ignored = this.#tracing.ignored;
     const journal = this.#journal;
     if (this.#sinks.length === 0 && journal === undefined) return;
     const event: EspalierEvent = { seq, atMs, ...scope, ...ids, ...body };

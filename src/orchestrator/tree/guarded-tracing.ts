@@ -32,7 +32,11 @@ export class GuardedTracing implements Tracing {
 
   place(draft: EventDraft): TraceIds {
     this.#last = draft;
-    this.#lastIds = this.#tried((tracing) => tracing.place(draft));
+    try {
+      this.#lastIds = this.#tracing.place(draft);
+    } catch (cause) {
+      this.#lastIds = this.#leaveOut(cause);
+    }
     return this.#lastIds;
   }
 

@@ -138,10 +138,7 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
     case "model.requested":
       setAttribute(span, GEN_AI.requestMaxTokens, body.maxOutputTokens);
       setAttribute(span, GEN_AI.requestTemperature, body.temperature);
-      setAttribute(span, GEN_AI.requestTopP, body.settings?.topP);
-      setAttribute(span, GEN_AI.requestSeed, body.settings?.seed);
-      setAttribute(span, GEN_AI.requestStopSequences, body.settings?.stop?.slice());
-      setAttribute(span, ESPALIER.reasoningEffort, body.settings?.reasoning?.effort);
+      if (body.settings !== undefined) setSettings(span, body.settings);
       setAttribute(span, GEN_AI.outputType, body.outputType);
       setAttribute(span, OPENAI.apiType, body.apiType);
       setAttribute(span, OPENAI.requestServiceTier, body.serviceTier);
@@ -159,6 +156,16 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       if (body.type !== "tool.rejected")
         setAttribute(span, ESPALIER.toolArgumentsMended, body.isMended);
   }
+}
+
+function setSettings(
+  span: Span,
+  { topP, seed, stop, reasoning }: NonNullable<EventBody<"model.requested">["settings"]>,
+): void {
+  setAttribute(span, GEN_AI.requestTopP, topP);
+  setAttribute(span, GEN_AI.requestSeed, seed);
+  setAttribute(span, GEN_AI.requestStopSequences, stop?.slice());
+  setAttribute(span, ESPALIER.reasoningEffort, reasoning?.effort);
 }
 
 function setLimits(span: Span, { limits }: EventBody<"run.started" | "run.resumed">): void {

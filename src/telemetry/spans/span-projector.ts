@@ -108,7 +108,6 @@ export class SpanProjector implements Tracing {
   readonly #maxSpansPerTrace: number;
   readonly #hasBaggage: boolean;
   readonly #globals: ProjectorOptions["globals"];
-  readonly #content: ContentSettings | undefined;
   readonly #metrics: RunMetrics | undefined;
   readonly #spans: SpanTree<OpenSpan>;
   /** Only if content was switched on. */
@@ -122,7 +121,6 @@ export class SpanProjector implements Tracing {
     this.#hasBaggage = options.hasBaggage ?? false;
     this.#globals = options.globals;
     const { content, metrics } = options;
-    this.#content = content;
     this.#metrics = metrics;
     if (content !== undefined)
       this.recordContent = (scope, made) => {
@@ -132,6 +130,7 @@ export class SpanProjector implements Tracing {
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
+        if (content !== undefined) writeOpeningContents(content, open, moment);
         metrics?.opened(open);
         return open;
       },
@@ -243,7 +242,7 @@ export class SpanProjector implements Tracing {
     if (!isSpanContextValid(last)) return undefined;
     const apart = trace.deleteSpan(unmarked(context.active()));
     const around = wasSampled === false ? trace.setSpanContext(apart, last) : apart;
-    const open = this.#begin(body, moment, { ...planOf(body, { traceId, spanId }), around });
+    const open = this.#maker.begin(body, moment, { ...planOf(body, { traceId, spanId }), around });
     this.#lookForUnseen(open.span);
     return open.span.isRecording() ? open : { ...open, ids: { traceId, spanId } };
   }
@@ -257,12 +256,15 @@ export class SpanProjector implements Tracing {
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
     const plan = planOf(body, { moment, after });
     if (before !== undefined && !isSampled(before))
-      return this.#begin(body, moment, { ...plan, around: trace.setSpanContext(around, before) });
-    const open = this.#begin(body, moment, { ...plan, around, links: originOf(body) });
+      return this.#maker.begin(body, moment, {
+        ...plan,
+        around: trace.setSpanContext(around, before),
+      });
+    const open = this.#maker.begin(body, moment, { ...plan, around, links: originOf(body) });
     this.#lookForUnseen(open.span);
     if (before === undefined || isSampled(open.span.spanContext())) return open;
     const below = trace.setSpanContext(around, before);
-    const again = this.#begin(body, moment, { ...plan, around: below });
+    const again = this.#maker.begin(body, moment, { ...plan, around: below });
     return isSampled(again.span.spanContext()) ? again : open;
   }
 
@@ -272,7 +274,7 @@ export class SpanProjector implements Tracing {
   }
 
   #openAgent(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
-    const open = this.#begin(body, moment, planBelow(parent, parent, moment));
+    const open = this.#maker.begin(body, moment, planBelow(parent, parent, moment));
     if (isFurther(parent.run, parent.trace))
       expectIn(parent.trace, open, expectedOf(0, this.#maxSpansPerTrace));
     return open;
@@ -282,7 +284,7 @@ export class SpanProjector implements Tracing {
     if (body.type === "model.requested") this.#continueInNextTrace(parent, moment);
     const place = parent.onward.at(-1) ?? parent;
     countCall(parent, place.trace);
-    return this.#begin(body, moment, planBelow(parent, place, moment));
+    return this.#maker.begin(body, moment, planBelow(parent, place, moment));
   }
 
   /** An agent whose trace is full continues in another one. */
@@ -319,7 +321,7 @@ export class SpanProjector implements Tracing {
     if (part === undefined) return this.#openAgent(body, moment, parent);
     const back = continuedFrom(parent.span.spanContext());
     const plan = { ...planBelow(parent, part, moment), links: [back.link] };
-    const open = this.#begin(body, moment, plan);
+    const open = this.#maker.begin(body, moment, plan);
     expectIn(part.trace, open, more);
     open.span.setAttributes(back.attributes);
     continueIn(parent.span, open.span.spanContext());
@@ -330,14 +332,6 @@ export class SpanProjector implements Tracing {
   #takesAgent({ run, trace: size }: OpenSpan): boolean {
     const max = this.#maxSpansPerTrace;
     return isFurther(run, size) ? hasRoom(size, expectedOf(0, max), max) : !isFull(size, max);
-  }
-
-  #begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
-    const open = this.#maker.begin(body, moment, plan);
-    const { contents, scope } = moment;
-    if (this.#content !== undefined && contents !== undefined && open.span.isRecording())
-      for (const content of contents()) writeContent(this.#content, { ...open, scope }, content);
-    return open;
   }
 
   #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
@@ -374,6 +368,16 @@ export class SpanProjector implements Tracing {
 function planOf(body: SpanOpening, ids: ChosenIds): Omit<SpanPlan, "around"> {
   const run = newRun("sessionId" in body ? body.sessionId : undefined);
   return { role: "", run, trace: { spans: 0, expected: 0 }, ids, onward: run.parts };
+}
+
+/** What came with the event with which a span began. */
+function writeOpeningContents(
+  settings: ContentSettings,
+  open: OpenSpan,
+  { contents, scope }: SpanMoment,
+): void {
+  if (contents === undefined || !open.span.isRecording()) return;
+  for (const content of contents()) writeContent(settings, { ...open, scope }, content);
 }
 
 /** No SDK made it. */
