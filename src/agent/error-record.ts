@@ -1,5 +1,5 @@
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { isRecord, soundCopy, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { isJsonObject, soundCopy } from "../kernel/json.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 
@@ -18,8 +18,4 @@ export function errorRecord(cause: unknown): ErrorRecord {
     // Something that throws when it is looked at.
   }
   return { code: "internal_error", message, data: {} };
-}
-
-function isJsonObject(value: JsonValue | undefined): value is JsonObject {
-  return isRecord(value);
 }

@@ -176,8 +176,6 @@ export interface Subagents<Agent> {
   reactivate(parent: Agent, childIds: readonly AgentId[]): void;
   /** True if one of these subagents is paused. */
   hasPaused(childIds: readonly AgentId[]): boolean;
-  /** Working and idle subagents, as the model reads of them after a compaction; undefined: the agent has none. */
-  listText(parent: Agent): string | undefined;
 }
 
 /** Holds the loop between two phases until the next one is asked for. */

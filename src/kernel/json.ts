@@ -121,6 +121,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** True for what JSON calls an object. */
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return isRecord(value);
+}
+
 /** True for objects that were written as such, not made by a class. */
 export function isPlainObject(value: unknown): value is object {
   if (!isRecord(value)) return false;

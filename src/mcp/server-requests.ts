@@ -12,11 +12,10 @@ import {
 } from "@modelcontextprotocol/client";
 
 import { messageOf } from "../kernel/error.ts";
-import { type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { problemLines } from "../tools/arguments/argument-problems.ts";
 import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
-import { isJsonObject } from "../tools/arguments/validation-issue.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
 /** The call in the middle of which a server asks. */

@@ -197,16 +197,18 @@ function charged(
 }
 
 /** How the list of subagents begins, by which an older one is known. */
-export const SUBAGENT_LIST_OPENING =
-  "Your subagents so far, by the names under which you reach them:";
+const SUBAGENT_LIST_OPENING = "Your subagents so far, by the names under which you reach them:";
 
 /**
  * What the agent knew of its subagents may be gone with the messages: a notice lists the names by which it reaches them (X10). An earlier
  * list does not hold any more.
  */
 function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
-  const text = agent.run.subagents.listText(agent);
-  if (text === undefined) return state;
+  if (agent.subagents.length === 0) return state;
+  const list = agent.subagents.map(
+    ({ childName, settled }) => `${childName} (${settled?.status ?? "running"})`,
+  );
+  const text = `${SUBAGENT_LIST_OPENING} ${list.join(", ")}.`;
   const messages = state.conversation.messages.filter((message) => !isSubagentList(message));
   return transition(state, {
     type: "compact",

@@ -3,7 +3,6 @@
 import { checkAmount, checkKeys, checkText } from "../../kernel/check.ts";
 import { linkedController, sleep } from "../../kernel/cancel.ts";
 import { canonicalJson, defined } from "../../kernel/json.ts";
-import { SUBAGENT_LIST_OPENING } from "../../agent/phases/compact.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
@@ -81,16 +80,6 @@ function foundChild(
     parent.subagent(childName) ??
     refuse(run, parent, { role: childName, refusal: unknownChild(parent, childName) }, call)
   );
-}
-
-/** What the model reads of its subagents after a compaction; undefined: it has none. */
-export function subagentListText(parent: AgentRuntime): string | undefined {
-  if (parent.subagents.length === 0) return undefined;
-  const list = parent.subagents.map((child) => {
-    const { childName, status } = infoOf(parent, child);
-    return `${childName} (${status})`;
-  });
-  return `${SUBAGENT_LIST_OPENING} ${list.join(", ")}.`;
 }
 
 /** The refusal for a name that no subagent of the agent has. */

@@ -29,7 +29,7 @@ import {
 import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
 import { childInEvents, groupOf, memberGroup, setUpChild } from "./spawn.ts";
-import { subagentListText, subagentService } from "./subagent-service.ts";
+import { subagentService } from "./subagent-service.ts";
 import { resultOfEnded } from "./agent-report.ts";
 
 export class Supervisor implements Subagents<AgentRuntime> {
@@ -207,10 +207,6 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   serviceFor(parent: AgentRuntime, call: DelegatedCall): Omit<SubagentService, "continue"> {
     return subagentService(this.run, parent, call);
-  }
-
-  listText(parent: AgentRuntime): string | undefined {
-    return subagentListText(parent);
   }
 
   hasPaused(childIds: readonly AgentId[]): boolean {

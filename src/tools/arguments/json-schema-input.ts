@@ -12,6 +12,7 @@ import {
   deepFreeze,
   parseJson,
   unsoundness,
+  isJsonObject,
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
@@ -19,7 +20,6 @@ import { AjvErrorReader } from "./ajv-issues.ts";
 import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
 import {
-  isJsonObject,
   partIssue,
   type ValidationIssue,
   type Examine,

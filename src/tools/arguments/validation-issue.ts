@@ -1,6 +1,6 @@
 // What a schema has against a value, in one form for zod and for JSON Schema: coercion goes by it, and so do the problems that a model reads.
 
-import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import { isJsonObject, type JsonValue } from "../../kernel/json.ts";
 import { NO_SUCH_PARAMETER } from "./schema-words.ts";
 
 /** Keys from the whole to a part; places in lists as text. */
@@ -91,9 +91,4 @@ export function valueAt(whole: JsonValue, path: Path): JsonValue | undefined {
 /** True for what JSON calls an array. */
 export function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
-}
-
-/** True for what JSON calls an object. */
-export function isJsonObject(value: JsonValue): value is JsonObject {
-  return isRecord(value);
 }

@@ -6,6 +6,7 @@ import { misdefinition } from "../../kernel/check.ts";
 import {
   copyJson,
   deepFreeze,
+  isJsonObject,
   isRecord,
   parseJson,
   type JsonObject,
@@ -15,7 +16,7 @@ import type { InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
 import { lookUp, thrownWords } from "./schema-words.ts";
 import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
-import { isJsonObject, partIssue, type Reading } from "./validation-issue.ts";
+import { partIssue, type Reading } from "./validation-issue.ts";
 import { issuesOf } from "./zod-issues.ts";
 
 /** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
