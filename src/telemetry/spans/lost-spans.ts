@@ -9,7 +9,7 @@ import {
   ROOT_CONTEXT,
   trace,
   type Attributes,
-  type Context,
+  type Span,
 } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
@@ -30,7 +30,7 @@ export function recordLostSpans(
   lost: readonly LostSpan[],
   atUs: number,
 ): { readonly run: OpenSpan | undefined; readonly ended: readonly OpenSpan[] } {
-  const recorder = new LostSpanRecorder(maker, newRun(lost[0]?.conversationId));
+  const recorder = new LostSpanRecorder(maker, newRun(ROOT_CONTEXT, lost[0]?.conversationId));
   const recorded = lost.flatMap((span) => {
     const open = recorder.record(span);
     return open === undefined ? [] : [{ ...span, open }];
@@ -78,10 +78,11 @@ class LostSpanRecorder {
     const { ids, notes } = lost;
     if (this.#recorded.has(ids.spanId)) return undefined;
     const back = this.#backOf(lost);
-    const open = this.#begin(lost, back, this.#around(lost));
+    const open = this.#begin(lost, back, this.#below(lost));
     const isOwn = hasId(open.span, ids.spanId);
     // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
-    const recorded = isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, below(lost.ids));
+    const recorded =
+      isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, exported(lost.ids));
     if (recorded.span.isRecording())
       setAttributes(recorded.span, { ...attributesOf(recorded, lost), ...back?.attributes });
     const above = this.#above(lost);
@@ -109,14 +110,14 @@ class LostSpanRecorder {
     }
   }
 
-  #begin(lost: LostSpan, back: Reference | undefined, around: Context): OpenSpan {
+  #begin(lost: LostSpan, back: Reference | undefined, below: Span | undefined): OpenSpan {
     const { body, ids, parent } = lost;
     const { seq, atMs, atUs, scope } = lost;
     const begun = this.#maker.begin(
       body,
       { seq, atMs, atUs, scope },
       {
-        around,
+        below,
         role: this.#above(lost)?.role ?? "",
         ids,
         links: back === undefined ? originOf(body) : [back.link],
@@ -145,21 +146,20 @@ class LostSpanRecorder {
     return this.#onward.get(`${parent?.spanId} ${ids.traceId}`);
   }
 
-  #around(lost: LostSpan): Context {
+  #below(lost: LostSpan): Span | undefined {
     const { ids, parent } = lost;
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
-      return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId });
+      return spanId === undefined ? undefined : exported({ traceId, spanId });
     }
-    if (beginsTrace(lost))
-      return (this.#onwardOf(lost) ?? this.#onward.get(ids.traceId))?.context ?? ROOT_CONTEXT;
-    return this.#above(lost)?.context ?? below(parent);
+    if (beginsTrace(lost)) return (this.#onwardOf(lost) ?? this.#onward.get(ids.traceId))?.span;
+    return this.#above(lost)?.span ?? exported(parent);
   }
 }
 
-/** Below a span that another process has exported. */
-function below(ids: TraceIds): Context {
-  return trace.setSpanContext(ROOT_CONTEXT, remoteSpan(ids));
+/** A span that another process has exported. */
+function exported(ids: TraceIds): Span {
+  return trace.wrapSpanContext(remoteSpan(ids));
 }
 
 /** True for the span of a run, and for the first one of a trace that another one continues in. */
