@@ -29,8 +29,11 @@ export class CancelSignal {
 
   /** The same for foreign code. */
   get abortSignal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.aborted) this.#controller.abort(this.reason);
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.aborted) this.#controller.abort(this.reason);
+      owners.set(this.#controller.signal, this);
+    }
     return this.#controller.signal;
   }
 
@@ -40,8 +43,8 @@ export class CancelSignal {
     this.reason = reason;
     const line = this.#line;
     this.#line = undefined;
+    this.#controller?.abort(reason); // First: who waits in the line may ask the signal of foreign code.
     if (line !== undefined) callAll(line);
-    this.#controller?.abort(reason);
   }
 
   /** As `onAbort`. */
@@ -71,7 +74,9 @@ function isCancelReason(reason: unknown): reason is CancelReason {
   );
 }
 
-/** What is to be called when each signal is aborted, in the order of arrival. */
+/** Behind signals that foreign code got from us, and hands back: what waits for one of them waits there, at a third of the memory. */
+const owners = new WeakMap<AbortSignal, CancelSignal>();
+/** What is to be called when each signal of others is aborted, in the order of arrival. */
 const lines = new WeakMap<EventTarget, Set<() => void>>();
 
 /**
@@ -80,6 +85,8 @@ const lines = new WeakMap<EventTarget, Set<() => void>>();
  */
 export function onAbort(signal: AnySignal, handle: () => void): () => void {
   if (signal instanceof CancelSignal) return signal.onAbort(handle);
+  const own = owners.get(signal);
+  if (own !== undefined) return own.onAbort(handle);
   const line = lines.get(signal) ?? newLine(signal);
   line.add(handle);
   return () => {
