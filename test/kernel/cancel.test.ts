@@ -232,6 +232,8 @@ test("a signal of ours tells a platform signal that is asked for before or after
   early.addEventListener("abort", () => calls.push(`platform: ${String(early.reason)}`));
   onAbort(early, () => calls.push(`third: ${String(early.reason)}`));
   onAbort(early, () => calls.push("released"))();
+  onAbort(early, () => releaseLast());
+  const releaseLast = onAbort(early, () => calls.push("released by one before"));
   release();
   expect([signal.aborted, early.aborted]).toEqual([false, false]);
   signal.abort("enough");

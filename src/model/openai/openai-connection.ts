@@ -6,7 +6,7 @@
 
 import { APIError } from "openai";
 
-import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
+import { CancelSignal, offAbort, onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
@@ -88,7 +88,8 @@ export class OpenAiConnection {
     signal.throwIfAborted();
     /** Of the attempt: aborted with its caller, at its deadline, or by its reader. */
     const stop = new CancelSignal();
-    const unlink = onAbort(signal, () => stop.abort(signal.reason));
+    const follow = (): void => stop.abort(signal.reason);
+    onAbort(signal, follow);
     const stopDeadline = clock.setTimer(timeoutMs, () => stop.abort(undefined));
     const warnings: string[] = [];
     try {
@@ -112,7 +113,7 @@ export class OpenAiConnection {
       }
     } finally {
       stopDeadline();
-      unlink();
+      offAbort(signal, follow);
     }
   }
 
