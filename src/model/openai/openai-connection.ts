@@ -55,6 +55,7 @@ const NO_KEY = "none";
 /** How long a server may take to end a stream in which nothing more can come: one that has ended serves the next request. */
 const LONGEST_END_MS = 1_000;
 const NEVER_MS = 2 ** 31 - 1;
+const NO_WARNINGS: readonly string[] = Object.freeze([]);
 const UTF8 = new TextDecoder();
 /** Anything shorter is no secret, and would be found in words. */
 const SHORTEST_SECRET = 6;
@@ -91,7 +92,7 @@ export class OpenAiConnection {
     const follow = (): void => stop.abort(signal.reason);
     onAbort(signal, follow);
     const stopDeadline = clock.setTimer(timeoutMs, () => stop.abort(undefined));
-    const warnings: string[] = [];
+    let warnings: readonly string[] = NO_WARNINGS;
     try {
       for (;;) {
         const answer = this.#answerTo(request, onDelta, stop);
@@ -109,7 +110,7 @@ export class OpenAiConnection {
         }
         if (!("warning" in reply))
           return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
-        if (reply.warning !== undefined) warnings.push(reply.warning);
+        if (reply.warning !== undefined) warnings = [...warnings, reply.warning];
       }
     } finally {
       stopDeadline();

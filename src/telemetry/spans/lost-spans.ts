@@ -4,19 +4,21 @@
 // Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
 // events: what was exported before stays without its parent there.
 
-import {
-  isSpanContextValid,
-  ROOT_CONTEXT,
-  trace,
-  type Attributes,
-  type Span,
-} from "@opentelemetry/api";
+import { isSpanContextValid, ROOT_CONTEXT, type Attributes } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import { setAttributes } from "../bounded/bounded-attributes.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
-import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
+import {
+  knownSpan,
+  newRun,
+  type Onward,
+  type SpanAbove,
+  type OpenSpan,
+  type RunFacts,
+  type TraceSize,
+} from "./open-span.ts";
 import { continuedFrom, continueIn, originOf, remoteSpan, type Reference } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
 import { recordSpanEnd, recordNote } from "./span-recording.ts";
@@ -110,7 +112,7 @@ class LostSpanRecorder {
     }
   }
 
-  #begin(lost: LostSpan, back: Reference | undefined, below: Span | undefined): OpenSpan {
+  #begin(lost: LostSpan, back: Reference | undefined, below: OpenSpan["below"]): OpenSpan {
     const { body, ids, parent } = lost;
     const { seq, atMs, atUs, scope } = lost;
     const begun = this.#maker.begin(
@@ -146,20 +148,20 @@ class LostSpanRecorder {
     return this.#onward.get(`${parent?.spanId} ${ids.traceId}`);
   }
 
-  #below(lost: LostSpan): Span | undefined {
+  #below(lost: LostSpan): OpenSpan["below"] {
     const { ids, parent } = lost;
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
       return spanId === undefined ? undefined : exported({ traceId, spanId });
     }
-    if (beginsTrace(lost)) return (this.#onwardOf(lost) ?? this.#onward.get(ids.traceId))?.span;
-    return this.#above(lost)?.span ?? exported(parent);
+    if (beginsTrace(lost)) return this.#onwardOf(lost) ?? this.#onward.get(ids.traceId);
+    return this.#above(lost) ?? exported(parent);
   }
 }
 
 /** A span that another process has exported. */
-function exported(ids: TraceIds): Span {
-  return trace.wrapSpanContext(remoteSpan(ids));
+function exported(ids: TraceIds): SpanAbove {
+  return knownSpan(remoteSpan(ids));
 }
 
 /** True for the span of a run, and for the first one of a trace that another one continues in. */

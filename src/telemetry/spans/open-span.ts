@@ -48,6 +48,13 @@ export interface TraceSize {
   expected: number;
 }
 
+/** A span below which others stand. */
+export interface SpanAbove {
+  readonly span: Span;
+  /** Left out: it is not known when it began. */
+  readonly startedAtUs?: number;
+}
+
 /** A span in which a run, or an agent at work, continues in another trace, because its own is full. It ends with them. */
 export interface Onward {
   readonly span: Span;
@@ -62,11 +69,9 @@ export interface OpenSpan {
   readonly opening: SpanOpening;
   readonly moment: SpanMoment;
   readonly startedAtUs: number;
-  /** When the span began below which it stands; its own beginning, if that is not known. */
-  readonly aroundSinceUs: number;
   readonly ids: TraceIds;
-  /** The span that it stands below; undefined: that of the caller of the run, if there is one. */
-  readonly below: Span | undefined;
+  /** What it stands below; undefined: the span of the caller of the run, if there is one. */
+  readonly below: SpanAbove | undefined;
   /** What it was called when it began, and what it is called now. */
   readonly name: string;
   shownName: string;
@@ -89,6 +94,11 @@ export interface OpenSpan {
 }
 
 /** The context within a span of a run. Made when it is asked for: a context is a table of its own, and most spans that are open need none. */
-export function contextWithin({ around }: RunFacts, span: Span | undefined): Context {
-  return span === undefined ? around : trace.setSpan(around, span);
+export function contextWithin({ around }: RunFacts, above: SpanAbove | undefined): Context {
+  return above === undefined ? around : trace.setSpan(around, above.span);
+}
+
+/** A span that is known by its ids alone. */
+export function knownSpan(ids: SpanContext): SpanAbove {
+  return { span: trace.wrapSpanContext(ids) };
 }

@@ -46,7 +46,6 @@ export interface SpanPlan extends Pick<OpenSpan, "below" | "run" | "trace" | "on
   readonly role: string;
   readonly ids: ChosenIds;
   readonly links?: readonly Link[];
-  readonly aroundSinceUs?: number;
   /** Those of the span around it. */
   readonly above?: TraceIds | undefined;
 }
@@ -73,7 +72,6 @@ export class SpanMaker {
       opening: body,
       moment,
       startedAtUs: moment.atUs,
-      aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
       ids: this.#idsOf(span, plan),
       below,
       name,
@@ -135,8 +133,9 @@ export class SpanMaker {
   }
 
   /** The span in which an agent continues in a further trace, and the links between the two. */
-  onward(agent: OpenSpan, { span: part, trace: size }: Onward, sinceUs: number): Onward {
-    const { traceId } = part.spanContext();
+  onward(agent: OpenSpan, part: Onward, sinceUs: number): Onward {
+    const { span, trace: size } = part;
+    const { traceId } = span.spanContext();
     const ids = { spanId: onwardIdIn(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
     const back = continuedFrom(before.spanContext());
@@ -157,7 +156,7 @@ export class SpanMaker {
   }
 
   /** A span that is over when it is recorded, below another one. */
-  beside(open: OpenSpan, below: Span | undefined, side: SideSpan, moment: SpanMoment): void {
+  beside(open: OpenSpan, below: OpenSpan["below"], side: SideSpan, moment: SpanMoment): void {
     const around = contextWithin(open.run, below);
     if (this.#record(open, around, side, moment)) open.trace.spans += 1;
   }
@@ -215,7 +214,7 @@ function idsOf(span: Span): TraceIds {
 
 /** What a span stands below. */
 export function callerOf({ below, run }: Pick<OpenSpan, "below" | "run">): SpanContext | undefined {
-  const caller = below?.spanContext() ?? trace.getSpanContext(run.around);
+  const caller = below?.span.spanContext() ?? trace.getSpanContext(run.around);
   return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
 }
 

@@ -48,6 +48,7 @@ import { HeldEnds } from "./held-ends.ts";
 import { endOfLost, recordLostSpans } from "./lost-spans.ts";
 import {
   contextWithin,
+  knownSpan,
   newRun,
   type Onward,
   type OpenSpan,
@@ -180,7 +181,7 @@ export class SpanProjector implements Tracing {
   within<T>(scope: EventScope, work: () => T): T {
     const open = this.#spans.find(scope);
     const inner = this.#hasBaggage ? () => context.with(contextWithBaggage(scope), work) : work;
-    return open === undefined ? inner() : context.with(contextWithin(open.run, open.span), inner);
+    return open === undefined ? inner() : context.with(contextWithin(open.run, open), inner);
   }
 
   idsOf(scope: EventScope): TraceIds | undefined {
@@ -250,7 +251,7 @@ export class SpanProjector implements Tracing {
     const last = remoteSpan({ traceId, spanId }, TraceFlags.NONE);
     if (!isSpanContextValid(last)) return undefined;
     const apart = trace.deleteSpan(unmarked(context.active()));
-    const below = wasSampled === false ? trace.wrapSpanContext(last) : undefined;
+    const below = wasSampled === false ? knownSpan(last) : undefined;
     const open = this.#begin(body, moment, planOf(body, apart, below, { traceId, spanId }));
     this.#lookForUnseen(open.span);
     return open.span.isRecording() ? open : { ...open, ids: { traceId, spanId } };
@@ -259,11 +260,11 @@ export class SpanProjector implements Tracing {
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
     const named = namedCaller(body);
-    const caller = named && trace.wrapSpanContext(named);
+    const caller = named && knownSpan(named);
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
     const plan = planOf(body, unmarked(context.active()), caller, { moment, after });
     const before = callerOf(plan) === undefined ? earlierSpan(body) : undefined;
-    const below = before && trace.wrapSpanContext(before);
+    const below = before && knownSpan(before);
     if (before !== undefined && !isSampled(before))
       return this.#begin(body, moment, { ...plan, below });
     const open = this.#begin(body, moment, { ...plan, links: originOf(body) });
@@ -352,16 +353,17 @@ export class SpanProjector implements Tracing {
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
     const side = sideSpanOf(body, moment, open.startedAtUs);
     if (side === undefined) return;
-    this.#maker.beside(open, open.span, side, moment);
+    this.#maker.beside(open, open, side, moment);
     const wait = waitAcrossPause(body, moment, open);
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
   #showWait(open: OpenSpan, queuedMs: number, moment: SpanMoment): void {
     if (!open.span.isRecording()) return;
-    const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
+    const { below, startedAtUs: untilUs } = open;
+    const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };
     const wait = waitBefore(open.opening, queuedMs, bounds);
-    if (wait !== undefined) this.#maker.beside(open, open.below, wait, moment);
+    if (wait !== undefined) this.#maker.beside(open, below, wait, moment);
   }
 
   /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */
@@ -381,7 +383,7 @@ export class SpanProjector implements Tracing {
 function planOf(
   body: SpanOpening,
   around: Context,
-  below: Span | undefined,
+  below: OpenSpan["below"],
   ids: ChosenIds,
 ): SpanPlan {
   const run = newRun(around, "sessionId" in body ? body.sessionId : undefined);
@@ -428,12 +430,12 @@ function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
   return parts.some(({ trace: further }) => further === size);
 }
 
-/** Of a span of an agent, or of a call, below `place`: where `parent` is, or continues. */
+/** Of a span of an agent, or of a call. `below`: where `parent` is, or continues. */
 function planBelow(
   { role, run, ids: above }: OpenSpan,
-  { span: below, startedAtUs: aroundSinceUs, trace: size }: Onward | OpenSpan,
+  below: Onward | OpenSpan,
   moment: SpanMoment,
 ): SpanPlan {
   const ids = { moment, after: above.traceId };
-  return { below, aroundSinceUs, role, run, trace: size, ids, above, onward: [] };
+  return { below, role, run, trace: below.trace, ids, above, onward: [] };
 }
