@@ -114,8 +114,6 @@ export class AgentRuntime {
   /** The schema to which its model is held; undefined: it gives no typed result, or gives it by `Finish`. */
   readonly output: OutputSchema | undefined;
   readonly time: AgentTime;
-  /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
-  readonly bounds: Bounds & { readonly timeoutMs: number };
   /** How much of the history of its session it begins with; undefined: it has none. */
   readonly retention: MessageRetentionPolicy | undefined;
   readonly effects: AgentEffects;
@@ -145,6 +143,7 @@ export class AgentRuntime {
   stepper: PhaseStepper | undefined;
   /** The request of the last step, with which the next one is compared. */
   lastRequest: SentRequest | undefined;
+  #scope: EventScope | undefined;
   #guards: readonly NamedGuard[] | undefined;
   #aborted: StopSignal | undefined;
   #isActive = false;
@@ -191,8 +190,6 @@ export class AgentRuntime {
     this.subagentsBelow = before?.subagentsBelow ?? 0;
     this.isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
-    const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
-    this.bounds = { signal: this.signal, clock: run.clock, graceMs, timeoutMs };
     this.retention = parent === undefined ? run.retention : undefined;
     this.time = new AgentTime(this);
     this.effects = run.effectsOf(this);
@@ -340,6 +337,13 @@ export class AgentRuntime {
     return this.#guards;
   }
 
+  /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
+  get bounds(): Bounds & { readonly timeoutMs: number } {
+    const { signal, run } = this;
+    const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
+    return { signal, clock: run.clock, graceMs, timeoutMs };
+  }
+
   /** What all foreign code may know of it. */
   get facts() {
     const { runId, agentId, agentPath, depth, executionId } = this.identity;
@@ -355,8 +359,12 @@ export class AgentRuntime {
 
   // Events
 
-  /** The ids that an event at a position of the agent carries. */
-  scope(at: EventPosition = {}): EventScope {
+  /** The ids that an event at a position of the agent carries, or one outside of its steps. */
+  scope(at?: EventPosition): EventScope {
+    return at === undefined ? (this.#scope ??= this.#scopeAt({})) : this.#scopeAt(at);
+  }
+
+  #scopeAt(at: EventPosition): EventScope {
     const { runId, agentId, parentAgentId, agentPath, depth, executionId } = this.identity;
     const { stepId = null, callId = null, modelCallNumber } = at;
     const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };

@@ -61,15 +61,7 @@ export interface Tries {
 
 /** How the attempts of a turn are made, and how they go. Owns the time that they took and waited, which is added to `spans`. */
 export class AskedTurn implements RetryOptions, CallSlot {
-  readonly signal: AnySignal;
-  readonly startSignal: AnySignal;
-  readonly clock: Clock;
-  readonly policy: RetryPolicy;
-  readonly inputTokens: number;
   readonly onDelta: RetryOptions["onDelta"];
-  readonly cacheKey: CacheKey | undefined;
-  readonly after: BrokenAttempt | undefined;
-  readonly slot = this;
   readonly #agent: AgentRuntime;
   readonly #turn: Turn;
   readonly #spans: TimeSpan[];
@@ -86,19 +78,47 @@ export class AskedTurn implements RetryOptions, CallSlot {
     this.#agent = agent;
     this.#turn = turn;
     this.#spans = spans;
-    const { effectPosition, lease, signals } = turn.call;
-    const { clock, settings, pieces } = agent.run;
-    this.signal = signals.signal;
-    this.startSignal = signals.stopSignal;
-    this.clock = clock;
-    this.policy = settings.retry;
-    this.inputTokens = lease.inputTokens;
-    const isOfStep = effectPosition.sideCall === undefined;
-    this.onDelta = isOfStep && pieces.isHeard ? (delta) => this.#take(delta) : undefined;
-    this.cacheKey = isOfStep ? agent.cacheKey : undefined;
-    this.after = turn.after;
+    const { clock, pieces } = agent.run;
+    const isShown = this.#isOfStep && pieces.isHeard;
+    this.onDelta = isShown ? (delta) => this.#take(delta) : undefined;
     this.#fromMs = clock.nowMs();
     this.#queuedMs = this.#fromMs - turn.askedAtMs;
+  }
+
+  get #isOfStep(): boolean {
+    return this.#turn.call.effectPosition.sideCall === undefined;
+  }
+
+  get signal(): AnySignal {
+    return this.#turn.call.signals.signal;
+  }
+
+  get startSignal(): AnySignal {
+    return this.#turn.call.signals.stopSignal;
+  }
+
+  get clock(): Clock {
+    return this.#agent.run.clock;
+  }
+
+  get policy(): RetryPolicy {
+    return this.#agent.run.settings.retry;
+  }
+
+  get inputTokens(): number {
+    return this.#turn.call.lease.inputTokens;
+  }
+
+  get cacheKey(): CacheKey | undefined {
+    return this.#isOfStep ? this.#agent.cacheKey : undefined;
+  }
+
+  get after(): BrokenAttempt | undefined {
+    return this.#turn.after;
+  }
+
+  get slot(): CallSlot {
+    return this;
   }
 
   get #source(): PieceSource {

@@ -29,8 +29,11 @@ export class CancelSignal {
 
   /** The same for foreign code. */
   get abortSignal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.aborted) this.#controller.abort(this.reason);
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.aborted) this.#controller.abort(this.reason);
+      owners.set(this.#controller.signal, this);
+    }
     return this.#controller.signal;
   }
 
@@ -38,17 +41,20 @@ export class CancelSignal {
     if (this.aborted) return;
     this.aborted = true;
     this.reason = reason;
-    const line = this.#line;
+    this.#controller?.abort(reason); // First: who waits in the line may ask the signal of foreign code.
+    if (this.#line !== undefined) callAll(this.#line);
     this.#line = undefined;
-    if (line !== undefined) callAll(line);
-    this.#controller?.abort(reason);
   }
 
   /** As `onAbort`. */
   onAbort(handle: () => void): () => void {
-    const line = (this.#line ??= new Set());
-    line.add(handle);
-    return () => void line.delete(handle);
+    (this.#line ??= new Set()).add(handle);
+    return () => this.offAbort(handle);
+  }
+
+  /** As `offAbort`. */
+  offAbort(handle: () => void): void {
+    this.#line?.delete(handle);
   }
 }
 
@@ -71,7 +77,9 @@ function isCancelReason(reason: unknown): reason is CancelReason {
   );
 }
 
-/** What is to be called when each signal is aborted, in the order of arrival. */
+/** Behind signals that foreign code got from us, and hands back: what waits for one of them waits there, at a third of the memory. */
+const owners = new WeakMap<AbortSignal, CancelSignal>();
+/** What is to be called when each signal of others is aborted, in the order of arrival. */
 const lines = new WeakMap<EventTarget, Set<() => void>>();
 
 /**
@@ -80,11 +88,20 @@ const lines = new WeakMap<EventTarget, Set<() => void>>();
  */
 export function onAbort(signal: AnySignal, handle: () => void): () => void {
   if (signal instanceof CancelSignal) return signal.onAbort(handle);
+  const own = owners.get(signal);
+  if (own !== undefined) return own.onAbort(handle);
   const line = lines.get(signal) ?? newLine(signal);
   line.add(handle);
-  return () => {
-    if (line.delete(handle) && line.size === 0) close(signal);
-  };
+  return () => offAbort(signal, handle);
+}
+
+/** Takes `onAbort` back, by the handle: who waits with many others holds that alone. */
+export function offAbort(signal: AnySignal, handle: () => void): void {
+  if (signal instanceof CancelSignal) return signal.offAbort(handle);
+  const own = owners.get(signal);
+  if (own !== undefined) return own.offAbort(handle);
+  const line = lines.get(signal);
+  if (line?.delete(handle) === true && line.size === 0) close(signal);
 }
 
 function newLine(signal: AbortSignal): Set<() => void> {
@@ -172,21 +189,20 @@ export function withinBounds<T>(
   { signal, clock, graceMs }: Bounds,
 ): Promise<BoundedOutcome<T>> {
   return new Promise((resolve) => {
-    let release: (() => void) | undefined;
+    let stopTimer: (() => void) | undefined;
     const startGrace = (): void => {
-      release = clock.setTimer(graceMs, () => resolve({ type: "abandoned" }));
+      stopTimer = clock.setTimer(graceMs, () => resolve({ type: "abandoned" }));
+    };
+    const settle = (outcome: BoundedOutcome<T>): void => {
+      offAbort(signal, startGrace);
+      stopTimer?.();
+      resolve(outcome);
     };
     if (signal.aborted) startGrace();
-    else release = onAbort(signal, startGrace);
+    else onAbort(signal, startGrace);
     working.then(
-      (value) => {
-        release?.();
-        resolve({ type: "returned", value });
-      },
-      (error: unknown) => {
-        release?.();
-        resolve({ type: "threw", error });
-      },
+      (value) => settle({ type: "returned", value }),
+      (error: unknown) => settle({ type: "threw", error }),
     );
   });
 }

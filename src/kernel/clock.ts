@@ -24,13 +24,13 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
-  setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer),
+  setTimer: (delayMs, wake) => setTimer(delayMs, wake, false),
 };
 
 /** The same, but nothing that waits keeps the process alive. */
 export const idleClock: Clock = {
   ...systemClock,
-  setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer.unref()),
+  setTimer: (delayMs, wake) => setTimer(delayMs, wake, true),
 };
 
 /** Milliseconds without what is less than a microsecond. Sums of rounded times have no noise if they are rounded again. */
@@ -89,24 +89,20 @@ export class SteadyClock implements Clock {
 /** Timeouts of Node count whole milliseconds, from one that has begun. */
 const TIMEOUT_STEP_MS = 1;
 
-function setTimer(
-  delayMs: number,
-  wake: () => void,
-  kept: (timer: NodeJS.Timeout) => NodeJS.Timeout,
-): () => void {
+function setTimer(delayMs: number, wake: () => void, isIdle: boolean): () => void {
   const dueMs = performance.now() + delayMs;
-  let timer: NodeJS.Timeout;
-  const wait = (leftMs: number): void => {
-    // What is less than a millisecond is dropped by setTimeout.
-    const stageMs = Math.min(Math.ceil(leftMs), LONGEST_TIMEOUT_MS);
-    timer = kept(setTimeout(look, stageMs));
-  };
   // Timeouts go by a coarser clock than durations: on a machine that stood still, one may come long before its time by the other.
   const look = (): void => {
     const leftMs = dueMs - performance.now();
-    if (leftMs > TIMEOUT_STEP_MS) wait(leftMs);
+    if (leftMs > TIMEOUT_STEP_MS) timer = timeout(look, leftMs, isIdle);
     else wake();
   };
-  wait(delayMs);
+  let timer = timeout(look, delayMs, isIdle);
   return () => clearTimeout(timer);
+}
+
+/** As long as there can be one. What is less than a millisecond is dropped by setTimeout. */
+function timeout(look: () => void, delayMs: number, isIdle: boolean): NodeJS.Timeout {
+  const timer = setTimeout(look, Math.min(Math.ceil(delayMs), LONGEST_TIMEOUT_MS));
+  return isIdle ? timer.unref() : timer;
 }

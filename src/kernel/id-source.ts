@@ -9,5 +9,5 @@ export interface IdSource {
   next(kind: string, place?: string): string;
 }
 
-/** Ids by chance, collision-safe across processes. */
-export const randomIds: IdSource = { next: (kind) => `${kind}_${nanoid()}` };
+/** Ids by chance, collision-safe across processes. Joined, they are one text; put together otherwise, each is three, as long as it lives. */
+export const randomIds: IdSource = { next: (kind) => [kind, nanoid()].join("_") };

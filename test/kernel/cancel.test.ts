@@ -9,6 +9,7 @@ import {
   CancelSignal,
   cancelReasonOf,
   linkedController,
+  onAbort,
   runBounded,
   type BoundedOutcome,
   type CancelReason,
@@ -218,7 +219,7 @@ test("a reason is ours or none", () => {
   ]);
 });
 
-test("a signal of ours tells what waits for it once, in order, and a platform signal that is asked for before or after", () => {
+test("a signal of ours tells a platform signal that is asked for before or after, and then what waits for either once, in order", () => {
   const calls: string[] = [];
   const signal = new CancelSignal();
   const early = signal.abortSignal;
@@ -229,11 +230,15 @@ test("a signal of ours tells what waits for it once, in order, and a platform si
     signal.abort("from within");
   });
   early.addEventListener("abort", () => calls.push(`platform: ${String(early.reason)}`));
+  onAbort(early, () => calls.push(`third: ${String(early.reason)}`));
+  onAbort(early, () => calls.push("released"))();
+  onAbort(early, () => releaseLast());
+  const releaseLast = onAbort(early, () => calls.push("released by one before"));
   release();
   expect([signal.aborted, early.aborted]).toEqual([false, false]);
   signal.abort("enough");
   signal.abort("too late");
-  expect(calls).toEqual(["first", "second: enough", "platform: enough"]);
+  expect(calls).toEqual(["platform: enough", "first", "second: enough", "third: enough"]);
   const late = new CancelSignal();
   late.abort("enough");
   expect([late.abortSignal.aborted, late.abortSignal.reason, signal.abortSignal]).toEqual([

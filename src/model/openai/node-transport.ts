@@ -91,7 +91,6 @@ class Exchange {
   readonly #sentAtMs: number;
   readonly #resolve: (response: WireResponse) => void;
   readonly #reject: (reason: unknown) => void;
-  readonly #stopListening: () => void;
   #sent: PooledRequest;
   #bytesBefore = 0;
   #hasHead = false;
@@ -106,11 +105,13 @@ class Exchange {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#sent = this.#begin();
-    this.#stopListening = signal.onAbort(() => {
-      reject(signal.reason);
-      this.#close();
-    });
+    signal.onAbort(this.#stop);
   }
+
+  readonly #stop = (): void => {
+    this.#reject(this.#sending.signal.reason);
+    this.#close();
+  };
 
   #begin(): PooledRequest {
     const { pool, head, body } = this.#sending;
@@ -125,7 +126,7 @@ class Exchange {
     request.on("error", (thrown) => this.#fail(thrown));
     request.on("close", () => {
       if (request !== this.#sent.request) return;
-      this.#stopListening();
+      this.#sending.signal.offAbort(this.#stop);
       if (!this.#hasHead) this.#reject(new Error(NO_HEAD));
     });
     request.end(body);

@@ -6,7 +6,7 @@
 
 import { APIError } from "openai";
 
-import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
+import { CancelSignal, offAbort, onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
@@ -55,6 +55,7 @@ const NO_KEY = "none";
 /** How long a server may take to end a stream in which nothing more can come: one that has ended serves the next request. */
 const LONGEST_END_MS = 1_000;
 const NEVER_MS = 2 ** 31 - 1;
+const NO_WARNINGS: readonly string[] = Object.freeze([]);
 const UTF8 = new TextDecoder();
 /** Anything shorter is no secret, and would be found in words. */
 const SHORTEST_SECRET = 6;
@@ -88,9 +89,10 @@ export class OpenAiConnection {
     signal.throwIfAborted();
     /** Of the attempt: aborted with its caller, at its deadline, or by its reader. */
     const stop = new CancelSignal();
-    const unlink = onAbort(signal, () => stop.abort(signal.reason));
+    const follow = (): void => stop.abort(signal.reason);
+    onAbort(signal, follow);
     const stopDeadline = clock.setTimer(timeoutMs, () => stop.abort(undefined));
-    const warnings: string[] = [];
+    let warnings: readonly string[] = NO_WARNINGS;
     try {
       for (;;) {
         const answer = this.#answerTo(request, onDelta, stop);
@@ -108,11 +110,11 @@ export class OpenAiConnection {
         }
         if (!("warning" in reply))
           return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
-        if (reply.warning !== undefined) warnings.push(reply.warning);
+        if (reply.warning !== undefined) warnings = [...warnings, reply.warning];
       }
     } finally {
       stopDeadline();
-      unlink();
+      offAbort(signal, follow);
     }
   }
 

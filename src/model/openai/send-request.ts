@@ -1,7 +1,7 @@
 // sendRequest: one request to the server that was named, and to no other. Redirects are followed by us alone, so that neither the key
 // nor the prompt reaches another origin, whatever sends the requests.
 
-import type { CancelSignal } from "../../kernel/cancel.ts";
+import { invoke, type CancelSignal } from "../../kernel/cancel.ts";
 import { redirectError, unreachedError } from "./openai-errors.ts";
 import { requestTarget, type RequestTarget } from "./request-target.ts";
 import {
@@ -40,34 +40,56 @@ export interface ServerAnswer {
  * @throws ModelError if there is none; `model_refused_request` for a redirect to another origin, one that changes the request, or the
  * sixth.
  */
-export async function sendRequest(
+export function sendRequest(
   send: Send,
-  { target, headers }: RequestHead,
+  head: RequestHead,
   body: Buffer,
   signal: CancelSignal,
 ): Promise<ServerAnswer> {
-  let at = target;
-  for (let redirects = 0; ; redirects += 1) {
-    let response: WireResponse;
-    try {
-      if (signal.aborted) throw signal.reason;
-      response = await send({ target: at, headers }, body, signal);
-    } catch (thrown) {
+  return answerTo({ send, body, signal }, head, 0);
+}
+
+interface Sending {
+  readonly send: Send;
+  readonly body: Buffer;
+  readonly signal: CancelSignal;
+}
+
+function answerTo(sent: Sending, head: RequestHead, redirects: number): Promise<ServerAnswer> {
+  const { send, body, signal } = sent;
+  const sending = invoke(() => {
+    if (signal.aborted) throw signal.reason;
+    return send(head, body, signal);
+  });
+  // Not awaited here: what an async function holds while it waits is held by every call that waits.
+  return sending.then(
+    async (response) => {
+      if (isSuccess(response)) return { response, opening: undefined };
+      const opening = await openingOf(response);
+      const target = redirection(response, head.target, redirects);
+      if (target === undefined) return { response, opening };
+      return await answerTo(sent, { ...head, target }, redirects + 1);
+    },
+    (thrown: unknown) => {
       throw unreachedError(thrown);
-    }
-    if (isSuccess(response)) return { response, opening: undefined };
-    const opening = await openingOf(response);
-    const { status } = response;
-    const location = response.header("location");
-    if (location === null || !REDIRECTS.has(status)) return { response, opening };
-    const to = URL.canParse(location, at.href)
-      ? requestTarget(new URL(location, at.href))
-      : undefined;
-    if (to?.origin !== at.origin || !FOLLOWED.has(status) || redirects === MOST_REDIRECTS) {
-      throw redirectError(status, at.origin, to?.origin);
-    }
-    at = to;
-  }
+    },
+  );
+}
+
+/** Where a response sends the request; undefined: nowhere. Throws for what is not followed. */
+function redirection(
+  response: WireResponse,
+  at: RequestTarget,
+  redirects: number,
+): RequestTarget | undefined {
+  const { status } = response;
+  const location = response.header("location");
+  if (location === null || !REDIRECTS.has(status)) return undefined;
+  const to = URL.canParse(location, at.href)
+    ? requestTarget(new URL(location, at.href))
+    : undefined;
+  if (to?.origin === at.origin && FOLLOWED.has(status) && redirects < MOST_REDIRECTS) return to;
+  throw redirectError(status, at.origin, to?.origin);
 }
 
 /** Sends requests by a `fetch` of the user's. */

@@ -387,13 +387,12 @@ interface Spending extends Pick<ReachedThreshold, "axis" | "maximum" | "spent"> 
 
 /** Emits the thresholds of a limit that were reached since. */
 function emitReached(
-  { onThreshold }: LedgerWatch,
+  watch: LedgerWatch,
   { agentId, path: accountPath }: LedgerAccount,
   { axis, maximum, before, spent }: Spending,
 ): void {
-  if (onThreshold === undefined) return;
   for (const threshold of reachedThresholds(maximum, before, spent))
-    onThreshold({ agentId, accountPath, axis, threshold, spent, maximum });
+    watch.onThreshold?.({ agentId, accountPath, axis, threshold, spent, maximum });
 }
 
 /** What a call used in all, without what its attempts were charged. */

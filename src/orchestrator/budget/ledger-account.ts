@@ -28,6 +28,7 @@ export type Asker = LedgerAccount | null;
 type Sums = Record<SpendAxis, number>;
 type UsageSums = Record<keyof Usage, number>;
 
+const NO_GRANTS: readonly AccountGrant[] = Object.freeze([]);
 const NO_MODELS: readonly ModelUsage[] = Object.freeze([]);
 const NO_AXES: readonly SpendAxis[] = Object.freeze([]);
 
@@ -252,7 +253,7 @@ export function openAccount(
     path: account.path,
     limits: account.limits,
     reserve: account.reserve ?? {},
-    grants: [],
+    grants: NO_GRANTS,
     fixedDeadlineAtMs: fixedDeadlineAtMs === Infinity ? null : fixedDeadlineAtMs,
     timeLimitMs: account.wallTimeMs ?? null,
     openedAtMs: account.nowMs,

@@ -15,6 +15,8 @@ import type { EventsOptions, PiecesOptions } from "./run.ts";
 
 const DEFAULT_MAX_BACKLOG = 10_000;
 
+const NONE: readonly never[] = Object.freeze([]);
+
 interface Reader {
   /** Reads of this one from now on. */
   readonly follow: (run: RunRuntime) => void;
@@ -23,7 +25,7 @@ interface Reader {
 
 export class RunReaders {
   #run: RunRuntime;
-  #readers: readonly Reader[] = [];
+  #readers: readonly Reader[] = NONE;
   /** The run rests, or broke off. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 

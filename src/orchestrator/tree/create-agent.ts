@@ -2,6 +2,8 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
+import { shared } from "../../kernel/shared.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
 import { NO_PREFIX, pendingState } from "../../agent/agent-state.ts";
 import { withAdded, type TaggedHistory } from "../../agent/message-tags.ts";
 import { transition } from "../../agent/transition.ts";
@@ -65,19 +67,26 @@ const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], leftOut
 
 /** What the agent is given before its task. What is inherited becomes its own, under new ids. */
 function openingOf(
-  { instructions: text, inherited, history }: AgentFacts,
+  { role, instructions, inherited, history }: AgentFacts,
   executionId: ExecutionId,
 ): TaggedHistory {
   const place = { executionId, stepNumber: 0 };
-  const instructed = withAdded(
-    NOTHING_SAID,
-    [{ role: "system", text, origin: "instructions" }],
-    place,
-  );
+  const instructed = withAdded(NOTHING_SAID, [systemMessage(role, instructions)], place);
   if (history === undefined) return withAdded(instructed, inherited, place);
   const messages = [...instructed.messages, ...history.messages];
   const tags = [...instructed.tags, ...history.tags];
   return withAdded({ ...instructed, messages, tags }, inherited, place);
+}
+
+const systemMessages = new WeakMap<AgentRole, Message>();
+
+/** One for all agents of a role that are told the same: what is made of it, to count it or to send it, is made once. */
+function systemMessage(role: AgentRole, text: string): Message {
+  const known = systemMessages.get(role);
+  if (known?.text === text) return known;
+  const message = shared<Message>({ role: "system", text, origin: "instructions" });
+  systemMessages.set(role, message);
+  return message;
 }
 
 /** What an agent that has ended does next. */

@@ -20,6 +20,8 @@ import { JOINED, saidSteps, type LatestStep } from "./said-steps.ts";
 
 export type PieceListener = (piece: StreamPiece) => void;
 
+const NONE: readonly never[] = Object.freeze([]);
+
 /** What an agent says. */
 interface Saying {
   /** Of the reply that is under way, or of the last one that came to nothing. */
@@ -29,7 +31,7 @@ interface Saying {
 }
 
 export class LivePieces implements Pieces {
-  #listeners: readonly PieceListener[] = [];
+  #listeners: readonly PieceListener[] = NONE;
   /** Of agents that have not settled. Made when the first has said something: runs that wait have none. */
   #sayings: Map<AgentId, Saying> | undefined;
   #sequence = 0;

@@ -6,15 +6,24 @@ import { deepFreeze } from "../../kernel/json.ts";
 import type { ToolSpec } from "../../model/model.ts";
 import { textHash, type Definitions } from "../../protocol/definition.ts";
 
+/** Where the run is kept. */
+interface DefinitionJournal {
+  append(record: {
+    readonly type: "definition";
+    readonly hash: string;
+    readonly text: string;
+  }): void;
+}
+
 export class RunDefinitions implements DefinitionTable {
   /** The hash of each text, in the order in which they came. */
   readonly #hashes = new Map<string, string>();
-  readonly #onNew: ((hash: string, text: string) => void) | undefined;
+  readonly #journal: DefinitionJournal | undefined;
 
-  /** `earlier`: those of the run up to a pause. `onNew`: called with each that comes. */
-  constructor(earlier: Definitions = {}, onNew?: (hash: string, text: string) => void) {
+  /** `earlier`: those of the run up to a pause. `journal`: gets each that comes. */
+  constructor(earlier: Definitions = {}, journal?: DefinitionJournal) {
     for (const [hash, text] of Object.entries(earlier)) this.#hashes.set(text, hash);
-    this.#onNew = onNew;
+    this.#journal = journal;
   }
 
   /** How many there are. */
@@ -49,7 +58,7 @@ export class RunDefinitions implements DefinitionTable {
 
   #add(hash: string, text: string): void {
     this.#hashes.set(text, hash);
-    this.#onNew?.(hash, text);
+    this.#journal?.append({ type: "definition", hash, text });
   }
 }
 

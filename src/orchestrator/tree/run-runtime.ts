@@ -18,7 +18,9 @@ import type { Answer } from "../../protocol/question.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
+import type { LedgerWatch, ReachedThreshold } from "../budget/agent-account.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
+import type { LedgerOperation } from "../budget/ledger-operation.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunSession } from "../sessions/run-session.ts";
@@ -50,7 +52,7 @@ export interface NewRun {
 
 const NO_ANSWERS: ReadonlyMap<QuestionId, Answer> = new Map();
 
-export class RunRuntime implements AgentRun {
+export class RunRuntime implements AgentRun, LedgerWatch {
   readonly runId: RunId;
   readonly settings: Settings;
   readonly registry: RoleRegistry;
@@ -99,20 +101,20 @@ export class RunRuntime implements AgentRun {
       sinks: [...settings.sinks, ...observerSinks(this)],
       eventCount: restored?.eventCount ?? 0,
     });
-    const { journal } = this;
-    journal?.writer.whenKept((seq) => this.recorder.kept(this.runId, seq));
-    this.ledger = new BudgetLedger(this.clock, {
-      onThreshold: (reached) => recordThreshold(this, reached),
-      onOperation:
-        journal === undefined ? undefined : (done) => journal.append({ type: "ledger", done }),
-    });
-    this.definitions = new RunDefinitions(
-      restored?.definitions,
-      journal && ((hash, text) => journal.append({ type: "definition", hash, text })),
-    );
+    this.journal?.writer.whenKept((seq) => this.recorder.kept(this.runId, seq));
+    this.ledger = new BudgetLedger(this.clock, this);
+    this.definitions = new RunDefinitions(restored?.definitions, this.journal);
     this.throttle = settings.throttle;
-    this.limiter = new RunLimiter(settings.concurrency, settings.throttle, journal);
+    this.limiter = new RunLimiter(settings.concurrency, settings.throttle, this.journal);
     this.subagents = subagents;
+  }
+
+  onThreshold(reached: ReachedThreshold): void {
+    recordThreshold(this, reached);
+  }
+
+  onOperation(done: LedgerOperation): void {
+    this.journal?.append({ type: "ledger", done });
   }
 
   effectsOf(agent: AgentRuntime): AgentEffects {

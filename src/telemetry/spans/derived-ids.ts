@@ -11,17 +11,19 @@ import type { SpanMoment } from "../../protocol/span-tree.ts";
 
 const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
-/** Hexadecimal digits in one of the four words of a trace id. */
+/** Hexadecimal digits in one of the four words of a trace id, or of the two of a span id. */
 const WORD_DIGITS = 8;
 
 /** 16 hexadecimal digits. `seed`: what names the span, as values of JSON with commas between. */
 export function spanIdFrom(seed: string): string {
-  return digest(`["span",${seed}]`).slice(0, 2 * SPAN_ID_BYTES);
+  const digits = digest(`["span",${seed}]`);
+  return joined(wordIn(digits, 0), wordIn(digits, 1));
 }
 
 /** 32 hexadecimal digits. */
 export function traceIdFrom(seed: string): string {
-  return digest(`["trace",${seed}]`).slice(0, 2 * TRACE_ID_BYTES);
+  const digits = digest(`["trace",${seed}]`);
+  return joined(wordIn(digits, 0), wordIn(digits, 1), wordIn(digits, 2), wordIn(digits, 3));
 }
 
 /**
@@ -29,13 +31,22 @@ export function traceIdFrom(seed: string): string {
  * combined with the others by exclusive or: neither changes.
  */
 export function traceIdAfter(traceId: string, seed: string): string {
-  const change = digest(`["after","${traceId}",${seed}]`).slice(0, WORD_DIGITS);
-  const [first, second] = [traceId.slice(0, WORD_DIGITS), traceId.slice(WORD_DIGITS, 16)];
-  return `${combined(first, change)}${combined(second, change)}${traceId.slice(16)}`;
+  const change = wordIn(digest(`["after","${traceId}",${seed}]`), 0);
+  const changed = (at: number): string => combined(wordIn(traceId, at), change);
+  return joined(changed(0), changed(1), wordIn(traceId, 2), wordIn(traceId, 3));
 }
 
 function digest(text: string): string {
   return hash("sha256", text, "hex");
+}
+
+function wordIn(digits: string, at: number): string {
+  return digits.slice(at * WORD_DIGITS, (at + 1) * WORD_DIGITS);
+}
+
+/** A text of its own. One that is cut out of a digest whole holds on to that as long as there is the span. */
+function joined(...words: readonly string[]): string {
+  return words.join("");
 }
 
 function combined(word: string, change: string): string {

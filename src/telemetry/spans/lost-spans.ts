@@ -4,19 +4,21 @@
 // Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
 // events: what was exported before stays without its parent there.
 
-import {
-  isSpanContextValid,
-  ROOT_CONTEXT,
-  trace,
-  type Attributes,
-  type Context,
-} from "@opentelemetry/api";
+import { isSpanContextValid, ROOT_CONTEXT, type Attributes } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import { setAttributes } from "../bounded/bounded-attributes.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
-import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
+import {
+  knownSpan,
+  newRun,
+  type Onward,
+  type SpanAbove,
+  type OpenSpan,
+  type RunFacts,
+  type TraceSize,
+} from "./open-span.ts";
 import { continuedFrom, continueIn, originOf, remoteSpan, type Reference } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
 import { recordSpanEnd, recordNote } from "./span-recording.ts";
@@ -30,7 +32,7 @@ export function recordLostSpans(
   lost: readonly LostSpan[],
   atUs: number,
 ): { readonly run: OpenSpan | undefined; readonly ended: readonly OpenSpan[] } {
-  const recorder = new LostSpanRecorder(maker, newRun(lost[0]?.conversationId));
+  const recorder = new LostSpanRecorder(maker, newRun(ROOT_CONTEXT, lost[0]?.conversationId));
   const recorded = lost.flatMap((span) => {
     const open = recorder.record(span);
     return open === undefined ? [] : [{ ...span, open }];
@@ -78,10 +80,11 @@ class LostSpanRecorder {
     const { ids, notes } = lost;
     if (this.#recorded.has(ids.spanId)) return undefined;
     const back = this.#backOf(lost);
-    const open = this.#begin(lost, back, this.#around(lost));
+    const open = this.#begin(lost, back, this.#below(lost));
     const isOwn = hasId(open.span, ids.spanId);
     // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
-    const recorded = isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, below(lost.ids));
+    const recorded =
+      isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, exported(lost.ids));
     if (recorded.span.isRecording())
       setAttributes(recorded.span, { ...attributesOf(recorded, lost), ...back?.attributes });
     const above = this.#above(lost);
@@ -109,14 +112,14 @@ class LostSpanRecorder {
     }
   }
 
-  #begin(lost: LostSpan, back: Reference | undefined, around: Context): OpenSpan {
+  #begin(lost: LostSpan, back: Reference | undefined, below: OpenSpan["below"]): OpenSpan {
     const { body, ids, parent } = lost;
     const { seq, atMs, atUs, scope } = lost;
     const begun = this.#maker.begin(
       body,
       { seq, atMs, atUs, scope },
       {
-        around,
+        below,
         role: this.#above(lost)?.role ?? "",
         ids,
         links: back === undefined ? originOf(body) : [back.link],
@@ -145,21 +148,20 @@ class LostSpanRecorder {
     return this.#onward.get(`${parent?.spanId} ${ids.traceId}`);
   }
 
-  #around(lost: LostSpan): Context {
+  #below(lost: LostSpan): OpenSpan["below"] {
     const { ids, parent } = lost;
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
-      return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId });
+      return spanId === undefined ? undefined : exported({ traceId, spanId });
     }
-    if (beginsTrace(lost))
-      return (this.#onwardOf(lost) ?? this.#onward.get(ids.traceId))?.context ?? ROOT_CONTEXT;
-    return this.#above(lost)?.context ?? below(parent);
+    if (beginsTrace(lost)) return this.#onwardOf(lost) ?? this.#onward.get(ids.traceId);
+    return this.#above(lost) ?? exported(parent);
   }
 }
 
-/** Below a span that another process has exported. */
-function below(ids: TraceIds): Context {
-  return trace.setSpanContext(ROOT_CONTEXT, remoteSpan(ids));
+/** A span that another process has exported. */
+function exported(ids: TraceIds): SpanAbove {
+  return knownSpan(remoteSpan(ids));
 }
 
 /** True for the span of a run, and for the first one of a trace that another one continues in. */

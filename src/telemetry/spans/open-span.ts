@@ -1,6 +1,6 @@
 // What the projection knows of a span that is open, and of the run and the trace that it belongs to.
 
-import type { Context, Span, SpanContext } from "@opentelemetry/api";
+import { trace, type Context, type Span, type SpanContext } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
@@ -8,6 +8,8 @@ import type { SpanMoment, SpanOpening } from "../../protocol/span-tree.ts";
 
 /** What the spans of one run have in common. */
 export interface RunFacts {
+  /** The context in which it was started: what all its spans stand in. */
+  readonly around: Context;
   /** The session on which it runs: `gen_ai.conversation.id`. */
   readonly conversationId: string | undefined;
   /** Subagents in the background, with their spans once they have some: an agent that waited for one is linked to it. Undefined: none. */
@@ -25,8 +27,9 @@ export interface RunFacts {
 }
 
 /** Of a run that begins, or is shown again. */
-export function newRun(conversationId: string | undefined): RunFacts {
+export function newRun(around: Context, conversationId: string | undefined): RunFacts {
   return {
+    around,
     conversationId,
     background: undefined,
     parts: [],
@@ -45,12 +48,18 @@ export interface TraceSize {
   expected: number;
 }
 
+/** A span below which others stand. */
+export interface SpanAbove {
+  readonly span: Span;
+  /** Left out: it is not known when it began. */
+  readonly startedAtUs?: number;
+}
+
 /** A span in which a run, or an agent at work, continues in another trace, because its own is full. It ends with them. */
 export interface Onward {
   readonly span: Span;
   readonly name: string;
   readonly startedAtUs: number;
-  readonly context: Context;
   readonly trace: TraceSize;
 }
 
@@ -60,13 +69,9 @@ export interface OpenSpan {
   readonly opening: SpanOpening;
   readonly moment: SpanMoment;
   readonly startedAtUs: number;
-  /** When the span began below which it stands; its own beginning, if that is not known. */
-  readonly aroundSinceUs: number;
   readonly ids: TraceIds;
-  /** What it stands below: the context of the span around it. */
-  readonly around: Context;
-  /** The same, with this span in it. */
-  readonly context: Context;
+  /** What it stands below; undefined: the span of the caller of the run, if there is one. */
+  readonly below: SpanAbove | undefined;
   /** What it was called when it began, and what it is called now. */
   readonly name: string;
   shownName: string;
@@ -86,4 +91,14 @@ export interface OpenSpan {
   awaited: number;
   /** When what it shows was over; undefined until then. */
   closedAtUs?: number;
+}
+
+/** The context within a span of a run. Made when it is asked for: a context is a table of its own, and most spans that are open need none. */
+export function contextWithin({ around }: RunFacts, above: SpanAbove | undefined): Context {
+  return above === undefined ? around : trace.setSpan(around, above.span);
+}
+
+/** A span that is known by its ids alone. */
+export function knownSpan(ids: SpanContext): SpanAbove {
+  return { span: trace.wrapSpanContext(ids) };
 }

@@ -28,7 +28,7 @@ import {
 import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
 import type { HeldEnds } from "./held-ends.ts";
-import type { Onward, OpenSpan } from "./open-span.ts";
+import { contextWithin, type Onward, type OpenSpan, type RunFacts } from "./open-span.ts";
 import { continuedFrom, continueIn } from "./span-links.ts";
 import { showOutcome } from "./show-outcome.ts";
 import type { SideSpan } from "./side-spans.ts";
@@ -41,12 +41,11 @@ import {
 } from "./span-attributes.ts";
 
 /** What is known of a span before there is one. */
-export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace" | "onward"> {
+export interface SpanPlan extends Pick<OpenSpan, "below" | "run" | "trace" | "onward"> {
   /** Of the agent around it. */
   readonly role: string;
   readonly ids: ChosenIds;
   readonly links?: readonly Link[];
-  readonly aroundSinceUs?: number;
   /** Those of the span around it. */
   readonly above?: TraceIds | undefined;
 }
@@ -65,7 +64,7 @@ export class SpanMaker {
 
   /** Begins a span. */
   begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
-    const { around, run } = plan;
+    const { below, run } = plan;
     const name = boundedName(openingName(body, moment.scope));
     const span = run.unseen ?? this.#startOf(name, body, moment, plan);
     return {
@@ -73,10 +72,8 @@ export class SpanMaker {
       opening: body,
       moment,
       startedAtUs: moment.atUs,
-      aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
       ids: this.#idsOf(span, plan),
-      around,
-      context: run.unseen === undefined ? trace.setSpan(around, span) : around,
+      below,
       name,
       shownName: name,
       role: roleOf(body, plan),
@@ -96,7 +93,7 @@ export class SpanMaker {
     const kind = body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL;
     const options: SpanOptions = { kind, startTime: hrTimeOf(moment.atUs), attributes };
     if (plan.links !== undefined) options.links = [...plan.links];
-    const span = this.#start(plan.ids, name, options, plan.around);
+    const span = this.#start(plan.ids, name, options, contextWithin(plan.run, plan.below));
     if (!span.isRecording()) return span;
     plan.trace.spans += 1;
     noteShortened(span, shortened);
@@ -115,10 +112,11 @@ export class SpanMaker {
   }
 
   // Without an SDK a span is its parent's, or has no ids at all: then it gets a span id of its own.
-  #idsOf(span: Span, { around, above, run }: SpanPlan): TraceIds {
+  #idsOf(span: Span, plan: SpanPlan): TraceIds {
+    const { above, run } = plan;
     if (span.isRecording()) return idsOf(span);
     if (run.unseen !== undefined) return mintTraceIds(this.#mintHex, above);
-    const caller = callerOf(around);
+    const caller = callerOf(plan);
     if (isSpanContextValid(span.spanContext()) && span.spanContext().spanId !== caller?.spanId)
       return idsOf(span);
     return mintTraceIds(this.#mintHex, above ?? caller);
@@ -128,19 +126,20 @@ export class SpanMaker {
   part(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
     const part = run.run.parts.length + 2;
     const name = `${run.name}, part ${part}`;
-    const made = this.#onward({ ...run, name }, ids, sinceUs, rootOf(run.context));
+    const made = this.#onward({ ...run, name }, ids, sinceUs, rootOf(run.run));
     made.span.setAttribute(ESPALIER.tracePart, part);
     setAttribute(made.span, ESPALIER.continuesFromTraceId, run.ids.traceId);
     return made;
   }
 
   /** The span in which an agent continues in a further trace, and the links between the two. */
-  onward(agent: OpenSpan, { context: around, trace: size }: Onward, sinceUs: number): Onward {
-    const { traceId = "" } = trace.getSpanContext(around) ?? {};
+  onward(agent: OpenSpan, part: Onward, sinceUs: number): Onward {
+    const { span, trace: size } = part;
+    const { traceId } = span.spanContext();
     const ids = { spanId: onwardIdIn(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
     const back = continuedFrom(before.spanContext());
-    const made = this.#onward(agent, ids, sinceUs, around);
+    const made = this.#onward(agent, ids, sinceUs, contextWithin(agent.run, part));
     made.span.setAttributes(back.attributes).addLink(back.link);
     continueIn(before, made.span.spanContext());
     size.spans += 1;
@@ -153,18 +152,18 @@ export class SpanMaker {
     const options = { kind: SpanKind.INTERNAL, startTime: hrTimeOf(sinceUs), attributes };
     const span = this.#start(ids, boundedName(name), options, around);
     if (span.isRecording()) setPlace(span, moment, run.conversationId);
-    const context = trace.setSpan(around, span);
-    return { span, name, startedAtUs: sinceUs, context, trace: { spans: 1, expected: 0 } };
+    return { span, name, startedAtUs: sinceUs, trace: { spans: 1, expected: 0 } };
   }
 
-  /** A span that is over when it is recorded, below `around`. */
-  beside(open: OpenSpan, around: Context, side: SideSpan, moment: SpanMoment): void {
+  /** A span that is over when it is recorded, below another one. */
+  beside(open: OpenSpan, below: OpenSpan["below"], side: SideSpan, moment: SpanMoment): void {
+    const around = contextWithin(open.run, below);
     if (this.#record(open, around, side, moment)) open.trace.spans += 1;
   }
 
   /** The same in a trace of its own, with a link to where it belongs: it lasted longer than the trace there. */
   apart(open: OpenSpan, side: SideSpan, moment: SpanMoment): void {
-    this.#record(open, rootOf(open.around), side, moment);
+    this.#record(open, rootOf(open.run), side, moment);
   }
 
   #record(open: OpenSpan, around: Context, side: SideSpan, moment: SpanMoment): boolean {
@@ -203,8 +202,8 @@ export function hrTimeOf(atUs: number): HrTime {
   return [seconds, (atUs - seconds * 1_000_000) * 1_000];
 }
 
-/** Begins no further trace: for `around` of a span that is to have none above it. */
-function rootOf(around: Context): Context {
+/** The context of a span of a run that is to have none above it. */
+function rootOf({ around }: RunFacts): Context {
   return trace.deleteSpan(around);
 }
 
@@ -213,9 +212,9 @@ function idsOf(span: Span): TraceIds {
   return { traceId, spanId };
 }
 
-/** The span in a context. */
-export function callerOf(around: Context): SpanContext | undefined {
-  const caller = trace.getSpanContext(around);
+/** What a span stands below. */
+export function callerOf({ below, run }: Pick<OpenSpan, "below" | "run">): SpanContext | undefined {
+  const caller = below?.span.spanContext() ?? trace.getSpanContext(run.around);
   return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
 }
 

@@ -15,6 +15,7 @@ import {
   isSpanContextValid,
   trace,
   TraceFlags,
+  type Context,
   type Span,
   type SpanContext,
   type Tracer,
@@ -45,7 +46,15 @@ import { seedOf, traceIdAfter, type ChosenIds } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import { HeldEnds } from "./held-ends.ts";
 import { endOfLost, recordLostSpans } from "./lost-spans.ts";
-import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
+import {
+  contextWithin,
+  knownSpan,
+  newRun,
+  type Onward,
+  type OpenSpan,
+  type RunFacts,
+  type TraceSize,
+} from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { contextWithBaggage, unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
@@ -171,7 +180,7 @@ export class SpanProjector implements Tracing {
   within<T>(scope: EventScope, work: () => T): T {
     const open = this.#spans.find(scope);
     const inner = this.#hasBaggage ? () => context.with(contextWithBaggage(scope), work) : work;
-    return open === undefined ? inner() : context.with(open.context, inner);
+    return open === undefined ? inner() : context.with(contextWithin(open.run, open), inner);
   }
 
   idsOf(scope: EventScope): TraceIds | undefined {
@@ -241,30 +250,26 @@ export class SpanProjector implements Tracing {
     const last = remoteSpan({ traceId, spanId }, TraceFlags.NONE);
     if (!isSpanContextValid(last)) return undefined;
     const apart = trace.deleteSpan(unmarked(context.active()));
-    const around = wasSampled === false ? trace.setSpanContext(apart, last) : apart;
-    const open = this.#maker.begin(body, moment, { ...planOf(body, { traceId, spanId }), around });
+    const below = wasSampled === false ? knownSpan(last) : undefined;
+    const open = this.#maker.begin(body, moment, planOf(body, apart, below, { traceId, spanId }));
     this.#lookForUnseen(open.span);
     return open.span.isRecording() ? open : { ...open, ids: { traceId, spanId } };
   }
 
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const active = unmarked(context.active());
     const named = namedCaller(body);
-    const around = named === undefined ? active : trace.setSpanContext(active, named);
-    const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
+    const caller = named && knownSpan(named);
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
-    const plan = planOf(body, { moment, after });
+    const plan = planOf(body, unmarked(context.active()), caller, { moment, after });
+    const before = callerOf(plan) === undefined ? earlierSpan(body) : undefined;
+    const below = before && knownSpan(before);
     if (before !== undefined && !isSampled(before))
-      return this.#maker.begin(body, moment, {
-        ...plan,
-        around: trace.setSpanContext(around, before),
-      });
-    const open = this.#maker.begin(body, moment, { ...plan, around, links: originOf(body) });
+      return this.#maker.begin(body, moment, { ...plan, below });
+    const open = this.#maker.begin(body, moment, { ...plan, links: originOf(body) });
     this.#lookForUnseen(open.span);
     if (before === undefined || isSampled(open.span.spanContext())) return open;
-    const below = trace.setSpanContext(around, before);
-    const again = this.#maker.begin(body, moment, { ...plan, around: below });
+    const again = this.#maker.begin(body, moment, { ...plan, below });
     return isSampled(again.span.spanContext()) ? again : open;
   }
 
@@ -339,16 +344,17 @@ export class SpanProjector implements Tracing {
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
     const side = sideSpanOf(body, moment, open.startedAtUs);
     if (side === undefined) return;
-    this.#maker.beside(open, open.context, side, moment);
+    this.#maker.beside(open, open, side, moment);
     const wait = waitAcrossPause(body, moment, open);
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
   #showWait(open: OpenSpan, queuedMs: number, moment: SpanMoment): void {
     if (!open.span.isRecording()) return;
-    const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
+    const { below, startedAtUs: untilUs } = open;
+    const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };
     const wait = waitBefore(open.opening, queuedMs, bounds);
-    if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
+    if (wait !== undefined) this.#maker.beside(open, below, wait, moment);
   }
 
   /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */
@@ -365,9 +371,14 @@ export class SpanProjector implements Tracing {
 }
 
 /** Of the span of a run. */
-function planOf(body: SpanOpening, ids: ChosenIds): Omit<SpanPlan, "around"> {
-  const run = newRun("sessionId" in body ? body.sessionId : undefined);
-  return { role: "", run, trace: { spans: 0, expected: 0 }, ids, onward: run.parts };
+function planOf(
+  body: SpanOpening,
+  around: Context,
+  below: OpenSpan["below"],
+  ids: ChosenIds,
+): SpanPlan {
+  const run = newRun(around, "sessionId" in body ? body.sessionId : undefined);
+  return { below, role: "", run, trace: { spans: 0, expected: 0 }, ids, onward: run.parts };
 }
 
 /** What came with the event with which a span began. */
@@ -381,10 +392,11 @@ function writeOpeningContents(
 }
 
 /** No SDK made it. */
-function isUnseen({ span, around }: OpenSpan): boolean {
+function isUnseen(open: OpenSpan): boolean {
+  const { span } = open;
   const own = span.spanContext();
   if (span.isRecording()) return false;
-  return !isSpanContextValid(own) || own.spanId === callerOf(around)?.spanId;
+  return !isSpanContextValid(own) || own.spanId === callerOf(open)?.spanId;
 }
 
 /** A subagent that continues after a pause while no call waits for it: its parent had a receipt for it. */
@@ -393,9 +405,9 @@ function continuesInBackground(body: SpanOpening, { isToolCall }: OpenSpan): boo
 }
 
 /** What the first event of a run has of its trace besides its ids. */
-function beginningOf({ span, around }: OpenSpan): Pick<TraceIds, "parentSpanId" | "isSampled"> {
-  const caller = callerOf(around);
-  const own = span.spanContext();
+function beginningOf(open: OpenSpan): Pick<TraceIds, "parentSpanId" | "isSampled"> {
+  const caller = callerOf(open);
+  const own = open.span.spanContext();
   return {
     ...(caller === undefined ? {} : { parentSpanId: caller.spanId }),
     ...(isSpanContextValid(own) ? { isSampled: isSampled(own) } : {}),
@@ -419,12 +431,12 @@ function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
   return parts.some(({ trace: further }) => further === size);
 }
 
-/** Of a span of an agent, or of a call, below `place`: where `parent` is, or continues. */
+/** Of a span of an agent, or of a call. `below`: where `parent` is, or continues. */
 function planBelow(
   { role, run, ids: above }: OpenSpan,
-  { context: around, startedAtUs: aroundSinceUs, trace: size }: Onward | OpenSpan,
+  below: Onward | OpenSpan,
   moment: SpanMoment,
 ): SpanPlan {
   const ids = { moment, after: above.traceId };
-  return { around, aroundSinceUs, role, run, trace: size, ids, above, onward: [] };
+  return { below, role, run, trace: below.trace, ids, above, onward: [] };
 }
