@@ -908,6 +908,9 @@ const requirements = {
   H21: {
     text: "What leaves the core is frozen whole, in production too: what stop conditions, processors, guards, tools and hooks see of histories, steps and requests, the reports of `iterate()`, events, snapshots, and the result with all that is in it",
   },
+  H22: {
+    text: "One run passes through no more files, lines, functions and calls than docs/DESIGN.md says, and the figures there are those of today",
+  },
   E1: {
     text: "A run has a mailbox in its store: anybody may post to it, each key once, in an order without gaps also where many post at once; a paused run is open from then on, and one that has ended takes nothing",
   },
