@@ -32,18 +32,18 @@ const ToolSpecsSchema = z.array(
   }),
 );
 
-/** The error for a step of whose request something is missing. */
+/** The error for a step of whose request something is missing or damaged. */
 export function missingOfStep(agentPath: string, stepNumber: number): EspalierError {
   return new EspalierError({
     code: "invalid_paused_run",
-    message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
+    message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing or damaged. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
     data: { agentPath, stepNumber },
   });
 }
 
 /**
  * The request of a step, as it went out first: a repeated attempt may have had a lower `maxOutputTokens`. Undefined if the agent took no
- * such step in its last execution, or if something of it is missing.
+ * such step in its last execution, or if something of it is missing or damaged.
  */
 export function persistedRequest(
   kept: PersistedSteps,
@@ -57,8 +57,19 @@ export function persistedRequest(
   const { model, parameters, outputHash } = context;
   const outputText = outputHash === undefined ? "" : textOf(outputHash);
   if (outputText === undefined) return undefined;
-  const tools = ToolSpecsSchema.parse(parseJson(toolsText));
+  const tools = readText(ToolSpecsSchema, toolsText);
+  if (tools === undefined) return undefined;
   const request = { messages, tools, ...parameters };
   if (outputText === "") return { model, request };
-  return { model, request: { ...request, output: OutputTextSchema.parse(parseJson(outputText)) } };
+  const output = readText(OutputTextSchema, outputText);
+  return output && { model, request: { ...request, output } };
+}
+
+/** Undefined: it is another text than the step had. */
+function readText<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
+  try {
+    return schema.safeParse(parseJson(text)).data;
+  } catch {
+    return undefined;
+  }
 }

@@ -181,6 +181,14 @@ test("R175: a recording with an operation of the ledger too few, or twice, is re
   expect(new Set(codes).size).toBeGreaterThan(1);
 });
 
+test("R173: of a journal with a line too few, or twice, a request is made again or refused with a code", async () => {
+  const codes = new Set<string>();
+  for (const index of lines.keys())
+    for (const records of [withoutLine(index), doubled(index)])
+      codes.add(await codeOf(rebuildRecordedRequest(records.join("\n"), { stepNumber: 1 })));
+  expect([...codes].toSorted()).toEqual(["fine", "invalid_journal", "invalid_paused_run"]);
+});
+
 test("D3: a later release's journal is recognized, also if it wrote only what follows a pause", async () => {
   const opened = JSON.stringify({ ...JSON.parse(lines[0] ?? ""), version: 4 });
   const records = [...lines, opened];
