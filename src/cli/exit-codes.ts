@@ -25,6 +25,7 @@ const STORE_CODES: ReadonlySet<string> = new Set([
   "store_failed",
   "unsupported_version",
   "invalid_journal",
+  "invalid_paused_run",
   "journal_conflict",
   "run_fenced",
   "session_conflict",

@@ -46,13 +46,10 @@ export const body: CommandBody = async (call) => {
   const { orchestrator, follower, person } = leadFor(call, { hand, kept });
   const reading = new RunReading(kept.store, run);
   await reading.advance();
-  if (run.status === "ended") {
-    if (granted === undefined) throw new UsageError(endedText(reading));
-  } else {
-    const calls = await interruptedCalls(kept.store, run.runId, hand.roles);
-    for (const line of callLines(calls)) note(shell, line);
-    if (person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
-  }
+  const hasEnded = run.status === "ended";
+  if (hasEnded && granted === undefined) throw new UsageError(endedText(reading));
+  const calls = hasEnded ? [] : await interruptedCalls(kept.store, run.runId, hand.roles);
+  if (!hasEnded && person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledPosts);
   const how = { takeOver: has("takeOver"), grants };
   const resumed = await continued(orchestrator, run, how).catch((cause: unknown) => {
@@ -61,6 +58,7 @@ export const body: CommandBody = async (call) => {
       : cause;
   });
   if (resumed !== undefined) {
+    for (const line of callLines(calls)) note(shell, line);
     const exitCode = await follower.follow(resumed);
     await reading.advance();
     for (const [number, problem] of reading.record.vainPosts)
