@@ -70,7 +70,7 @@ console.log(booked?.text);
 assert.equal(result.status, "completed");
 assert.equal(booked?.text, '{"action":"accept","content":{"city":"Bonn","nights":2}}');
 
-// Whoever has the token may call; whoever asks with the right secret gets it.
+// A caller with the token may call; one with the right secret gets the token.
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   let text = "";

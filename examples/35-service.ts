@@ -1,4 +1,4 @@
-// A service that streams a run is killed in the middle of a sentence; started again, it goes on, and its client reads on from where it
+// A service that streams a run is killed in the middle of a sentence; started again, it continues, and its client reads on from where it
 // was. A client that leaves for good has its run cancelled. The service is `examples/service/service.ts`.
 
 import assert from "node:assert/strict";
@@ -114,7 +114,7 @@ await setTimeout(1_000); // longer than the service waits for it to come back
 for await (const { name, data } of follow(`${url}/runs/${leftId}`))
   if (name === "result") assert.equal(data.status, "cancelled");
 
-// Stopped in good order in the middle of a sentence: the next one goes on with it.
+// Stopped in good order in the middle of a sentence: the next one continues it.
 const movedId = await begin();
 await assert.rejects(async () => {
   let said = "";

@@ -1,4 +1,4 @@
-// Two workers over one file, and nothing else. One is killed while it leads a run: the other one goes on with it. A client answers what the
+// Two workers over one file, and nothing else. One is killed while it leads a run: the other one continues it. A client answers what the
 // run asks, follows it and cancels one, from a process that has neither roles nor models. The programs are in `examples/scale-out`.
 
 import assert from "node:assert/strict";

@@ -36,7 +36,7 @@ console.log(view.url);
 
 const run = orchestrator.start(buyer, "Order the pears.");
 
-// What the page does when somebody approves.
+// What the page does when a person approves.
 const { origin, hash } = new URL(view.url);
 const headers = { authorization: `Bearer ${hash.slice("#token=".length)}` };
 const api = async (path: string, init: RequestInit = {}): Promise<unknown> => {

@@ -1,4 +1,4 @@
-// Budgets in practice: what to set, what an agent reads that meets its limit, what the run says afterwards, and how it goes on with more.
+// Budgets in practice: what to set, what an agent reads that meets its limit, what the run says afterwards, and how it continues with more.
 
 import assert from "node:assert/strict";
 
@@ -143,7 +143,7 @@ const stopped = await tight.result;
 console.log(`${stopped.status} (${stopped.reason.code}): ${stopped.reason.message}`);
 assert.deepEqual([stopped.status, stopped.reason.code], ["stopped", "cost_limit"]);
 
-// A person allows five cents more, and it goes on where it was.
+// A person allows five cents more, and it continues where it was.
 const resumed = orchestrator.resume(tight.snapshot(), [], {
   grants: [{ budget: { costUsd: 0.05 }, by: "Ada" }],
 });

@@ -99,7 +99,7 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
   clerk.assertComplete();
 }
 
-// 3. A point in between: hold a reply up with a latch, let the rest run, look, and go on.
+// 3. A point in between: hold a reply up with a latch, let the rest run, look, and continue.
 {
   const reply = latch();
   const lead = new ScriptedModel([{ calls: parts }, says("Half of it.")]);

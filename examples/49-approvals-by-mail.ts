@@ -73,7 +73,7 @@ await answer(run.runId, first);
 while (written.length === 0) await setImmediate();
 assert.deepEqual(written, ["pears"]); // the run waits for the other one, and has not paused
 
-// The process ends. Another one goes on, and the question is still there.
+// The process ends. Another one continues, and the question is still there.
 run.result.catch(() => undefined);
 await run.leave({ graceMs: 0 });
 await shown;

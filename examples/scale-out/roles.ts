@@ -26,7 +26,7 @@ const publish = defineTool({
   description: "Publishes a text.",
   input: z.object({ text: z.string() }),
   needsApproval: true,
-  isRepeatable: false, // nobody wants to read it twice
+  isRepeatable: false, // a second copy would be read twice
   execute: ({ text }, { idempotencyKey }) => {
     appendFileSync(LOG, `${process.pid} publishes "${text}" under ${idempotencyKey}\n`);
     return "Published.";

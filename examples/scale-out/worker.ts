@@ -10,7 +10,7 @@ const worker = await orchestrator.work(engine, { rolesVersion: "v1", maxRuns: 20
 console.log("ready");
 
 async function close(): Promise<void> {
-  await worker.close({ graceMs: 10_000 }); // gives its runs up; others go on with them
+  await worker.close({ graceMs: 10_000 }); // gives its runs up; other workers continue them
   await engine.close?.();
   await store.close();
 }

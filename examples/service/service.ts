@@ -1,5 +1,5 @@
-// A service that leads runs: it streams each to whoever follows it, cancels one whose last follower has left, and, started anew after it
-// was killed, goes on with all that was under way.
+// A service that leads runs: it streams each to its followers, cancels one whose last follower has left, and, started anew after it
+// was killed, continues all that was under way.
 //
 //   node examples/service/service.ts runs.db 8080
 //   curl -d "Tell me of trees." http://127.0.0.1:8080/runs      → {"runId":"run_…"}
@@ -22,7 +22,7 @@ const store = sqliteStore(file);
 const orchestrator = new Orchestrator({
   roles: [narrator],
   store,
-  onPiece: () => undefined, // models stream from the first call on, whoever follows later
+  onPiece: () => undefined, // models stream from the first call on, for followers that come later
 });
 const followers = new Map<string, number>();
 

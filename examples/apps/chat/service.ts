@@ -1,4 +1,4 @@
-// A chat for several people: answers stream, each person has an allowance, and what was under way goes on after the service was killed.
+// A chat for several people: answers stream, each person has an allowance, and what was under way continues after the service was killed.
 //
 //   USERS=ann:secret,bob:secret node service.ts --file chat.db --port 8080
 

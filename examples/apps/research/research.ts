@@ -26,7 +26,7 @@ const { values, positionals } = parseArgs({
   options: {
     in: { type: "string", default: "." },
     model: { type: "string", default: "gpt-5-mini" },
-    write: { type: "string", default: "ask" }, // or "yes", "no": nobody is asked
+    write: { type: "string", default: "ask" }, // or "yes", "no": no question is asked
   },
 });
 const [task] = positionals;
