@@ -24,7 +24,6 @@ import {
   subtractUsage,
   type ModelUsage,
   type Usage,
-  type UsageReport,
 } from "../../protocol/usage.ts";
 import { joined, LedgerAccount, parted } from "./ledger-account.ts";
 import * as arithmetic from "./ledger-arithmetic.ts";
@@ -324,12 +323,6 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   runRemaining(): Remaining {
     return arithmetic.remaining(this.root, this.#ledger.clock);
-  }
-
-  usage(): UsageReport {
-    const own = { ...this.own };
-    const total = { ...this.total };
-    return { own, descendants: subtractUsage(total, own), total };
   }
 
   // Time

@@ -18,8 +18,10 @@ import {
   addModelUsage,
   isCountable,
   NO_USAGE,
+  subtractUsage,
   type ModelUsage,
   type Usage,
+  type UsageReport,
 } from "../../protocol/usage.ts";
 
 /** The asker: the agent of an account, which need not leave its reserve; null: a new child of it, which must. */
@@ -63,6 +65,8 @@ export class LedgerAccount {
   stoodBeforeMs: number;
   /** Since when its clock stands still; undefined: it runs. */
   standsSinceMs: number | undefined;
+  /** What was used, as it was asked for last; undefined: more has been booked since. */
+  #usage: UsageReport | undefined;
 
   constructor(account: Account, parent: LedgerAccount | undefined) {
     const { limits, timeLimitMs, fixedDeadlineAtMs } = account;
@@ -156,6 +160,7 @@ export class LedgerAccount {
     const excess = beyond(hold, usage);
     addUsed(this.own, usage);
     for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
+      at.#usage = undefined;
       addUsed(at.total, usage);
       add(at.reserved, hold, -1);
       if (excess !== undefined) at.excess = joined(at.excess, excess);
@@ -170,12 +175,28 @@ export class LedgerAccount {
   /** Books one tool call that was found to fit. */
   bookToolCall(): void {
     this.own.toolCalls += 1;
-    for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent)
+    for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
+      at.#usage = undefined;
       at.total.toolCalls += 1;
+    }
+  }
+
+  /** What was used, as plain values, which are never written to. One without subagents has one value for all that it used. */
+  usage(): UsageReport {
+    return (this.#usage ??= shared(this.#usageNow()));
+  }
+
+  #usageNow(): UsageReport {
+    const own = { ...this.own };
+    const descendants = subtractUsage(this.total, own);
+    return isNothing(descendants)
+      ? { own, descendants: NO_USAGE, total: own }
+      : { own, descendants, total: { ...this.total } };
   }
 
   /** The account as it is stored, as it stands by then. */
   snapshotAt(nowMs: number): Account {
+    const { own, total } = this.usage();
     return shared({
       agentId: this.agentId,
       parentId: this.parent?.agentId ?? null,
@@ -187,13 +208,17 @@ export class LedgerAccount {
       timeLimitMs: this.timeLimitMs,
       openedAtMs: this.openedAtMs,
       stoodMs: this.stoodMsAt(nowMs),
-      own: { ...this.own },
+      own,
       ...(this.otherModels.length === 0 ? {} : { otherModels: this.otherModels }),
-      total: { ...this.total },
+      total,
       reserved: { ...this.reserved },
       excess: this.excess,
     });
   }
+}
+
+function isNothing(usage: Usage): boolean {
+  return Object.values(usage).every((amount) => amount === 0);
 }
 
 function limitedAxes(limits: SpendLimits, above: readonly SpendAxis[]): readonly SpendAxis[] {
