@@ -9,6 +9,7 @@ import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts
 import type { SpendAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import { ask, callUsage, granted, LedgerFixture } from "../support/ledger-fixture.ts";
 
@@ -394,3 +395,34 @@ test("a clock stands still once at a time", () => {
   ledger.accountView(lead).resumeTime();
   expect(ledger.accountView(lead).stoodMs).toBe(0);
 });
+
+proves(
+  ["R142"],
+  "what was used is said as it stands: after each booking anew, for the agent and for those above it, and what was said before stays",
+  async () => {
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { totalTokens: 100 });
+    fixture.open("lead/a", {});
+    const [lead, leaf] = ["lead", "lead/a"].map((path) =>
+      fixture.ledger.accountView(AgentIdSchema.parse(path)),
+    );
+    if (lead === undefined || leaf === undefined) throw new Error("two accounts");
+    const first = [lead.usage(), leaf.usage()];
+    const nothing = { own: NO_USAGE, descendants: NO_USAGE, total: NO_USAGE };
+    leaf.chargeToolCall();
+    const called = { ...NO_USAGE, toolCalls: 1 };
+    const second = [lead.usage(), leaf.usage()];
+    await fixture.ask("lead/a", ask(5, 5));
+    await fixture.settle("lease_1", callUsage(5, 5));
+    const both = { ...callUsage(5, 5), toolCalls: 1 };
+    expect([lead.usage(), leaf.usage()]).toEqual([
+      { own: NO_USAGE, descendants: both, total: both },
+      { own: both, descendants: NO_USAGE, total: both },
+    ]);
+    expect(second).toEqual([
+      { own: NO_USAGE, descendants: called, total: called },
+      { own: called, descendants: NO_USAGE, total: called },
+    ]);
+    expect(first).toEqual([nothing, nothing]);
+  },
+);
