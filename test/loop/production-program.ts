@@ -95,8 +95,9 @@ const hooked = defineAgent({
     observe(["step.completed", "tool.ended", "agent.ended"], (event) => look("event", event)),
   ],
 });
+const store = memoryStore();
 const orchestrator = new Orchestrator({
-  store: memoryStore(),
+  store,
   approver: (question) => {
     look("approver", question);
     return approve(question);
@@ -125,6 +126,50 @@ look("paused", await orchestrator.start(alone, "Think.").result);
 const run = orchestrator.start(defineAgent({ ...common, model: answers() }), "Read.");
 for await (const report of run.iterate()) look("report", report);
 look("snapshot", run.snapshot());
+
+/** However much of a run was kept when its process died. */
+const thinker = defineAgent({
+  name: "thinker",
+  instructions: "Read.",
+  tools: [read],
+  model: new ScriptedModel(({ messages }) =>
+    messages.some(({ role }) => role === "tool")
+      ? thoughtful("done")
+      : {
+          pieces: [
+            { type: "reasoning", text: "Well.", data: { scripted: { sealed: ["a"] } } },
+            {
+              type: "call",
+              callId: toCallId("call_1"),
+              toolName: "read",
+              argumentsText: '{"at":{"line":1}}',
+            },
+          ],
+        },
+  ),
+});
+const thinking = orchestrator.start(thinker, "Read.");
+await thinking.result;
+const records: string[] = [];
+for await (const record of store.read(thinking.runId)) records.push(record);
+for (const count of records.keys()) {
+  if (count < 2) continue; // Of its beginning alone nothing is kept.
+  const other = memoryStore();
+  const dead = await other.create(thinking.runId, "thinker", {
+    token: "t",
+    hostname: "h",
+    processId: 1,
+  });
+  await other.append(dead, { firstNumber: 1, records: records.slice(0, count) });
+  const recovering = new Orchestrator({
+    store: other,
+    roles: [thinker],
+    approver: (question) => approve(question),
+  });
+  const recovered = await recovering.recover(thinking.runId, { takeOver: true });
+  for await (const report of recovered.iterate()) look("recovered", report);
+  look("recovered", await recovered.result);
+}
 
 const own = structuredClone((await result).messages);
 textOnly(own);

@@ -25,6 +25,7 @@ proves(
         "guard",
         "paused",
         "processor",
+        "recovered",
         "reply",
         "report",
         "request",
