@@ -61,7 +61,8 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
 
 /** What a model call came to, as it was kept. Early releases kept usages that cannot be booked: then it is our own count of what came. */
 export function keptOutcome(payer: Payer, lease: Lease, kept: unknown): InferOutcome {
-  const outcome = InferOutcomeSchema.parse(kept);
+  // Parsing freezes a list at its top only: what is copied can be frozen whole.
+  const outcome = structuredClone(InferOutcomeSchema.parse(kept));
   if (isCountable(outcome.usage)) return outcome;
   if (outcome.type !== "replied")
     return { ...outcome, usage: callUsage(payer, lease, { type: "abandoned" }) };

@@ -4,6 +4,7 @@
 import { grown } from "../kernel/grown.ts";
 import { invariant } from "../kernel/assert.ts";
 import { defined } from "../kernel/json.ts";
+import { shared } from "../kernel/shared.ts";
 import { messageIdOf, stepIdOf, type AgentId, type ExecutionId } from "../protocol/ids.ts";
 import type { Message, MessageTag, StoredMessage } from "../protocol/message.ts";
 
@@ -119,7 +120,7 @@ export function addedMessages(history: TaggedHistory, agentId: AgentId): readonl
 
 function storedMessage(message: Message, tag: MessageTag, ownId: AgentId): StoredMessage {
   const { executionId, stepNumber, number, agentId = ownId, note } = tag;
-  return Object.freeze({
+  return shared({
     ...message,
     messageId: messageIdOf(executionId, number),
     agentId,

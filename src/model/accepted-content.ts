@@ -1,6 +1,6 @@
 // What of a message a model is shown that is no text: the kinds that it takes. All else stands in the text of the message, by a line. Pure.
 
-import { deepFreeze } from "../kernel/json.ts";
+import { shared } from "../kernel/shared.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
 import {
   attachedBytes,
@@ -43,7 +43,7 @@ function withKinds(
   const shown = isInOrder(message)
     ? content.map((part) => (isShown(part, accepts) ? part : asText(part)))
     : content.filter((part) => isAttached(part) && isShown(part, accepts));
-  return deepFreeze(shown.some(isAttached) ? { ...plain, content: shown } : plain);
+  return shared(shown.some(isAttached) ? { ...plain, content: shown } : plain);
 }
 
 function isShown(part: ContentPart, accepts: readonly AttachmentKind[]): boolean {

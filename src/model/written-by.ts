@@ -2,7 +2,7 @@
 // refuse them, or take them for theirs. Images and files are sent to models that take them.
 
 import { growthOf, type Growth } from "../kernel/grown.ts";
-import { deepFreeze } from "../kernel/json.ts";
+import { shared } from "../kernel/shared.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
 import { attachedBytes } from "../protocol/message-content.ts";
 import type { AssistantMessage, Message, ReplyPart, StoredMessage } from "../protocol/message.ts";
@@ -137,7 +137,7 @@ export function textOnly(messages: readonly Message[]): readonly Message[] {
 function withoutContent(message: Message): Message {
   if (!hasContent(message)) return message;
   const { content: _content, ...plain } = message;
-  return deepFreeze(plain);
+  return shared(plain);
 }
 
 function withoutParts({
@@ -145,7 +145,7 @@ function withoutParts({
   writtenBy: _writer,
   ...message
 }: AssistantMessage): AssistantMessage {
-  return deepFreeze(message);
+  return shared(message);
 }
 
 /** The message as people may read it: with its reasoning, and without data that only its model, or nothing, can read. */

@@ -3,7 +3,7 @@
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { canonicalJson } from "../kernel/json.ts";
+import { canonicalJson, deepFreeze } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import { lastGroups, messageGroups } from "./message-groups.ts";
 
@@ -57,7 +57,7 @@ function selectedGroups(
   agentPath: string,
   select: MessageSelection,
 ): readonly Group[] {
-  const offered: readonly Message[] = Object.freeze(groups.flat());
+  const offered: readonly Message[] = deepFreeze(groups.flat());
   let given: unknown;
   let items: readonly unknown[];
   try {

@@ -1,10 +1,12 @@
-// A program as users have it: nothing is frozen but by the library itself. Prints as JSON what it saw that could be written to.
+// A program as users have it: nothing is frozen but by the library itself. Prints as JSON what it saw that could be written to, and which of
+// its own values the library has frozen.
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, Orchestrator, toolGuard } from "espalier";
+import { approve, defineAgent, defineTool, memoryStore, Orchestrator, toolGuard } from "espalier";
+import { textOnly, toCallId } from "espalier/extend";
 import { observe, processStep, transform, wrapModelCall } from "espalier/hooks";
-import { asks, says, ScriptedModel } from "espalier/testing";
+import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 
 const writable = new Set<string>();
 const seen = new Set<string>();
@@ -21,18 +23,26 @@ function look(place: string, value: unknown, known = new Set<unknown>()): void {
 const read = defineTool({
   name: "read",
   description: "Reads.",
+  needsApproval: true,
   input: z.object({ at: z.object({ line: z.number() }) }),
   execute: ({ at }, { messages, metadata }) => {
     look("tool", Object.freeze({ messages, metadata }));
     return { lines: [at.line] };
   },
 });
+/** With parts, as reasoning models write them. */
+const thoughtful = (text: string): ScriptedReply => ({
+  pieces: [
+    { type: "reasoning", text: "Well.", data: { scripted: { sealed: ["a"] } } },
+    { type: "text", text },
+  ],
+});
 const answers = (): ScriptedModel =>
   new ScriptedModel([
     asks("read", { at: { line: 1 } }),
     asks("SpawnSubagent", { role: "helper", task: "Help." }),
     asks("read", { at: { line: 2 } }),
-    says("done"),
+    thoughtful("done"),
   ]);
 const helper = defineAgent({
   name: "helper",
@@ -49,6 +59,22 @@ const hooked = defineAgent({
       look("guard", Object.freeze({ call, messages }));
       return { type: "allow" };
     }),
+  ],
+  context: {
+    selectMessages: (messages) => {
+      look("selection", messages);
+      return messages;
+    },
+  },
+  sections: [
+    {
+      name: "note",
+      lifeCycle: "step",
+      text: ({ messages, steps, usage }) => {
+        look("section", Object.freeze({ messages, steps, usage }));
+        return undefined;
+      },
+    },
   ],
   stopWhen: [
     ({ steps, usage }) => {
@@ -69,12 +95,88 @@ const hooked = defineAgent({
     observe(["step.completed", "tool.ended", "agent.ended"], (event) => look("event", event)),
   ],
 });
-const orchestrator = new Orchestrator();
-const result = await orchestrator.start(hooked, "Read.").result;
-look("result", result);
+const store = memoryStore();
+const orchestrator = new Orchestrator({
+  store,
+  approver: (question) => {
+    look("approver", question);
+    return approve(question);
+  },
+});
+const { runId, result } = orchestrator.start(hooked, "Read.");
+look("result", await result);
+look("stored", await orchestrator.resultOf(runId));
+
+/** Nothing asks it for its history before its result does. */
+const alone = defineAgent({
+  name: "alone",
+  instructions: "Think.",
+  tools: [defineTool({ name: "elsewhere", description: "Is run elsewhere.", input: z.object({}) })],
+  model: new ScriptedModel([
+    {
+      pieces: [
+        { type: "reasoning", text: "Well.", data: { scripted: { sealed: ["a"] } } },
+        { type: "call", callId: toCallId("call_1"), toolName: "elsewhere", argumentsText: "{}" },
+      ],
+    },
+  ]),
+});
+look("paused", await orchestrator.start(alone, "Think.").result);
 
 const run = orchestrator.start(defineAgent({ ...common, model: answers() }), "Read.");
 for await (const report of run.iterate()) look("report", report);
 look("snapshot", run.snapshot());
 
-process.stdout.write(JSON.stringify({ seen: [...seen].toSorted(), writable: [...writable] }));
+/** However much of a run was kept when its process died. */
+const thinker = defineAgent({
+  name: "thinker",
+  instructions: "Read.",
+  tools: [read],
+  model: new ScriptedModel(({ messages }) =>
+    messages.some(({ role }) => role === "tool")
+      ? thoughtful("done")
+      : {
+          pieces: [
+            { type: "reasoning", text: "Well.", data: { scripted: { sealed: ["a"] } } },
+            {
+              type: "call",
+              callId: toCallId("call_1"),
+              toolName: "read",
+              argumentsText: '{"at":{"line":1}}',
+            },
+          ],
+        },
+  ),
+});
+const thinking = orchestrator.start(thinker, "Read.");
+await thinking.result;
+const records: string[] = [];
+for await (const record of store.read(thinking.runId)) records.push(record);
+for (const count of records.keys()) {
+  if (count < 2) continue; // Of its beginning alone nothing is kept.
+  const other = memoryStore();
+  const dead = await other.create(thinking.runId, "thinker", {
+    token: "t",
+    hostname: "h",
+    processId: 1,
+  });
+  await other.append(dead, { firstNumber: 1, records: records.slice(0, count) });
+  const recovering = new Orchestrator({
+    store: other,
+    roles: [thinker],
+    approver: (question) => approve(question),
+  });
+  const recovered = await recovering.recover(thinking.runId, { takeOver: true });
+  for await (const report of recovered.iterate()) look("recovered", report);
+  look("recovered", await recovered.result);
+}
+
+const own = structuredClone((await result).messages);
+textOnly(own);
+const frozen = own
+  .flatMap((message) => Object.values<unknown>({ ...message }))
+  .filter((part) => typeof part === "object" && Object.isFrozen(part));
+
+process.stdout.write(
+  JSON.stringify({ seen: [...seen].toSorted(), writable: [...writable], frozen }),
+);

@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -98,6 +99,33 @@ proves(["S7.37"], "a resumption, a recovery and a fork take one, too", async () 
   const cancelled = ["cancelled", "The signal of the run was aborted: enough."];
   expect(await Promise.all(ends)).toEqual([cancelled, cancelled, cancelled]);
   expect(model.requests).toHaveLength(2);
+});
+
+test("a run within a tool that has the signal of its call is cancelled with it, and says why", async () => {
+  const orchestrator = new Orchestrator();
+  const begun = latch();
+  const { role: innerRole } = soloist([says("Late.", { after: latch().opened })]);
+  const inner: Run[] = [];
+  const nest = defineTool({
+    name: "nest",
+    description: "Runs another agent.",
+    input: z.object({}),
+    execute: async (_input, { signal }) => {
+      const run = orchestrator.start(innerRole, "Do it.", { signal });
+      inner.push(run);
+      begun.open();
+      return (await run.result).text;
+    },
+  });
+  const { role } = soloist([asks("nest", {})], { tools: [nest] });
+  const outer = orchestrator.start(role, "Do it.");
+  await begun.opened;
+  void outer.cancel("The user left.");
+  const results = await Promise.all([outer, ...inner].map(({ result }) => result));
+  expect(results.map(({ status, reason }) => [status, reason.message])).toEqual([
+    ["cancelled", "The user left."],
+    ["cancelled", "The signal of the run was aborted: The user left."],
+  ]);
 });
 
 test("what is no signal is refused at once, and a controller with what to hand over instead", () => {

@@ -3,6 +3,7 @@
 import { valueInTime } from "../../kernel/timed-work.ts";
 import { shown } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { frozenList } from "../../kernel/grown.ts";
 import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -131,9 +132,9 @@ function contextOf(
     sectionName,
     role: agent.role.name,
     stepNumber: stepPosition(agent, state).stepNumber,
-    messages: state.conversation.messages,
-    steps: state.log.steps,
-    usage: state.telemetry.usage,
+    messages: frozenList(state.conversation.messages),
+    steps: deepFreeze(state.log.steps),
+    usage: deepFreeze(state.telemetry.usage),
     remaining: Object.freeze({ ...agent.account.remaining() }),
     signal,
   });

@@ -8,6 +8,7 @@ import {
   type CancelSignal,
 } from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
+import { deepFreeze } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { questionIdOf } from "../../protocol/ids.ts";
@@ -67,7 +68,8 @@ export async function askApprover(
   const waiting = pendingAnswers.wait(question.questionId, checks.problemWith);
   try {
     const bounds = { signal, clock, graceMs: 0 };
-    const said = () => Promise.race([invoke(() => approver(question, { signal })), waiting.answer]);
+    const said = () =>
+      Promise.race([invoke(() => approver(deepFreeze(question), { signal })), waiting.answer]);
     const bounded = await runBounded(said, bounds);
     if (bounded.type === "threw") throw bounded.error;
     if (bounded.type === "abandoned" || bounded.value === undefined) return {};

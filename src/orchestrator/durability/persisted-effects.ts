@@ -333,7 +333,7 @@ async function permittedBefore(
 
 /** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
 export function recordedEnd(recorded: unknown, { deferral, onEnd }: PlannedCall): CallEnd {
-  const end = CallEndSchema.parse(recorded);
+  const end = structuredClone(CallEndSchema.parse(recorded)); // As of a model call: see `keptOutcome`.
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;
   return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;

@@ -2,7 +2,7 @@
 // with the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
-import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
+import { CancelSignal, cancelReasonOf, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { sameJson, type JsonValue } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
@@ -468,8 +468,9 @@ export class LiveRun implements Run {
 }
 
 /** Why a run is cancelled whose signal was aborted. */
-export function whyAborted({ reason }: AbortSignal): string {
-  return asSentence(`The signal of the run was aborted: ${messageOf(reason)}`);
+export function whyAborted(signal: AbortSignal): string {
+  const why = cancelReasonOf(signal)?.message ?? messageOf(signal.reason);
+  return asSentence(`The signal of the run was aborted: ${why}`);
 }
 
 function runLeft(runId: RunId): EspalierError {

@@ -37,8 +37,10 @@ export function resultRecord({ agents, prices, session }: RunResult, atMs: numbe
  * is not at rest.
  */
 export async function persistedResult(folded: FoldedRun): Promise<RunResult<JsonValue>> {
-  const { run, said, status, recordCount } = folded;
-  if (status === "open" || said === undefined) throw notAtRest(folded);
+  const { run, status, recordCount } = folded;
+  if (status === "open" || folded.said === undefined) throw notAtRest(folded);
+  // Parsing freezes a list at its top only: what is copied can be frozen whole.
+  const said = structuredClone(folded.said);
   const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } =
     run;
   const { atMs, prices, session } = said;
