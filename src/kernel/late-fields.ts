@@ -4,6 +4,9 @@ import { deepFreeze } from "./json.ts";
 
 const SOURCE = Symbol("what works them out");
 
+/** `console.log` shows values with it, not getters. */
+const INSPECT = Symbol.for("nodejs.util.inspect.custom");
+
 interface Sourced {
   readonly [SOURCE]: object;
 }
@@ -34,5 +37,10 @@ export function addLateFields<
   for (const name of Object.keys(object)) deepFreeze<unknown>(Reflect.get(object, name));
   Object.defineProperty(object, SOURCE, { value: source });
   for (const [name, getter] of fields) Object.defineProperty(object, name, getter);
+  Object.defineProperty(object, INSPECT, { value: withValues });
   Object.freeze(object);
+}
+
+function withValues(this: object): object {
+  return { ...this };
 }

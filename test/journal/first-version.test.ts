@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { fingerprint } from "../../src/orchestrator/durability/in-flight.ts";
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { CallIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
@@ -124,3 +125,18 @@ proves(["M9"], "a session is continued, and kept in today's version", async () =
   expect(s.shelf.bodyOf("talk")).toMatch(/^\{"version":2,/u);
   expect((await s.elsewhere("talk")).messages).toEqual(session.messages);
 });
+
+proves(
+  ["M9"],
+  "a veto that an earlier release recorded under another name is known when it comes again",
+  () => {
+    const veto = (field: string): string =>
+      fingerprint({
+        type: "hook.applied",
+        point: "stop",
+        changedBy: [{ hook: "stop#1", fields: [field] }],
+      });
+    expect(veto("goOn")).toBe(veto("continueWith"));
+    expect(veto("refuse")).not.toBe(veto("continueWith"));
+  },
+);

@@ -1,6 +1,8 @@
 // Goal: what a result works out when it is read is there however it is read. Method: a result, read through what wraps or
 // copies it.
 
+import { inspect } from "node:util";
+
 import { expect, test } from "vitest";
 
 import { asks, says } from "../../src/testing/scripted-model.ts";
@@ -32,4 +34,11 @@ test("a result says the same by itself, behind a proxy, copied and cloned", asyn
     text: "Done.",
     agents: [{ role: role.name }],
   });
+});
+
+test("a result that is printed shows its values", async () => {
+  const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
+  const printed = inspect(await newFixture().run(role), { depth: 3 });
+  expect(printed).not.toContain("[Getter]");
+  expect(printed).toContain("toolsUsed: { look: 1 }");
 });

@@ -1,7 +1,7 @@
 // InFlightWork: what an agent had begun in the phase in which its process died, according to its journal. Owns what of it is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
-import { canonicalJson } from "../../kernel/json.ts";
+import { canonicalJson, isRecord } from "../../kernel/json.ts";
 import type { LeaseOutcome } from "../../agent/account-view.ts";
 import type { ChildOperation } from "../../agent/agent-effects.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
@@ -134,5 +134,14 @@ export function fingerprint(
 function essence(body: object): unknown {
   if (!("type" in body)) return body;
   if ("leaseId" in body) return [body.type, body.leaseId];
+  if (body.type === "hook.applied" && "changedBy" in body && Array.isArray(body.changedBy))
+    return { ...body, changedBy: body.changedBy.map(renamed) };
   return body.type === "agent.ended" ? body.type : body;
+}
+
+/** What a hook changed, by the names of today: releases before called `continueWith` otherwise. */
+function renamed(change: unknown): unknown {
+  if (!isRecord(change) || !Array.isArray(change["fields"])) return change;
+  const fields = change["fields"].map((field) => (field === "goOn" ? "continueWith" : field));
+  return { ...change, fields };
 }
