@@ -142,6 +142,7 @@ function essence(body: object): unknown {
 /** What a hook changed, by the names of today: releases before called `continueWith` otherwise. */
 function renamed(change: unknown): unknown {
   if (!isRecord(change) || !Array.isArray(change["fields"])) return change;
-  const fields = change["fields"].map((field) => (field === "goOn" ? "continueWith" : field));
+  const given: readonly unknown[] = change["fields"];
+  const fields = given.map((field) => (field === "goOn" ? "continueWith" : field));
   return { ...change, fields };
 }
