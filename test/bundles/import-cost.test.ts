@@ -14,7 +14,7 @@ import { bundle } from "../../scripts/bundle.ts";
 import { proves } from "../harness/proves.ts";
 
 const MOST_FILES = 2;
-const MOST_BYTES = 1_000 * 1024;
+const MOST_BYTES = 1_010 * 1024;
 /** All of what loads on import besides our own files. The ones that are not listed are loaded when they are first needed. */
 const PACKAGES = ["jsonrepair", "nanoid", "zod"];
 const BUILT_IN = ["node:async_hooks", "node:os", "node:process"];
