@@ -34,7 +34,7 @@ export function frozenList<T>(list: readonly T[]): readonly T[] {
   if (Object.isFrozen(list)) return list;
   const growth = growths.get(list);
   for (const value of list.slice(growth?.frozen)) deepFreeze(value);
-  if (growth !== undefined) growth.frozen = list.length;
+  if (growth !== undefined) growth.frozen = Math.max(growth.frozen ?? 0, list.length);
   return Object.freeze(list);
 }
 

@@ -19,6 +19,15 @@ const CODES = new Set([
 
 proves(
   ["V40"],
+  "a paused run that cannot be read is a fault of the store, as its journal is",
+  () => {
+    expect(exitCodeOf("invalid_paused_run")).toBe(exitCodeOf("invalid_journal"));
+    expect(exitCodeOf("invalid_paused_run")).not.toBe(BROKEN);
+  },
+);
+
+proves(
+  ["V40"],
   "the help and the page name the exit codes that there are, and no others",
   async () => {
     const { stdout } = await performed(["--help"], { cwd: "." });

@@ -80,7 +80,7 @@ function openingOf(
 
 const systemMessages = new WeakMap<AgentRole, Message>();
 
-/** One for all agents of a role that are told the same: what is made of it, to count it or to send it, is made once. */
+/** One for all agents of a role with the same instructions: what is made of it, to count it or to send it, is made once. */
 function systemMessage(role: AgentRole, text: string): Message {
   const known = systemMessages.get(role);
   if (known?.text === text) return known;

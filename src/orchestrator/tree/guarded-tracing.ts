@@ -32,11 +32,7 @@ export class GuardedTracing implements Tracing {
 
   place(draft: EventDraft): TraceIds {
     this.#last = draft;
-    try {
-      this.#lastIds = this.#tracing.place(draft);
-    } catch (cause) {
-      this.#lastIds = this.#leaveOut(cause);
-    }
+    this.#lastIds = this.#tried((tracing) => tracing.place(draft));
     return this.#lastIds;
   }
 

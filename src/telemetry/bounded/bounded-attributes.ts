@@ -27,12 +27,9 @@ const shortenedOf = new WeakMap<Span, readonly string[]>();
 /** Sets an attribute, shortened if it is too long. One that is undefined is left out. */
 export function setAttribute(span: Span, name: string, value: AttributeValue | undefined): void {
   if (value === undefined) return;
-  if (!isTooLong(value)) {
-    span.setAttribute(name, value);
-    return;
-  }
-  span.setAttribute(name, shortenedValue(name, value));
-  noteShortened(span, [name]);
+  const isShortened = isTooLong(value);
+  span.setAttribute(name, isShortened ? shortenedValue(name, value) : value);
+  if (isShortened) noteShortened(span, [name]);
 }
 
 /** The same for several. */
@@ -53,8 +50,8 @@ export function boundedAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
 } {
-  if (!Object.values(attributes).some(isTooLong)) return { bounded: attributes, shortened: [] };
   const shortened = Object.keys(attributes).filter((name) => isTooLong(attributes[name]));
+  if (shortened.length === 0) return { bounded: attributes, shortened };
   const bounded = { ...attributes };
   for (const name of shortened) bounded[name] = shortenedValue(name, attributes[name]);
   return { bounded, shortened };
@@ -67,13 +64,14 @@ export function eventAttributes(attributes: Attributes): Attributes {
 }
 
 function isTooLong(value: AttributeValue | undefined): boolean {
-  if (typeof value === "string") return value.length > MAX_ATTRIBUTE_CHARACTERS;
-  return Array.isArray(value) && lengthOfList(value) > MAX_ATTRIBUTE_CHARACTERS;
+  return charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
 }
 
-/** With what its entries cost besides. */
-function lengthOfList(list: readonly unknown[]): number {
-  return list.reduce<number>((sum, entry) => sum + lengthOfEntry(entry), 0);
+/** Of a list, with what its entries cost besides. */
+function charactersOf(value: AttributeValue | undefined): number {
+  if (typeof value === "string") return value.length;
+  if (!Array.isArray(value)) return 0;
+  return value.reduce<number>((sum, entry) => sum + lengthOfEntry(entry), 0);
 }
 
 const ROOM_OF_ENTRY = 16;
@@ -112,7 +110,6 @@ const offenders = new NamedOffenders();
 
 function warningOf(name: string, value: AttributeValue | undefined): string {
   const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");
-  const length = Array.isArray(value) ? lengthOfList(value) : String(value).length;
-  const got = length.toLocaleString("en-US");
+  const got = charactersOf(value).toLocaleString("en-US");
   return `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning; say it shorter.`;
 }
