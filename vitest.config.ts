@@ -44,6 +44,7 @@ const DEEP = [
   "test/store/sqlite-processes.test.ts",
   "test/telemetry/moved-runs.test.ts",
   "test/telemetry/recovered-spans.test.ts",
+  "test/telemetry/slow-backend.test.ts",
   "test/telemetry/span-burst.test.ts",
   "test/telemetry/span-program.test.ts",
   "test/telemetry/trace-size.test.ts",

@@ -1515,6 +1515,12 @@ const requirements = {
   D327: {
     text: "Options of a client, of a run that it attaches to and of a worker that closes are refused by name if they cannot be used, and so is what is to be recorded",
   },
+  D470: {
+    text: "A trace backend that serves one request after another receives every span: batches are not given up while it is merely slow",
+  },
+  D471: {
+    text: "Spans whose request timed out are reported as not confirmed, not as lost, in flush(), the warning and the metric",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -26,16 +26,22 @@ export async function nodeTracing(): Promise<NodeTracing> {
   }
 }
 
-/** What became of the spans. */
+/** Returns one line with the counts of a flush. */
 export function deliveryText({
   deliveredSpans,
   lostSpans,
+  unconfirmedSpans = 0,
   pendingSpans,
   lastError,
 }: FlushReport): string {
   const missing = lostSpans + pendingSpans;
-  if (missing === 0) return `Trace sent: ${deliveredSpans} spans`;
+  const total = deliveredSpans + unconfirmedSpans + missing;
+  if (total === deliveredSpans) return `Trace sent: ${deliveredSpans} spans`;
   const why =
     lastError === undefined ? "the endpoint did not answer in time" : plainText(lastError);
-  return `Trace incomplete: ${missing} of ${deliveredSpans + missing} spans not sent (${why})`;
+  const counts = [
+    ...(missing > 0 ? [`${missing} of ${total} spans not sent`] : []),
+    ...(unconfirmedSpans > 0 ? [`${unconfirmedSpans} of ${total} spans not confirmed`] : []),
+  ];
+  return `Trace incomplete: ${counts.join(", ")} (${why})`;
 }

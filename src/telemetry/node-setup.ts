@@ -38,6 +38,7 @@ import { runIdGenerator } from "./spans/derived-ids.ts";
 import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
 import {
   isHttpUrl,
+  LONGEST_MS,
   tracingVariables,
   warnOfVariable,
   type TracingVariables,
@@ -81,11 +82,11 @@ export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer">
 
 /** How long a flush may take. */
 export interface FlushOptions {
-  /** At most so long; 3,000 if left out, and for what is no number from 0 up: that is a process warning. */
+  /** At most so long; 30,000 if left out, and for what is no number from 0 up: that is a process warning. */
   readonly timeoutMs?: number;
 }
 
-/** What became of all spans since the set-up. Complete, if none is pending or lost. */
+/** Counts of all spans since the set-up. Complete if none is pending, lost or unconfirmed. */
 export interface FlushReport extends DeliveryCounts {
   /** Warnings and errors of the SDK itself, if there were any; the first was given as a warning. */
   readonly sdkReports?: number;
@@ -104,7 +105,8 @@ export interface NodeTracing {
   shutdown(options?: FlushOptions): Promise<FlushReport>;
 }
 
-const FLUSH_TIMEOUT_MS = 3_000;
+/** The time that OpenTelemetry allows a batch by default. */
+const FLUSH_TIMEOUT_MS = 30_000;
 /**
  * Characters; OpenTelemetry has no limit of its own, and a receiver refuses a batch that is too
  * large whole.
@@ -222,8 +224,8 @@ function queuesTo(
 ): ExportQueues {
   const { maxQueueSize: leaves = DEFAULTS.leaves, batchSize = usualBatch } = variables;
   const { delayMs = DEFAULTS.delayMs, batchTimeoutMs = DEFAULTS.exportTimeoutMs } = variables;
-  // Given in any case: the SDK would read the variable for itself.
-  const bound = { exportTimeoutMillis: batchTimeoutMs };
+  // The queues bound each export. The processor would also count the time before it is sent.
+  const bound = { exportTimeoutMillis: LONGEST_MS };
   return new ExportQueues({
     exporter,
     processor: (counting, settings) => new BatchSpanProcessor(counting, { ...settings, ...bound }),

@@ -13,6 +13,7 @@ import type {
   FinishedSpan,
 } from "../../src/telemetry/delivery/any-sdk.ts";
 import { ExportLimiter } from "../../src/telemetry/delivery/export-limiter.ts";
+import { proves } from "../harness/proves.ts";
 import { settled } from "../harness/run-scripted.ts";
 
 const SUCCESS: AnyExportResult = { code: 0 };
@@ -24,11 +25,13 @@ function setUp(): {
   readonly clock: ManualClock;
   readonly exported: readonly string[];
   readonly answered: readonly string[];
+  readonly errors: readonly string[];
   answer(name: string, result: AnyExportResult): void;
   send(name: string, isUrgent?: boolean): void;
 } {
   const exported: string[] = [];
   const answered: string[] = [];
+  const errors: string[] = [];
   const open = new Map<string, (result: AnyExportResult) => void>();
   const exporter: AnySpanExporter = {
     export: (spans, done) => {
@@ -50,9 +53,13 @@ function setUp(): {
     clock,
     exported,
     answered,
+    errors,
     answer: (name, result) => open.get(name)?.(result),
     send: (name, isUrgent = false) =>
-      limiter.send([span(name)], isUrgent, ({ code }) => answered.push(`${name} ${code}`)),
+      limiter.send([span(name)], isUrgent, ({ code, error }) => {
+        answered.push(`${name} ${code}`);
+        if (error !== undefined) errors.push(String(error));
+      }),
   };
 }
 
@@ -141,6 +148,60 @@ test("an export that is a promise fails when it rejects, and is not over when it
   answer("rejects", SUCCESS);
   await limiter.idle();
   expect([answered, clock.pendingTimers]).toEqual([["rejects 1", "odd 1", "resolves 0"], 0]);
+});
+
+test("two batches are sent alone after eight timeouts; then the others fail unsent", () => {
+  const { send, answered, errors, exported, clock } = setUp();
+  for (const name of [...EIGHT, "9", "10", "11", "12"]) send(name);
+  clock.advance(1_000);
+  expect(exported).toEqual([...EIGHT, "9"]);
+  clock.advance(1_000);
+  expect(exported).toEqual([...EIGHT, "9", "10"]);
+  clock.advance(1_000);
+  expect(answered).toEqual([...EIGHT, "9", "10", "11", "12"].map((name) => `${name} 1`));
+  expect(exported).toHaveLength(10);
+  expect(errors.slice(8)).toEqual([
+    "TimeoutError: no answer within 1,000 ms",
+    "TimeoutError: no answer within 1,000 ms",
+    "Error: given up after no answer within 1,000 ms",
+    "Error: given up after no answer within 1,000 ms",
+  ]);
+});
+
+/** Sends 40 batches to an endpoint that serves one request after another. */
+function sendToSerialEndpoint(serviceMs: number): {
+  readonly served: number;
+  readonly confirmed: number;
+  readonly elapsedMs: number;
+} {
+  const clock = new ManualClock();
+  let [served, confirmed, freeAtMs] = [0, 0, 0];
+  const exporter: AnySpanExporter = {
+    export: (_spans, done) => {
+      freeAtMs = Math.max(freeAtMs, clock.monotonicMs()) + serviceMs;
+      clock.setTimer(freeAtMs - clock.monotonicMs(), () => {
+        served += 1;
+        done(SUCCESS);
+      });
+    },
+    shutdown: () => Promise.resolve(),
+  };
+  const limiter = new ExportLimiter(exporter, { timeoutMs: 10_000, clock });
+  for (let batch = 0; batch < 40; batch += 1)
+    limiter.send([span(String(batch))], false, ({ code }) => {
+      if (code === 0) confirmed += 1;
+    });
+  // Every batch in flight has a timer, here or in the limiter.
+  while (clock.pendingTimers > 0) clock.advance(100);
+  return { served, confirmed, elapsedMs: clock.monotonicMs() };
+}
+
+proves(["D470"], "an endpoint that serves one request after another receives every batch", () => {
+  expect(sendToSerialEndpoint(1_000)).toEqual({ served: 40, confirmed: 40, elapsedMs: 40_000 });
+  const reports = [1_500, 2_000, 3_000].map(sendToSerialEndpoint);
+  expect(reports.map(({ served }) => served)).toEqual([40, 40, 40]);
+  // Only the requests of the first seconds time out, before fewer are in flight.
+  for (const { confirmed } of reports) expect(confirmed).toBeGreaterThan(40 - 12);
 });
 
 test("what is never answered fails in the end, a late answer is ignored, and others continue", async () => {

@@ -2,6 +2,7 @@
 // is accounted for, whatever the exporter or the processor of a queue does.
 // Method: small queues, and exporters that take everything, nothing, or answer oddly.
 
+import { metrics } from "@opentelemetry/api";
 import {
   BatchSpanProcessor,
   NodeTracerProvider,
@@ -20,8 +21,10 @@ import {
   type QueueSizes,
   type ExportQueues,
 } from "../../src/telemetry/delivery/export-queues.ts";
+import { proves } from "../harness/proves.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
+import { metricRecorder } from "./recorded-metrics.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 import { wideRun } from "./wide-run.ts";
@@ -126,6 +129,56 @@ test("each lost span is said on one run, also if the run that said it is lost it
   ]);
   expect(await warnings()).toEqual([lossWarning("disk full", CHECK_ENDPOINT)]);
 });
+
+/** Timeouts as the exporters of OpenTelemetry over HTTP and gRPC, and `fetch`, report them. */
+const TIMEOUTS: Readonly<Record<string, () => Error>> = {
+  HTTP: () => new Error("Request timed out"),
+  gRPC: () => Object.assign(new Error("4 DEADLINE_EXCEEDED: no answer"), { code: 4 }),
+  fetch: () => new DOMException("The operation was aborted due to timeout", "TimeoutError"),
+};
+
+for (const [protocol, timeout] of Object.entries(TIMEOUTS)) {
+  proves(
+    ["D471"],
+    `spans whose request over ${protocol} timed out count as not confirmed`,
+    async () => {
+      const recording = metricRecorder();
+      metrics.setGlobalMeterProvider(recording.provider);
+      const keeper = new Keeper();
+      const queues = queuesTo(keeper);
+      keeper.answer = (done) => done({ code: 1, error: timeout() });
+      trace(queues, smallRun());
+      await queues.forceFlush();
+      keeper.answer = (done) => done({ code: 1, error: new Error("disk full") });
+      trace(queues, smallRun());
+      await queues.forceFlush();
+      keeper.answer = (done) => done({ code: 0 });
+      trace(queues, smallRun());
+      await queues.shutdown();
+      metrics.disable();
+      expect(queues.counts()).toEqual({
+        deliveredSpans: 4,
+        lostSpans: 4,
+        unconfirmedSpans: 4,
+        pendingSpans: 0,
+        lastError: "disk full",
+      });
+      expect(droppedIn(keeper.taken)).toEqual([4]);
+      const readings = await recording.read();
+      expect(
+        ["dropped", "unconfirmed"].map((kind) => readings.get(`espalier.telemetry.spans.${kind}`)),
+      ).toMatchObject([[{ sum: 4 }], [{ sum: 4 }]]);
+      const message = timeout().message;
+      expect(await warnings()).toEqual([
+        `EspalierWarning: Expected the trace endpoint to confirm all spans, got: ${message}. ` +
+          "The endpoint may have stored the spans, so they count as not confirmed. " +
+          "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), or allow more time (OTEL_EXPORTER_OTLP_TIMEOUT). " +
+          "Further timeouts are counted, without another warning.",
+        lossWarning("disk full", CHECK_ENDPOINT),
+      ]);
+    },
+  );
+}
 
 test("a program that flushes after each run holds no more spans than the queues, whatever the endpoint does", async () => {
   const keeper = new Keeper();

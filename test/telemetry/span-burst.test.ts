@@ -34,6 +34,7 @@ afterEach(() => {
 const ReportSchema = z.object({
   deliveredSpans: z.int(),
   lostSpans: z.int(),
+  unconfirmedSpans: z.int().default(0),
   pendingSpans: z.int(),
 });
 
@@ -45,7 +46,8 @@ interface Ending {
 
 function burst(sink: OtlpSink): Promise<Ending> {
   const program = fileURLToPath(new URL("burst-program.ts", import.meta.url));
-  const env = { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
+  const bound = { OTEL_EXPORTER_OTLP_TIMEOUT: "2000" };
+  const env = { ...process.env, ...bound, OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
   return new Promise((resolve) => {
     const child = execFile(process.execPath, [program, "espalier"], { env, timeout: 60_000 });
     const said = { stdout: "", stderr: "" };
@@ -97,12 +99,16 @@ test("the whole burst finds room: few batches at once, structure first, none los
 });
 
 test.each(["hang", "drip", "refuse", "unavailable"] satisfies readonly SinkMode[])(
-  "with an endpoint in mode %s the program ends by itself, with code 0 and one warning",
+  "with an endpoint in mode %s the program ends by itself, with code 0 and one warning of each kind",
   async (mode) => {
     await using sink = await OtlpSink.open(mode);
     const { code, report, stderr } = await burst(sink);
-    const { deliveredSpans, lostSpans, pendingSpans } = report;
-    expect([code, deliveredSpans, lostSpans + pendingSpans]).toEqual([0, 0, SPANS]);
+    const { deliveredSpans, lostSpans, unconfirmedSpans = 0, pendingSpans } = report;
+    const missing = lostSpans + unconfirmedSpans + pendingSpans;
+    expect([code, deliveredSpans, missing]).toEqual([0, 0, SPANS]);
+    const isSilent = mode === "hang" || mode === "drip";
+    expect(unconfirmedSpans > 0).toBe(isSilent);
+    expect(stderr.split("ESPALIER_SPANS_UNCONFIRMED").length - 1).toBe(isSilent ? 1 : 0);
     expect(stderr.split("ESPALIER_SPANS_LOST").length - 1).toBe(1);
     expect(stderr).not.toMatch(/unhandled|reject/i);
   },

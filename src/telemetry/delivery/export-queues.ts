@@ -3,8 +3,8 @@
 // Owns two queues and the counts. Talks to an exporter and, once, to the user by a process warning.
 // 1. Spans that hold the tree together have a queue of their own: a flood of leaves cannot push them
 //    out. Spans end from the leaves up, so one full queue would lose the parents first.
-// 2. delivered + lost + pending is the number of spans that ended. A lost span is counted, never
-//    hidden, and is on the span of one run.
+// 2. delivered + lost + unconfirmed + pending is the number of spans that ended. A lost span is
+//    counted, never hidden, and is on the span of one run.
 // 3. Nothing here throws or rejects because of the endpoint, and `onEnd` never waits for it.
 
 import { TraceFlags, type Attributes } from "@opentelemetry/api";
@@ -49,8 +49,8 @@ export interface ExportQueuesOptions {
   /** How long a finished span waits for others; 1,000 if left out. */
   readonly delayMs?: number;
   /**
-   * An export that the exporter has not answered by then counts as lost, and makes room for others;
-   * 30,000 if left out. Give more than the exporter takes with its own retries.
+   * An export that the exporter has not answered by then counts as not confirmed, and makes room for
+   * others; 30,000 if left out. Give more than the exporter takes with its own retries.
    */
   readonly exportTimeoutMs?: number;
   /** Where spans go, for the warning that some were lost. */
@@ -63,9 +63,11 @@ export interface DeliveryCounts {
   readonly deliveredSpans: number;
   /** Given up: the endpoint did not take them, or the queue was full. */
   readonly lostSpans: number;
+  /** Sent in a request that timed out: the endpoint may have stored them. Absent if there are none. */
+  readonly unconfirmedSpans?: number;
   /** Still queued or on their way. */
   readonly pendingSpans: number;
-  /** Why spans were lost last. */
+  /** Why spans were last lost or not confirmed. */
   readonly lastError?: string;
 }
 
@@ -116,6 +118,7 @@ export class ExportQueues {
   #endedSpans = 0;
   #deliveredSpans = 0;
   #lostSpans = 0;
+  #unconfirmedSpans = 0;
   /** Lost, and not yet on the span of a run. */
   #unrecordedSpans = 0;
   #lastLoss: Loss | undefined;
@@ -174,10 +177,12 @@ export class ExportQueues {
   }
 
   counts(): DeliveryCounts {
+    const settledSpans = this.#deliveredSpans + this.#lostSpans + this.#unconfirmedSpans;
     return {
       deliveredSpans: this.#deliveredSpans,
       lostSpans: this.#lostSpans,
-      pendingSpans: this.#endedSpans - this.#deliveredSpans - this.#lostSpans,
+      pendingSpans: this.#endedSpans - settledSpans,
+      ...(this.#unconfirmedSpans > 0 ? { unconfirmedSpans: this.#unconfirmedSpans } : {}),
       ...defined({ lastError: this.#lastLoss?.reason }),
     };
   }
@@ -234,25 +239,41 @@ export class ExportQueues {
     }
     for (const { attributes } of spans)
       this.#unrecordedSpans += Number(attributes[ESPALIER.droppedSpans] ?? 0);
-    this.#lose(notTaken(spans.length, error));
+    const loss = notTaken(spans.length, error);
+    if (loss.isUnconfirmed === true) this.#leaveUnconfirmed(loss);
+    else this.#lose(loss);
   }
 
   #lose(loss: Loss): void {
-    const { spans, reason, advice } = loss;
-    const hasWarned = this.#lastLoss !== undefined;
-    this.#lostSpans += spans;
-    this.#unrecordedSpans += spans;
+    if (this.#lostSpans === 0)
+      this.#warn(
+        "ESPALIER_SPANS_LOST",
+        `take all spans, got: ${loss.reason}. Traces have gaps; runs are not affected. ` +
+          `${loss.advice} Further losses are counted, without another warning.`,
+      );
+    this.#lostSpans += loss.spans;
+    this.#unrecordedSpans += loss.spans;
     this.#lastLoss = loss;
-    this.#instruments.find()?.measure("droppedSpans", spans);
-    if (hasWarned) return;
+    this.#instruments.find()?.measure("droppedSpans", loss.spans);
+  }
+
+  #leaveUnconfirmed(loss: Loss): void {
+    if (this.#unconfirmedSpans === 0)
+      this.#warn(
+        "ESPALIER_SPANS_UNCONFIRMED",
+        `confirm all spans, got: ${loss.reason}. The endpoint may have stored the spans, so they ` +
+          `count as not confirmed. ${loss.advice} Further timeouts are counted, without another warning.`,
+      );
+    this.#unconfirmedSpans += loss.spans;
+    this.#lastLoss = loss;
+    this.#instruments.find()?.measure("unconfirmedSpans", loss.spans);
+  }
+
+  #warn(code: string, text: string): void {
     const { endpoint } = this.#options;
     const where = endpoint === undefined ? "" : ` ${endpoint}`;
-    process.emitWarning(
-      `Expected the trace endpoint${where} to take all spans, got: ${reason}. ` +
-        `Traces have gaps; runs are not affected. ${advice} ` +
-        "Further losses are counted, without another warning.",
-      { type: "EspalierWarning", code: "ESPALIER_SPANS_LOST" },
-    );
+    const type = "EspalierWarning";
+    process.emitWarning(`Expected the trace endpoint${where} to ${text}`, { type, code });
   }
 }
 

@@ -2,9 +2,11 @@
 
 import { messageOf } from "../../kernel/error.ts";
 
-/** Spans that were given up. */
+/** Spans that the endpoint did not take, or did not confirm. */
 export interface Loss {
   readonly spans: number;
+  /** True if the request timed out: the endpoint may have stored the spans. */
+  readonly isUnconfirmed?: boolean;
   readonly reason: string;
   /** What a user can do about it. */
   readonly advice: string;
@@ -22,6 +24,9 @@ const CHECK_ACCESS = "It wants to know who sends them. Check OTEL_EXPORTER_OTLP_
 const CHECK_QUEUE =
   "More spans ended at once than may wait. Sample (OTEL_TRACES_SAMPLER), or let more of them wait.";
 
+const CHECK_TIMEOUT =
+  "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), or allow more time (OTEL_EXPORTER_OTLP_TIMEOUT).";
+
 const ADVICE_BY_STATUS: ReadonlyMap<unknown, string> = new Map([
   [401, CHECK_ACCESS],
   [403, CHECK_ACCESS],
@@ -32,6 +37,9 @@ const ADVICE_BY_STATUS: ReadonlyMap<unknown, string> = new Map([
 
 /** The message of the exporter for each of these, when it has tried often enough. */
 const SDK_BUSY = "Export failed with retryable status";
+/** The message of the exporter for a request without an answer. */
+const SDK_TIMEOUT = "Request timed out";
+const GRPC_DEADLINE_EXCEEDED = 4;
 const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
 
 /**
@@ -46,12 +54,21 @@ export function notTaken(spans: number, error: unknown): Loss {
   const code = "code" in error ? error.code : undefined;
   const message = error.message || (typeof code === "string" ? code : "");
   const report = message === "" ? {} : { sdkMessage: message };
+  if (isTimeout(error))
+    return { spans, reason: message, advice: CHECK_TIMEOUT, isUnconfirmed: true, ...report };
   if (error.message === SDK_BUSY) return { spans, reason: BUSY, advice: CHECK_LOAD, ...report };
   const reason =
     typeof code === "number"
       ? `status ${code}${inBrackets(error.message)}${pageOf(error)}`
       : message || error.name;
   return { spans, reason, advice: ADVICE_BY_STATUS.get(code) ?? CHECK_ENDPOINT, ...report };
+}
+
+/** True if the exporter, or our limit, stopped waiting for the answer to a request. */
+export function isTimeout(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const isGrpcDeadline = "code" in error && error.code === GRPC_DEADLINE_EXCEEDED;
+  return error.name === "TimeoutError" || error.message === SDK_TIMEOUT || isGrpcDeadline;
 }
 
 /** The endpoint took the batch, but not all that is in it. */

@@ -55,7 +55,7 @@ export function warnOfVariable(warning: string): void {
 }
 
 /** What a timer of an SDK can wait, less what is added to it here: a longer wait would be none. */
-const LONGEST_MS = 2_147_000_000;
+export const LONGEST_MS = 2_147_000_000;
 
 const PROTOCOLS = ["http/json", "http/protobuf", "grpc"] as const;
 const COMPRESSIONS = ["gzip", "none"] as const;

@@ -21,7 +21,8 @@ export interface TraceExporter {
 }
 
 const DEFAULT_URL = "http://localhost:4318/v1/traces";
-const EXPORT_TIMEOUT_MS = 2_000;
+/** The default of the OpenTelemetry specification. */
+const EXPORT_TIMEOUT_MS = 10_000;
 
 const PROTOBUF_PACKAGE = "@opentelemetry/exporter-trace-otlp-proto";
 const PROTOBUF_MISSING =

@@ -175,6 +175,13 @@ export const METRICS = {
     description: "Spans that never reached their backend.",
     attributes: [],
   },
+  unconfirmedSpans: {
+    name: "espalier.telemetry.spans.unconfirmed",
+    kind: "counter",
+    unit: "{span}",
+    description: "Spans whose request timed out: their backend may have stored them.",
+    attributes: [],
+  },
   legacyDuration: {
     ...OF_CALL,
     name: "gen_ai.client.operation.duration",
