@@ -49,7 +49,7 @@ const DEEP = [
   "test/telemetry/span-program.test.ts",
   "test/telemetry/trace-size.test.ts",
   "test/tree/approvals-from-depth.test.ts",
-  "test/tree/set-up-faults.test.ts",
+  "test/tree/set-up-faults*.test.ts",
 ];
 
 /** What is about warnings that a process gives once: each file has modules of its own. */

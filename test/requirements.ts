@@ -1515,6 +1515,12 @@ const requirements = {
   D327: {
     text: "Options of a client, of a run that it attaches to and of a worker that closes are refused by name if they cannot be used, and so is what is to be recorded",
   },
+  D440: {
+    text: "A subagent whose model throws while the subagent is set up gives its place back, and every announced subagent ends",
+  },
+  D441: {
+    text: "A start, resume, recovery or fork that fails because a model throws changes nothing in the store and can be tried again",
+  },
   D470: {
     text: "A trace backend that serves one request after another receives every span: batches are not given up while it is merely slow",
   },

@@ -51,6 +51,8 @@ export interface AgentRun extends RunPorts<AgentRuntime> {
 export interface NewAgent {
   readonly identity: AgentIdentity;
   readonly role: AgentRole;
+  /** The model of the role, as `readModel` returns it. */
+  readonly model: Model;
   /** What it is to do. */
   readonly task: MessageContent;
   readonly metadata: JsonObject;
@@ -165,7 +167,7 @@ export class AgentRuntime {
     this.identity = identity;
     this.childName = childNameOf(identity.agentPath);
     this.role = role;
-    this.model = role.model;
+    this.model = made.model;
     this.priceOf = run.settings.priceOf;
     const { tools, hooks, output, cacheKey } = run.partsOf(role);
     this.cacheKey = { role: cacheKey, agent: ordinalOf(identity.agentPath) };

@@ -19,7 +19,7 @@ export function stepContext(
   state: AgentState,
   { request, lease }: { readonly request: ModelRequest; readonly lease: Lease },
 ): StepContext {
-  const { account, role } = agent;
+  const { account } = agent;
   const { definitions } = agent.run;
   const { messages } = request;
   const tools = definitions.defineTools(request.tools);
@@ -29,10 +29,10 @@ export function stepContext(
   const shown =
     messages === stored
       ? undefined
-      : shownParts(definitions, state, { history: forModel(stored, role.model), shown: messages });
+      : shownParts(definitions, state, { history: forModel(stored, agent.model), shown: messages });
   const context: StepContext = {
     number: state.log.steps.length + 1,
-    model: namesOf(role.model),
+    model: namesOf(agent.model),
     toolNames: tools.names,
     promptHash: definitions.define(promptOf(messages)),
     toolsHash: tools.hash,

@@ -36,13 +36,20 @@ export class Fallback {
   readonly models: readonly Model[];
   readonly #on: (error: ModelError) => boolean;
   readonly #cooldownMs: number;
-  /** By the monotonic clock. */
-  readonly #coolUntilMs = new Map<Model, number>();
+  /** Until when each model is passed over, by its index and the monotonic clock. */
+  #coolUntilMs: number[] = [];
 
   constructor(models: readonly Model[], { on = isPassing, cooldownMs }: FallbackOptions) {
     this.models = models;
     this.#on = on;
     this.#cooldownMs = cooldownMs ?? DEFAULT_COOLDOWN_MS;
+  }
+
+  /** Returns the same fallback over copies of its models. Both pass over a model that failed in either. */
+  over(copies: readonly Model[]): Fallback {
+    const other = new Fallback(copies, { on: this.#on, cooldownMs: this.#cooldownMs });
+    other.#coolUntilMs = this.#coolUntilMs;
+    return other;
   }
 
   /** Registers the model that stands for all of them. */
@@ -54,8 +61,9 @@ export class Fallback {
   /** The models that one attempt asks, in order. */
   inOrder({ messages }: ModelRequest, clock: Clock): readonly Model[] {
     const nowMs = clock.monotonicMs();
-    const isReady = (model: Model): boolean => (this.#coolUntilMs.get(model) ?? -Infinity) <= nowMs;
-    const ready = this.models.filter(isReady);
+    const ready = this.models.filter(
+      (_model, index) => (this.#coolUntilMs[index] ?? -Infinity) <= nowMs,
+    );
     const inOrder = ready.length === 0 ? this.models : ready;
     const writer = this.#writerOfOpenCalls(messages);
     if (writer === undefined) return inOrder;
@@ -75,7 +83,7 @@ export class Fallback {
     } catch {
       return false;
     }
-    this.#coolUntilMs.set(failed, clock.monotonicMs() + this.#cooldownMs);
+    this.#coolUntilMs[this.models.indexOf(failed)] = clock.monotonicMs() + this.#cooldownMs;
     return true;
   }
 }

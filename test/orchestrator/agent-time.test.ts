@@ -3,7 +3,6 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/define-agent.ts";
 import { AgentTime } from "../../src/agent/agent-time.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
@@ -13,9 +12,9 @@ import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { bareRun, unopenedJournal } from "../support/bare-run.ts";
 import { proves } from "../harness/proves.ts";
+import { soloist } from "../harness/soloist.ts";
 
 type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
 
@@ -322,11 +321,7 @@ test("work that an agent left behind does not keep the clocks above going", () =
   expect([fixture.stoodMs("lead"), fixture.left("lead")]).toEqual([80, 90]);
 });
 
-const ROLE = defineAgent({
-  name: "waiter",
-  instructions: "Wait.",
-  model: new ScriptedModel([]),
-});
+const { role: ROLE } = soloist([]);
 
 function node(
   fixture: ClockFixture,
@@ -348,6 +343,7 @@ function node(
       executionId: ExecutionIdSchema.parse(`execution of ${path}`),
     },
     role: ROLE,
+    model: ROLE.model,
     task: "Wait.",
     metadata: {},
     parent,

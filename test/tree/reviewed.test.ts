@@ -141,6 +141,7 @@ test("T3: a slot can be given back once only", () => {
   const node = new AgentRuntime(bareRun(role, clock), {
     identity,
     role,
+    model: role.model,
     task: "Lead.",
     metadata: {},
     parent: undefined,

@@ -46,7 +46,7 @@ export function plainRequest(
   const toolChoice =
     role.toolChoice === undefined ? undefined : toolChoiceNow(role.toolChoice, state, tools);
   const { temperature, modelSettings: settings } = role;
-  const history = forModel(state.conversation.messages, role.model);
+  const history = forModel(state.conversation.messages, agent.model);
   if (!agent.hooks.points.has("beforeModel")) checkAttached(history);
   const request: ModelRequest = {
     messages: requestMessages(role, history, sections),
@@ -161,7 +161,7 @@ export async function hookedRequest(
   const hooked = await changedRequest(agent, state, plain);
   if (!("request" in hooked)) return hooked;
   // Hooks may have put in what the model does not take, or taken out what was too much.
-  const messages = forModel(hooked.request.messages, agent.role.model);
+  const messages = forModel(hooked.request.messages, agent.model);
   try {
     checkAttached(messages);
   } catch (cause) {

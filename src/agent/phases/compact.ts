@@ -36,10 +36,10 @@ export function isOverflowing(
   { conversation }: AgentState,
   sections: SectionMessages,
 ): boolean {
-  const { compaction, model } = agent.role;
+  const { compaction } = agent.role;
   if (compaction === undefined || compaction.strategy === "error") return false;
   const { maxInputTokens = Infinity } = compaction;
-  const seen = forModel(conversation.messages, model);
+  const seen = forModel(conversation.messages, agent.model);
   if (attachedBytesOf(seen) > MOST_REQUEST_BYTES) return true;
   if (maxInputTokens === Infinity) return false;
   return measureSeen(agent, sections)(seen, conversation.prefix) > maxInputTokens;
@@ -50,17 +50,20 @@ type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => numb
 
 function measure(agent: AgentRuntime, sections: SectionMessages): Measure {
   const tokensOf = measureSeen(agent, sections);
-  return (history, prefix) => tokensOf(forModel(history, agent.role.model), prefix);
+  return (history, prefix) => tokensOf(forModel(history, agent.model), prefix);
 }
 
 /** The same for what the model may see of them. */
-function measureSeen({ role, tools, output }: AgentRuntime, sections: SectionMessages): Measure {
+function measureSeen(
+  { role, model, tools, output }: AgentRuntime,
+  sections: SectionMessages,
+): Measure {
   const ephemeral = new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {
     const messages = requestMessages(role, history, sections);
     const request = { messages, tools: tools.specs, maxOutputTokens, ...defined({ output }) };
-    return countInputTokens(role.model, request, prefix, ephemeral).tokens;
+    return countInputTokens(model, request, prefix, ephemeral).tokens;
   };
 }
 

@@ -82,7 +82,12 @@ async function hold(
   const noticed = notices === undefined ? 0 : noticeTokens(notices);
   const { request, isFaithful, ephemeral } = assembled;
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
-  const counted = countInputTokens(role.model, request, prefix, isFaithful ? ephemeral : undefined);
+  const counted = countInputTokens(
+    agent.model,
+    request,
+    prefix,
+    isFaithful ? ephemeral : undefined,
+  );
   const inputTokens = counted.tokens + noticed;
   const { strategy, maxInputTokens = Infinity } = role.compaction ?? {};
   if (strategy === "error" && inputTokens > maxInputTokens) {

@@ -1,6 +1,7 @@
 // How a fork starts: a run that continues from a step of another one.
 
 import { instructionsFor } from "../../agent/agent-role.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { continueAgent } from "../tree/create-agent.ts";
@@ -67,9 +68,15 @@ export function forkedParts(
     journal: () => journal,
   });
   const { run: runtime } = supervisor;
-  const restored = restore(runtime, run, roles);
-  const { taskContent: task } = restored;
-  const root = continueAgent(runtime, restored, { ...AS_ROOT, task, instructions, message });
+  let root: AgentRuntime;
+  try {
+    const restored = restore(runtime, run, roles);
+    const { taskContent: task } = restored;
+    root = continueAgent(runtime, restored, { ...AS_ROOT, task, instructions, message });
+  } catch (cause) {
+    journal?.writer.abandon(); // Before its first record: the store knows nothing of the fork.
+    throw cause;
+  }
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
   return { supervisor, root, beginning: { ...NO_HISTORY, event } };

@@ -10,6 +10,7 @@ import type { AgentId, CallId, QuestionId, StepId } from "../../protocol/ids.ts"
 import { subagentOutcome } from "../tree/agent-report.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord } from "../durability/agent-record.ts";
+import { modelForAgent } from "../tree/create-agent.ts";
 import { restoredToolLimits } from "../tree/child-facts.ts";
 import { makeDynamicRole } from "../tree/dynamic-role.ts";
 import {
@@ -145,6 +146,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
   return new AgentRuntime(runtime, {
     identity: Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId }),
     role,
+    model: modelForAgent(runtime, role),
     task: agent.task,
     metadata: deepFreeze(agent.metadata),
     parent,

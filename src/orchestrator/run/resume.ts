@@ -22,10 +22,11 @@ export function resumeRun(
   const ready = readyToContinue(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
   const storage = storageIn(settings);
+  const journal = storage && resumedJournal(storage, paused, giveBack);
   try {
-    const journal = storage && resumedJournal(storage, paused, giveBack);
     return new LiveRun(continuedParts(settings, run, ready, { journal }));
   } catch (cause) {
+    journal?.writer.abandon(); // Before its first record: the store still has the run as it was paused.
     giveBack();
     throw cause;
   }

@@ -98,14 +98,20 @@ export function startedParts(
 ): LedParts {
   const supervisor = new Supervisor(settings, made);
   const { run: runtime } = supervisor;
-  const root = createAgent(runtime, {
-    ...AS_ROOT,
-    ...given,
-    agentPath: given.role.name,
-    depth: 0,
-    parent: undefined,
-    inherited: [],
-  });
+  let root: AgentRuntime;
+  try {
+    root = createAgent(runtime, {
+      ...AS_ROOT,
+      ...given,
+      agentPath: given.role.name,
+      depth: 0,
+      parent: undefined,
+      inherited: [],
+    });
+  } catch (cause) {
+    runtime.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
+    throw cause;
+  }
   const account = runtime.ledger.account(root.identity.agentId);
   runtime.journal?.created(root, { account, isBackground: false });
   made.session?.begin(runtime.runId);

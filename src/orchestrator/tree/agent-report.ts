@@ -74,13 +74,13 @@ export interface SettledAgent extends Omit<
 }
 
 export function settledAgent(node: AgentRuntime): SettledAgent | undefined {
-  const { identity, role, settled, account } = node;
+  const { identity, role, model, settled, account } = node;
   if (settled === undefined) return undefined;
   const { runId: _ofAll, ...place } = identity;
   return {
     ...place,
     role: role.name,
-    model: role.model.id,
+    model: model.id,
     task: node.task,
     executions: node.execution,
     usage: account.usage(),

@@ -3,6 +3,8 @@
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import { shared } from "../../kernel/shared.ts";
+import type { Model } from "../../model/model.ts";
+import { readModel } from "../../model/read-model.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { NO_PREFIX, pendingState } from "../../agent/agent-state.ts";
 import { withAdded, type TaggedHistory } from "../../agent/message-tags.ts";
@@ -32,10 +34,21 @@ export interface AgentFacts extends Pick<
   readonly deadlineAtMs?: number | undefined;
 }
 
+/**
+ * Returns the model of a role for one more agent, and looks up its price. Both call code of the user's,
+ * which may throw: call this before anything changes.
+ */
+export function modelForAgent({ settings }: RunRuntime, { name, model: given }: AgentRole): Model {
+  const model = readModel(name, given);
+  settings.priceOf(model);
+  return model;
+}
+
 /** Creates an agent: ids, account, runtime. */
 export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
   const { role, parent, agentPath, depth, limits, wallTimeMs, deadlineAtMs } = made;
   const { ids, ledger, runId, tree } = run;
+  const model = modelForAgent(run, role);
   const agentId = idOf<"AgentId">(ids.next("agent", agentPath));
   const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
   const parentAgentId = parent?.identity.agentId ?? null;
@@ -49,6 +62,7 @@ export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
   try {
     agent = new AgentRuntime(run, {
       ...made,
+      model,
       identity,
       state: pendingState({ ...openingOf(made, executionId), prefix: NO_PREFIX }),
       account,
@@ -116,6 +130,7 @@ export function continueAgent(
       code: "internal_error",
       message: `${identity.agentPath} has not ended. This is a bug in espalier.`,
     });
+  const model = modelForAgent(run, role);
   // The parent may have been continued itself since it started this one.
   const parent = identity.parentAgentId === null ? undefined : tree.find(identity.parentAgentId);
   const { task, instructions, message, spawnCallId, spawnStepId } = next;
@@ -132,6 +147,7 @@ export function continueAgent(
   const agent = new AgentRuntime(run, {
     identity: Object.freeze({ ...identity, executionId }),
     role,
+    model,
     task,
     metadata,
     parent,

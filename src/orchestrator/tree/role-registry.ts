@@ -10,6 +10,7 @@ import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
+import { readModel } from "../../model/read-model.ts";
 import { PRICES_AS_OF } from "../../model/price-table.ts";
 import type { PriceOf } from "../../model/prices.ts";
 import type { Budget } from "../../policies/budget.ts";
@@ -115,7 +116,9 @@ export class RoleRegistry {
   requirePrices(field: string, role: AgentRole): void {
     for (const below of this.reachableFrom(role))
       for (const { name, model } of playersOf(below)) {
-        const unknown = modelsOf(model).find((one) => this.#priceOf(one) === undefined);
+        const unknown = modelsOf(readModel(name, model)).find(
+          (one) => this.#priceOf(one) === undefined,
+        );
         if (unknown !== undefined) throw unpriced(field, { name, model: unknown });
       }
   }

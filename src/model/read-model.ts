@@ -1,0 +1,94 @@
+// Reads the properties of a model once for each agent. A getter that throws fails the set-up of the agent,
+// and is never called again once the agent is announced (T3).
+
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { defined, sameJson } from "../kernel/json.ts";
+import { fallbackOf } from "./fallback.ts";
+import type { Model } from "./model.ts";
+
+/** A model that `withFallback` made has the replay keys of all its models. */
+type ReadableModel = Model & { readonly replayKeys?: readonly string[] };
+
+/** The properties of a model, and copies of the models behind a fallback. */
+interface Properties {
+  readonly own: Omit<ReadableModel, "generate" | "countTokens" | "limits">;
+  readonly limits: Model["limits"];
+  readonly canCount: boolean;
+  readonly behind: readonly Model[];
+}
+
+interface Copy {
+  readonly properties: Properties;
+  readonly model: Model;
+}
+
+const NONE: readonly Model[] = Object.freeze([]);
+
+const copies = new WeakMap<Model, Copy>();
+
+/**
+ * Returns a frozen copy of a model, whose methods call the model itself. The copy is the same object as
+ * long as the properties are the same: prices are cached by it. `owner` names the role in errors.
+ *
+ * @throws EspalierError `invalid_definition` if a property cannot be read.
+ */
+export function readModel(owner: string, given: Model): Model {
+  try {
+    const properties = readProperties(owner, given);
+    const known = copies.get(given);
+    if (known !== undefined && isSame(known.properties, properties)) return known.model;
+    const model = copyModel(given, properties);
+    copies.set(given, { properties, model });
+    return model;
+  } catch (cause) {
+    throw new EspalierError({
+      code: "invalid_definition",
+      message: `Expected the model of ${owner} to have properties that can be read, but a property threw: ${messageOf(cause)}. Correct the model's adapter.`,
+      cause,
+    });
+  }
+}
+
+function readProperties(owner: string, given: ReadableModel): Properties {
+  const { provider, id, replayKey, replayKeys, minOutputTokens, native, canForce } = given;
+  const { apiType, serviceTier, price, baseUrl, limits, accepts, server } = given;
+  const own = { replayKey, replayKeys, minOutputTokens, native, canForce };
+  const more = { apiType, serviceTier, price, baseUrl, accepts, server };
+  return {
+    own: { provider, id, ...defined({ ...own, ...more }) },
+    limits,
+    canCount: given.countTokens !== undefined,
+    behind: fallbackOf(given)?.models.map((model) => readModel(owner, model)) ?? NONE,
+  };
+}
+
+function isSame(known: Properties, read: Properties): boolean {
+  return (
+    known.limits === read.limits &&
+    known.canCount === read.canCount &&
+    read.behind.every((model, index) => model === known.behind[index]) &&
+    sameJson(known.own, read.own)
+  );
+}
+
+function copyModel(given: Model, { own, limits, canCount, behind }: Properties): Model {
+  const { server, accepts } = own;
+  const model: Model = {
+    ...own,
+    ...defined({
+      limits,
+      accepts: accepts && Object.freeze([...accepts]),
+      server: server && Object.freeze({ ...server }),
+      countTokens: canCount ? countTokens : undefined,
+    }),
+    generate: (request, options) => given.generate(request, options),
+  };
+  Object.freeze(model);
+  fallbackOf(given)?.over(behind).standFor(model);
+  return model;
+
+  function countTokens(...asked: Parameters<NonNullable<Model["countTokens"]>>): number {
+    if (given.countTokens === undefined) throw new Error("it does not count any more");
+    return given.countTokens(...asked);
+  }
+}
