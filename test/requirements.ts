@@ -1515,6 +1515,15 @@ const requirements = {
   D327: {
     text: "Options of a client, of a run that it attaches to and of a worker that closes are refused by name if they cannot be used, and so is what is to be recorded",
   },
+  D420: {
+    text: "Terminal and command show 10 MB of any text in time that grows with its length, and cut first where they show only a part",
+  },
+  D421: {
+    text: "No escape sequence of foreign text reaches a terminal, neither cut in half nor formed by pieces between which something was removed",
+  },
+  D422: {
+    text: "The page lays out, compares and receives long text in time that grows with its length, and shows the beginning of what is long",
+  },
   D440: {
     text: "A subagent whose model throws while the subagent is set up gives its place back, and every announced subagent ends",
   },

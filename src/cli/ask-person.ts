@@ -14,8 +14,9 @@ import {
 } from "espalier";
 import { plainText } from "espalier/terminal";
 
-import { jsonOrText, objectIn } from "./json-text.ts";
-import type { Shell } from "./shell.ts";
+import { shortLine } from "../terminal/terminal-text.ts";
+import { jsonLine, jsonOrText, jsonText, objectIn } from "./json-text.ts";
+import { note, type Shell } from "./shell.ts";
 
 /** What stands around a prompt. */
 export interface PromptPlace {
@@ -66,6 +67,10 @@ const RESULTS: readonly Choice<"leave" | "result" | "failure">[] = [
   { value: "failure", label: "It failed" },
 ];
 
+/** Longer texts are not given to a prompt, which lays out each character with every key. */
+const LONGEST_IN_PROMPT = 10_000;
+const LONGEST_NAME = 100;
+
 /** One question at the terminal. Owns nothing but where it is asked. */
 class Asking {
   readonly #place: PromptPlace;
@@ -82,13 +87,16 @@ class Asking {
   async answer(): Promise<Answer | undefined> {
     const { agentPath, toolName, reason, kind } = this.#question;
     this.#show(`${agentPath} asks: ${toolName}`, this.#question.arguments);
-    prompts.log.message(plainText(reason), { output: this.#place.shell.stderr });
+    if (reason.length > LONGEST_IN_PROMPT) note(this.#place.shell, plainText(reason));
+    else prompts.log.message(plainText(reason), { output: this.#place.shell.stderr });
     return kind === "approval" ? await this.#approval() : await this.#result();
   }
 
   async #approval(): Promise<Answer | undefined> {
     const question = this.#question;
-    const choice = await this.#chosen(`May ${plainText(question.toolName)} run?`, APPROVALS);
+    const isEditable = jsonLine(question.arguments).length <= LONGEST_IN_PROMPT;
+    const choices = APPROVALS.filter(({ value }) => isEditable || value !== "edit");
+    const choice = await this.#chosen(`May ${nameOf(question)} run?`, choices);
     if (choice === "approve") return approve(question);
     if (choice === "edit") return await this.#edited();
     if (choice !== "deny") return undefined;
@@ -97,7 +105,7 @@ class Asking {
   }
 
   async #edited(): Promise<Answer | undefined> {
-    const before = JSON.stringify(this.#question.arguments);
+    const before = jsonLine(this.#question.arguments);
     const text = await this.#written("Arguments as JSON", before, (given) =>
       objectIn(given) === undefined ? 'Write a JSON object, as {"path": "a.txt"}.' : undefined,
     );
@@ -110,7 +118,7 @@ class Asking {
 
   async #result(): Promise<Answer | undefined> {
     const question = this.#question;
-    const choice = await this.#chosen(`What came of ${plainText(question.toolName)}?`, RESULTS);
+    const choice = await this.#chosen(`What came of ${nameOf(question)}?`, RESULTS);
     if (choice === "result") {
       const text = await this.#written("Its result: JSON, or text");
       return text === undefined ? undefined : giveResult(question, jsonOrText(text));
@@ -121,8 +129,11 @@ class Asking {
   }
 
   #show(title: string, value: JsonValue): void {
-    const { stderr } = this.#place.shell;
-    prompts.note(plainText(JSON.stringify(value, null, 2)), plainText(title), { output: stderr });
+    const { shell } = this.#place;
+    const text = jsonText(value);
+    const heading = shortLine(title);
+    if (text.length > LONGEST_IN_PROMPT) note(shell, `${heading}\n${text}`);
+    else prompts.note(text, heading, { output: shell.stderr });
   }
 
   async #chosen<Value extends string>(
@@ -156,6 +167,10 @@ class Asking {
     const { stdin, stderr } = this.#place.shell;
     return { input: stdin, output: stderr, signal: this.#signal };
   }
+}
+
+function nameOf({ toolName }: Question): string {
+  return shortLine(toolName, LONGEST_NAME);
 }
 
 function isSaid(text: string): string | undefined {

@@ -58,9 +58,7 @@ export async function giveAnswer(
 
 function callLines(question: Question, answer: Answer): readonly string[] {
   const { agentPath, toolName, reason } = question;
-  const [asked, given] = [question.arguments, argumentsOf(question, answer)].map((input) =>
-    JSON.stringify(input),
-  );
+  const [asked, given] = [question.arguments, argumentsOf(question, answer)].map(jsonLine);
   return [
     `${agentPath} asks: ${toolName} ${asked}`,
     ...(reason === "" ? [] : [`  ${reason}`]),

@@ -2,6 +2,9 @@
 
 import type { JsonObject, JsonValue } from "espalier";
 
+import { CodeUnits } from "../terminal/code-units.ts";
+import { isDirectionMark } from "../terminal/printable-text.ts";
+
 /** The JSON object that a text is; undefined: it is none. */
 export function objectIn(text: string): JsonObject | undefined {
   const value = parsed(text);
@@ -41,12 +44,28 @@ export function jsonText(value: unknown): string {
   return steerless(JSON.stringify(value, null, 2));
 }
 
-/** Of control characters, and of marks that turn the direction, JSON leaves these as they are. */
-const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g;
-
 function steerless(json: string): string {
-  return json.replace(
-    STEERING,
-    (mark) => `\\u${(mark.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
-  );
+  if (!STEERING.test(json)) return json;
+  const out = new CodeUnits(json.length);
+  for (let at = 0; at < json.length; at += 1) {
+    const unit = json.charCodeAt(at);
+    if (isSteering(unit)) pushEscaped(out, unit);
+    else out.push(unit);
+  }
+  return out.finish();
+}
+
+/** Adds a code unit as JSON may write it, for example `\u009d`. */
+function pushEscaped(out: CodeUnits, unit: number): void {
+  out.pushText("\\u");
+  for (let shift = 12; shift >= 0; shift -= 4)
+    out.push("0123456789abcdef".charCodeAt((unit >> shift) & 0xf));
+}
+
+/** Control characters and marks that change the direction, as far as JSON leaves them as they are. */
+const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/;
+
+function isSteering(unit: number): boolean {
+  if (unit < 0x7f) return false;
+  return unit <= 0x9f || unit === 0x2028 || unit === 0x2029 || isDirectionMark(unit);
 }

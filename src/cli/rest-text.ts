@@ -6,6 +6,7 @@ import type { Cause } from "espalier/view";
 
 import { REST_SIGNS } from "../terminal/activity-text.ts";
 import { wayToGrant } from "./amount-options.ts";
+import { jsonLine } from "./json-text.ts";
 import { costText, durationText, numberOf, unpricedText } from "../view/amounts.ts";
 
 /** What the text depends on. */
@@ -83,7 +84,7 @@ function linesOf({ agentPath, step, toolName, code, message, isLimit }: Cause): 
 
 function questionTexts({ questions }: RunResult): readonly string[] {
   return questions.flatMap((question) => [
-    `  ? ${question.agentPath}: ${question.toolName} ${JSON.stringify(question.arguments)}`,
+    `  ? ${question.agentPath}: ${question.toolName} ${jsonLine(question.arguments)}`,
     `    ${question.reason}`,
   ]);
 }

@@ -3,7 +3,7 @@
 import type { RunRow } from "espalier/view";
 
 import { table, type Column } from "../terminal/table.ts";
-import { firstLine, painter, singleLine } from "../terminal/terminal-text.ts";
+import { firstLine, painter, shortLine } from "../terminal/terminal-text.ts";
 import { costText, durationText, shortCount } from "../view/amounts.ts";
 import { groupedRuns, type RunGroup } from "../view/run-groups.ts";
 import type { OutputStyle } from "./output-style.ts";
@@ -31,7 +31,7 @@ export function runsText(
 
 function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
   return [
-    { title, cell: ({ runId }) => singleLine(runId) },
+    { title, cell: ({ runId }) => shortLine(runId) },
     { title: "state", cell: (row) => statusCell(row.status, reasonOf(row)), minWidth: 12 },
     { title: "agents", align: "right", cell: agentsOf, rank: 3 },
     {
@@ -64,11 +64,11 @@ function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
 
 function reasonOf({ status, reason, questions = [] }: RunRow): string {
   if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
-  return status === "stopped" && reason !== undefined ? singleLine(reason.code) : "";
+  return status === "stopped" && reason !== undefined ? shortLine(reason.code) : "";
 }
 
 function toolOf({ toolName }: { readonly toolName: string }): string {
-  return singleLine(toolName);
+  return shortLine(toolName);
 }
 
 function agentsOf({ agents, failedAgents = 0 }: RunRow): string {

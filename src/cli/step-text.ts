@@ -99,13 +99,14 @@ function callLines(step: KeptStep): readonly string[] {
   const calls = "tools" in step ? step.tools.calls : (step.reply?.message.toolCalls ?? []);
   const executions = "tools" in step ? step.tools.executions : step.executions;
   if (calls.length === 0) return [];
+  const made = new Map(executions.map((execution) => [execution.call.callId, execution]));
   const lines = calls.flatMap(({ callId, toolName, argumentsText }) => {
-    const made = executions.find(({ call }) => call.callId === callId);
+    const execution = made.get(callId);
     const head = `  ${singleLine(toolName)} ${argumentsText}`;
-    if (made === undefined) return [head, "    … has not ended"];
-    const code = made.errorCode === undefined ? "" : ` (${made.errorCode})`;
-    const took = durationText(made.endedAtMs - made.startedAtMs);
-    return [head, `    ${made.type}${code}, ${took}`, ...indented(made.text, "    ")];
+    if (execution === undefined) return [head, "    … has not ended"];
+    const code = execution.errorCode === undefined ? "" : ` (${execution.errorCode})`;
+    const took = durationText(execution.endedAtMs - execution.startedAtMs);
+    return [head, `    ${execution.type}${code}, ${took}`, ...indented(execution.text, "    ")];
   });
   return ["Calls:", ...lines];
 }

@@ -4,7 +4,7 @@ import type { SettledStatus } from "../index.ts";
 import type { CallUnderWay } from "../view/step-fold.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 import type { Cell } from "./table.ts";
-import { singleLine, type Style } from "./terminal-text.ts";
+import { shortLine, type Style } from "./terminal-text.ts";
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPINNER_FRAME_MS = 100;
@@ -42,7 +42,7 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
     case "cancelled": {
       const { icon, style } = REST_SIGNS[activity];
       const isBrief = activity !== "stopped" && activity !== "paused";
-      const why = isBrief || rest === undefined ? "" : `: ${singleLine(rest.reason.code)}`;
+      const why = isBrief || rest === undefined ? "" : `: ${shortLine(rest.reason.code)}`;
       return { text: `${icon} ${activity}${why}`, style };
     }
     case "calling":
@@ -56,7 +56,7 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
       return { text: `${icon} ${callsText(openCalls)}`, style };
     }
     case "retrying": {
-      const words = `attempt ${retry?.attempt ?? 1}: ${singleLine(retry?.errorCode ?? "")}`;
+      const words = `attempt ${retry?.attempt ?? 1}: ${shortLine(retry?.errorCode ?? "")}`;
       return { text: `${spinner(nowMs)} ${words}`, style: "yellow" };
     }
     case "thinking":
@@ -77,7 +77,7 @@ function callsText(calls: readonly CallUnderWay[]): string {
 function namesOf(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {
   const alike = Map.groupBy(
     calls.filter((call) => call.kind === kind),
-    (call) => singleLine(call.toolName),
+    (call) => shortLine(call.toolName),
   );
   return [...alike].map(([name, { length }]) => (length === 1 ? name : `${name} ×${length}`));
 }

@@ -109,7 +109,7 @@ function checkedBase(baseUrl: string): string {
     const shown: unknown = typeof baseUrl === "string" ? withoutSecrets(baseUrl) : baseUrl;
     throw mismatch("baseUrl", expected, shown, EXAMPLE);
   }
-  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+  return `${url.origin}${url.pathname.replace(/(?<!\/)\/+$/, "")}`;
 }
 
 function isBase({ protocol, search, hash, username, password }: URL): boolean {

@@ -98,5 +98,6 @@ export class LiveArea {
 }
 
 function rowsOf(lines: readonly string[]): string {
-  return lines.map((line) => `${line}${CLEAR_TO_END_OF_LINE}\n`).join("");
+  const end = `${CLEAR_TO_END_OF_LINE}\n`;
+  return lines.length === 0 ? "" : lines.join(end) + end;
 }

@@ -32,7 +32,7 @@ export class LiveView implements EventSink {
   readonly #runs = new Map<RunId, Shown>();
   readonly #text = new PrintedText();
   /** Rows that are printed with the next frame. */
-  #printed: readonly string[] = [];
+  #printed: string[] = [];
   #stopTimer: (() => void) | undefined;
   /** How many have suspended it, and not resumed it yet, and what stays above the area once they have. */
   #suspensions = 0;
@@ -58,7 +58,7 @@ export class LiveView implements EventSink {
   print(text: string): void {
     if (this.#isStopped) return;
     const rows = this.#text.take(text, this.#columns());
-    if (this.#runs.size > 0) this.#printed = [...this.#printed, ...rows];
+    if (this.#runs.size > 0) for (const row of rows) this.#printed.push(row);
     else this.#keep([...rows, ...this.#text.end()]);
   }
 

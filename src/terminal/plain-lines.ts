@@ -3,7 +3,7 @@
 import type { EspalierEvent, Usage } from "../index.ts";
 import { countText, costWords, durationText, numberOf } from "../view/amounts.ts";
 import { questionText } from "./question-lines.ts";
-import { firstLine, fit, singleLine } from "./terminal-text.ts";
+import { firstLine, shortLine } from "./terminal-text.ts";
 
 const LONGEST_TEXT = 160;
 const PERCENT = 100;
@@ -11,14 +11,14 @@ const PERCENT = 100;
 /** The line for an event, without its time; undefined if the event is not worth one. */
 export function plainLine(event: EspalierEvent): string | undefined {
   const text = agentText(event) ?? callText(event) ?? pauseText(event);
-  return text === undefined ? undefined : `${singleLine(event.agentPath)} ${text}`;
+  return text === undefined ? undefined : `${shortLine(event.agentPath)} ${text}`;
 }
 
 /** What an agent does, and what is done to it. */
 function agentText(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.started":
-      return `started: ${fit(firstLine(event.task), LONGEST_TEXT)}`;
+      return `started: ${firstLine(event.task, LONGEST_TEXT)}`;
     case "agent.ended":
       return endText(event);
     case "step.completed": {
@@ -28,7 +28,7 @@ function agentText(event: EspalierEvent): string | undefined {
     }
     case "subagent.refused": {
       const { code, message } = event.refusal;
-      return `spawn of ${singleLine(event.role)} refused (${code}): ${short(message)}`;
+      return `spawn of ${shortLine(event.role)} refused (${code}): ${short(message)}`;
     }
     case "conversation.compacted": {
       const { messagesBefore, messagesAfter, tokensBefore, tokensAfter } = event;
@@ -71,28 +71,28 @@ function callText(event: EspalierEvent): string | undefined {
     case "tool.retried": {
       const { attempt, error, delayMs } = event;
       const model = event.type === "model.retried" ? event.nextModel?.model : undefined;
-      const tool = event.type === "tool.retried" ? ` of ${singleLine(event.toolName)}` : "";
+      const tool = event.type === "tool.retried" ? ` of ${shortLine(event.toolName)}` : "";
       const next =
         model === undefined
           ? `the next one in ${durationText(delayMs)}`
-          : `going on with ${singleLine(model)}`;
+          : `going on with ${shortLine(model)}`;
       return `attempt ${attempt}${tool} failed (${error.code}), ${next}: ${short(error.message)}`;
     }
     case "tool.rejected":
     case "tool.ended": {
       if (!isNews(event)) return undefined;
       const reason = event.type === "tool.rejected" ? event.reason : undefined;
-      return `${singleLine(event.toolName)} ${event.outcome} (${event.errorCode})${whyText(reason)}`;
+      return `${shortLine(event.toolName)} ${event.outcome} (${event.errorCode})${whyText(reason)}`;
     }
     case "result.summarized": {
       const { toolName, resultCharacters, usage } = event;
       const size = numberOf(resultCharacters, "character");
-      return `result of ${singleLine(toolName)} summarised: ${size}, ${spentText(usage)}`;
+      return `result of ${shortLine(toolName)} summarised: ${size}, ${spentText(usage)}`;
     }
     case "hook.applied": {
       // Only what changes the arguments of a call: then something else is done than the model wrote.
       if (event.after === undefined) return undefined;
-      const hooks = event.changedBy.map(({ hook }) => singleLine(hook)).join(", ");
+      const hooks = event.changedBy.map(({ hook }) => shortLine(hook)).join(", ");
       return `arguments of a call changed by ${hooks}`;
     }
     default:
@@ -104,9 +104,9 @@ function callText(event: EspalierEvent): string | undefined {
 function pauseText(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.paused":
-      return `paused (${singleLine(event.reason.code)}: ${short(event.reason.message)})`;
+      return `paused (${shortLine(event.reason.code)}: ${short(event.reason.message)})`;
     case "agent.resumed":
-      return `resumed: ${fit(firstLine(event.task), LONGEST_TEXT)}`;
+      return `resumed: ${firstLine(event.task, LONGEST_TEXT)}`;
     case "run.paused": {
       const { questions, usage, durationMs } = event;
       const needed = `${numberOf(questions.length, "answer")} needed`;
@@ -123,7 +123,7 @@ function pauseText(event: EspalierEvent): string | undefined {
     case "question.answered": {
       const { toolName, answer, by, waitedMs, reason } = event;
       const said = `${ANSWERS[answer]} ${DECIDERS[by]}`;
-      return `${singleLine(toolName)} ${said} after ${durationText(waitedMs)}${whyText(reason)}`;
+      return `${shortLine(toolName)} ${said} after ${durationText(waitedMs)}${whyText(reason)}`;
     }
     default:
       return undefined;
@@ -176,5 +176,5 @@ function whyText(reason: string | undefined): string {
 }
 
 function short(text: string): string {
-  return fit(singleLine(text), LONGEST_TEXT);
+  return shortLine(text, LONGEST_TEXT);
 }

@@ -13,8 +13,14 @@ export class PrintedText {
 
   /** The rows that are complete with this piece. */
   take(text: string, width: number): readonly string[] {
-    const lines = `${this.#rest}${plainPiece(text)}`.split("\n");
-    const rows = lines.flatMap((line) => wrappedRows(line, width));
+    const [first = "", ...lines] = plainPiece(text).split("\n");
+    const rows: string[] = [];
+    for (const line of [this.#rest + first, ...lines]) {
+      // No code unit needs more than two cells. A row without a limit is not read again: it may come
+      // in very many pieces.
+      if (line.length <= width / 2) rows.push(line);
+      else for (const row of wrappedRows(line, width)) rows.push(row);
+    }
     this.#rest = rows.pop() ?? "";
     return rows;
   }

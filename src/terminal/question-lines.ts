@@ -4,7 +4,7 @@ import { QUESTION } from "./activity-text.ts";
 import { durationText } from "../view/amounts.ts";
 import type { Question } from "../index.ts";
 import { table, type Column } from "./table.ts";
-import { fit, singleLine, type Paint } from "./terminal-text.ts";
+import { fit, shortLine, type Paint } from "./terminal-text.ts";
 
 /** A question in texts that are short and harmless. */
 export interface QuestionText extends Pick<Question, "agentPath" | "toolName" | "reason"> {
@@ -14,19 +14,20 @@ export interface QuestionText extends Pick<Question, "agentPath" | "toolName" | 
 const LONGEST_ARGUMENTS = 40;
 const LONGEST_REASON = 160;
 
-export function questionText(question: Question): QuestionText {
-  return {
-    agentPath: singleLine(question.agentPath),
-    toolName: singleLine(question.toolName),
-    arguments: shortText(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
-    reason: shortText(question.reason, LONGEST_REASON),
-  };
-}
+/** Texts of questions that were shown before. A live view shows them with every frame. */
+const texts = new WeakMap<Question, QuestionText>();
 
-/** Arguments may be long: what would not be shown anyway is not looked at. */
-function shortText(text: string, width: number): string {
-  const start = text.slice(0, width * 4);
-  return fit(singleLine(start) + (start === text ? "" : "…"), width);
+export function questionText(question: Question): QuestionText {
+  const known = texts.get(question);
+  if (known !== undefined) return known;
+  const text = {
+    agentPath: shortLine(question.agentPath),
+    toolName: shortLine(question.toolName),
+    arguments: shortLine(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
+    reason: shortLine(question.reason, LONGEST_REASON),
+  };
+  texts.set(question, text);
+  return text;
 }
 
 const LATEST_DATE_MS = 8_640_000_000_000_000;

@@ -18,7 +18,7 @@ import {
   displayWidth,
   firstLine,
   fit,
-  singleLine,
+  shortLine,
   painter,
   type Paint,
   type Style,
@@ -113,7 +113,7 @@ function cellsOf(row: TreeRow, nowMs: number): RowCells {
       const { role, status, agents, hidden, subtree } = row.group;
       const { icon, style } = REST_SIGNS[status];
       return {
-        agent: `${row.branch}${singleLine(role)} ×${agents}${hiddenText(hidden)}`,
+        agent: `${row.branch}${shortLine(role)} ×${agents}${hiddenText(hidden)}`,
         state: { text: `${icon} ${status}`, style },
         subtreeTokens: shortCount(subtree.totalTokens),
         subtreeCost: costText(subtree),
@@ -137,7 +137,7 @@ function someText(count: number, state: string): readonly string[] {
 
 function agentCells(branch: string, agent: ShownAgent, hidden: number, nowMs: number): RowCells {
   const { rest, own, subtree } = agent;
-  const name = singleLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
+  const name = shortLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
   const ranMs = rest?.durationMs ?? Math.max(0, nowMs - agent.begunAtMs);
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
@@ -160,7 +160,7 @@ function hiddenText(hidden: number): string {
 
 function remarkOn({ rest, refusals, task }: ShownAgent): Cell {
   if (rest !== undefined && rest.status !== "completed")
-    return { text: singleLine(rest.reason.message), style: REST_SIGNS[rest.status].style };
+    return { text: shortLine(rest.reason.message), style: REST_SIGNS[rest.status].style };
   const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
   return { text: refused + firstLine(task), style: "dim" };
 }

@@ -16,7 +16,7 @@ import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
 import { treeOf } from "./result-tree.ts";
 import { table, type Column } from "./table.ts";
-import { fit, singleLine, painter, type Paint } from "./terminal-text.ts";
+import { fit, painter, shortLine, singleLine, type Paint } from "./terminal-text.ts";
 
 /** How a report is written. */
 export interface ReportOptions {
@@ -118,7 +118,7 @@ function usageLines(
   type Row = readonly [string, Usage];
   const count = (axis: keyof Usage) => (row: Row) => countText(row[1][axis]);
   const columns: readonly Column<Row>[] = [
-    { title, cell: ([name]) => singleLine(name), minWidth: 8 },
+    { title, cell: ([name]) => shortLine(name), minWidth: 8 },
     { title: "model calls", align: "right", cell: count("modelCalls"), rank: 4 },
     { title: "tool calls", align: "right", cell: count("toolCalls"), rank: 3 },
     { title: "input", align: "right", cell: count("inputTokens") },
@@ -135,7 +135,7 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
   const why = status === "completed" ? "" : `: ${singleLine(reason.message)}`;
   const pausedMs = agents[0]?.pausedMs ?? 0;
   const stood = pausedMs === 0 ? "" : `, of which it stood still for ${durationText(pausedMs)}`;
-  const depth = Math.max(...agents.map((agent) => agent.depth));
+  const depth = agents.reduce((deepest, agent) => Math.max(deepest, agent.depth), 0);
   const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
     // What says what to do, or is copied, is never cut.

@@ -35,7 +35,7 @@ export function table<Row>(
   width: number,
   paint: Paint,
 ): readonly string[] {
-  const whole = columns.map((column) => filled(column, rows));
+  const whole = columns.map((column) => filled(column, rows, width));
   const placed = place(whole, width);
   return Array.from({ length: rows.length + 1 }, (_none, row) => line(placed, row, paint));
 }
@@ -50,16 +50,18 @@ interface FilledColumn {
   readonly least: number;
 }
 
-function filled<Row>(column: Column<Row>, rows: readonly Row[]): FilledColumn {
+/** No text of it is wider than the table. */
+function filled<Row>(column: Column<Row>, rows: readonly Row[], most: number): FilledColumn {
   const { title, cell, align, usualWidth = 0, minWidth = Infinity, rank = 0 } = column;
   const cells: readonly Cell[] = [
     { text: title, style: "dim" },
     ...rows.map((row) => {
       const made = cell(row);
-      return typeof made === "string" ? { text: made } : made;
+      const { text, ...styled } = typeof made === "string" ? { text: made } : made;
+      return { text: fit(text, most), ...styled };
     }),
   ];
-  const full = Math.max(usualWidth, ...cells.map(({ text }) => displayWidth(text)));
+  const full = cells.reduce((most, { text }) => Math.max(most, displayWidth(text)), usualWidth);
   return { cells, isRight: align === "right", rank, full, least: Math.min(minWidth, full) };
 }
 

@@ -1,49 +1,72 @@
 // Text on a terminal: how wide it is, how to make it fit, and how to keep what a model wrote from
 // steering the terminal.
 
-import { stripVTControlCharacters, styleText } from "node:util";
+import { styleText } from "node:util";
+
+import {
+  ASCII,
+  CharacterWalk,
+  MOST_OF_CHARACTER,
+  withoutLongCharacters,
+} from "./character-cells.ts";
+import { printable, withoutSequences } from "./printable-text.ts";
 
 const ELLIPSIS = "…";
 
 /**
- * Cells that a terminal needs for one line of text. Escape sequences need none, wide characters
- * two.
+ * Returns the cells that a terminal needs for one line of text. Escape sequences need none, wide
+ * characters two. More than `most` cells are not counted.
  */
 export function displayWidth(text: string): number {
-  const plain = stripVTControlCharacters(text);
+  const plain = withoutSequences(text);
   if (ASCII.test(plain)) return plain.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(plain)) width += graphemeWidth(segment);
+  const walk = new CharacterWalk(plain);
+  while (walk.next()) width += walk.cells;
   return width;
 }
 
-/** The text if it fits into `width` cells, else its beginning and `…`. No escape sequences. */
+/**
+ * Returns the text if it fits into `width` cells, else its beginning and `…`. It must not contain
+ * escape sequences. Reads only as much of the text as may be shown.
+ */
 export function fit(text: string, width: number): string {
-  if (displayWidth(text) <= width) return text;
-  if (width <= 0) return "";
-  let fitted = "";
-  let used = ELLIPSIS.length;
-  for (const { segment } of graphemes.segment(text)) {
-    used += graphemeWidth(segment);
-    if (used > width) break;
-    fitted += segment;
+  const head = beginning(text, width);
+  let used = 0;
+  let end = 0;
+  const walk = new CharacterWalk(head);
+  while (used <= width && walk.next()) {
+    used += walk.cells;
+    if (used < width || (used === width && walk.end === text.length)) ({ end } = walk);
   }
-  return fitted.trimEnd() + ELLIPSIS;
+  if (used <= width && end === text.length) return text;
+  return width <= 0 ? "" : head.slice(0, end).trimEnd() + ELLIPSIS;
 }
 
 /**
- * Foreign text as one harmless line: no escape sequences, no control characters, no changes of
- * direction.
+ * Returns foreign text as one harmless line that fits into `width` cells. Reads only as much of the
+ * text as may be shown, and some escape sequences before it.
  */
-export function singleLine(text: string): string {
-  return harmless(text).replace(/\s+/gu, " ").trim();
+export function shortLine(text: string, width = MOST_SHOWN): string {
+  const head = beginning(text, width + ROOM_FOR_SEQUENCES);
+  return fit(singleLine(head) + (head.length < text.length ? ELLIPSIS : ""), width);
 }
 
-/** The first line of foreign text that says anything, harmless. */
-export function firstLine(text: string): string {
-  return singleLine(
-    text.split(/[\n\r\u2028\u2029]/u).find((line) => singleLine(line) !== "") ?? "",
-  );
+/** Returns the first line of foreign text that contains anything, as `shortLine` does. */
+export function firstLine(text: string, width = MOST_SHOWN): string {
+  const head = text.slice(0, MOST_BEFORE_FIRST_LINE);
+  const lines = printable(head, { layout: "rows", tab: " " }).trimStart();
+  const end = lines.indexOf("\n");
+  if (end !== -1) return shortLine(lines.slice(0, end), width);
+  return shortLine(lines + (head.length < text.length ? ELLIPSIS : ""), width);
+}
+
+/**
+ * Returns foreign text as one harmless line: no escape sequences, no control characters, no changes
+ * of direction.
+ */
+export function singleLine(text: string): string {
+  return printable(text, { layout: "line", tab: " " });
 }
 
 /**
@@ -51,45 +74,55 @@ export function firstLine(text: string): string {
  * other control characters but line breaks.
  */
 export function plainText(text: string): string {
-  return plainPiece(text)
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
+  return printable(text, { layout: "rows", tab: TAB_STOP });
 }
 
-/** The same for a piece of a text that continues: blanks at the end of its lines stay. */
+/** Returns the same for a piece of a text that continues: spaces at the end of its lines stay. */
 export function plainPiece(text: string): string {
-  return writtenText(text).replaceAll("\t", "  ");
+  return printable(text, { layout: "text", tab: TAB_STOP });
 }
 
-/** The same where nothing measures it, as a result that may be kept in a file: tabs, and blanks at the end of lines, are part of it. */
+/** Returns the same for a file: tabs, and spaces at the end of lines, are part of the text. */
 export function writtenText(text: string): string {
-  return text
-    .split(/\r\n|[\n\r\u2028\u2029]/u)
-    .map((line) => line.split("\t").map(harmless).join("\t"))
-    .join("\n");
+  return printable(text, { layout: "text", tab: "\t" });
 }
 
-/** One line without escape sequences as rows that fit into `width` cells each, broken between words where that can be. */
+/**
+ * Returns one line without escape sequences as rows that fit into `width` cells each, broken between
+ * words if possible.
+ */
 export function wrappedRows(line: string, width: number): readonly string[] {
-  if (displayWidth(line) <= width) return [line];
   const rows: string[] = [];
-  let row = "";
+  let from = 0;
   let used = 0;
-  for (const { segment } of graphemes.segment(line)) {
-    const needed = graphemeWidth(segment);
-    if (used + needed > width && row !== "") {
-      const space = segment === " " ? row.length : row.lastIndexOf(" ");
-      const end = space > 0 ? space : row.length;
-      rows.push(row.slice(0, end).trimEnd());
-      row = row.slice(end).trimStart();
-      used = displayWidth(row);
-      if (row === "" && segment === " ") continue;
+  let space = -1;
+  const walk = new CharacterWalk(line);
+  while (walk.next()) {
+    const { start, end, cells } = walk;
+    if (end - start > MOST_OF_CHARACTER) return wrappedRows(withoutLongCharacters(line), width);
+    const isSpace = line.charCodeAt(start) === SPACE;
+    if (used + cells > width && start > from) {
+      const cut = !isSpace && space > from ? space : start;
+      rows.push(line.slice(from, cut).trimEnd());
+      from = isSpace ? end : cut;
+      while (from < start && line.charCodeAt(from) === SPACE) from += 1;
+      used = from < start ? displayWidth(line.slice(from, start)) : 0;
+      space = -1;
+      if (isSpace) continue;
     }
-    row += segment;
-    used += needed;
+    if (isSpace) space = start;
+    used += cells;
   }
-  return [...rows, row];
+  rows.push(line.slice(from));
+  return rows;
+}
+
+/** Returns enough of a text to fill so many cells, cut between two code points. */
+function beginning(text: string, cells: number): string {
+  const most = Math.max(1, cells + 1) * MOST_OF_CHARACTER;
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
 }
 
 export type Style = Parameters<typeof styleText>[0];
@@ -103,29 +136,11 @@ export function painter(hasColor: boolean): Paint {
       : text;
 }
 
-const ASCII = /^[\x20-\x7e]*$/;
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
-const INVISIBLE = /^[\p{Cc}\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}]+$/u;
-// East Asian Wide and Fullwidth, by their first character, and what is drawn as an emoji.
-const WIDE = new RegExp(
-  [
-    "\\uFE0F|^\\p{Emoji_Presentation}",
-    "^[\\u1100-\\u115F\\u2E80-\\u303E\\u3041-\\u33FF\\u3400-\\u4DBF\\u4E00-\\uA4CF]",
-    "^[\\uA960-\\uA97F\\uAC00-\\uD7A3\\uF900-\\uFAFF\\uFE30-\\uFE6F\\uFF00-\\uFF60\\uFFE0-\\uFFE6]",
-    "^[\\u{1B000}-\\u{1B2FF}\\u{1F300}-\\u{1F64F}\\u{1F900}-\\u{1F9FF}\\u{20000}-\\u{3FFFD}]",
-  ].join("|"),
-  "u",
-);
-
-function graphemeWidth(grapheme: string): number {
-  if (INVISIBLE.test(grapheme)) return 0;
-  return WIDE.test(grapheme) ? 2 : 1;
-}
-
-// Control characters become spaces. Marks that turn the direction of writing are left out: they
-// could show a name as another one.
-function harmless(text: string): string {
-  return stripVTControlCharacters(text)
-    .replace(/[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/gu, "")
-    .replace(/[\p{Cc}\u2028\u2029]/gu, " ");
-}
+const SPACE = 0x20;
+const TAB_STOP = "  ";
+/** Cells' worth of text in which escape sequences are expected at the beginning of a line. */
+const ROOM_FOR_SEQUENCES = 32;
+/** Characters in which the first line of a text is expected. */
+const MOST_BEFORE_FIRST_LINE = 4_000;
+/** Cells of a line of a view, unless it is narrower. */
+const MOST_SHOWN = 1_000;

@@ -89,6 +89,31 @@ proves(["V52"], "arguments are shown whole; Enter alone answers nothing", async 
 });
 
 proves(
+  ["D420"],
+  "shows 1 MB of arguments whole and at once, and does not offer to edit them",
+  async () => {
+    const question = { ...QUESTION, arguments: { text: "ab\n".repeat(330_000) } };
+    const startedMs = performance.now();
+    const { answer, shown } = await asked(["", "", "", ENTER], { question });
+    expect(performance.now() - startedMs).toBeLessThan(1_500);
+    expect(answer).toBeUndefined();
+    expect(shown).toContain(JSON.stringify(question.arguments, null, 2));
+    expect(shown).not.toContain("Edit the arguments");
+  },
+);
+
+proves(
+  ["D421"],
+  "shows control characters in arguments by their numbers, hiding none",
+  async () => {
+    const question = { ...QUESTION, arguments: { command: "ls\u009d; rm -r /\u009c\u202e" } };
+    const { shown } = await asked(["", "", "", ENTER], { question });
+    expect(shown).toContain('"ls\\u009d; rm -r /\\u009c\\u202e"');
+    expect(shown).not.toMatch(/[\u0080-\u009f\u202e]/);
+  },
+);
+
+proves(
   ["V52"],
   "two keys approve the very call; Ctrl-C answers nothing and is one for the run",
   async () => {

@@ -45,6 +45,30 @@ test("text that is too long ends in an ellipsis, and never cuts a character in t
   expect([fit("ab", 1), fit("ab", 0)]).toEqual(["…", ""]);
 });
 
+test("counts the cells of characters as the segmenter of the platform divides them, or more", () => {
+  const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  const invisible = /^[\p{Cc}\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}]+$/u;
+  const sequence = fc.constantFrom(
+    "👩‍👩‍👧",
+    "🇫🇷",
+    "🇫",
+    "✔\uFE0F",
+    "e\u0301",
+    "\u1100\u1161\u11a8",
+    "\u200d",
+  );
+  const letters = fc.string({ unit: "grapheme", maxLength: 5 });
+  fc.assert(
+    fc.property(fc.array(fc.oneof(sequence, letters)), (parts) => {
+      const text = parts.join("");
+      const segments = [...segmenter.segment(text)].map(({ segment }) => segment);
+      const least = segments.filter((segment) => !invisible.test(segment)).length;
+      expect(displayWidth(text)).toBeGreaterThanOrEqual(least);
+      expect(displayWidth(text)).toBeLessThanOrEqual(2 * text.length);
+    }),
+  );
+});
+
 test("a mark that combines with a space before it takes no room of its own", () => {
   expect(displayWidth(" \u3099")).toBe(1);
 });

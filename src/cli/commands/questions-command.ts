@@ -40,7 +40,7 @@ function textOf({ run, question }: AskedQuestion, command: string): string {
   return [
     `? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
     `  run ${run.runId}  ${run.title}`,
-    `  ${JSON.stringify(question.arguments)}`,
+    `  ${jsonLine(question.arguments)}`,
     `  ${reason}`,
     `  ${waysToAnswer(question, questionId, command)}`,
   ].join("\n");

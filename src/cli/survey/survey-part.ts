@@ -54,7 +54,7 @@ function countIn(text: string): number {
 
 /** Words in quotation marks: what a question asks to look for. */
 export function wordsToFind(question: string): readonly string[] {
-  const quoted = [...question.matchAll(/"([^"\n]+)"|“([^”\n]+)”|`([^`\n]+)`/g)];
+  const quoted = [...question.matchAll(/"([^"\n]+)"|“([^“”\n]+)”|`([^`\n]+)`/g)];
   return [
     ...new Set(quoted.map(([, straight, curly, code]) => straight ?? curly ?? code ?? "")),
   ].slice(0, MAX_WORDS);
@@ -67,7 +67,7 @@ function written(path: string): string {
 }
 
 function read(bullet: string): string {
-  const path = unquoted(bullet).replace(/^(?:\.\/+)+|\/+$/g, "");
+  const path = unquoted(bullet).replace(/^(?:\.\/+)+|(?<!\/)\/+$/g, "");
   return path === "" ? "." : path;
 }
 

@@ -1,0 +1,32 @@
+// Goal: 10 MB of any text are shown without delay. Method: the functions of terminal and command, each on texts of many
+// kinds. `LONG_TEXT_TIMES=1` prints the times above 100 ms; on a quiet machine all are below 200 ms.
+
+import { proves } from "../harness/proves.ts";
+import { expectFast, expectLinear, longText, REPEATED } from "../support/long-text.ts";
+import { RUN_FUNCTIONS, runWith, TEXT_FUNCTIONS } from "../support/text-functions.ts";
+
+const BYTES = 10_000_000;
+const LIMIT_MS = 900_000;
+
+for (const [input, repeated] of Object.entries(REPEATED))
+  proves(
+    ["D420"],
+    `shows 10 MB of ${input} in time that grows with its length`,
+    async () => {
+      const times = Object.entries(TEXT_FUNCTIONS).map(
+        ([name, work]) =>
+          [name, expectLinear(`${name} of ${input}`, repeated, { bytes: BYTES, work })] as const,
+      );
+      const run = await runWith(longText(repeated, BYTES));
+      for (const [name, work] of Object.entries(RUN_FUNCTIONS))
+        times.push([name, expectFast(name, () => work(run))]);
+      report(input, times);
+    },
+    LIMIT_MS,
+  );
+
+function report(input: string, times: readonly (readonly [name: string, ms: number])[]): void {
+  if (process.env["LONG_TEXT_TIMES"] === undefined) return;
+  const slow = times.filter(([, ms]) => ms > 100).map(([name, ms]) => `${name} ${Math.round(ms)}`);
+  process.stdout.write(`${input}: ${slow.join(", ")}\n`);
+}

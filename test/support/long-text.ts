@@ -1,0 +1,82 @@
+// Long texts that are expensive to clean, measure or wrap, and a check that work on them is linear.
+
+import { expect } from "vitest";
+
+/** What each text repeats. */
+export const REPEATED: Readonly<Record<string, string>> = {
+  "ESC ]": "\u001b]",
+  "ESC [": "\u001b[",
+  "ESC ]8;;": "\u001b]8;;a",
+  "C1 OSC": "\u009d",
+  "C1 CSI": "\u009b",
+  "both C1 controls": "\u009d\u009b",
+  "parameters of a sequence": "0;",
+  "complete sequences": "\u001b[31mred\u001b[0m",
+  "one line": "a",
+  words: "word ",
+  "letters with many marks": `e${"\u0301".repeat(12)}`,
+  marks: "\u0301",
+  "emoji sequences": "👩‍👩‍👧‍👦",
+  "a chain of joiners": "\u200d👩",
+  flags: "🇫🇷",
+  "wide characters": "文",
+  backspaces: "\b",
+  tabs: "\t",
+  "direction marks": "a\u202e",
+  backticks: "`",
+  brackets: "[",
+  quotes: '"',
+  slashes: "/",
+  "lone surrogates": "\ud83d",
+  lines: "ab\n",
+};
+
+/** Returns a text of at most so many bytes. */
+export function longText(repeated: string, bytes: number): string {
+  return repeated.repeat(Math.floor(bytes / Buffer.byteLength(repeated)));
+}
+
+/** Text before it has grown: at this size, quadratic work takes seconds. */
+const FIRST_BYTES = 160_000;
+const ROUNDS = 3;
+/** A busy machine may take so much longer than a quiet one. */
+const MOST_MS = 2_000;
+const NOISE_MS = 100;
+const MOST_GROWTH = 3;
+
+/**
+ * Checks that `work` is fast on a text of so many bytes, and needs at most three times as long as on half
+ * of it. Returns the time on the whole text. It starts with little text, so that a failure is quick.
+ */
+export function expectLinear(
+  name: string,
+  repeated: string,
+  { bytes, work }: { readonly bytes: number; readonly work: (text: string) => unknown },
+): number {
+  expect(timeOf(work, longText(repeated, FIRST_BYTES), 1), `${name}, first`).toBeLessThan(MOST_MS);
+  const half = timeOf(work, longText(repeated, bytes / 2), ROUNDS);
+  const whole = timeOf(work, longText(repeated, bytes), ROUNDS);
+  expect(whole, name).toBeLessThan(MOST_MS);
+  expect(whole, `${name}, after ${half} ms on half of it`).toBeLessThan(
+    MOST_GROWTH * half + NOISE_MS,
+  );
+  return whole;
+}
+
+/** Checks that `work` is fast. Returns its time. */
+export function expectFast(name: string, work: () => unknown): number {
+  const ms = timeOf(work, "", ROUNDS);
+  expect(ms, name).toBeLessThan(MOST_MS);
+  return ms;
+}
+
+/** The best of some rounds, in milliseconds. */
+function timeOf(work: (text: string) => unknown, text: string, rounds: number): number {
+  let best = Infinity;
+  for (let round = 0; round < rounds && (round === 0 || best > NOISE_MS); round += 1) {
+    const startedMs = performance.now();
+    work(text);
+    best = Math.min(best, performance.now() - startedMs);
+  }
+  return best;
+}

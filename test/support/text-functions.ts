@@ -1,0 +1,120 @@
+// The functions of terminal and command through which foreign text goes, by name.
+
+import { agentText } from "../../src/cli/agent-text.ts";
+import { jsonLine, jsonText } from "../../src/cli/json-text.ts";
+import { restLines } from "../../src/cli/rest-text.ts";
+import { stepText } from "../../src/cli/step-text.ts";
+import { tellError } from "../../src/cli/tell-error.ts";
+import { defineAgent, Orchestrator, type EspalierEvent, type RunResult } from "../../src/index.ts";
+import { plainLine } from "../../src/terminal/plain-lines.ts";
+import { renderRun } from "../../src/terminal/render-tree.ts";
+import { runReport } from "../../src/terminal/report.ts";
+import {
+  displayWidth,
+  firstLine,
+  fit,
+  plainText,
+  shortLine,
+  singleLine,
+  wrappedRows,
+  writtenText,
+} from "../../src/terminal/terminal-text.ts";
+import { terminalView } from "../../src/terminal/terminal.ts";
+import { agentDetail, RunFold } from "../../src/view.ts";
+import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
+import { FakeShell } from "../cli/fake-shell.ts";
+
+type TextFunction = (text: string) => unknown;
+
+/** Functions that take a text alone. */
+export const TEXT_FUNCTIONS: Readonly<Record<string, TextFunction>> = {
+  displayWidth,
+  fit: (text) => fit(text, 80),
+  shortLine,
+  firstLine,
+  singleLine,
+  plainText,
+  writtenText,
+  wrappedRows: (text) => wrappedRows(singleLine(text), 80),
+  jsonLine,
+  jsonText: (text) => jsonText({ text: [text] }),
+  "an error": (text) => tellError(new FakeShell("/"), new Error(text)),
+  "print on a terminal": (text) => printed(true, text),
+  "print into a log": (text) => printed(false, text),
+};
+
+/** A run whose task and answer are a text, with what its functions show. */
+export interface TextRun {
+  readonly result: RunResult;
+  readonly events: readonly EspalierEvent[];
+  readonly fold: RunFold;
+}
+
+/** Functions that show a run, a part of it, or its events. */
+export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> = {
+  runReport: ({ result }) => runReport(result),
+  "rest of a run": ({ result }) => restLines(result, [], { ...REST, command: "espalier" }),
+  "tree, thirty frames": ({ fold }) => {
+    for (let frame = 0; frame < 30; frame += 1) renderRun(fold, { ...SCREEN, nowMs: frame });
+  },
+  agentText: ({ fold }) =>
+    fold.agents.map((agent) => agentText(agentDetail(agent, []), fold, SCREEN)),
+  stepText: ({ result }) =>
+    result.agents[0]?.steps.map((step) =>
+      stepText({
+        agentPath: "lead",
+        execution: 1,
+        of: 1,
+        step,
+        request: undefined,
+        pathOf: String,
+      }),
+    ),
+  "lines of events": ({ events }) => events.map(plainLine),
+  "live view": ({ events }) => viewed(true, events),
+  "plain view": ({ events }) => viewed(false, events),
+};
+
+const REST = { isQuiet: false, isKept: true };
+const SCREEN = { width: 100, height: 40, hasColor: true };
+
+/** Runs an agent whose task and answer are the text. */
+export async function runWith(text: string): Promise<TextRun> {
+  const events: EspalierEvent[] = [];
+  const model = new ScriptedModel([says(text)]);
+  const role = defineAgent({ name: "lead", instructions: "Answer.", model });
+  const sinks = [{ take: (event: EspalierEvent) => void events.push(event) }];
+  const orchestrator = new Orchestrator({ clock: new ManualClock(), ids: sequentialIds(), sinks });
+  const result = await orchestrator.start(role, text).result;
+  const fold = new RunFold(result.runId);
+  for (const event of events) fold.take(event);
+  return { result, events, fold };
+}
+
+/** A terminal, or a log, that keeps what was written. */
+export function quietStream(isTTY: boolean) {
+  const writes: string[] = [];
+  const write = (text: string): void => void writes.push(text);
+  return { isTTY, columns: 80, rows: 24, write, on: () => {}, off: () => {}, writes };
+}
+
+/** What a view prints of a text, in one piece. */
+function printed(isTTY: boolean, text: string): string {
+  const stream = quietStream(isTTY);
+  const view = terminalView({ stream, env: {}, clock: new ManualClock() });
+  view.print(text);
+  view.stop();
+  return stream.writes.join("");
+}
+
+function viewed(isTTY: boolean, events: readonly EspalierEvent[]): string {
+  const stream = quietStream(isTTY);
+  const clock = new ManualClock();
+  const view = terminalView({ stream, env: {}, clock });
+  for (const event of events) {
+    view.take(event);
+    clock.advance(100);
+  }
+  view.stop();
+  return stream.writes.join("");
+}

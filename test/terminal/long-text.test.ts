@@ -1,0 +1,56 @@
+// Goal: long foreign text costs time in proportion to its length, and none of it steers a terminal. Method: texts that
+// were quadratic before, on all functions that show text; test/stress/long-text.test.ts has 10 MB of many more.
+
+import { expect, test } from "vitest";
+
+import { PrintedText } from "../../src/terminal/printed-text.ts";
+import { plainText, singleLine } from "../../src/terminal/terminal-text.ts";
+import { proves } from "../harness/proves.ts";
+import { expectFast, expectLinear, longText, REPEATED } from "../support/long-text.ts";
+import { RUN_FUNCTIONS, runWith, TEXT_FUNCTIONS } from "../support/text-functions.ts";
+
+const BYTES = 640_000;
+const EXPENSIVE = ["ESC ]", "ESC [", "both C1 controls", "one line", "letters with many marks"];
+
+proves(["D420"], "shows expensive text in time that grows with its length", () => {
+  for (const input of EXPENSIVE)
+    for (const [name, work] of Object.entries(TEXT_FUNCTIONS))
+      expectLinear(`${name} of ${input}`, REPEATED[input] ?? "", { bytes: BYTES, work });
+});
+
+proves(["D420"], "shows a run whose task and answer are expensive text without delay", async () => {
+  for (const input of EXPENSIVE) {
+    const run = await runWith(longText(REPEATED[input] ?? "", BYTES));
+    for (const [name, work] of Object.entries(RUN_FUNCTIONS))
+      expectFast(`${name} of ${input}`, () => work(run));
+  }
+});
+
+proves(["D420"], "prints a long row that comes in many pieces without reading it again", () => {
+  expectLinear("pieces", "a", {
+    bytes: 1_000_000,
+    work: (text) => {
+      const printed = new PrintedText();
+      for (let at = 0; at < text.length; at += 10) printed.take(text.slice(at, at + 10), Infinity);
+      expect(printed.end()).toEqual([text]);
+    },
+  });
+});
+
+proves(["D421"], "removes whole sequences and leaves no part that could form another", () => {
+  expect(
+    plainText("a\u001b[2Jb\u009b31mc\u001b]0;title\u0007d\u001bPq\u001b\\e\u009dx\u009cf"),
+  ).toBe("abcdef");
+  // Without its end the text of a sequence is shown.
+  expect(plainText("\u001b]0;title")).toBe(" ]0;title");
+  // What stands between the pieces is removed, and they still are no sequence.
+  expect(plainText("\u001b\u202e[2J \u001b\u001b[31m[2J")).toBe(" [2J  [2J");
+  for (const repeated of Object.values(REPEATED))
+    for (const piece of [repeated.slice(1), repeated, `${repeated}\u001b`, `\u001b${repeated}`])
+      expect(singleLine(piece.repeat(9))).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
+});
+
+test("keeps at most 32 code units of a character that is printed", () => {
+  const [row] = new PrintedText().take(`e${"\u0301".repeat(1_000)}\n`, 80);
+  expect(row).toBe(`e${"\u0301".repeat(31)}`);
+});
