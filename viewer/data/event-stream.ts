@@ -9,18 +9,27 @@ export interface StreamEvent {
 export async function* eventsOf(
   body: ReadableStream<Uint8Array>,
 ): AsyncGenerator<StreamEvent, void> {
-  let rest = "";
+  // Text without the end of an event is not read again: a long event comes in many chunks.
+  let pieces: string[] = [];
+  let tail = "";
   const decoder = new TextDecoder();
   for await (const bytes of chunksOf(body)) {
-    rest += decoder.decode(bytes, { stream: true });
-    const blocks = rest.split(/\r?\n\r?\n/);
-    rest = blocks.pop() ?? "";
+    const text = decoder.decode(bytes, { stream: true });
+    pieces.push(text);
+    tail += text;
+    const blocks = BLANK_LINE.test(tail) ? pieces.join("").split(BLANK_LINE) : [];
+    const rest = blocks.pop();
+    if (rest !== undefined) pieces = [rest];
+    tail = (rest ?? tail).slice(-MOST_OF_BLANK_LINE);
     for (const block of blocks) {
       const event = eventOf(block);
       if (event !== undefined) yield event;
     }
   }
 }
+
+const BLANK_LINE = /\r?\n\r?\n/;
+const MOST_OF_BLANK_LINE = "\r\n\r\n".length - 1;
 
 /** Not every browser can iterate a stream. */
 async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {

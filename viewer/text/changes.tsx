@@ -1,20 +1,38 @@
-import { diffLines } from "diff";
+import { diffLines, type ChangeObject } from "diff";
 
-import { piecesOf } from "./shown-text.tsx";
+import { LongText } from "./shown-text.tsx";
+
+/** Longer texts, and those that take longer to compare, are shown one after the other. */
+const MOST_COMPARED = 500_000;
+const COMPARE_MS = 100;
+
+type Change = Pick<ChangeObject<string>, "value" | "added" | "removed">;
 
 /** Texts line by line: what goes and what comes. */
 export function Changes({ from, to }: { readonly from: string; readonly to: string }) {
   return (
     <div class="changes said block">
-      {diffLines(from, to).map(({ value, added, removed }, index) => (
+      {changesBetween(from, to).map(({ value, added, removed }, index) => (
         <div key={index} class={added ? "added" : removed ? "removed" : "same"}>
           {added && <span class="read-aloud">added: </span>}
           {removed && <span class="read-aloud">removed: </span>}
-          {piecesOf(value.replace(/\n$/, "")).map(({ text, isUnseen }) =>
-            isUnseen ? <span class="unseen">{text}</span> : text,
-          )}
+          <LongText text={value.replace(/\n$/, "")} />
         </div>
       ))}
     </div>
   );
+}
+
+/** Returns the texts as parts that are the same, removed or added. */
+export function changesBetween(from: string, to: string): readonly Change[] {
+  const isLong = from.length + to.length > MOST_COMPARED;
+  const changes = isLong ? undefined : diffLines(from, to, { timeout: COMPARE_MS });
+  return changes ?? replaced(from, to);
+}
+
+function replaced(from: string, to: string): readonly Change[] {
+  return [
+    { value: from, added: false, removed: true },
+    { value: to, added: true, removed: false },
+  ].filter(({ value }) => value !== "");
 }

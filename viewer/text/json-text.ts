@@ -5,15 +5,34 @@ import type { JsonValue } from "../../src/kernel/json.ts";
 /** So many characters stand on one line. */
 const LINE = 72;
 
+/** Deeper values stand on one line: each level of indentation makes every line below it longer. */
+const MOST_LEVELS = 50;
+
+/** Returns a value as JSON on indented lines. Takes time in proportion to the length of the result. */
 export function indented(value: JsonValue, indent = ""): string {
-  const flat = JSON.stringify(value);
-  if (typeof value !== "object" || value === null) return flat;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const isTop = indent === "";
-  if (!isTop && flat.length + indent.length <= LINE) return spaced(value);
+  if (!isTop && lengthUpTo(LINE + 1, value) + indent.length <= LINE) return spaced(value);
+  if (indent.length > 2 * MOST_LEVELS) return JSON.stringify(value);
   const inner = `${indent}  `;
   const members = membersOf(value).map(([name, member]) => inner + name + indented(member, inner));
   const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
   return members.length === 0 ? open + close : `${open}\n${members.join(",\n")}\n${indent}${close}`;
+}
+
+/** Returns the length of a value as JSON without spaces, or `most` if it is at least as long. */
+function lengthUpTo(most: number, value: JsonValue): number {
+  if (typeof value === "string" && value.length >= most) return most;
+  if (typeof value !== "object" || value === null)
+    return Math.min(most, JSON.stringify(value).length);
+  let length = "[]".length;
+  for (const [name, member] of membersOf(value)) {
+    if (length >= most) return most;
+    const comma = length > 2 ? 1 : 0;
+    const before = comma + (name === "" ? 0 : name.length - 1);
+    length += before + lengthUpTo(Math.max(0, most - length - before), member);
+  }
+  return Math.min(most, length);
 }
 
 /** On one line, with the spaces that a person would write. */
@@ -35,11 +54,20 @@ function membersOf(
   ]);
 }
 
-/** The text again, indented, if it is JSON of more than one value. */
+/** Longer text is shown as it is: a person reads only its beginning. */
+const MOST_INDENTED = 1_000_000;
+
+/** Returns the text indented if it is JSON of more than one value, else the text. */
 export function readable(text: string): string {
-  if (!/^\s*[[{]/.test(text)) return text;
+  if (text.length > MOST_INDENTED || !/^\s*[[{]/.test(text)) return text;
   const read = readJson(text);
-  return "value" in read ? indented(read.value) : text;
+  if (!("value" in read)) return text;
+  try {
+    return indented(read.value);
+  } catch {
+    // It is nested deeper than the stack allows.
+    return text;
+  }
 }
 
 /** The value of a text, or why it has none. */

@@ -68,10 +68,19 @@ interface BlockProps {
 
 /** As it was written, with its lines; the beginning of a long one, and how much is not shown. */
 export function Block({ text, isProse = false }: BlockProps) {
+  return (
+    <div class={isProse ? "said block prose" : "said block"}>
+      <LongText text={text} />
+    </div>
+  );
+}
+
+/** The beginning of a text, and a button that shows more of it. */
+export function LongText({ text }: { readonly text: string }) {
   const [shown, setShown] = useState(SHOWN_AT_FIRST);
   const rest = text.length - shown;
   return (
-    <div class={isProse ? "said block prose" : "said block"}>
+    <>
       {marked(rest > 0 ? text.slice(0, shown) : text)}
       {rest > 0 && (
         <button type="button" class="more" onClick={() => setShown(shown + SHOWN_MORE)}>
@@ -79,14 +88,19 @@ export function Block({ text, isProse = false }: BlockProps) {
           {rest > SHOWN_MORE ? countText(SHOWN_MORE) : "them"}
         </button>
       )}
-    </div>
+    </>
   );
 }
+
+/** More signs that are not seen are not marked one by one, since each mark is an element. */
+const MOST_MARKS = 5_000;
 
 function marked(text: string) {
   // Most texts have nothing of the kind.
   if (text.search(UNSEEN) === -1) return text;
-  return piecesOf(text).map((piece) =>
+  const pieces = piecesOf(text);
+  if (pieces.length > MOST_MARKS) return pieces.map((piece) => piece.text).join("");
+  return pieces.map((piece) =>
     piece.isUnseen ? <span class="unseen">{piece.text}</span> : piece.text,
   );
 }

@@ -1,0 +1,77 @@
+// Goal: the page shows long foreign text without delay. Method: its text functions, without a browser, on texts that were expensive.
+
+import { expect } from "vitest";
+
+import { eventsOf } from "../../viewer/data/event-stream.ts";
+import { changesBetween } from "../../viewer/text/changes.tsx";
+import { indented, readable } from "../../viewer/text/json-text.ts";
+import { lineOf } from "../../viewer/text/shown-text.tsx";
+import { proves } from "../harness/proves.ts";
+import { expectLinear, longText, REPEATED } from "../support/long-text.ts";
+
+const BYTES = 2_000_000;
+
+const PAGE_FUNCTIONS: Readonly<Record<string, (text: string) => unknown>> = {
+  readable,
+  indented: (text) => indented({ a: { b: text } }),
+  lineOf: (text) => lineOf(text),
+  changesBetween: (text) => changesBetween(text, `${text}!`),
+};
+
+proves(["D422"], "lays out and compares expensive text in time that grows with its length", () => {
+  for (const [input, repeated] of Object.entries(REPEATED))
+    for (const [name, work] of Object.entries(PAGE_FUNCTIONS))
+      expectLinear(`${name} of ${input}`, repeated, { bytes: BYTES, work });
+});
+
+proves(["D422"], "indents lists in lists up to 50 levels, and deeper text as it came", () => {
+  const deep = `${"[".repeat(400_000)}${"]".repeat(400_000)}`;
+  expect(readable(deep)).toBe(deep);
+  const levels = 2_000;
+  const nested = `${"[".repeat(levels)}"${"x".repeat(80)}"${"]".repeat(levels)}`;
+  expectLinear("indented", nested, {
+    bytes: 600_000,
+    work: (text) => readable(`[${text.replaceAll("][", "],[")}]`),
+  });
+  const shown = readable(nested);
+  expect(JSON.parse(shown)).toEqual(JSON.parse(nested));
+  expect(shown.split("\n").length).toBeLessThan(110);
+});
+
+proves(["D422"], "shows texts one after the other when a comparison would take long", () => {
+  const [from, to] = ["a\n", "b\n"].map((line) => longText(line, 1_000_000));
+  expect(changesBetween(from ?? "", to ?? "")).toEqual([
+    { value: from, added: false, removed: true },
+    { value: to, added: true, removed: false },
+  ]);
+  const numbers = Array.from({ length: 40_000 }, (_none, index) => `${index}\n`);
+  const reversed = numbers.toReversed().join("");
+  expectLinear("a comparison", "a", {
+    bytes: 2,
+    work: () => changesBetween(numbers.join(""), reversed),
+  });
+});
+
+proves(
+  ["D422"],
+  "reads an event of 8 MB that comes in small chunks without reading it again",
+  async () => {
+    const event = `id: 1\r\ndata: ${"x".repeat(8_000_000)}\r\n\r\nid: 2\ndata: y\n\n`;
+    const bytes = new TextEncoder().encode(event);
+    const startedMs = performance.now();
+    const lengths: number[] = [];
+    for await (const { data } of eventsOf(inChunks(bytes, 1_000))) lengths.push(data.length);
+    expect(lengths).toEqual([8_000_000, 1]);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+  },
+);
+
+function inChunks(bytes: Uint8Array, size: number): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream({
+    pull: (controller) => {
+      if (at >= bytes.length) controller.close();
+      else controller.enqueue(bytes.subarray(at, (at += size)));
+    },
+  });
+}
