@@ -17,6 +17,7 @@ const DEEP = [
   "test/cli/process-*.test.ts",
   "test/examples/trace-example.test.ts",
   "test/golden/tool-matrix.test.ts",
+  "test/mcp/endless-answers.test.ts",
   "test/mcp/mcp-connection.test.ts",
   "test/mcp/mcp-exit.test.ts",
   "test/mcp/mcp-runs.test.ts",

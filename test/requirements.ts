@@ -1515,6 +1515,9 @@ const requirements = {
   D327: {
     text: "Options of a client, of a run that it attaches to and of a worker that closes are refused by name if they cannot be used, and so is what is to be recorded",
   },
+  D400: {
+    text: "An answer of an MCP server that exceeds 10 MB, or another limit, is a coded error: its connection is closed, and its memory is released",
+  },
   D420: {
     text: "Terminal and command show 10 MB of any text in time that grows with its length, and cut first where they show only a part",
   },

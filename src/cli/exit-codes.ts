@@ -54,6 +54,7 @@ const MISUSE_CODES: ReadonlySet<string> = new Set([
   "missing_api_key",
   "mcp_unavailable",
   "mcp_unauthorized",
+  "mcp_response_too_large",
 ]);
 
 /** The exit code for an error with this code. */

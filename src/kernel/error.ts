@@ -77,6 +77,10 @@ export type ErrorCode =
   /** An MCP server does not take the credentials. Correct the headers or the provider of tokens that go with it. */
   | "mcp_unauthorized"
   /**
+   * An answer of an MCP server exceeds `maxResponseBytes`. Its connection was closed. Check the server, or raise the limit.
+   */
+  | "mcp_response_too_large"
+  /**
    * A scripted model was asked something that its script does not have, or not in this order. Correct the script, or what was changed in
    * the agent under test.
    */

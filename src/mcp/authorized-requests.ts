@@ -5,17 +5,19 @@
 // 2. The headers that were given go to the origin of the server alone, not to its authorization server.
 // 3. What an authorization asks others has an end: its time, or that of the connection.
 // 4. A request that was not taken for want of an authorization fails with a fault that says what was asked for, without what came with it.
+// 5. Every body is bounded: the answer to a message as a whole, the standing stream event by event.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import { SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 
-import type { Clock } from "../kernel/clock.ts";
+import { grouped } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
+import { AnswerMeter, boundResponse, EventMeter } from "./bounded-response.ts";
 import { McpFault } from "./mcp-fault.ts";
-import type { McpHttp } from "./mcp-options.ts";
+import type { McpHttp, McpSettings } from "./mcp-options.ts";
 import { reasonOf } from "./sdk-fault.ts";
 
 /** A message on its way to the server, over as many requests as it takes, and the stream that the SDK asks for after it. */
@@ -25,44 +27,64 @@ interface Sending {
   wasAsked?: boolean;
   /** It authorizes. */
   endTurn?: () => void;
+  /** Counts the bodies of all its responses. */
+  readonly meter: AnswerMeter;
+  /** Set once its answer has exceeded the limit. */
+  excess?: McpFault;
+  /** Handles an excess while the answer to a request is streamed. `undefined` for notifications. */
+  readonly onExcess?: OnExcess | undefined;
 }
+
+type OnExcess = (fault: McpFault) => void;
 
 type Fetch = NonNullable<McpHttp["fetch"]>;
 
 export class AuthorizedRequests {
   readonly #options: McpHttp;
-  readonly #clock: Clock;
-  readonly #timeoutMs: number;
+  readonly #settings: McpSettings;
   readonly #origin: string;
   readonly #sendings = new AsyncLocalStorage<Sending>();
   readonly #closing = new AbortController();
   #turns = Promise.resolve();
+  #isStandingStreamRefused = false;
+  readonly #answers = new AnswerGate();
 
-  /** `timeoutMs`: how long one request of an authorization may take. */
-  constructor(options: McpHttp, clock: Clock, timeoutMs: number) {
+  constructor(options: McpHttp, settings: McpSettings) {
     this.#options = options;
-    this.#clock = clock;
-    this.#timeoutMs = timeoutMs;
+    this.#settings = settings;
     this.#origin = new URL(options.url).origin;
   }
 
   /** For the SDK's transport. */
   readonly fetch: Fetch = async (url, init = {}) => {
+    if (this.#isStandingStreamRefused && this.#isStandingStream(init))
+      return new Response(null, { status: 405 });
     const isOwn = new URL(url).origin === this.#origin;
     const all = isOwn ? { ...init, headers: this.#withOurs(init.headers) } : init;
     return isStream(init) ? await this.#exchange(url, all) : await this.#ask(url, all);
   };
 
-  /** Sends a message by the requests that `send` makes. Throws a fault `unauthorized` if the server, or the provider, does not let it. */
-  async sending<T>(send: () => Promise<T>): Promise<T> {
-    const sending: Sending = {};
+  /**
+   * Sends a message by the requests that `send` makes. Throws a fault `unauthorized` if the server, or the provider, does not let it, and
+   * `too_large` if an answer exceeds the limit. `onExcess`: called if it does so while it is streamed.
+   */
+  async sending<T>(send: () => Promise<T>, onExcess?: OnExcess): Promise<T> {
+    const sending: Sending = { meter: new AnswerMeter(), onExcess };
     try {
-      return await this.#sendings.run(sending, send);
+      const sent = await this.#sendings.run(sending, send);
+      if (sending.excess !== undefined) throw sending.excess;
+      return sent;
     } catch (cause) {
+      if (sending.excess !== undefined) throw sending.excess;
       throw this.#isRefused(sending) ? refusal(cause, sending.challenge) : cause;
     } finally {
       endTurn(sending);
     }
+  }
+
+  /** Sends an answer to a request of the server. Streams are not read while many answers are under way. */
+  async answering(send: () => Promise<void>): Promise<void> {
+    await this.#answers.hold(() => this.sending(send));
   }
 
   close(): void {
@@ -89,7 +111,7 @@ export class AuthorizedRequests {
 
   /** A message, or a stream that is asked for. */
   async #exchange(url: string | URL, init: RequestInit): Promise<Response> {
-    const sending = this.#sendings.getStore() ?? {};
+    const sending = this.#sendings.getStore() ?? { meter: new AnswerMeter() };
     // It has what it authorized for: what it does with that may take long, and others need not wait for it.
     endTurn(sending);
     const response = await this.#take(url, init, sending);
@@ -127,20 +149,88 @@ export class AuthorizedRequests {
   /** A request of an authorization, or one without an answer that is waited for. */
   async #ask(url: string | URL, init: RequestInit): Promise<Response> {
     const timed = new AbortController();
-    const stop = this.#clock.setTimer(this.#timeoutMs, () => {
-      const message = `No answer came within ${this.#timeoutMs} ms.`;
+    const { clock, connectTimeoutMs } = this.#settings;
+    const stop = clock.setTimer(connectTimeoutMs, () => {
+      const message = `No answer came within ${connectTimeoutMs} ms.`;
       timed.abort(new DOMException(message, "TimeoutError"));
     });
     const signals = [timed.signal, this.#closing.signal, ...(init.signal ? [init.signal] : [])];
     try {
-      return await this.#send(url, { ...init, signal: AbortSignal.any(signals) });
+      const response = await this.#send(url, { ...init, signal: AbortSignal.any(signals) });
+      if (response.body === null) return response;
+      const { status, statusText, headers } = response;
+      return new Response(await response.arrayBuffer(), { status, statusText, headers });
     } finally {
       stop();
     }
   }
 
   async #send(url: string | URL, init: RequestInit): Promise<Response> {
-    return await (this.#options.fetch ?? fetch)(url, init);
+    return this.#bound(await (this.#options.fetch ?? fetch)(url, init), init);
+  }
+
+  #bound(response: Response, init: RequestInit): Response {
+    const sending = this.#sendings.getStore() ?? { meter: new AnswerMeter() };
+    const isStanding = response.ok && this.#isStandingStream(init);
+    return boundResponse(response, {
+      meter: isStanding ? new EventMeter() : sending.meter,
+      maxBytes: this.#settings.maxResponseBytes,
+      // The responses to our answers are read in any case: they end what is waited for.
+      waitForTurn: () =>
+        isStanding || sending.onExcess !== undefined ? this.#answers.wait() : undefined,
+      onExcess: (fault) => {
+        if (isStanding) return this.#refuseStandingStream();
+        sending.excess = fault;
+        sending.onExcess?.(fault);
+      },
+    });
+  }
+
+  /** True for the stream on which the server sends messages that belong to no request. */
+  #isStandingStream(init: RequestInit): boolean {
+    const isOfRequest = this.#sendings.getStore()?.onExcess !== undefined;
+    return init.method === "GET" && isStream(init) && !isOfRequest;
+  }
+
+  #refuseStandingStream(): void {
+    this.#isStandingStreamRefused = true;
+    const { name, maxResponseBytes } = this.#settings;
+    const server = `MCP server ${JSON.stringify(name)}`;
+    process.emitWarning(
+      `The stream of notifications of ${server} was closed: an event is longer than ${grouped(maxResponseBytes)} bytes. Calls still work. To accept such events, raise maxResponseBytes.`,
+      { type: "EspalierWarning", code: "mcp_response_too_large" },
+    );
+  }
+}
+
+/** The most answers to requests of the server that may be under way before its streams are read on. */
+const MAX_ANSWERS = 100;
+
+/** Counts the answers under way, so that a server cannot make us send without limit. */
+class AnswerGate {
+  #count = 0;
+  #opening: PromiseWithResolvers<void> | undefined;
+
+  async hold(send: () => Promise<void>): Promise<void> {
+    this.#count += 1;
+    try {
+      await send();
+    } finally {
+      this.#count -= 1;
+      if (this.#count < MAX_ANSWERS) this.#open();
+    }
+  }
+
+  /** Returns a promise while too many answers are under way. */
+  wait(): Promise<void> | undefined {
+    if (this.#count < MAX_ANSWERS) return undefined;
+    this.#opening ??= Promise.withResolvers<void>();
+    return this.#opening.promise;
+  }
+
+  #open(): void {
+    this.#opening?.resolve();
+    this.#opening = undefined;
   }
 }
 

@@ -53,7 +53,7 @@ export interface McpServer extends AsyncDisposable {
  *
  * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time, or if the official client is not
  * installed; `mcp_unauthorized` if it wants credentials, or others than it was given (HTTP 401, or 403 for what a token does not permit):
- * `data.challenge` has what it asks for; `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
+ * `data.challenge` has what it asks for; `mcp_response_too_large` if an answer exceeds `maxResponseBytes`; `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
  * `duplicate_tool` if two names come out the same.
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
@@ -145,6 +145,7 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
 function unavailable({ name, transport }: McpSettings, cause: unknown): unknown {
   if (!(cause instanceof McpFault)) return cause;
   const { kind, message, detail } = cause;
+  if (kind === "too_large") return tooLarge(name, cause);
   if (kind === "unauthorized" && transport.type === "http")
     return unauthorized(name, transport, cause);
   const where = transport.type === "http" ? placeOf(transport.url) : transport.command;
@@ -155,6 +156,15 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
     code: "mcp_unavailable",
     message: `Expected the MCP server ${JSON.stringify(name)} at ${where} to answer, got: ${message}${more}. ${advice}`,
     data: { server: name, reason: kind },
+    cause,
+  });
+}
+
+function tooLarge(name: string, cause: McpFault): EspalierError {
+  return new EspalierError({
+    code: "mcp_response_too_large",
+    message: `Cannot use the MCP server ${JSON.stringify(name)}: ${cause.message}. Raise maxResponseBytes if the server is to be trusted.`,
+    data: { server: name, reason: cause.kind },
     cause,
   });
 }

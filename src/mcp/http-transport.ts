@@ -2,6 +2,9 @@
 // 1. A request whose stream ends without an answer gets one: an error that says so. The SDK leaves it pending until its time is up.
 // 2. A request that is cancelled gives up its stream and notifies the server.
 // 3. After `close()` no timer is left.
+// 4. A request whose answer exceeds the limit fails, and its stream is not taken up again.
+
+import { AsyncLocalStorage } from "node:async_hooks";
 
 import {
   isJSONRPCNotification,
@@ -12,11 +15,10 @@ import {
 } from "@modelcontextprotocol/client";
 
 import { CancelSignal, linkedController } from "../kernel/cancel.ts";
-import type { Clock } from "../kernel/clock.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { AuthorizedRequests } from "./authorized-requests.ts";
-import type { McpHttp } from "./mcp-options.ts";
-import { STREAM_LOST } from "./sdk-fault.ts";
+import type { McpHttp, McpSettings } from "./mcp-options.ts";
+import { ANSWER_TOO_LARGE, STREAM_LOST } from "./sdk-fault.ts";
 
 /** A stream that breaks is taken up again where it was, if the server can do that: after 0.2, 0.4 and 0.8 s, then never. */
 const STREAM_RECONNECTION = {
@@ -26,8 +28,11 @@ const STREAM_RECONNECTION = {
   maxRetries: 3,
 };
 
+/** A server may ask for a reconnection without delay, and then end each stream at once. */
+const MIN_RECONNECTION_MS = STREAM_RECONNECTION.initialReconnectionDelay;
+
 /** JSON-RPC has a range for errors of our own. */
-const STREAM_LOST_CODE = -32_000;
+const OWN_ERROR_CODE = -32_000;
 
 export class HttpTransport extends StreamableHTTPClientTransport {
   readonly #streams = new Map<string | number, AbortController>();
@@ -35,18 +40,20 @@ export class HttpTransport extends StreamableHTTPClientTransport {
   readonly #requests: AuthorizedRequests;
   #isClosed = false;
 
-  /** `timeoutMs`: how long one request of an authorization may take. */
-  constructor(options: McpHttp, clock: Clock, timeoutMs: number) {
+  constructor(options: McpHttp, settings: McpSettings) {
+    const { clock } = settings;
     const timers = new Set<() => void>();
-    const requests = new AuthorizedRequests(options, clock, timeoutMs);
+    const requests = new AuthorizedRequests(options, settings);
     super(new URL(options.url), {
       fetch: requests.fetch,
       ...defined({ authProvider: options.auth }),
       reconnectionOptions: STREAM_RECONNECTION,
       reconnectionScheduler: (reconnect, delayMs) => {
-        const stop = clock.setTimer(delayMs, () => {
+        // The bytes of a stream count towards the message for which it is reopened.
+        const resume = AsyncLocalStorage.bind(reconnect);
+        const stop = clock.setTimer(Math.max(delayMs, MIN_RECONNECTION_MS), () => {
           timers.delete(stop);
-          reconnect();
+          resume();
         });
         timers.add(stop);
       },
@@ -64,9 +71,10 @@ export class HttpTransport extends StreamableHTTPClientTransport {
 
   override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
     if (isJSONRPCRequest(message)) return await this.#request(message, options);
-    const sent = this.#requests.sending(() => super.send(message, sendOptions(options)));
-    if (isJSONRPCNotification(message) && message.method === "notifications/cancelled")
-      this.#giveUp(message.params);
+    const send = (): Promise<void> => super.send(message, sendOptions(options));
+    if (!isJSONRPCNotification(message)) return await this.#requests.answering(send);
+    const sent = this.#requests.sending(send);
+    if (message.method === "notifications/cancelled") this.#giveUp(message.params);
     await sent;
   }
 
@@ -88,15 +96,20 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const { controller } = linkedController(requestSignal ?? new CancelSignal());
     this.#streams.set(message.id, controller);
     try {
-      await this.#requests.sending(() =>
-        super.send(message, {
-          ...sendOptions(options),
-          requestSignal: controller.signal,
-          onRequestStreamEnd: () => {
-            options.onRequestStreamEnd?.();
-            this.#lose(message.id);
-          },
-        }),
+      await this.#requests.sending(
+        () =>
+          super.send(message, {
+            ...sendOptions(options),
+            requestSignal: controller.signal,
+            onRequestStreamEnd: () => {
+              options.onRequestStreamEnd?.();
+              this.#fail(message.id, "the connection broke before an answer came", STREAM_LOST);
+            },
+          }),
+        (fault) => {
+          this.#fail(message.id, fault.message, ANSWER_TOO_LARGE);
+          controller.abort(fault); // The SDK takes up a stream again that breaks by itself.
+        },
       );
     } catch (cause) {
       this.#streams.delete(message.id);
@@ -104,16 +117,13 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     }
   }
 
-  #lose(id: string | number): void {
+  /** Answers a request that is under way in place of the server. */
+  #fail(id: string | number, message: string, reason: string): void {
     if (!this.#streams.delete(id)) return;
     this.onmessage?.({
       jsonrpc: "2.0",
       id,
-      error: {
-        code: STREAM_LOST_CODE,
-        message: "the connection broke before an answer came",
-        data: { reason: STREAM_LOST },
-      },
+      error: { code: OWN_ERROR_CODE, message, data: { reason } },
     });
   }
 

@@ -10,6 +10,7 @@ import { z } from "zod";
 
 import { isRecord } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { tooLarge } from "./bounded-response.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 /** What a server lists. */
@@ -24,9 +25,14 @@ const PageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string(
 /** A server whose pages never end is not read for ever. */
 const MOST_PAGES = 64;
 
-/** Reads the list, page by page. */
-export async function listTools(client: Client, options: RequestOptions): Promise<ListedTools> {
+/** Reads the list, page by page. Throws a fault `too_large` if all pages together exceed `maxBytes`. */
+export async function listTools(
+  client: Client,
+  options: RequestOptions,
+  maxBytes: number,
+): Promise<ListedTools> {
   const listed: unknown[] = [];
+  let bytes = 0;
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
@@ -35,6 +41,8 @@ export async function listTools(client: Client, options: RequestOptions): Promis
       PageSchema,
       options,
     );
+    bytes += Buffer.byteLength(JSON.stringify(tools));
+    if (bytes > maxBytes) throw tooLarge("the list of its tools", maxBytes);
     listed.push(...tools);
     if (nextCursor === undefined || nextCursor === cursor) break;
     cursor = nextCursor;

@@ -5,7 +5,7 @@ import type { AuthChallenge } from "./auth-challenge.ts";
 /**
  * What a failure means. `answered`: the server said no. `invalid`: it answered, and the answer cannot be used. `not_taken`: the server
  * never had the call, so it may be sent again. `unauthorized`: it wants credentials, or others than it was given. `lost`: the server went away while it had the call; whether it took effect is unknown.
- * `unreachable`: no connection came about. `closed`: we closed it. `cancelled`: the caller no longer wants it.
+ * `too_large`: its answer exceeds the limit, and was not read to its end. `unreachable`: no connection came about. `closed`: we closed it. `cancelled`: the caller no longer wants it.
  */
 export type McpFaultKind =
   | "answered"
@@ -13,6 +13,7 @@ export type McpFaultKind =
   | "not_taken"
   | "unauthorized"
   | "lost"
+  | "too_large"
   | "unreachable"
   | "closed"
   | "cancelled";

@@ -41,6 +41,15 @@ export interface McpOptions {
   readonly connectTimeoutMs?: number;
   readonly reconnect?: McpReconnect;
   /**
+   * Bounds each answer of the server, in bytes. Compressed answers count decompressed.
+   *
+   * Over HTTP the responses to one request count together. On the standing stream, each event counts by itself. Over stdio, each message
+   * does.
+   *
+   * @default 10_485_760
+   */
+  readonly maxResponseBytes?: number;
+  /**
    * Whether the server may ask the approver of the run for data in the middle of a call (elicitation): questions of kind `external`, with
    * `message` and `requestedSchema` as arguments. Default false: it is refused at once.
    */
@@ -139,6 +148,8 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
 const DEFAULT_MAX_ATTEMPTS = 3;
 const DEFAULT_DELAY_MS = 500;
+/** As the SDK bounds messages over stdio. */
+const DEFAULT_RESPONSE_BYTES = 10 * 1024 * 1024;
 const CLOCK_METHODS = ["nowMs", "monotonicMs", "setTimer"];
 /** How each option is checked that is given. */
 const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
@@ -150,6 +161,8 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   timeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_TIMEOUT_MS)),
   connectTimeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_CONNECT_TIMEOUT_MS)),
   reconnect: (field, reconnect) => checkKeys(field, reconnect, ["maxAttempts", "delayMs"]),
+  maxResponseBytes: (field, bytes) =>
+    checkCount(field, bytes, defaultAdvice(DEFAULT_RESPONSE_BYTES)),
   elicitation: (field, value) => checkBoolean(field, value),
   onToolsChanged: (field, listener) => checkFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, CLOCK_METHODS),
@@ -178,6 +191,7 @@ export function mcpSettings(options: McpOptions): McpSettings {
     connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
     maxAttempts,
     delayMs,
+    maxResponseBytes: options.maxResponseBytes ?? DEFAULT_RESPONSE_BYTES,
     elicitation: options.elicitation ?? false,
     onToolsChanged: options.onToolsChanged ?? (() => {}),
     clock: options.clock ?? systemClock,

@@ -19,7 +19,7 @@ import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { declined, elicited, type ElicitingCaller } from "./server-requests.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { listTools, type ListedTools } from "./list-tools.ts";
-import { McpFault } from "./mcp-fault.ts";
+import { McpFault, type McpFaultKind } from "./mcp-fault.ts";
 import { OutputChecks } from "./output-checks.ts";
 import type { McpSettings } from "./mcp-options.ts";
 import { faultOf, reasonOf } from "./sdk-fault.ts";
@@ -48,6 +48,8 @@ export type SessionAttributes = Readonly<Record<string, string | number>>;
 
 /** The longest time that the SDK can wait. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
+/** Faults of connecting that mean the same to the caller of `connectMcp`. */
+const SAID_KINDS: ReadonlySet<McpFaultKind> = new Set(["closed", "too_large", "unauthorized"]);
 /** How long a server is given to take note that its session ends. */
 const GOODBYE_MS = 2_000;
 
@@ -80,12 +82,12 @@ export class McpSession {
   }
 
   private constructor(settings: McpSettings, onClosed: (session: McpSession) => void) {
-    const { transport, clock, connectTimeoutMs } = settings;
+    const { transport } = settings;
     this.#settings = settings;
     this.#transport =
       transport.type === "http"
-        ? new HttpTransport(transport, clock, connectTimeoutMs)
-        : new StdioTransport(transport, clock);
+        ? new HttpTransport(transport, settings)
+        : new StdioTransport(transport, settings);
     this.#client = new Client(OWN_PACKAGE, {
       jsonSchemaValidator: new OutputChecks(),
       capabilities: settings.elicitation ? { elicitation: { form: {} } } : {},
@@ -140,7 +142,7 @@ export class McpSession {
     if (this.#client.getServerCapabilities()?.tools === undefined)
       return { tools: [], unreadable: [] };
     return await this.#inTime("list its tools", signal, (signal) =>
-      listTools(this.#client, { signal, timeout: NO_TIMEOUT_MS }),
+      listTools(this.#client, { signal, timeout: NO_TIMEOUT_MS }, this.#settings.maxResponseBytes),
     );
   }
 
@@ -162,7 +164,7 @@ export class McpSession {
       );
     } catch (cause) {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled", cause);
-      throw faultOf(cause, this.#sessionId !== undefined);
+      throw this.#faultOf(cause);
     } finally {
       unlink();
       this.#calls.delete(progressToken);
@@ -212,8 +214,7 @@ export class McpSession {
         this.#client.connect(this.#transport, { signal, timeout: NO_TIMEOUT_MS }),
       );
     } catch (cause) {
-      const isSaid =
-        cause instanceof McpFault && (cause.kind === "closed" || cause.kind === "unauthorized");
+      const isSaid = cause instanceof McpFault && SAID_KINDS.has(cause.kind);
       throw isSaid ? cause : this.#noWay(cause);
     }
   }
@@ -227,6 +228,13 @@ export class McpSession {
     const message = ending === undefined ? reason : `${reason}; ${ending}`;
     const detail = errorText === "" ? undefined : `it wrote: ${errorText}`;
     return new McpFault("unreachable", message, cause, defined({ detail }));
+  }
+
+  /** Over stdio an answer that exceeds the limit ends the connection, and so all that is under way. */
+  #faultOf(thrown: unknown): McpFault {
+    const transport = this.#transport;
+    const excess = transport instanceof StdioTransport ? transport.excess : undefined;
+    return excess ?? faultOf(thrown, this.#sessionId !== undefined);
   }
 
   async #abandon(): Promise<void> {
@@ -263,7 +271,7 @@ export class McpSession {
       case "returned":
         return outcome.value;
       case "threw":
-        throw faultOf(outcome.error, this.#sessionId !== undefined);
+        throw this.#faultOf(outcome.error);
       case "timed_out":
         throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
     }

@@ -131,9 +131,14 @@ function reportOf({ progress: done, total, message }: McpProgress): ToolProgress
   return {
     ...(done < 0 ? {} : { done }),
     ...(total === undefined || total < 0 ? {} : { total }),
-    ...(message === undefined || message.trim() === "" ? {} : { message }),
+    ...(message === undefined || message.trim() === ""
+      ? {}
+      : { message: message.slice(0, MAX_PROGRESS_CHARACTERS) }),
   };
 }
+
+/** A call may report progress a thousand times. */
+const MAX_PROGRESS_CHARACTERS = 2_000;
 
 const NOTHING_DONE = "Nothing was done. Do without it if you can.";
 
@@ -142,6 +147,10 @@ const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: str
   lost: [
     "went away while it had the call",
     "It may have done what you asked, or not: see to that before you call it again.",
+  ],
+  too_large: [
+    "gave too long an answer",
+    "It may have done what you asked. Ask it for less if you can.",
   ],
   unreachable: ["cannot be reached", NOTHING_DONE],
   not_taken: ["cannot be reached", NOTHING_DONE],

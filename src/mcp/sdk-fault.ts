@@ -8,13 +8,16 @@ import { codesOf, McpFault } from "./mcp-fault.ts";
 
 /** Marks the answer that the HTTP transport makes up for a request whose stream ended without one. */
 export const STREAM_LOST = "espalier_stream_lost";
+/** Marks the answer that the HTTP transport creates for a request whose real answer exceeds the limit. */
+export const ANSWER_TOO_LARGE = "espalier_answer_too_large";
 
 /** What the failure of a request that was sent means. `hasSession`: it was sent within a session over HTTP. */
 export function faultOf(thrown: unknown, hasSession: boolean): McpFault {
   if (thrown instanceof McpFault) return thrown;
   if (thrown instanceof ProtocolError) {
-    const isLost = isRecord(thrown.data) && thrown.data["reason"] === STREAM_LOST;
-    return new McpFault(isLost ? "lost" : "answered", thrown.message, thrown);
+    const reason = isRecord(thrown.data) ? thrown.data["reason"] : undefined;
+    if (reason === ANSWER_TOO_LARGE) return new McpFault("too_large", thrown.message, thrown);
+    return new McpFault(reason === STREAM_LOST ? "lost" : "answered", thrown.message, thrown);
   }
   if (thrown instanceof SdkHttpError) return httpFault(thrown, hasSession);
   if (thrown instanceof SdkError) return sdkFault(thrown);

@@ -7,14 +7,18 @@
 
 import { ChildProcess } from "node:child_process";
 
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
+import { messageOf } from "../kernel/error.ts";
 import { CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
 import { callListener } from "../kernel/call-listener.ts";
-import type { McpStdio } from "./mcp-options.ts";
+import { tooLarge } from "./bounded-response.ts";
+import { McpFault } from "./mcp-fault.ts";
+import type { McpSettings, McpStdio } from "./mcp-options.ts";
 
 /** How long a child has after SIGTERM. */
 const TERMINATION_MS = 1_000;
@@ -24,17 +28,35 @@ const REAP_MS = 2_000;
 const LINGER_MS = 500;
 /** Characters of standard error that are kept for messages. */
 const KEPT_CHARACTERS = 2_000;
+/** The most answers to the server that may wait until it reads them. */
+const MAX_ANSWERS = 1_000;
+/** The SDK's error for a message that exceeds the limit. It has no code. */
+const EXCEEDED = /^ReadBuffer exceeded maximum size/;
 
 export class StdioTransport extends StdioClientTransport {
   readonly #clock: Clock;
   #child: ChildProcess | undefined;
+  #excess: McpFault | undefined;
+  #answerCount = 0;
   #errorText = "";
   #closed: Promise<void> | undefined;
 
-  constructor(options: McpStdio, clock: Clock) {
+  constructor(options: McpStdio, { clock, maxResponseBytes }: McpSettings) {
     const { command, args = [], env = {}, cwd, onStderr } = options;
-    super({ command, args: [...args], env: { ...env }, stderr: "pipe", ...defined({ cwd }) });
+    super({
+      command,
+      args: [...args],
+      env: { ...env },
+      stderr: "pipe",
+      ...defined({ cwd }),
+      maxBufferSize: maxResponseBytes,
+    });
     this.#clock = clock;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    this.onerror = (error) => {
+      if (!EXCEEDED.test(messageOf(error))) return;
+      this.#end(tooLarge("its answer", maxResponseBytes));
+    };
     const decoder = new TextDecoder();
     this.stderr?.on("data", (chunk: Uint8Array) => {
       const text = decoder.decode(chunk, { stream: true });
@@ -46,6 +68,11 @@ export class StdioTransport extends StdioClientTransport {
   /** The end of what the server wrote to its standard error. */
   get errorText(): string {
     return this.#errorText.trim();
+  }
+
+  /** Set once the server has exceeded a limit, which ends the connection. */
+  get excess(): McpFault | undefined {
+    return this.#excess;
   }
 
   /** How the child ended; undefined while it runs. */
@@ -62,6 +89,19 @@ export class StdioTransport extends StdioClientTransport {
     const child: unknown = Reflect.get(this, "_process");
     if (child instanceof ChildProcess) this.#watch(child);
     await started;
+  }
+
+  override async send(message: JSONRPCMessage): Promise<void> {
+    if ("method" in message) return await super.send(message);
+    if (this.#answerCount >= MAX_ANSWERS)
+      this.#end(new McpFault("lost", `it does not read the answers to ${MAX_ANSWERS} requests`));
+    if (this.#excess !== undefined) return;
+    this.#answerCount += 1;
+    try {
+      await super.send(message);
+    } finally {
+      this.#answerCount -= 1;
+    }
   }
 
   /** Sends SIGTERM at once: for a child that never worked. It has a second. */
@@ -88,6 +128,13 @@ export class StdioTransport extends StdioClientTransport {
       await this.#reaped(child);
     }
     destroyPipes(child);
+  }
+
+  /** Ends a child that sends without limit. The first reason counts. */
+  #end(fault: McpFault): void {
+    if (this.#excess !== undefined) return;
+    this.#excess = fault;
+    this.terminate();
   }
 
   #watch(child: ChildProcess): void {

@@ -65,6 +65,9 @@ export const ASKING = [
   { name: "sample", inputSchema: OBJECT, description: "Asks for a model." },
 ];
 
+/** A tool whose text is as long as `length` says. */
+export const LONG = [{ name: "long", inputSchema: OBJECT }];
+
 /** What `elicit` asks for, unless its arguments say what else. */
 export const PLACE = {
   message: "Where to?",
@@ -207,6 +210,8 @@ export class HandMadeServer {
         });
       case "seen":
         return say(this.seen.join("\n"));
+      case "long":
+        return say("x".repeat(Number(given["length"])));
       case "die":
         return process.exit(7);
       case "grow":

@@ -25,6 +25,7 @@ test("what is left out has a default", () => {
     connectTimeoutMs: 30_000,
     maxAttempts: 3,
     delayMs: 500,
+    maxResponseBytes: 10_485_760,
     elicitation: false,
   });
   expect([filter({ name: "any", annotations: {} }), onToolsChanged()]).toEqual([true, undefined]);
@@ -70,6 +71,7 @@ describe("an error", () => {
     ["connectMcp.transport.auth", http({ auth: "Bearer key" })],
     ["connectMcp.transport.auth", http({ auth: { tokens: () => undefined } })],
     ["connectMcp.transport.auth", stdio({ auth: { token: () => undefined } })],
+    ["connectMcp.maxResponseBytes", { name: "a", transport, maxResponseBytes: Infinity }],
     ["connectMcp.elicitation", { name: "a", transport, elicitation: "ask" }],
     ["connectMcp.transport.command", http({ command: "server" })],
     ["connectMcp.filter", { name: "a", transport, filter: ["read"] }],

@@ -1,9 +1,18 @@
 // Runs as a child process. The first argument says how it behaves.
 
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-import { ASKING, HandMadeServer, incoming, NO_TOOLS, PLACE, TWIN } from "./hand-made-server.ts";
+import {
+  ASKING,
+  HandMadeServer,
+  incoming,
+  LONG,
+  NO_TOOLS,
+  PLACE,
+  TWIN,
+} from "./hand-made-server.ts";
 
 const [, , behaviour = ""] = process.argv;
 process.stderr.write(`pid ${process.pid}\n`);
@@ -21,10 +30,15 @@ const SECOND_PAGES: Readonly<Record<string, readonly unknown[]>> = {
   odd: NO_TOOLS,
   asking: ASKING,
   eager: ASKING,
+  long: LONG,
 };
 
 function write(message: object): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
+}
+
+async function written(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, "drain");
 }
 
 switch (behaviour) {
@@ -33,6 +47,7 @@ switch (behaviour) {
   case "odd":
   case "asking":
   case "eager":
+  case "long":
   case "well": {
     if (behaviour === "parent") startGrandchild();
     const server = new HandMadeServer(SECOND_PAGES[behaviour]);
@@ -60,6 +75,13 @@ switch (behaviour) {
     process.stdin.resume();
     setInterval(() => {}, 60_000);
     break;
+  case "endless":
+    process.stdin.resume();
+    for (;;) await written("a".repeat(16_384));
+  case "deaf":
+    // Reads nothing, and asks without end.
+    for (let id = 1; ; id += 1)
+      await written(`${JSON.stringify({ jsonrpc: "2.0", id, method: "ping" })}\n`);
   case "garbage":
     process.stdin.resume();
     process.stdout.write('{"jsonrpc":"2.0"}\n\u0000\u0001 not json\n{"id":{}}\n[]\nnull\n');
