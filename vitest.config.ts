@@ -49,6 +49,7 @@ const DEEP = [
   "test/telemetry/span-burst.test.ts",
   "test/telemetry/span-program.test.ts",
   "test/telemetry/trace-size.test.ts",
+  "test/tools/schema-work.test.ts",
   "test/tree/approvals-from-depth.test.ts",
   "test/tree/set-up-faults*.test.ts",
 ];

@@ -1539,6 +1539,12 @@ const requirements = {
   D471: {
     text: "Spans whose request timed out are reported as not confirmed, not as lost, in flush(), the warning and the metric",
   },
+  D430: {
+    text: "A value of 5 MB is validated against any JSON Schema from elsewhere, or refused, in under 200 ms; the same value is always refused or never",
+  },
+  D431: {
+    text: "A JSON Schema from elsewhere that would take too long to compile is refused when its tool is defined",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -8,10 +8,16 @@ import type {
   JsonSchemaValidator,
 } from "@modelcontextprotocol/client";
 
-import type { JsonValue } from "../kernel/json.ts";
-import { JsonValueSchema } from "../protocol/json-value.ts";
+import { soundCopy, type JsonValue } from "../kernel/json.ts";
 import { problemLines, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
 import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+
+const MAX_LEVELS = 1_000;
+const NOT_SOUND = {
+  parameter: "",
+  expected: `JSON of at most ${MAX_LEVELS} levels`,
+  received: "another value",
+};
 
 type Check = (value: JsonValue) => readonly ArgumentProblem[];
 
@@ -25,7 +31,8 @@ export class OutputChecks implements jsonSchemaValidator {
     this.#checks.set(schema, check);
     let problems: readonly ArgumentProblem[] = [];
     const fits = (value: unknown): value is T => {
-      problems = check(JsonValueSchema.parse(value));
+      const json = soundCopy(value, MAX_LEVELS);
+      problems = json === undefined ? [NOT_SOUND] : check(json);
       return problems.length === 0;
     };
     return (value) =>

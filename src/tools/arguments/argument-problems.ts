@@ -90,21 +90,25 @@ export function problemsOf(
   issues: readonly ValidationIssue[],
 ): readonly ArgumentProblem[] {
   const problems = new Map<string, ArgumentProblem>();
+  const shown = new Map<JsonValue, string>();
   for (const issue of resolved(value, issues)) {
-    const problem = problemOf(written, issue);
+    const problem = problemOf(written, issue, shown);
     problems.set(JSON.stringify([issue.path, problem.expected]), problem);
     if (problems.size === MOST_PROBLEMS) break;
   }
   return [...problems.values()];
 }
 
-function problemOf(written: JsonValue, { path, expected }: PartIssue): ArgumentProblem {
+/** `shown`: the texts of parts with which other problems are, since listing many keys takes time. */
+function problemOf(
+  written: JsonValue,
+  { path, expected }: PartIssue,
+  shown: Map<JsonValue, string>,
+): ArgumentProblem {
   const value = valueAt(written, path);
-  return {
-    parameter: parameterName(written, path),
-    expected: expected(),
-    received: value === undefined ? undefined : shownJson(value),
-  };
+  const received = value === undefined ? undefined : (shown.get(value) ?? shownJson(value));
+  if (value !== undefined && received !== undefined) shown.set(value, received);
+  return { parameter: parameterName(written, path), expected: expected(), received };
 }
 
 /** `filter.tags[2]`, `headers["x y"]`. */
@@ -114,7 +118,7 @@ function parameterName(written: JsonValue, path: Path): string {
     const owner = valueAt(written, path.slice(0, index));
     const isPlace = owner !== undefined && isList(owner);
     if (isPlace) name += `[${key}]`;
-    else if (PLAIN_KEY.test(key) && key.length <= MOST_OF_KEY)
+    else if (key.length <= MOST_OF_KEY && PLAIN_KEY.test(key))
       name += name === "" ? key : `.${key}`;
     else name += `[${shownJson(key)}]`;
     if (name.length > MOST_OF_PARAMETER) return shortened(name, MOST_OF_PARAMETER);

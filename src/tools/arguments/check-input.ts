@@ -2,18 +2,21 @@
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import { problemsOf, type Checked, type InputSchema } from "./argument-problems.ts";
+import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { mend } from "./coerce.ts";
 import { shownJson, thrownWords } from "./schema-words.ts";
 import type { Reading } from "./validation-issue.ts";
 
-/** A schema with its check. `isStrict`: nothing is coerced. */
+/** Returns a schema with its check. `isStrict`: nothing is coerced. `work`: what a check may spend. */
 export function checkedInput(
   jsonSchema: JsonObject,
   read: (input: JsonValue) => Reading,
   isStrict: boolean,
+  work?: CheckWork,
 ): InputSchema<unknown> {
   const check = (input: JsonValue): Checked<unknown> => {
     try {
+      work?.begin(input);
       const first = read(input);
       const asWritten = { value: input, reading: first };
       const { value, reading } =
@@ -24,7 +27,8 @@ export function checkedInput(
     } catch (cause) {
       // Code of the schema's author that words a message, or input that is no JSON.
       const expected = thrownWords("arguments", cause);
-      const problem = { parameter: "", expected, received: shownJson(input) };
+      const received = cause instanceof TooMuchWork ? "a larger one" : shownJson(input);
+      const problem = { parameter: "", expected, received };
       return { type: "invalid", problems: [problem] };
     }
   };

@@ -3,6 +3,7 @@
 
 import type { JsonValue } from "../../kernel/json.ts";
 import {
+  isList,
   valueAt,
   type ValidationIssue,
   type Examine,
@@ -31,7 +32,7 @@ export function mend(
   const attempts = { left: MOST_ATTEMPTS, levels: MOST_LEVELS };
   const changes = issues.flatMap((issue) => changeFor(issue, value, attempts) ?? []);
   if (changes.length === 0) return { value, reading: { issues } };
-  const changed = withChanges(value, changes);
+  const changed = withChanges(value, changes, attempts);
   return { value: changed, reading: read(changed) };
 }
 
@@ -60,7 +61,7 @@ function changeFor(
 
 /** The value as one form of a union takes it: coerced so that it fits, or undefined. */
 function attempt(examine: Examine, value: JsonValue, attempts: Attempts): JsonValue | undefined {
-  if (attempts.left === 0) return undefined;
+  if (attempts.left <= 0) return undefined;
   attempts.left -= 1;
   const changes: Change[] = [];
   const issues = examine(value);
@@ -70,7 +71,7 @@ function attempt(examine: Examine, value: JsonValue, attempts: Attempts): JsonVa
     if (change !== undefined) changes.push(change);
     else if (issue.type === "union" || issue.isFinal) return undefined;
   }
-  const changed = withChanges(value, changes);
+  const changed = withChanges(value, changes, attempts);
   return examine(changed).length === 0 ? changed : undefined;
 }
 
@@ -111,20 +112,39 @@ function spelledIn(text: string): number | boolean | undefined {
   return Number.isFinite(number) && String(number) === text ? number : undefined;
 }
 
-/** Wholes before their parts, so that a part that was changed in its own right stays so. */
-function withChanges(value: JsonValue, changes: readonly Change[]): JsonValue {
-  let whole = structuredClone(value);
-  for (const { path, part } of changes.toSorted((a, b) => a.path.length - b.path.length)) {
-    const key = path.at(-1);
-    if (key === undefined) whole = structuredClone(part);
-    else replace(valueAt(whole, path.slice(0, -1)), key, structuredClone(part));
-  }
-  return whole;
+/**
+ * Returns the value with its changed parts. Wholes come before their parts, so that a part that was
+ * changed in its own right stays so. Copies the lists and objects around a change, and shares the rest.
+ */
+function withChanges(value: JsonValue, changes: readonly Change[], attempts: Attempts): JsonValue {
+  const copies = new Set<JsonValue>();
+  const changed = ({ path, part }: Change, at: JsonValue, level: number): JsonValue => {
+    const key = path[level];
+    if (key === undefined) return part;
+    const below = valueAt(at, [key]);
+    if (below === undefined) return at;
+    const copy = copies.has(at) ? at : shallowCopy(at, attempts);
+    copies.add(copy);
+    replace(copy, key, changed({ path, part }, below, level + 1));
+    return copy;
+  };
+  const sorted = changes.toSorted((a, b) => a.path.length - b.path.length);
+  return sorted.reduce((whole, change) => changed(change, whole, 0), value);
 }
 
-/** Defines an own field that is there already: never a setter, never a prototype. */
-function replace(owner: JsonValue | undefined, key: string, part: JsonValue): void {
-  if (typeof owner !== "object" || owner === null || !Object.hasOwn(owner, key)) return;
+/** Copying 100 entries takes about as long as an attempt. */
+const ENTRIES_PER_ATTEMPT = 100;
+
+function shallowCopy(value: JsonValue, attempts: Attempts): JsonValue {
+  if (typeof value !== "object" || value === null) return value;
+  const entries = isList(value) ? value.length : Object.keys(value).length;
+  attempts.left -= entries / ENTRIES_PER_ATTEMPT;
+  return isList(value) ? [...value] : { ...value };
+}
+
+/** Redefines an own field: never calls a setter, never sets a prototype. */
+function replace(owner: JsonValue, key: string, part: JsonValue): void {
+  if (typeof owner !== "object" || owner === null) return;
   const field = { value: part, writable: true, enumerable: true, configurable: true };
   Reflect.defineProperty(owner, key, field);
 }

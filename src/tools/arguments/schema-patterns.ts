@@ -1,12 +1,13 @@
-// SchemaPatterns: the patterns of one schema, for its checker. No text and no pattern can hold up the process: work is counted, in
-// instructions of the pattern times characters of the text, and what would be too much of it is refused.
-// Owns the compiled patterns and the count of the check under way. A count is the same everywhere, which a clock is not.
+// SchemaPatterns: the patterns of one schema, for its checker. Matching spends units of the check in
+// progress (check-work.ts): instructions of the pattern times characters of the text.
+// Owns the compiled patterns.
 
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import type { CheckWork } from "./check-work.ts";
 import { linearPattern } from "./linear-pattern.ts";
 
-/** Of one check of arguments: less than half a second where each takes longest. */
-const MOST_STEPS = 2_000_000;
+/** The units of a step: an instruction of the pattern at a character of the text. */
+const UNITS_PER_STEP = 4;
 /** Of all patterns of a schema. */
 const MOST_INSTRUCTIONS = 100_000;
 
@@ -19,18 +20,17 @@ interface Matcher {
 export class SchemaPatterns {
   readonly #matchers = new Map<string, Matcher>();
   readonly #unchecked = new Set<string>();
+  readonly #work: CheckWork;
   #instructions = 0;
-  #steps = 0;
+
+  constructor(work: CheckWork) {
+    this.#work = work;
+  }
 
   /** For Ajv. Throws what `linearPattern` throws, and a `RangeError` for patterns that are too much work. */
   readonly engine = Object.assign((pattern: string): Matcher => this.#matcher(pattern), {
     code: "new RegExp",
   });
-
-  /** A check begins. */
-  begin(): void {
-    this.#steps = 0;
-  }
 
   /**
    * Says once which patterns are not checked. Throws a `RangeError` if one stands where what is not checked cannot be left out: there,
@@ -57,18 +57,14 @@ export class SchemaPatterns {
     const matcher: Matcher = {
       test: (text) => {
         if (linear === undefined) return true;
-        this.#spend(size * (text.length + 1));
+        const units = UNITS_PER_STEP * size * (text.length + 1);
+        this.#work.spend(units, "texts short enough to match patterns with");
         return linear.test(text);
       },
       toString: () => pattern,
     };
     this.#matchers.set(pattern, matcher);
     return matcher;
-  }
-
-  #spend(steps: number): void {
-    this.#steps += steps;
-    if (this.#steps > MOST_STEPS) throw new RangeError("texts short enough to match patterns with");
   }
 
   /** True if a pattern that is not checked stands below `not`, `if` or `oneOf`, or names properties. */

@@ -1,8 +1,9 @@
 // What a schema asks for, in the words that a model reads. One line each, of bounded length.
 
 import { messageOf } from "../../kernel/error.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { isPlainObject, isRecord } from "../../kernel/json.ts";
 import { shortened } from "../../kernel/sentence.ts";
+import { TooMuchWork } from "./check-work.ts";
 
 /** So many allowed values are named. */
 const MOST_VALUES = 20;
@@ -144,8 +145,9 @@ export function checkWords(noun: string, message: string): string {
   return `${noun} that its check accepts${isEmpty ? "" : ` (${said})`}`;
 }
 
-/** The same of something that was thrown. */
+/** Returns the same for a thrown value. */
 export function thrownWords(noun: string, thrown: unknown): string {
+  if (thrown instanceof TooMuchWork) return thrown.message;
   const message = messageOf(thrown);
   return checkWords(noun, message.startsWith("Maximum call stack") ? "it goes too deep" : message);
 }
@@ -161,14 +163,40 @@ export function oneLine(message: string): string {
   );
 }
 
-/** A value as JSON, shortened. Never throws. */
+/** Returns a value as JSON, shortened. Takes the same time for a large value. Never throws. */
 export function shownJson(value: unknown): string {
   try {
-    // A long text need not be written out to be cut.
-    const part = typeof value === "string" ? value.slice(0, 2 * MOST_OF_VALUE) : value;
+    const part = beginningOf(value, { left: 2 * MOST_OF_VALUE });
     const text: string | undefined = JSON.stringify(part);
     return shortened(text ?? String(value), MOST_OF_VALUE);
   } catch {
     return "a value that is no JSON";
   }
+}
+
+/** Returns a value of whose JSON text the first `left` characters are those of `value`. */
+function beginningOf(value: unknown, room: { left: number }): unknown {
+  room.left -= 1;
+  if (typeof value === "string") {
+    const beginning = value.slice(0, Math.max(room.left, 0) + 1);
+    room.left -= beginning.length;
+    return beginning;
+  }
+  if (Array.isArray(value)) {
+    const items: unknown[] = [];
+    for (const item of value) {
+      if (room.left < 0) break;
+      items.push(beginningOf(item, room));
+    }
+    return items;
+  }
+  if (!isPlainObject(value)) return value;
+  const entries: (readonly [string, unknown])[] = [];
+  for (const key in value) {
+    if (room.left < 0) break;
+    if (!Object.hasOwn(value, key)) continue;
+    room.left -= key.length;
+    entries.push([key, beginningOf(Reflect.get(value, key), room)]);
+  }
+  return Object.fromEntries(entries);
 }

@@ -1,0 +1,133 @@
+// CheckWork: bounds the work of one check of a value against a foreign JSON Schema. Work is counted in
+// units, not timed, so that a value fits or is refused on every machine and in every replay alike.
+// A unit takes 25 ns or less. Owns the count, does not own the places where work is spent.
+
+import { isJsonObject, type JsonValue } from "../../kernel/json.ts";
+
+const MAX_UNITS = 4_000_000;
+/** Larger values are refused unread: walking and copying them alone would take too long. */
+const MAX_WEIGHT = 3_000_000;
+const MAX_LEVELS = 1_000;
+
+/** An object with more entries is a hash table to V8, in which an entry takes ten times as long. */
+const MAX_FAST_ENTRIES = 1_000;
+const ENTRY_WEIGHT = 4;
+const SLOW_ENTRY_WEIGHT = 60;
+
+/** Building a path of this many characters doubles the price of a unit. */
+const PATH_CHARACTERS = 100;
+
+/** Ends a check that takes too much work. The message says which value would have been accepted. */
+export class TooMuchWork extends RangeError {}
+
+export class CheckWork {
+  #left = MAX_UNITS;
+  #weight = 0;
+  #longestPath = 0;
+  readonly #spentOn = new Set<string>();
+
+  /** Starts a check of `value`. Throws `TooMuchWork` if the value is too large to be checked. */
+  begin(value: JsonValue): void {
+    this.#weight = 0;
+    this.#longestPath = 0;
+    this.#spentOn.clear();
+    this.#weigh(value, 0, MAX_LEVELS);
+    this.#left = MAX_UNITS;
+  }
+
+  /** Throws `TooMuchWork` if less than `units` are left. */
+  spend(units: number, expected = "a smaller value: checking this one takes too much work"): void {
+    this.#left -= units;
+    if (this.#left < 0) throw new TooMuchWork(expected);
+  }
+
+  /** Spends units on work that builds the path of a part: Ajv copies the keys in it each time. */
+  spendOnPath(units: number): void {
+    this.spend(units * (1 + this.#longestPath / PATH_CHARACTERS));
+  }
+
+  /** Spends units on a thing that is made once: the second time in the same check it is free. */
+  spendOnce(thing: string, units: number): void {
+    if (this.#spentOn.has(thing)) return;
+    this.spend(units);
+    this.#spentOn.add(thing);
+  }
+
+  /** Runs `task` with half of the units that are left. The other half remains, whatever it spends. */
+  withHalf<Result>(task: () => Result): Result {
+    const rest = this.#left / 2;
+    this.#left -= rest;
+    try {
+      return task();
+    } finally {
+      this.#left = Math.max(this.#left, 0) + rest;
+    }
+  }
+
+  #weigh(value: JsonValue, path: number, levels: number): void {
+    if (typeof value !== "object" || value === null) return;
+    if (levels === 0) throw new TooMuchWork("a value that is nested less deeply");
+    if (path > this.#longestPath) this.#longestPath = path;
+    if (isList(value)) {
+      this.#add(ENTRY_WEIGHT + value.length);
+      for (const part of value) this.#weigh(part, path, levels - 1);
+    } else if (isJsonObject(value)) {
+      const keys = Object.keys(value);
+      this.#add(ENTRY_WEIGHT + entriesWeight(keys));
+      for (const key of keys) {
+        const below = path + key.length;
+        if (below > this.#longestPath) this.#longestPath = below;
+        this.#weigh(value[key] ?? null, below, levels - 1);
+      }
+    }
+  }
+
+  #add(weight: number): void {
+    this.#weight += weight;
+    if (this.#weight > MAX_WEIGHT)
+      throw new TooMuchWork("a smaller value: this one has too many parts");
+  }
+}
+
+function isList(value: object): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
+
+/** Returns the price of visiting the entries of an object; 0 for any other value. */
+export function priceOfEntries(value: JsonValue): number {
+  return isJsonObject(value) ? entriesWeight(Object.keys(value)) : 0;
+}
+
+function entriesWeight({ length }: readonly string[]): number {
+  return length * (length > MAX_FAST_ENTRIES ? SLOW_ENTRY_WEIGHT : ENTRY_WEIGHT);
+}
+
+/** Adding an item to a large set. */
+const UNITS_PER_ITEM = 12;
+
+/** True if no two items are equal as JSON. Takes time in proportion to the size of the list. */
+export function hasUniqueItems(items: readonly JsonValue[], work: CheckWork): boolean {
+  const scalars = new Set<JsonValue>();
+  const texts = new Set<string>();
+  for (const item of items) {
+    work.spend(UNITS_PER_ITEM);
+    if (typeof item === "object" && item !== null) texts.add(canonicalText(item, work));
+    else scalars.add(item);
+  }
+  return scalars.size + texts.size === items.length;
+}
+
+/** Returns JSON text with sorted keys, so that equal values have equal texts. */
+function canonicalText(value: JsonValue, work: CheckWork): string {
+  if (typeof value === "string") {
+    work.spend(1 + value.length / 8);
+    return JSON.stringify(value);
+  }
+  work.spend(UNITS_PER_ITEM / 2);
+  if (typeof value !== "object" || value === null) return String(value);
+  if (isList(value)) return `[${value.map((part) => canonicalText(part, work)).join(",")}]`;
+  const entries = Object.entries(value);
+  work.spend(UNITS_PER_ITEM * entries.length);
+  const texts = entries.map(([key, part]) => `${JSON.stringify(key)}:${canonicalText(part, work)}`);
+  return `{${texts.toSorted().join(",")}}`;
+}

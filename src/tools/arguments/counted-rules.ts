@@ -1,0 +1,163 @@
+// Makes the code that Ajv generates count its work: each keyword spends units before it is evaluated,
+// in proportion to the part of the value and of the schema that it visits. Ajv has no option for it, so
+// the keyword definitions of one instance are wrapped. Does not own the count (check-work.ts).
+
+import { _, type Ajv, type Code, type KeywordCxt } from "ajv";
+import type { Ajv2020 } from "ajv/dist/2020.js";
+
+import { isRecord, type JsonValue } from "../../kernel/json.ts";
+import { priceOfEntries, hasUniqueItems, type CheckWork } from "./check-work.ts";
+
+export interface CountedRules {
+  readonly work: CheckWork;
+  /** Whether all errors are collected, each a large object with the path of its part. */
+  readonly allErrors: boolean;
+  /** Whether the schema has unevaluatedItems or unevaluatedProperties. */
+  readonly tracksEvaluated: boolean;
+}
+
+/** Wraps the keywords of an instance that has not compiled a schema yet. */
+export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules): void {
+  const spendOnPath: Spend = (units) => work.spendOnPath(rules.allErrors ? 8 * units : units);
+  const spend: Spend = rules.allErrors ? spendOnPath : (units) => work.spend(units);
+  const isUnique = (items: readonly JsonValue[]): boolean => hasUniqueItems(items, work);
+  for (const group of [...ajv.RULES.rules, ajv.RULES.post]) {
+    for (const { keyword, definition } of group.rules) {
+      if (!("code" in definition)) continue;
+      const isUniqueItems = keyword === "uniqueItems";
+      if (isUniqueItems) definition.error = { message: "must be unique" };
+      const code = isUniqueItems ? uniqueItemsCode(isUnique) : definition.code;
+      definition.code = (cxt, type) => {
+        const isOnPath = ON_PATH.has(keyword);
+        countKeyword(cxt, isOnPath ? spendOnPath : spend, rules.tracksEvaluated);
+        code(cxt, type);
+      };
+    }
+  }
+}
+
+type Spend = (units: number) => void;
+
+function countKeyword(cxt: KeywordCxt, spend: Spend, tracksEvaluated: boolean): void {
+  const { gen, keyword, data } = cxt;
+  const spendUnits = (price: Code): void => {
+    gen.code(_`${gen.scopeValue("func", { ref: spend })}(${price})`);
+  };
+  const entries = (): Code => _`${gen.scopeValue("func", { ref: priceOfEntries })}(${data})`;
+  const price = priceOf(cxt, entries);
+  // Ajv copies the names of the evaluated properties at each of these keywords.
+  spendUnits(tracksEvaluated && IN_PLACE.has(keyword) ? _`${price} + ${entries()}` : price);
+  if (!OVER_ITEMS.has(keyword)) return;
+  const subschema = cxt.subschema.bind(cxt);
+  cxt.subschema = (application, valid) => {
+    spendUnits(_`${keyword === "contains" ? PER_FORM : 1}`);
+    const within = subschema(application, valid);
+    // Without this, the errors of all items that do not match are collected.
+    if (keyword === "contains") gen.if(_`!${valid}`, () => cxt.reset());
+    return within;
+  };
+}
+
+/** Keywords that build the path of a part also if the part fits. */
+const ON_PATH: ReadonlySet<string> = new Set([
+  "$ref",
+  "$dynamicRef",
+  "$recursiveRef",
+  "anyOf",
+  "oneOf",
+  "contains",
+]);
+
+const OVER_ITEMS: ReadonlySet<string> = new Set([
+  "items",
+  "additionalItems",
+  "unevaluatedItems",
+  "contains",
+]);
+
+const IN_PLACE: ReadonlySet<string> = new Set([
+  "$ref",
+  "$dynamicRef",
+  "$recursiveRef",
+  "allOf",
+  "anyOf",
+  "oneOf",
+  "if",
+  "dependentSchemas",
+]);
+
+/** The units of a call of another function, and of an error of a form that does not fit. */
+const PER_FORM = 8;
+/** Ajv copies the list of errors at each call. */
+const PER_EARLIER_ERROR = 1 / 200;
+
+/** Returns the units of one evaluation, without the items and the sub-schemas. */
+function priceOf(
+  { keyword, schema, data, parentSchema, it }: KeywordCxt,
+  entries: () => Code,
+): Code {
+  const size = sizeOf(schema);
+  switch (keyword) {
+    case "$ref":
+    case "$dynamicRef":
+    case "$recursiveRef":
+      return _`${PER_FORM} + ${PER_EARLIER_ERROR} * errors`;
+    case "anyOf":
+    case "oneOf":
+    case "not":
+    case "if":
+      return _`${PER_FORM * (1 + size)}`;
+    case "enum":
+    case "const": {
+      const declared: unknown = schema;
+      const values: readonly unknown[] = Array.isArray(declared) ? declared : [declared];
+      const objects = values.filter(isRecord).length;
+      const alone = 1 + deepSizeOf(schema) / 4;
+      return objects === 0 ? _`${alone}` : _`${alone} + ${objects} * ${entries()}`;
+    }
+    case "additionalProperties":
+      return _`1 + ${1 + sizeOf(parentSchema["patternProperties"])} * ${entries()}`;
+    case "unevaluatedProperties":
+      return _`1 + ${1 + (isRecord(it.props) ? sizeOf(it.props) / 4 : 0)} * ${entries()}`;
+    case "patternProperties":
+      return _`1 + ${1 + size} * ${entries()}`;
+    case "propertyNames":
+    case "minProperties":
+    case "maxProperties":
+      return _`1 + ${entries()}`;
+    case "minLength":
+    case "maxLength":
+      return _`1 + ${data}.length / 4`;
+    case "format":
+      return _`1 + ${schema === "regex" ? 50 : 1} * (${data}.length || 0)`;
+    default:
+      return _`${1 + size}`;
+  }
+}
+
+function uniqueItemsCode(
+  isUnique: (items: readonly JsonValue[]) => boolean,
+): (cxt: KeywordCxt) => void {
+  return (cxt) => {
+    const isAsked: unknown = cxt.schema;
+    if (isAsked !== true) return;
+    cxt.pass(_`${cxt.gen.scopeValue("func", { ref: isUnique })}(${cxt.data})`);
+  };
+}
+
+/** Returns the number of entries of a list or an object, with those of the lists in an object. */
+function sizeOf(part: unknown): number {
+  if (Array.isArray(part)) return part.length;
+  if (!isRecord(part)) return 0;
+  const parts = Object.values(part);
+  return parts.reduce<number>(
+    (sum, below) => sum + (Array.isArray(below) ? below.length : 0),
+    parts.length,
+  );
+}
+
+/** Returns the number of values in a JSON value, with itself. */
+function deepSizeOf(part: unknown): number {
+  if (typeof part !== "object" || part === null) return 1;
+  return Object.values(part).reduce<number>((sum, below) => sum + deepSizeOf(below), 1);
+}
