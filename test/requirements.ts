@@ -1533,6 +1533,9 @@ const requirements = {
   D441: {
     text: "A start, resume, recovery or fork that fails because a model throws changes nothing in the store and can be tried again",
   },
+  D442: {
+    text: "Every subagent ends once, before its parent, however often the process dies and whatever the code of its delegation starts next time",
+  },
   D470: {
     text: "A trace backend that serves one request after another receives every span: batches are not given up while it is merely slow",
   },

@@ -151,10 +151,11 @@ class Fold {
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
-    const openIds = new Set(leases.map(({ lease }) => lease.leaseId));
+    const openLeases = new Set(leases.map(({ lease }) => lease.leaseId));
+    const isLiving = (agentId: AgentId): boolean => this.#agent(agentId).isLiving;
     const agents: RestoredAgent[] = [];
     for (const agent of this.#agents.values()) {
-      agents.push(agent.toRestored(openIds));
+      agents.push(agent.toRestored({ openLeases, isLiving }));
       yield;
     }
     const questions = agents.flatMap(({ state }) => questionsOf(state));

@@ -5,7 +5,7 @@ import type { ChildOperation } from "../../agent/agent-effects.ts";
 import { CallEndSchema } from "../../agent/effect-outcomes.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { transition } from "../../agent/transition.ts";
-import { deepFreeze, sameJson } from "../../kernel/json.ts";
+import { deepFreeze, isRecord, sameJson } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
 import type { CallEnd } from "../../agent/effects.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
@@ -30,6 +30,13 @@ const INTERRUPTED: StopReason = Object.freeze({
   message: "The process that ran the agent ended before the agent did.",
   data: {},
 });
+
+/** Facts about the run that is restored. */
+interface RestoringRun {
+  /** Leases that are not settled. */
+  readonly openLeases: ReadonlySet<LeaseId>;
+  readonly isLiving: (agentId: AgentId) => boolean;
+}
 
 export class FoldedAgent {
   #created: CreatedAgent;
@@ -179,21 +186,33 @@ export class FoldedAgent {
     return [...this.#work.leases.values()].some(({ lease }) => lease.leaseId === leaseId);
   }
 
-  /** The agent as it stands. `open`: leases that are not settled. */
-  toRestored(open: ReadonlySet<LeaseId>): RestoredAgent {
+  /** False once the agent has ended. */
+  get isLiving(): boolean {
+    const status = isRecord(this.#state) ? this.#state["status"] : undefined;
+    return status === "pending" || status === "running" || status === "paused";
+  }
+
+  /** Returns the agent as its journal leaves it. */
+  toRestored({ openLeases, isLiving }: RestoringRun): RestoredAgent {
     const kept = stateFromPersisted(deepFreeze(this.#state));
     const inFlight = this.#work;
     const { outcomes, begun, over, leases } = inFlight;
     for (const name of outcomes.keys()) begun.delete(name);
+    const continuing = new Set(this.startedIds);
     for (const end of this.#ends) {
       over.add((end.type === "executed" ? end.execution.call : end.deferral).callId);
       const { reportedIds = [] } = end.type === "executed" ? end.execution : {};
       for (const agentId of reportedIds) inFlight.reportedIds.add(agentId);
+      if (end.type === "deferred" && "childId" in end.deferral)
+        continuing.add(end.deferral.childId);
     }
     for (const { lease } of leases.values())
-      if (!open.has(lease.leaseId)) inFlight.settledIds.add(lease.leaseId);
+      if (!openLeases.has(lease.leaseId)) inFlight.settledIds.add(lease.leaseId);
+    // A call that was repeated may have ended without a subagent that it had started before: nothing
+    // waits for that one, so it stays in the list and is ended (T2).
     inFlight.children = inFlight.children.filter(
-      ({ callId }) => callId === null || !over.has(callId),
+      ({ callId, childId }) =>
+        callId === null || !over.has(callId) || (isLiving(childId) && !continuing.has(childId)),
     );
     inFlight.operations = inFlight.operations.filter(({ callId }) => !over.has(callId));
     inFlight.signals = this.#signals;
