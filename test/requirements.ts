@@ -1548,6 +1548,12 @@ const requirements = {
   D431: {
     text: "A JSON Schema from elsewhere that would take too long to compile is refused when its tool is defined",
   },
+  D472: {
+    text: "A process that gave a run up takes no snapshot of it, and its sinks are given no event number twice",
+  },
+  D473: {
+    text: "The result of a run lists the subagents that still work, with their usage so far, also after the run was recovered",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -118,7 +118,7 @@ export type ErrorCode =
    * `staleAfterMs`.
    */
   | "run_fenced"
-  /** This process has given the run up, and it rests where it was. Recover it here or elsewhere to have its result. */
+  /** This process has given the run up, or lost it with its store. Recover it here or elsewhere to have its result or a snapshot. */
   | "run_left"
   /** The id is that of a run with another role or task. Choose another id for another task. */
   | "other_run"

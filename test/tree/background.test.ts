@@ -108,7 +108,7 @@ describe("a receipt and a message", () => {
       "completed",
       ["lead"],
     ]);
-    expect(early.detached).toEqual(["agent_2"]);
+    expect(early.detached.map(({ agentId }) => agentId)).toEqual(["agent_2"]);
     done.open();
     const result = await s.outcome(run);
     expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([

@@ -33,12 +33,12 @@ describe("while it lives on", () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     const early = await run.result;
-    expect([early.status, early.text, early.detached, early.agents.length]).toEqual([
-      "completed",
-      "Done.",
-      ["agent_2"],
-      1,
-    ]);
+    expect([
+      early.status,
+      early.text,
+      early.detached.map(({ agentId }) => agentId),
+      early.agents.length,
+    ]).toEqual(["completed", "Done.", ["agent_2"], 1]);
     expect(thrownBy(() => run.snapshot()).code).toBe("invalid_state");
     done.open();
     const result = await s.outcome(run);
@@ -61,7 +61,7 @@ describe("while it lives on", () => {
     const { s, lead } = setUp();
     const run = s.start(lead.role);
     const { detached } = await run.result;
-    const [id] = detached;
+    const id = detached[0]?.agentId;
     if (id === undefined) expect.fail("no agent lives on");
     const delivery = run.steer("Hurry.", id);
     run.cancelAgent(id, "Enough.");

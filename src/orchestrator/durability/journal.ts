@@ -6,7 +6,8 @@
 // D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no wait for a
 //     record resolves, and the run ends as if its process had: it can be recovered.
 // D7. A run that is given up begins nothing further: from then on no wait for a record resolves, except for a call whose begin is recorded.
-//     What is under way is kept as it comes, until the journal is handed over.
+//     What is under way is kept as it comes, until the journal is handed over. From then on the journal takes nothing, and the run
+//     emits nothing: the next owner continues with the number after the last event that is persisted here.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
@@ -89,6 +90,8 @@ export class Journal {
   #isHeld = false;
   /** Its end is on its way to the store, whether the run rests or is given up. */
   #isClosing = false;
+  /** The run is left to another process. */
+  #isGivenUp = false;
   #stopBeating: () => void = () => undefined;
   #stopDelay: (() => void) | undefined;
 
@@ -103,7 +106,7 @@ export class Journal {
 
   /** Puts a record in. It is kept a little later. */
   append(record: JournalRecord): void {
-    if (this.#isBroken) return;
+    if (this.hasGivenUp) return;
     this.#codec.add(record);
     if (record.type === "post") this.#noteHandled(record.number);
     this.#last += 1;
@@ -128,6 +131,11 @@ export class Journal {
   /** The same for a call whose begin is recorded: it continues though the run is being given up, as long as that waits for what is under way. */
   keptUnderWay(): Promise<void> {
     return this.#written("underWay");
+  }
+
+  /** True if nothing is recorded any more: the run was given up, or its store has failed. */
+  get hasGivenUp(): boolean {
+    return this.#isBroken || this.#isGivenUp;
   }
 
   /** Nothing further may begin (D7). */
@@ -170,8 +178,9 @@ export class Journal {
    * one, or the run is over.
    */
   async giveUp(why: EspalierError): Promise<boolean> {
-    if (this.#isBroken || this.#isClosing) return false;
-    this.#isClosing = true;
+    await endOfTurn(); // The last batch ends with a turn, too (D1).
+    if (!this.#isHeld || this.#isBroken || this.#isClosing) return false;
+    this.#isClosing = this.#isGivenUp = true;
     await Promise.race([this.#written("end"), this.broken]).catch(() => undefined);
     if (this.#isBroken) return false;
     this.abandon(); // Before it is free: what comes from now on would be refused.
@@ -347,6 +356,7 @@ export type JournalWriter = Pick<
   | "append"
   | "broken"
   | "claimed"
+  | "hasGivenUp"
   | "isHeld"
   | "kept"
   | "keptUnderWay"

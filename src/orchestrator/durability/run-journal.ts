@@ -5,7 +5,7 @@ import type { AgentState } from "../../agent/agent-state.ts";
 import type { AgentEffects } from "../../agent/agent-effects.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
-import type { EventSink } from "../../protocol/event-sink.ts";
+import type { EspalierEvent } from "../../protocol/event.ts";
 import type { Account } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -36,6 +36,7 @@ export interface KeepingOptions {
   readonly hasDeadlines: boolean;
 }
 
+/** Fits where an `EventRecorder` takes its `EventJournal`. */
 export class RunJournal {
   /** Keeps what is written. */
   readonly writer: JournalWriter;
@@ -81,9 +82,13 @@ export class RunJournal {
     if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
   }
 
-  /** Keeps all events of the run. */
-  get sink(): EventSink {
-    return { take: (event) => this.append({ type: "event", event: { ...event } }) };
+  /** Records an event of the run. */
+  take(event: EspalierEvent): void {
+    this.append({ type: "event", event: { ...event } });
+  }
+
+  get hasGivenUp(): boolean {
+    return this.writer.hasGivenUp;
   }
 
   /** An agent was created, with its account. */

@@ -10,7 +10,7 @@ import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./persisted-result.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
-import { settledAgent, type SettledAgent } from "../tree/agent-report.ts";
+import { runningAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
 import { scopeOf } from "../tree/budget-events.ts";
 import type { RunTree } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
@@ -27,7 +27,7 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   });
 }
 
-/** The result of a run as its agents rest now; detached agents that still work are not in it yet. `pausedRun`: undefined if the root has ended. */
+/** Returns the result of a run as its agents are now. `pausedRun`: undefined if the root has ended. */
 export function resultOf(
   run: RunRuntime,
   traceId: string,
@@ -36,11 +36,11 @@ export function resultOf(
   const { runId, tree, ledger, clock } = run;
   const { nodes, prices, failedIds, subagentsByDepth, refusalsByCode } = tree;
   const settled: SettledAgent[] = [];
-  const detached: AgentId[] = [];
+  const detached: RunningAgent[] = [];
   for (const node of nodes) {
-    const agent = settledAgent(node);
-    if (agent === undefined) detached.push(node.identity.agentId);
-    else settled.push(agent);
+    const agent = runningAgent(node);
+    if (node.settled === undefined) detached.push(agent);
+    else settled.push({ ...agent, settled: node.settled });
   }
   return runResult({
     runId,

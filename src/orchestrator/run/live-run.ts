@@ -21,7 +21,7 @@ import { nodeOf, RunReaders } from "./run-readers.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { MailReader } from "./mail-reader.ts";
-import { RunError } from "./run-error.ts";
+import { notKeptAnywhere, notOwned, RunError, runLeft } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOf } from "../tree/budget-events.ts";
@@ -312,6 +312,8 @@ export class LiveRun implements Run {
   }
 
   snapshot(): PausedRun {
+    const { journal } = this.#supervisor.run;
+    if (journal?.hasGivenUp === true) throw notOwned(this.runId, this.#failure?.cause);
     if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts());
     throw new EspalierError({
       code: "invalid_state",
@@ -471,19 +473,4 @@ export class LiveRun implements Run {
 export function whyAborted(signal: AbortSignal): string {
   const why = cancelReasonOf(signal)?.message ?? messageOf(signal.reason);
   return asSentence(`The signal of the run was aborted: ${why}`);
-}
-
-function runLeft(runId: RunId): EspalierError {
-  return new EspalierError({
-    code: "run_left",
-    message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
-    data: { runId },
-  });
-}
-
-function notKeptAnywhere(advice: string): EspalierError {
-  return new EspalierError({
-    code: "invalid_state",
-    message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
-  });
 }

@@ -1,7 +1,8 @@
-// RunError: a run that did not complete, as an exception. Made by `run.orThrow()`; everything else of ours has the result as a value.
+// RunError: a run that did not complete, as an exception, which `run.orThrow()` makes. And what a live run refuses.
 
 import { EspalierError, type RunErrorCode } from "../../kernel/error.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { SettledStatus } from "../../protocol/stop.ts";
 import type { RunResult } from "./run-result.ts";
 
@@ -38,4 +39,27 @@ export class RunError extends EspalierError {
 function firstCause({ status, reason, errors: [first] }: RunResult): readonly string[] {
   if (status !== "failed" || first === undefined || first.message === reason.message) return [];
   return [`First, ${first.agentPath} failed: ${first.message}`];
+}
+
+/** Returns the reason why a run has no result here: this process gave it up. */
+export function runLeft(runId: RunId): EspalierError {
+  return new EspalierError({
+    code: "run_left",
+    message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
+    data: { runId },
+  });
+}
+
+/** Returns the refusal of a snapshot of a run that this process gave up, or lost with its store. */
+export function notOwned(runId: RunId, cause: unknown): EspalierError {
+  const message = `Cannot take a snapshot: this process does not own run ${runId} any more. Recover the run, and take the snapshot of the recovered one.`;
+  return new EspalierError({ code: "run_left", message, data: { runId }, cause });
+}
+
+/** Returns the refusal of what needs a store. */
+export function notKeptAnywhere(advice: string): EspalierError {
+  return new EspalierError({
+    code: "invalid_state",
+    message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
+  });
 }

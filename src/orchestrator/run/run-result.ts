@@ -25,6 +25,7 @@ import {
   agentReport,
   durationOf,
   type AgentReport,
+  type RunningAgent,
   type SettledAgent,
 } from "../tree/agent-report.ts";
 
@@ -83,8 +84,11 @@ export interface RunResult<out Output = unknown> {
    * A model that is there at two prices is listed with each.
    */
   readonly prices: readonly PriceUsed[];
-  /** Agents that continue after the root (X9). They are not in `agents` yet; the result of `run.settled` has them. */
-  readonly detached: readonly AgentId[];
+  /**
+   * Agents that still work after the root has ended, with their usage so far. The result of `run.settled`
+   * has them in `agents` instead.
+   */
+  readonly detached: readonly RunningAgent[];
   /** Every agent of the tree, in the order of their start; the root first. */
   readonly agents: readonly AgentReport[];
   /** The texts that the steps of all agents speak of, by their hash: prompts, tool definitions (C28). */
@@ -166,6 +170,7 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   if (root === undefined) throw new Error("A run has a root.");
   const { usage, settled } = root;
   const { status, reason, log } = settled;
+  const consumers = known.detached.length === 0 ? all : [...all, ...known.detached];
   const result = {
     ...known,
     status,
@@ -177,8 +182,8 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
     output: log.output,
     usage: {
       ...usage,
-      byRole: sumUp(all.map(({ role, usage: { own } }) => [role, own])),
-      byModel: sumUp(all.flatMap(usageByModel)),
+      byRole: sumUp(consumers.map(({ role, usage: { own } }) => [role, own])),
+      byModel: sumUp(consumers.flatMap(usageByModel)),
     },
     durationMs: durationOf(settled, atMs),
   };
@@ -205,7 +210,7 @@ function errorsOf(
 type NamedUsage = readonly [name: string, usage: Usage];
 
 /** What was used of the agent's model, and of others that a fallback asked. */
-function usageByModel({ model, usage, otherModels }: SettledAgent): readonly NamedUsage[] {
+function usageByModel({ model, usage, otherModels }: RunningAgent): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);
   const rest = others.reduce((left, [, used]) => subtractUsage(left, used), usage.own);

@@ -153,7 +153,7 @@ export interface Run<out Output = unknown> {
    * Everything of a run at rest, as JSON: to fork it, to continue one that a limit stopped, or, if it is paused, what its result has as
    * `pausedRun`. Made anew at each call.
    *
-   * @throws EspalierError `invalid_state` while the run continues.
+   * @throws EspalierError `invalid_state` while the run continues; `run_left` if this process has given it up, or its store has failed.
    */
   snapshot(): PausedRun;
 }

@@ -65,17 +65,33 @@ export interface AgentReport {
   readonly pausedMs: number;
 }
 
-/** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
-export interface SettledAgent extends Omit<
+/** An agent that still works: its place in the tree, and what it has consumed so far. */
+export interface RunningAgent extends Pick<
   AgentReport,
-  keyof ReturnType<typeof executionReport> | keyof StepsReport
-> {
+  | "agentId"
+  | "executionId"
+  | "parentAgentId"
+  | "agentPath"
+  | "depth"
+  | "role"
+  | "model"
+  | "task"
+  | "executions"
+  | "usage"
+  | "otherModels"
+  | "metadata"
+  | "removedTools"
+  | "pausedMs"
+> {}
+
+/** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
+export interface SettledAgent extends RunningAgent {
   readonly settled: SettledState;
 }
 
-export function settledAgent(node: AgentRuntime): SettledAgent | undefined {
-  const { identity, role, model, settled, account } = node;
-  if (settled === undefined) return undefined;
+/** Returns the facts about an agent that its report has at any time. */
+export function runningAgent(node: AgentRuntime): RunningAgent {
+  const { identity, role, model, account } = node;
   const { runId: _ofAll, ...place } = identity;
   return {
     ...place,
@@ -88,7 +104,6 @@ export function settledAgent(node: AgentRuntime): SettledAgent | undefined {
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
     pausedMs: account.stoodMs,
-    settled,
   };
 }
 

@@ -1,5 +1,6 @@
 // EventRecorder: numbers, places and hands out the events of one run.
 // Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms no other.
+// A process that has given the run up emits nothing: its sinks may be those of the next owner.
 
 import { callListener } from "../../kernel/call-listener.ts";
 import type { SteadyClock } from "../../kernel/clock.ts";
@@ -39,11 +40,17 @@ const BOUNDS: Readonly<Record<(SpanOpening | SpanClosing)["type"], true>> = {
   "tool.ended": true,
 };
 
+/** Persists the events of a run. */
+export interface EventJournal extends EventSink {
+  /** True if no event is persisted any more: the next owner of the run continues its numbers. */
+  readonly hasGivenUp: boolean;
+}
+
 export class EventRecorder implements Recorder, SpanSource {
   readonly recordContent: Recorder["recordContent"];
   readonly #clock: SteadyClock;
   readonly #tracing: Tracing;
-  readonly #journal: EventSink | undefined;
+  readonly #journal: EventJournal | undefined;
   #sinks: readonly EventSink[];
   /** Something takes every event. */
   #isTaken: boolean;
@@ -57,7 +64,7 @@ export class EventRecorder implements Recorder, SpanSource {
     readonly clock: SteadyClock;
     readonly tracing: Tracing;
     /** Takes each event before all sinks, as it is. */
-    readonly journal?: EventSink | undefined;
+    readonly journal?: EventJournal | undefined;
     /** Take each event frozen. */
     readonly sinks: readonly EventSink[];
     /** Events of the run before it was paused: the next one has the number after them. Default 0. */
@@ -83,6 +90,7 @@ export class EventRecorder implements Recorder, SpanSource {
   }
 
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
+    if (this.#journal?.hasGivenUp === true) return;
     this.#seq += 1;
     if (!this.isHeard(body.type)) return;
     const { follow } = this.#tracing;

@@ -97,7 +97,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.recorder = new EventRecorder({
       clock: this.clock,
       tracing: givenTracing === undefined ? tracing : new GuardedTracing(tracing, this.clock),
-      journal: this.journal?.sink,
+      journal: this.journal,
       sinks: [...settings.sinks, ...observerSinks(this)],
       eventCount: restored?.eventCount ?? 0,
     });

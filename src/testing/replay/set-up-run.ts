@@ -116,6 +116,7 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     whenKept: () => undefined,
+    hasGivenUp: false,
     isHeld: false,
     kept: () => Promise.resolve(),
     keptUnderWay: () => Promise.resolve(),
