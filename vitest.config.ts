@@ -27,6 +27,7 @@ const DEEP = [
   "test/page/page-live.test.ts",
   "test/page/page-screens.test.ts",
   "test/package/release-process.test.ts",
+  "test/pause/altered-runs.test.ts",
   "test/properties/**/*.test.ts",
   "test/stress/**/*.test.ts",
   "test/journal/crash-*.test.ts",

@@ -1554,6 +1554,21 @@ const requirements = {
   D473: {
     text: "The result of a run lists the subagents that still work, with their usage so far, also after the run was recovered",
   },
+  D450: {
+    text: "A paused run that is resumed gets at most the limits, budgets and denials of its roles in code and of the orchestrator; only grants raise them",
+  },
+  D451: {
+    text: "A role or a limit that has become stricter since a pause holds when the run is resumed; one that has become wider changes nothing",
+  },
+  D452: {
+    text: "A paused run whose figures contradict each other, or its own history, is refused before anything happens",
+  },
+  D453: {
+    text: "A fork is held to the roles in code like a resumed run, and keeps what its origin was granted",
+  },
+  D457: {
+    text: "No random alteration of a paused run leads to more steps, tokens, tools or subagents, or to other calls, than the run that was paused allows",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

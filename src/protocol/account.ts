@@ -82,6 +82,8 @@ export interface Account {
   readonly reserve: Readonly<Partial<Record<SpendAxis, number>>>;
   /** The oldest first. */
   readonly grants: readonly AccountGrant[];
+  /** Grants in the run from which this one was forked: the limits include them. Absent: there were none. */
+  readonly grantsBefore?: readonly AccountGrant[];
   /** No request starts at or after it, also after a wait. Never later than the parent's; null: none. */
   readonly fixedDeadlineAtMs: number | null;
   /** Limit of the agent's own in time, counted from `openedAtMs` without `stoodMs`; null: none. Not inherited: an ancestor's holds beside it. */
@@ -123,6 +125,7 @@ export const AccountSchema = z.strictObject({
   limits: LimitsSchema,
   reserve: LimitsSchema,
   grants: z.array(GrantSchema.readonly()).readonly(),
+  grantsBefore: z.array(GrantSchema.readonly()).readonly().exactOptional(),
   fixedDeadlineAtMs: z.number().nullable(),
   timeLimitMs: z.number().nonnegative().nullable(),
   openedAtMs: z.number(),

@@ -58,6 +58,7 @@ export class LedgerAccount {
   timeLimitMs: number | null;
   /** The oldest first. */
   grants: readonly AccountGrant[];
+  readonly grantsBefore: readonly AccountGrant[] | undefined;
   /** Seldom anything, so these are values that are replaced. */
   excess: Amounts;
   otherModels: readonly ModelUsage[];
@@ -88,6 +89,7 @@ export class LedgerAccount {
     this.limits = { ...limits };
     this.timeLimitMs = timeLimitMs;
     this.grants = account.grants;
+    this.grantsBefore = account.grantsBefore;
     this.excess = account.excess;
     this.otherModels = account.otherModels ?? NO_MODELS;
     this.stoodBeforeMs = account.stoodMs;
@@ -204,6 +206,7 @@ export class LedgerAccount {
       limits: { ...this.limits },
       reserve: this.ownReserve,
       grants: this.grants,
+      ...(this.grantsBefore === undefined ? {} : { grantsBefore: this.grantsBefore }),
       fixedDeadlineAtMs: this.fixedDeadlineAtMs,
       timeLimitMs: this.timeLimitMs,
       openedAtMs: this.openedAtMs,

@@ -1,8 +1,19 @@
 // More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
 
 import { mismatch } from "../../kernel/check.ts";
-import { checkBudget, spendLimitsOf, type Budget, type BudgetAxis } from "../../policies/budget.ts";
-import { SPEND_AXES, type Account, type AccountGrant } from "../../protocol/account.ts";
+import {
+  checkBudget,
+  spendLimitsOf,
+  type Budget,
+  type BudgetAxis,
+  type SpendLimits,
+} from "../../policies/budget.ts";
+import {
+  SPEND_AXES,
+  type Account,
+  type AccountGrant,
+  type SpendAxis,
+} from "../../protocol/account.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 
 /** More budget, and who grants it. */
@@ -67,6 +78,22 @@ export function raise(account: LedgerAccount, { budget, by, atMs }: Grant): Acco
   const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(given) };
   account.grants = [...grants, grant];
   return grant;
+}
+
+/** Returns every grant that is in the limits of an account. */
+export function allGrants({ grants, grantsBefore = [] }: Account): readonly AccountGrant[] {
+  return grantsBefore.length === 0 ? grants : [...grantsBefore, ...grants];
+}
+
+/** Returns the sum of the grants on each axis, in the units of the ledger. */
+export function sumGrants(grants: readonly AccountGrant[]): SpendLimits {
+  const sums: Partial<Record<SpendAxis, number>> = {};
+  for (const { budget } of grants) {
+    const raises = spendLimitsOf(budget);
+    for (const axis of SPEND_AXES)
+      if (raises[axis] !== undefined) sums[axis] = raised(sums[axis] ?? 0, raises[axis]);
+  }
+  return sums;
 }
 
 /** The first axis of the budget on which the account has no limit that could be raised. A fixed deadline is none. */

@@ -161,10 +161,10 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
   try {
     run = PausedRunSchema.parse(value);
   } catch (cause) {
-    throw unreadable(strangeness(value, cause), cause);
+    throw invalidPausedRun(strangeness(value, cause), cause);
   }
   const problem = inconsistency(run);
-  if (problem !== undefined) throw unreadable(problem);
+  if (problem !== undefined) throw invalidPausedRun(problem);
   return run;
 }
 
@@ -196,7 +196,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw unreadable("it is no JSON; perhaps it was cut off", cause);
+    throw invalidPausedRun("it is no JSON; perhaps it was cut off", cause);
   }
 }
 
@@ -226,7 +226,7 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
     const calls = new Set(toolCalls.map(({ callId }) => callId));
     if (deferralsOf(agent).some(({ callId }) => !calls.has(callId)))
       return `${agentPath} waits for a call that its model did not make`;
-    if (childrenOf(agent).some((childId) => !known.has(childId)))
+    if (listAwaitedChildren(agent).some((childId) => !known.has(childId)))
       return `a paused subagent of ${agentPath} is missing`;
     seen.add(agentId);
     executions.add(executionId);
@@ -289,7 +289,8 @@ function deferralsOf(agent: PausedAgent) {
   return stepOf(agent)?.deferrals ?? [];
 }
 
-function childrenOf(agent: PausedAgent): readonly AgentId[] {
+/** Returns the subagents of which the agent waits for a result, and those that its open step has started in the background. */
+export function listAwaitedChildren(agent: PausedAgent): readonly AgentId[] {
   const { state } = agent;
   const delegated = deferralsOf(agent).flatMap((one) =>
     one.type === "subagent" ? [one.childId, ...(one.startedIds ?? [])] : [],
@@ -299,7 +300,8 @@ function childrenOf(agent: PausedAgent): readonly AgentId[] {
   return [...delegated, ...started, ...queued, ...state.log.background];
 }
 
-function unreadable(problem: string, cause?: unknown): EspalierError {
+/** Returns the error for a value that is not a paused run, or that contradicts itself. */
+export function invalidPausedRun(problem: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_paused_run",
     message: `Expected a paused run as a result gave it (result.pausedRun), got something else: ${problem}. Store and hand it in whole and unchanged.`,

@@ -13,7 +13,7 @@ import { checkRaisable, type BudgetGrant } from "../budget/ledger-grant.ts";
 
 /** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
 export function rootRole(
-  run: RestoredRun,
+  run: { readonly agents: readonly { readonly role: string }[] },
   given: AgentRole | undefined,
   roles: readonly AgentRole[],
 ): AgentRole {

@@ -29,6 +29,7 @@ import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { openAccount } from "../budget/ledger-account.ts";
+import { allGrants } from "../budget/ledger-grant.ts";
 import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
 import type { ForkOptions } from "./run-options.ts";
 
@@ -330,7 +331,11 @@ function freshAccounts(
     const timeMs = Math.min(timeLimitMs ?? Infinity, own.wallTimeMs ?? Infinity);
     const wallTimeMs = timeMs === Infinity ? undefined : timeMs;
     const account = { agentId, path, limits, reserve, wallTimeMs, nowMs };
-    opened.set(agentId, openAccount(account, parent));
+    const grantsBefore = before === undefined ? [] : allGrants(before);
+    opened.set(agentId, {
+      ...openAccount(account, parent),
+      ...(grantsBefore.length === 0 ? {} : { grantsBefore }),
+    });
   }
   return [...opened.values()];
 }

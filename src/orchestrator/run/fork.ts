@@ -6,11 +6,13 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { resumedJournal } from "../durability/open-journal.ts";
-import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
+import { acceptPausedRun } from "./accept-paused-run.ts";
 import { assertReady, rootRole } from "./check-continuation.ts";
 import { forkedRun } from "./fork-run.ts";
+import { withCeilings } from "./role-ceilings.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
 import { AS_ROOT, NO_HISTORY, started } from "./start.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
@@ -26,10 +28,11 @@ export function forkRun(
   options: ForkOptions,
 ): LiveRun {
   checkForkOptions(options);
-  const original = parsePausedRun(stored);
-  const role = rootRole(restoredFrom(original), options.role, settings.roles);
+  const accepted = acceptPausedRun(stored);
+  const role = rootRole(accepted, options.role, settings.roles);
   const isReplacing = options.role !== undefined;
   const registry = new RoleRegistry(role, settings, { isReplacing });
+  const original = withCeilings(accepted, registry, settings.limits);
   const { ids, clock } = settings;
   const storage = storageIn(settings);
   const { run: paused, ...begin } = forkedRun(original, options, { ids, clock });

@@ -163,7 +163,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
 
 /** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
 export function rolesOf(
-  { agents }: Pick<RestoredRun, "agents">,
+  { agents }: { readonly agents: readonly Omit<PausedAgent, "state">[] },
   registry: RoleRegistry,
 ): ReadonlyMap<AgentId, AgentRole> {
   const roles = new Map<AgentId, AgentRole>();

@@ -2,11 +2,14 @@
 
 import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
-import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
-import { storageIn, type Settings } from "../tree/settings.ts";
+import { registryOf, storageIn, type Settings } from "../tree/settings.ts";
+import { acceptPausedRun } from "./accept-paused-run.ts";
+import { rootRole } from "./check-continuation.ts";
 import { continuedParts, readyToContinue } from "./continue-run.ts";
 import { LiveRun } from "./live-run.ts";
+import { withCeilings } from "./role-ceilings.ts";
 import { checkResumeOptions, type ResumeOptions } from "./run-options.ts";
 
 /** Continues a run at rest; see `Orchestrator.resume` for what it throws before anything has happened. */
@@ -17,7 +20,9 @@ export function resumeRun(
   options: ResumeOptions,
 ): LiveRun {
   checkResumeOptions(options);
-  const paused = parsePausedRun(stored);
+  const accepted = acceptPausedRun(stored);
+  const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
+  const paused = withCeilings(accepted, registry, settings.limits);
   const run = restoredFrom(paused);
   const ready = readyToContinue(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.

@@ -1,0 +1,284 @@
+// Contradictions in a paused run: figures that do not add up, and states that do not follow from their own history. They are no
+// proof: an alteration of every copy of a fact passes. What the roles in code allow holds then (run/role-ceilings.ts), and a signature
+// detects every alteration.
+
+import { sameJson } from "../../kernel/json.ts";
+import { countFailures, NO_FAILURES } from "../../policies/failure-counts.ts";
+import { SPEND_AXES, type Account } from "../../protocol/account.ts";
+import { questionIdOf, stepIdOf, type AgentId } from "../../protocol/ids.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import { callHashOf } from "../../protocol/question.ts";
+import { PAUSE_CODES } from "../../protocol/stop.ts";
+import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../protocol/usage.ts";
+import { sumGrants } from "../budget/ledger-grant.ts";
+import { listAwaitedChildren, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
+
+/** A paused run, indexed. */
+interface IndexedRun {
+  readonly run: PausedRunRecord;
+  readonly agents: ReadonlyMap<AgentId, PausedAgent>;
+  readonly accounts: ReadonlyMap<AgentId | null, Account>;
+  /** How many subagents each agent has. */
+  readonly children: ReadonlyMap<AgentId, number>;
+  /** The usage of all accounts below each account. */
+  readonly below: ReadonlyMap<AgentId, Usage>;
+}
+
+/** Returns the first contradiction in the run; `undefined` if there is none. */
+export function findContradiction(run: PausedRunRecord): string | undefined {
+  const indexed = indexRun(run);
+  for (const agent of run.agents) {
+    const problem =
+      findPlaceProblem(indexed, agent) ?? findHistoryProblem(agent) ?? findStepProblem(agent);
+    if (problem !== undefined) return `${agent.agentPath}: ${problem}`;
+  }
+  for (const account of run.accounts) {
+    const problem = findAccountProblem(indexed, account) ?? findUsageProblem(indexed, account);
+    if (problem !== undefined) return `the account of ${account.path}: ${problem}`;
+  }
+  return findCountProblem(run) ?? findLostLimit(indexed) ?? findRaisedLimit(indexed);
+}
+
+function indexRun(run: PausedRunRecord): IndexedRun {
+  const children = new Map<AgentId, number>();
+  const below = new Map<AgentId, Usage>();
+  for (const { parentAgentId: id } of run.agents)
+    if (id !== null) children.set(id, (children.get(id) ?? 0) + 1);
+  for (const { parentId: id, total } of run.accounts)
+    if (id !== null) below.set(id, addUsage(below.get(id) ?? NO_USAGE, total));
+  return {
+    run,
+    agents: new Map(run.agents.map((agent) => [agent.agentId, agent])),
+    accounts: new Map(run.accounts.map((account) => [account.agentId, account])),
+    children,
+    below,
+  };
+}
+
+// Places in the tree
+
+function findPlaceProblem(
+  { agents, children }: IndexedRun,
+  agent: PausedAgent,
+): string | undefined {
+  const { agentId, agentPath, role, depth, parentAgentId, state } = agent;
+  if (agent.children !== (children.get(agentId) ?? 0))
+    return "its count of subagents is not that of the run";
+  if (parentAgentId === null)
+    return agentPath === role && depth === 0 ? undefined : "it is not at its place in the tree";
+  const parent = agents.get(parentAgentId);
+  if (parent === undefined) return "it has no parent";
+  const ordinal = Number(agentPath.slice(agentPath.lastIndexOf("#") + 1));
+  const isInPlace =
+    agentPath === `${parent.agentPath}/${role}#${ordinal}` &&
+    depth === parent.depth + 1 &&
+    ordinal >= 1 &&
+    ordinal <= (parent.ordinals[role] ?? 0);
+  if (!isInPlace) return "it is not at its place in the tree";
+  const isForgotten =
+    state.status === "paused" && listAwaitedChildren(parent).includes(agentId) === agent.isDetached;
+  return isForgotten ? "it is paused, and its parent does not wait for it" : undefined;
+}
+
+function findCountProblem({ agents, subagentsByDepth }: PausedRunRecord): string | undefined {
+  const counts = new Map<string, number>();
+  for (const { depth } of agents.slice(1))
+    counts.set(String(depth), (counts.get(String(depth)) ?? 0) + 1);
+  return sameJson(Object.fromEntries(counts), subagentsByDepth)
+    ? undefined
+    : "its count of subagents is not that of its agents";
+}
+
+// Histories
+
+function findHistoryProblem({ state, executionId }: PausedAgent): string | undefined {
+  const { status, reason, telemetry, log } = state;
+  const isPaused = status === "paused";
+  if (isPaused !== PAUSE_REASONS.has(reason.code)) return `it is ${status} for another reason`;
+  if (isPaused && telemetry.endedAtMs !== undefined) return "it is paused, and has ended";
+  for (const [index, { number, stepId, tools }] of log.steps.entries()) {
+    if (number !== index + 1) return `step ${index + 1} is missing`;
+    if (isPaused && stepId !== stepIdOf(executionId, number))
+      return `step ${number} is of another execution`;
+    const answered = tools.executions.map(({ call }) => call);
+    if (!sameJson(answered, tools.calls)) return `step ${number} lacks the result of a call`;
+  }
+  const failures = log.steps.reduce(
+    (counts, { tools }) => countFailures(counts, tools.executions),
+    NO_FAILURES,
+  );
+  if (!sameJson(failures, log.failures)) return "its count of failures is not that of its steps";
+  return findQueueProblem(state, executionId);
+}
+
+/** `interrupted`: its process died. */
+const PAUSE_REASONS: ReadonlySet<string> = new Set([...PAUSE_CODES, "interrupted"]);
+
+/** A subtask must be as a step queued it. A history from before the execution does not show all steps. */
+function findQueueProblem(
+  { conversation, log }: PausedAgent["state"],
+  executionId: PausedAgent["executionId"],
+): string | undefined {
+  if (log.subtasks.length === 0) return undefined;
+  if (conversation.tags.some((tag) => tag.executionId !== executionId)) return undefined;
+  const queued = log.steps.flatMap(({ tools }) =>
+    tools.executions.flatMap(({ subtasks = [] }) => subtasks),
+  );
+  const isQueued = log.subtasks.every(({ request }) =>
+    queued.some((one) => sameJson(one, request)),
+  );
+  return isQueued ? undefined : "a subtask is not as its tool queued it";
+}
+
+// The step in whose middle an agent is paused
+
+type OpenStep = NonNullable<Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]>;
+
+function findStepProblem(agent: PausedAgent): string | undefined {
+  const { state, executionId } = agent;
+  if (state.status !== "paused" || state.step === undefined) return undefined;
+  const { step, conversation, log } = state;
+  const number = log.steps.length + 1;
+  if (step.number !== number || step.stepId !== stepIdOf(executionId, number))
+    return "its open step does not follow its last one";
+  const { toolCalls = [] } = step.reply?.message ?? {};
+  if (toolCalls.length > 0) {
+    const said = conversation.messages.findLast(({ role }) => role === "assistant");
+    if (!sameJson(said, step.reply?.message)) return "its last reply is not that of its history";
+  }
+  const ended = step.executions.map(({ call }) => call.callId);
+  const begun = new Set([...ended, ...step.deferrals.map(({ callId }) => callId)]);
+  if (begun.size < step.executions.length + step.deferrals.length)
+    return "a call has ended twice, or has ended and waits";
+  if (step.usage.toolCalls > begun.size) return "it lacks the result of a call";
+  const isStrange = step.executions.some(
+    ({ call }) => !toolCalls.some((one) => sameJson(one, call)),
+  );
+  if (isStrange) return "it has the result of a call that its model did not make";
+  return findDeferralProblem(agent, step, toolCalls);
+}
+
+/** A question must be about the call that the model made. */
+function findDeferralProblem(
+  { agentId, agentPath }: PausedAgent,
+  { stepId, deferrals }: OpenStep,
+  toolCalls: readonly ToolCall[],
+): string | undefined {
+  for (const deferral of deferrals) {
+    if (deferral.type !== "question") continue;
+    const { question, callId, callHash } = deferral;
+    const index = toolCalls.findIndex((call) => call.callId === callId);
+    const call = toolCalls[index];
+    const isAboutCall =
+      call !== undefined &&
+      question.questionId === questionIdOf(stepId, index) &&
+      question.callId === callId &&
+      question.toolName === call.toolName &&
+      question.agentId === agentId &&
+      question.agentPath === agentPath &&
+      callHash === callHashOf(call);
+    if (!isAboutCall)
+      return `question ${question.questionId} is not about the call that its model made`;
+  }
+  return undefined;
+}
+
+// Accounts
+
+function findAccountProblem(
+  { run: { pausedAtMs }, agents, accounts }: IndexedRun,
+  account: Account,
+): string | undefined {
+  const { agentId, parentId, path, openedAtMs, stoodMs, fixedDeadlineAtMs } = account;
+  if (agents.get(agentId)?.agentPath !== path) return "it is of another agent";
+  if (openedAtMs > pausedAtMs || stoodMs > pausedAtMs - openedAtMs)
+    return "its times are not before the pause";
+  const parent = accounts.get(parentId);
+  // Only a run has a fixed deadline: all its accounts have the same one.
+  return parent !== undefined && parent.fixedDeadlineAtMs !== fixedDeadlineAtMs
+    ? "its deadline is not that of its parent"
+    : undefined;
+}
+
+/** A total is what the agent and its subagents have used (B3), and no less than its history shows. */
+function findUsageProblem(
+  { agents, below }: IndexedRun,
+  { agentId, own, total }: Account,
+): string | undefined {
+  if (!sameJson(addUsage(own, below.get(agentId) ?? NO_USAGE), total))
+    return "its total is not the sum of its parts";
+  const state = agents.get(agentId)?.state;
+  if (state === undefined) return undefined;
+  // In a fork nothing of what its agents did before is spent.
+  if (state.status !== "paused" && sameJson(own, NO_USAGE)) return undefined;
+  const { log, telemetry } = state;
+  const ofSteps = log.steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
+  const ofOpenStep = state.status === "paused" ? (state.step?.usage ?? NO_USAGE) : NO_USAGE;
+  const isCovered =
+    isCovering(telemetry.usage, ofSteps) && isCovering(own, addUsage(telemetry.usage, ofOpenStep));
+  return isCovered ? undefined : "its history shows that more was used";
+}
+
+function isCovering(whole: Usage, part: Usage): boolean {
+  const amounts = new Map(Object.entries(whole));
+  return Object.entries(part).every(([field, amount]) => (amounts.get(field) ?? 0) >= amount);
+}
+
+// Limits that the history shows: each step has recorded what of each limit it found
+
+function findLostLimit({ run: { agents }, accounts }: IndexedRun): string | undefined {
+  for (const { agentId, agentPath, state } of agents) {
+    const { budget = {} } = stepsOf(state).at(-1)?.context ?? {};
+    const lost = Object.keys(budget).find((axis) => !isLimited(accounts, agentId, axis));
+    if (lost !== undefined)
+      return `${agentPath}: its history shows a limit on ${lost}, and its account has none`;
+  }
+  return undefined;
+}
+
+function isLimited(accounts: IndexedRun["accounts"], agentId: AgentId, axis: string): boolean {
+  let at = accounts.get(agentId);
+  for (; at !== undefined; at = accounts.get(at.parentId)) {
+    const { limits, timeLimitMs, fixedDeadlineAtMs } = at;
+    const isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null;
+    if (axis === "wallTimeMs" ? isTimed : Object.hasOwn(limits, axis)) return true;
+  }
+  return false;
+}
+
+/** Before its first step the root had started nothing: its limits were what that step found, and what was used before it. */
+function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | undefined {
+  const [root] = agents;
+  if (root?.execution !== 1) return undefined;
+  const { agentId, agentPath, state } = root;
+  const [first, ...later] = stepsOf(state);
+  const account = accounts.get(agentId);
+  if (first === undefined || account === undefined) return undefined;
+  const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
+  // A first step that had to be repeated found less than its first attempt, but as many steps.
+  const used = subtractUsage(
+    account.own,
+    addUsage(usedLater, { ...NO_USAGE, steps: first.usage.steps }),
+  );
+  const granted = sumGrants(account.grants.filter(({ atMs }) => atMs >= first.startedAtMs));
+  const raised = SPEND_AXES.find((axis) => {
+    const found = first.context.budget[axis] ?? Infinity;
+    return (account.limits[axis] ?? 0) > found + used[axis] + (granted[axis] ?? 0);
+  });
+  return raised === undefined
+    ? undefined
+    : `${agentPath}: its limit on ${raised} is above that of its first step`;
+}
+
+type ShownStep = Pick<OpenStep, "context" | "usage" | "startedAtMs">;
+
+/** The steps of the execution with what each has used, the open one included. */
+function stepsOf(state: PausedAgent["state"]): readonly ShownStep[] {
+  const recorded = state.log.steps.map(({ context, telemetry: { usage, startedAtMs } }) => ({
+    context,
+    usage,
+    startedAtMs,
+  }));
+  const open = state.status === "paused" ? state.step : undefined;
+  return open === undefined ? recorded : [...recorded, open];
+}

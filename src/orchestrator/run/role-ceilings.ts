@@ -1,0 +1,245 @@
+// The roles in code and the options of the orchestrator are ceilings for a paused run that is handed in: whatever stands in it, no agent
+// gets more than they allow. Recorded grants alone raise them. A limit that is lower in the paused run stays.
+
+import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
+import { readArguments } from "../../agent/tool-calls/call-arguments.ts";
+import { sameJson } from "../../kernel/json.ts";
+import { spendLimitsOf, tighterLimits, type SpendLimits } from "../../policies/budget.ts";
+import { childLimits } from "../../policies/budget-share.ts";
+import { toolRules } from "../../policies/child-tools.ts";
+import type { SubagentLimits } from "../../policies/subagent-limits.ts";
+import { SPEND_AXES, type Account, type SpendAxis } from "../../protocol/account.ts";
+import type { AgentId, CallId } from "../../protocol/ids.ts";
+import type { SpawnRequest } from "../../protocol/subagent.ts";
+import { allGrants, sumGrants } from "../budget/ledger-grant.ts";
+import {
+  invalidPausedRun,
+  type PausedAgent,
+  type PausedRunRecord,
+} from "../durability/paused-run.ts";
+import type { RoleRegistry } from "../tree/role-registry.ts";
+import { spawnRequestIn } from "../tree/subagent-tools.ts";
+import { rolesOf } from "./pause-run.ts";
+
+/** A paused run, with the roles of its agents. */
+interface CastRun {
+  readonly run: PausedRunRecord;
+  readonly registry: RoleRegistry;
+  readonly roles: ReadonlyMap<AgentId, AgentRole>;
+  readonly agents: ReadonlyMap<AgentId, PausedAgent>;
+}
+
+/**
+ * Returns the run with limits, budgets and denials tightened to what its roles and the orchestrator allow.
+ *
+ * Throws `invalid_paused_run` if an agent has a role that its parent may not start, or that its parent did not ask for.
+ */
+export function withCeilings(
+  run: PausedRunRecord,
+  registry: RoleRegistry,
+  limits: SubagentLimits,
+): PausedRunRecord {
+  const agents = new Map(run.agents.map((agent) => [agent.agentId, agent]));
+  const cast = { run, registry, agents, roles: rolesOf(run, registry) };
+  for (const agent of run.agents) checkRole(cast, agent);
+  return {
+    ...run,
+    limits: tighterTree(run.limits, limits),
+    agents: tightenedAgents(cast),
+    accounts: tightenedAccounts(cast),
+  };
+}
+
+function tighterTree(recorded: SubagentLimits, limits: SubagentLimits): SubagentLimits {
+  return {
+    maxDepth: Math.min(recorded.maxDepth, limits.maxDepth),
+    maxBreadthPerParent: Math.min(recorded.maxBreadthPerParent, limits.maxBreadthPerParent),
+    maxTotalSubagents: Math.min(recorded.maxTotalSubagents, limits.maxTotalSubagents),
+  };
+}
+
+// Roles
+
+function checkRole({ registry, roles, agents }: CastRun, agent: PausedAgent): void {
+  const { agentPath, role, draft, parentAgentId } = agent;
+  const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
+  const parentRole = parent && roles.get(parent.agentId);
+  if (parent === undefined || parentRole === undefined) return;
+  const isAllowed =
+    draft !== undefined || registry.subagentsOf(parentRole).some(({ name }) => name === role);
+  if (!isAllowed)
+    throw invalidPausedRun(
+      `${agentPath} has the role "${role}", which ${parentRole.name} may not start`,
+    );
+  const request = spawnRequestOf(parent, agent);
+  if (request === undefined || (request.role === role && sameJson(request.draft, draft))) return;
+  throw invalidPausedRun(`${agentPath} does not have the role that ${parent.agentPath} asked for`);
+}
+
+/** Returns the request of the call of `SpawnSubagent` that started the agent; `undefined` if the parent's history does not have it. */
+function spawnRequestOf(
+  parent: PausedAgent,
+  { spawnStepId, spawnCallId }: PausedAgent,
+): SpawnRequest | undefined {
+  const { state } = parent;
+  const step = state.status === "paused" ? state.step : undefined;
+  const isOpen = step?.stepId === spawnStepId;
+  const executions = isOpen
+    ? step?.executions
+    : state.log.steps.find(({ stepId }) => stepId === spawnStepId)?.tools.executions;
+  const execution = executions?.find(({ call }) => call.callId === spawnCallId);
+  if (execution !== undefined)
+    return execution.call.toolName === SPAWN_TOOL_NAME && execution.arguments !== undefined
+      ? spawnRequestIn(execution.arguments)
+      : undefined;
+  const call = step?.reply?.message.toolCalls.find(({ callId }) => callId === spawnCallId);
+  const deferral = step?.deferrals.find(({ callId }) => callId === spawnCallId);
+  if (!isOpen || call?.toolName !== SPAWN_TOOL_NAME || deferral === undefined) return undefined;
+  const asked = readArguments(deferral.argumentsText);
+  return asked === undefined ? undefined : spawnRequestIn(asked);
+}
+
+// Denials
+
+function tightenedAgents({ run, registry, roles }: CastRun): readonly PausedAgent[] {
+  const tightened = new Map<AgentId, PausedAgent>();
+  return run.agents.map((agent) => {
+    const parent = agent.parentAgentId === null ? undefined : tightened.get(agent.parentAgentId);
+    const parentRole = parent && roles.get(parent.agentId);
+    const denied =
+      parent === undefined || parentRole === undefined
+        ? agent
+        : { ...agent, toolRules: rulesFor(agent, parent, parentRole) };
+    const role = roles.get(agent.agentId);
+    const one = role === undefined ? denied : withHiddenTools(denied, role, registry);
+    tightened.set(agent.agentId, one);
+    return one;
+  });
+}
+
+/** The recorded rules, those of the parent, and those that the parent's role in code has for its subagents. */
+function rulesFor(
+  { toolRules: recorded }: PausedAgent,
+  parent: PausedAgent,
+  { context }: AgentRole,
+): PausedAgent["toolRules"] {
+  const due = [...parent.toolRules, ...toolRules(parent.agentPath, context)];
+  const missing = due.filter((rule) => !recorded.some((one) => sameJson(one, rule)));
+  return missing.length === 0 ? recorded : [...recorded, ...missing];
+}
+
+/** Tools that a filter of the role kept from the model in the open step stay hidden in it. */
+function withHiddenTools(agent: PausedAgent, role: AgentRole, registry: RoleRegistry): PausedAgent {
+  const { state } = agent;
+  if (role.toolFilters.length === 0 || state.status !== "paused" || state.step === undefined)
+    return agent;
+  const { step } = state;
+  const { toolNames, parameters } = step.context;
+  if (parameters.toolChoice !== undefined && parameters.toolChoice !== "auto") return agent;
+  const known = new Set([...toolNames, ...step.hiddenTools.map(({ toolName }) => toolName)]);
+  const missing = registry.partsOf(role).tools.names.filter((name) => !known.has(name));
+  if (missing.length === 0) return agent;
+  const hidden = missing.map((toolName) => ({ toolName, filter: "not offered" }));
+  const hiddenTools = [...step.hiddenTools, ...hidden];
+  return { ...agent, state: { ...state, step: { ...step, hiddenTools } } };
+}
+
+// Budgets
+
+function tightenedAccounts(cast: CastRun): readonly Account[] {
+  const { run, roles, agents } = cast;
+  const tightened = new Map<AgentId, Account>();
+  return run.accounts.map((account) => {
+    const { agentId, parentId } = account;
+    const role = roles.get(agentId);
+    const agent = agents.get(agentId);
+    if (role === undefined || agent === undefined) return account;
+    const parentRole = parentId === null ? undefined : roles.get(parentId);
+    const ceiling =
+      parentRole === undefined
+        ? { limits: spendLimitsOf(role.budget), wallTimeMs: role.budget.wallTimeMs }
+        : childLimits({
+            share: parentRole.delegation.share,
+            definition: role.budget,
+            left: mostLeft(parentId, tightened),
+            role: role.name,
+            group: groupOf(agent, cast),
+            source: "",
+          });
+    const one = tightenedAccount(account, role, ceiling);
+    tightened.set(agentId, one);
+    return one;
+  });
+}
+
+interface Ceiling {
+  readonly limits: SpendLimits;
+  readonly wallTimeMs: number | undefined;
+}
+
+function tightenedAccount(account: Account, role: AgentRole, ceiling: Ceiling): Account {
+  const { limits, reserve, timeLimitMs } = account;
+  const grants = allGrants(account);
+  const granted = sumGrants(grants);
+  const grantedMs = grants.reduce((sum, { budget }) => sum + (budget.wallTimeMs ?? 0), 0);
+  const mostMs = (ceiling.wallTimeMs ?? Infinity) + grantedMs;
+  const timeMs = Math.min(timeLimitMs ?? Infinity, mostMs);
+  return {
+    ...account,
+    limits: tighterLimits(limits, sumLimits(ceiling.limits, granted)),
+    reserve: higherLimits(reserve, spendLimitsOf(role.delegation.reserve)),
+    timeLimitMs: timeMs === Infinity ? null : timeMs,
+  };
+}
+
+/** The first limits, each raised by the second. */
+function sumLimits(limits: SpendLimits, raises: SpendLimits): SpendLimits {
+  return mapLimits((axis) => {
+    const limit = limits[axis];
+    return limit === undefined ? undefined : limit + (raises[axis] ?? 0);
+  });
+}
+
+function higherLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
+  return mapLimits((axis) =>
+    left[axis] === undefined && right[axis] === undefined
+      ? undefined
+      : Math.max(left[axis] ?? 0, right[axis] ?? 0),
+  );
+}
+
+function mapLimits(limit: (axis: SpendAxis) => number | undefined): SpendLimits {
+  const limits: Partial<Record<SpendAxis, number>> = {};
+  for (const axis of SPEND_AXES) {
+    const amount = limit(axis);
+    if (amount !== undefined) limits[axis] = amount;
+  }
+  return limits;
+}
+
+/** The most that can have been left to subagents of an account: a limit on its path never falls. */
+function mostLeft(parentId: AgentId | null, accounts: ReadonlyMap<AgentId, Account>): SpendLimits {
+  let left: SpendLimits = {};
+  for (let id = parentId; id !== null;) {
+    const account = accounts.get(id);
+    if (account === undefined) break;
+    left = tighterLimits(left, account.limits);
+    id = account.parentId;
+  }
+  return left;
+}
+
+/** The roles of the delegations among which a reply has shared the budget, as far as the run shows them. */
+function groupOf(agent: PausedAgent, { run, agents }: CastRun): readonly string[] {
+  const { parentAgentId, spawnStepId, execution, role } = agent;
+  const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
+  // One that has been continued was created by an earlier step.
+  if (parent === undefined || execution > 1) return [role];
+  const members = new Map<CallId | null, string>();
+  for (const one of run.agents) {
+    const isMember = one.parentAgentId === parentAgentId && one.spawnStepId === spawnStepId;
+    if (isMember && spawnRequestOf(parent, one) !== undefined)
+      members.set(one.spawnCallId, one.role);
+  }
+  return members.size === 0 ? [role] : [...members.values()];
+}

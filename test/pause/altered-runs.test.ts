@@ -1,0 +1,45 @@
+// Goal: no alteration of a paused run lets it do more than the run that was paused may do.
+// Method: a story with budgets, a grant, denials, open questions and a subagent in the background pauses; a thousand random alterations
+// of its paused run are resumed with models that use all that they get.
+
+import { expect } from "vitest";
+
+import { proves } from "../harness/proves.ts";
+import { alterations } from "../support/alterations.ts";
+import { findExcess, pauseStory, resumeStory } from "../support/altered-run-story.ts";
+
+const COUNT = 1_000;
+const TIMEOUT_MS = 300_000;
+
+/** How many alterations came to what; and each by which a run did more than it may. */
+async function tryAlterations(seed: number) {
+  const { text, before } = await pauseStory();
+  const codes = new Set<string>();
+  const effects: string[] = [];
+  let accepted = 0;
+  for (const { operation, path, text: changed } of alterations(text, COUNT, seed)) {
+    const deeds = await resumeStory(changed);
+    if (typeof deeds === "string") {
+      codes.add(deeds);
+      continue;
+    }
+    accepted += 1;
+    for (const excess of findExcess(deeds, before)) effects.push(`${operation} ${path}: ${excess}`);
+  }
+  return { accepted, effects, codes };
+}
+
+proves(
+  ["D457"],
+  "lets no altered run take more steps, tokens, tools or subagents, or make another call",
+  async () => {
+    for (const seed of [1, 2]) {
+      const { accepted, effects, codes } = await tryAlterations(seed);
+      expect([effects, accepted < COUNT / 5]).toEqual([[], true]);
+      // A scripted model refuses a history that no provider would take.
+      const known = new Set(["invalid_paused_run", "unsupported_version", "script_mismatch"]);
+      expect([...codes].filter((code) => !known.has(code))).toEqual([]);
+    }
+  },
+  TIMEOUT_MS,
+);
