@@ -1,6 +1,7 @@
 // What a run whose process died makes up for before its agents continue: calls that were lost are charged, requests are made again.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { backgroundOf } from "../../agent/agent-state.ts";
 import { callUsage } from "../../agent/call-usage.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { addUsage } from "../../protocol/usage.ts";
@@ -56,6 +57,9 @@ export function reapply(
   }
   for (const childId of unknownIds) {
     const parent = tree.find(childId)?.parent;
-    if (parent !== undefined && !parent.hasEnded) run.subagents.reactivate(parent, [childId]);
+    if (parent === undefined || parent.hasEnded) continue;
+    // A subagent that the state of its parent names continues with the parent.
+    if (!backgroundOf(parent.currentState).includes(childId))
+      run.subagents.reactivate(parent, [childId]);
   }
 }
