@@ -92,6 +92,7 @@ export function writtenText(text: string): string {
  * words if possible.
  */
 export function wrappedRows(line: string, width: number): readonly string[] {
+  if (ASCII.test(line)) return asciiRows(line, width);
   const rows: string[] = [];
   let from = 0;
   let used = 0;
@@ -112,6 +113,24 @@ export function wrappedRows(line: string, width: number): readonly string[] {
     }
     if (isSpace) space = start;
     used += cells;
+  }
+  rows.push(line.slice(from));
+  return rows;
+}
+
+/** Does the same for a line of which each code unit is a character of one cell. */
+function asciiRows(line: string, width: number): readonly string[] {
+  const rows: string[] = [];
+  const step = Math.max(1, width);
+  let from = 0;
+  while (line.length - from > step) {
+    const end = from + step;
+    let cut = end;
+    while (cut > from && line.charCodeAt(cut) !== SPACE) cut -= 1;
+    if (cut === from) cut = end;
+    rows.push(line.slice(from, cut).trimEnd());
+    from = cut === end && line.charCodeAt(end) === SPACE ? end + 1 : cut;
+    while (from < end && line.charCodeAt(from) === SPACE) from += 1;
   }
   rows.push(line.slice(from));
   return rows;

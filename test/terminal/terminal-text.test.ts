@@ -18,6 +18,7 @@ import {
   fit,
   singleLine,
   plainText,
+  wrappedRows,
 } from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -66,6 +67,17 @@ test("counts the cells of characters as the segmenter of the platform divides th
       expect(displayWidth(text)).toBeGreaterThanOrEqual(least);
       expect(displayWidth(text)).toBeLessThanOrEqual(2 * text.length);
     }),
+  );
+});
+
+test("wraps a line of ASCII as any other line", () => {
+  const words = fc.string({ unit: fc.constantFrom("a", "b", " "), maxLength: 60 });
+  fc.assert(
+    fc.property(words, fc.integer({ min: 1, max: 9 }), (text, width) => {
+      const other = wrappedRows(text.replaceAll("a", "é"), width);
+      expect(wrappedRows(text, width)).toEqual(other.map((row) => row.replaceAll("é", "a")));
+    }),
+    { numRuns: 1_000 },
   );
 });
 
