@@ -1527,6 +1527,9 @@ const requirements = {
   D422: {
     text: "The page lays out, compares and receives long text in time that grows with its length, and shows the beginning of what is long",
   },
+  D423: {
+    text: "No folder tool returns a byte or a name from outside, also while another process swaps folders on the way for links",
+  },
   D440: {
     text: "A subagent whose model throws while the subagent is set up gives its place back, and every announced subagent ends",
   },

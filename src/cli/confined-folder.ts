@@ -1,11 +1,14 @@
 // One folder, and no way out of it: every path that a model writes goes through here before
 // anything is opened. What a path names is decided after all links in it are followed; whatever
 // leads outside is refused, and so are hidden names (`.env`, `.git`, …) and `node_modules`. The
-// messages are written for the model.
+// same is decided of what was opened, since another process may swap folders for links meanwhile
+// (`verified-path.ts`). A hard link is a file of the folder. The messages are written for the model.
 
 import { constants, realpathSync } from "node:fs";
-import { lstat, open, readdir, realpath, type FileHandle } from "node:fs/promises";
+import { lstat, open, readdir, realpath, stat, type FileHandle } from "node:fs/promises";
 import { isAbsolute, join, relative, sep, win32 } from "node:path";
+
+import { MovedError, readVerified } from "./verified-path.ts";
 
 /** Something in the folder. */
 export interface FolderPlace {
@@ -39,11 +42,27 @@ export interface ConfinedFolder {
   read(place: FolderPlace, maxBytes: number): Promise<Excerpt>;
 }
 
-/** Confines to `rootFolder`. Throws if it cannot be found. */
-export function confinedFolder(rootFolder: string): ConfinedFolder {
+/** Confines to `rootFolder`. `hasHandles`: see `readVerified`. Throws if it cannot be found. */
+export function confinedFolder(rootFolder: string, hasHandles?: boolean): ConfinedFolder {
   const root = realpathSync(rootFolder);
-  return { place: (path) => placeIn(root, path), list, read };
+  const reading: Reading = ({ realPath }, read) =>
+    readVerified(
+      { root, realPath, isAllowed: (real) => isVisibleIn(root, real) },
+      read,
+      hasHandles,
+    );
+  return {
+    place: (path) => placeIn(root, path),
+    list: (place) => list(place, reading),
+    read: (place, maxBytes) => read(place, maxBytes, reading),
+  };
 }
+
+/** Gives `read` a path to a place. See `readVerified`. */
+type Reading = <Result>(
+  place: FolderPlace,
+  read: (path: string) => Promise<Result>,
+) => Promise<Result>;
 
 const OFF_LIMITS = "node_modules";
 
@@ -79,8 +98,14 @@ function checkVisible(segments: readonly string[], path: string): void {
   );
 }
 
+/** The case of names may not count. */
 function isHidden(name: string): boolean {
-  return name.startsWith(".") || name === OFF_LIMITS;
+  return name.startsWith(".") || name.toLowerCase() === OFF_LIMITS;
+}
+
+function isVisibleIn(root: string, realPath: string): boolean {
+  const inside = relative(root, realPath);
+  return !isAbsolute(inside) && !segmentsOf(inside).some(isHidden);
 }
 
 function segmentsOf(path: string): readonly string[] {
@@ -101,11 +126,22 @@ async function follow(absolutePath: string, path: string): Promise<string> {
   }
 }
 
-async function list({ path, realPath }: FolderPlace): Promise<Listing> {
-  const entries = await entriesOf(path, realPath);
+async function list(place: FolderPlace, reading: Reading): Promise<Listing> {
+  const { path } = place;
+  try {
+    return await reading(place, listed);
+  } catch (cause) {
+    if (codeOf(cause) === "ENOTDIR")
+      throw new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
+    throw failure(path, "listed", cause);
+  }
+}
+
+async function listed(folder: string): Promise<Listing> {
+  const entries = await readdir(folder, { withFileTypes: true });
   const visible = entries.filter((entry) => !isHidden(entry.name));
   const files = visible.filter((entry) => entry.isFile()).map(({ name }) => name);
-  const sizes = await Promise.all(files.toSorted().map((name) => sizeOf(realPath, name)));
+  const sizes = await Promise.all(files.toSorted().map((name) => sizeOf(folder, name)));
   return {
     folders: visible
       .filter((entry) => entry.isDirectory())
@@ -120,16 +156,6 @@ async function list({ path, realPath }: FolderPlace): Promise<Listing> {
   };
 }
 
-async function entriesOf(path: string, realPath: string) {
-  try {
-    return await readdir(realPath, { withFileTypes: true });
-  } catch (cause) {
-    if (codeOf(cause) === "ENOTDIR")
-      throw new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
-    throw new Error(`${quoted(path)} cannot be listed (${codeOf(cause)}).`, { cause });
-  }
-}
-
 /** Empty for a file that was there a moment ago. */
 async function sizeOf(folder: string, name: string): Promise<Listing["files"]> {
   try {
@@ -139,27 +165,38 @@ async function sizeOf(folder: string, name: string): Promise<Listing["files"]> {
   }
 }
 
-// Without waiting: a pipe would keep us for ever. Not through a link: one may have been put there a
-// moment ago.
-const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-
-async function read({ path, realPath }: FolderPlace, maxBytes: number): Promise<Excerpt> {
-  const file = await openFile(path, realPath);
+async function read(place: FolderPlace, maxBytes: number, reading: Reading): Promise<Excerpt> {
+  const { path } = place;
   try {
-    const stats = await file.stat();
-    if (stats.isDirectory()) throw new Error(`${quoted(path)} is a folder, not a file. List it.`);
-    if (!stats.isFile()) throw new Error(`${quoted(path)} is no regular file. ${NOT_ALLOWED}`);
-    return { bytes: await firstBytes(file, Math.min(maxBytes, stats.size)), size: stats.size };
-  } finally {
-    await file.close();
+    return await reading(place, (opened) => excerptOf(opened, maxBytes));
+  } catch (cause) {
+    if (cause instanceof WrongKind) throw new Error(`${quoted(path)} ${cause.message}`, { cause });
+    throw failure(path, "read", cause);
   }
 }
 
-async function openFile(path: string, realPath: string): Promise<FileHandle> {
+function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
+  const why =
+    cause instanceof MovedError
+      ? ": another process moved it meanwhile. Try again, or leave it out."
+      : ` (${codeOf(cause)}).`;
+  return new Error(`${quoted(path)} cannot be ${verb}${why}`, { cause });
+}
+
+/** What is no regular file, in words that follow its path. */
+class WrongKind extends Error {}
+
+async function excerptOf(path: string, maxBytes: number): Promise<Excerpt> {
+  const kind = await stat(path);
+  if (kind.isDirectory()) throw new WrongKind("is a folder, not a file. List it.");
+  if (!kind.isFile()) throw new WrongKind(`is no regular file. ${NOT_ALLOWED}`);
+  // Without waiting: elsewhere than on Linux a pipe may have been put there a moment ago.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    return await open(realPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  } catch (cause) {
-    throw new Error(`${quoted(path)} cannot be read (${codeOf(cause)}).`, { cause });
+    const { size } = await file.stat();
+    return { bytes: await firstBytes(file, Math.min(maxBytes, size)), size };
+  } finally {
+    await file.close();
   }
 }
 

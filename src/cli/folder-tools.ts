@@ -109,13 +109,14 @@ async function search(
   const matches: Match[] = [];
   let filesSearched = 0;
   let isComplete = true;
-  for await (const place of filesBelow(folder, await folder.place(input.path), signal)) {
+  const start = await folder.place(input.path);
+  for await (const path of filesBelow(folder, start.path, signal)) {
     if (filesSearched >= MAX_SEARCHED_FILES || matches.length >= MAX_MATCHES) {
       isComplete = false;
       break;
     }
     filesSearched += 1;
-    const found = await matchesIn(folder, place, needle);
+    const found = await matchesIn(folder, path, needle);
     matches.push(...found.matches);
     isComplete &&= found.isComplete;
   }
@@ -129,30 +130,29 @@ async function search(
 }
 
 /**
- * All files of a place, in the order of their paths, folder by folder. Links are not followed, so
- * there is no way to go in circles.
+ * Yields the paths of all files of a folder, in their order, folder by folder. Links are not
+ * followed, so it never runs in circles. Yields the path itself of a file, or of a folder that
+ * cannot be listed.
  */
 async function* filesBelow(
   folder: ConfinedFolder,
-  start: FolderPlace,
+  path: string,
   signal: AbortSignal,
-): AsyncGenerator<FolderPlace> {
+): AsyncGenerator<string> {
   signal.throwIfAborted();
   let listing: Listing;
   try {
-    listing = await folder.list(start);
+    listing = await folder.list(await folder.place(path));
   } catch {
-    yield start;
+    yield path;
     return;
   }
-  const inside = start.path === "." ? "" : `${start.path}/`;
+  const inside = path === "." ? "" : `${path}/`;
   for (const { name } of listing.files) {
     signal.throwIfAborted();
-    yield await folder.place(inside + name);
+    yield inside + name;
   }
-  for (const name of listing.folders) {
-    yield* filesBelow(folder, await folder.place(inside + name), signal);
-  }
+  for (const name of listing.folders) yield* filesBelow(folder, inside + name, signal);
 }
 
 interface FileMatches {
@@ -164,12 +164,12 @@ interface FileMatches {
 /** The matches in one file. One that cannot be read is no reason to give up the others. */
 async function matchesIn(
   folder: ConfinedFolder,
-  place: FolderPlace,
+  path: string,
   needle: string,
 ): Promise<FileMatches> {
   let excerpt: Excerpt;
   try {
-    excerpt = await folder.read(place, MAX_SEARCHED_BYTES);
+    excerpt = await folder.read(await folder.place(path), MAX_SEARCHED_BYTES);
   } catch {
     return { matches: [], isComplete: false };
   }
@@ -177,7 +177,7 @@ async function matchesIn(
   const lines = (textOf(excerpt.bytes, isCut) ?? "").split("\n");
   const matches = lines.flatMap((line, index) => {
     if (!line.toLowerCase().includes(needle)) return [];
-    return [{ path: place.path, line: index + 1, text: line.trim().slice(0, MAX_LINE_LENGTH) }];
+    return [{ path, line: index + 1, text: line.trim().slice(0, MAX_LINE_LENGTH) }];
   });
   return { matches, isComplete: !isCut };
 }

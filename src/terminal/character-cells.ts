@@ -1,7 +1,9 @@
-// Characters as a person sees them (grapheme clusters), and the cells that a terminal needs for each. Pure.
+// Characters as a person sees them (grapheme clusters), and the cells that a terminal needs for
+// each. Pure.
 //
-// `Intl.Segmenter` needs up to a second for 10 MB. This follows its rules (UAX 29), except that conjuncts
-// of Indic scripts and spacing marks count as characters of their own, as they do in most terminals.
+// `Intl.Segmenter` needs up to a second for 10 MB. This follows its rules (UAX 29), except that
+// conjuncts of Indic scripts and spacing marks count as characters of their own, as they do in
+// most terminals.
 
 /** Code units of one character that are kept. The longest emoji sequences have 15. */
 export const MOST_OF_CHARACTER = 32;

@@ -1,4 +1,5 @@
-// CodeUnits: builds one long string. Owns its UTF-16 code units. Adding one costs less than concatenating strings.
+// CodeUnits: builds one long string. Owns its UTF-16 code units. Adding one costs less than
+// concatenating strings.
 
 export class CodeUnits {
   #bytes: Buffer;

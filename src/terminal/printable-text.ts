@@ -68,7 +68,9 @@ export function isDirectionMark(unit: number): boolean {
 
 const CONTROL = /\p{Cc}/u;
 const STEERING = /[\p{Cc}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/u;
-/** The same, and all that one line has no room for: spaces in a row or at an end, and other blanks. */
+/**
+ * The same, and all that one line has no room for: spaces in a row or at an end, and other blanks.
+ */
 const UNEVEN = new RegExp(`${STEERING.source}|[^\\S ]| {2}|^ | $`, "u");
 
 const TAB = 0x09;
@@ -108,9 +110,9 @@ function isSpace(unit: number): boolean {
 }
 
 /**
- * Returns the index after the escape sequence (ECMA-48) that begins at `at`, or `at` if there is no
- * complete one. The search ends at the first character that no sequence contains. No sequence begins
- * before that, so each character is read twice at most.
+ * Returns the index after the escape sequence (ECMA-48) that begins at `at`, or `at` if there is
+ * no complete one. The search ends at the first character that no sequence contains. No sequence
+ * begins before that, so each character is read twice at most.
  */
 function sequenceEnd(text: string, at: number): number {
   const unit = text.charCodeAt(at);

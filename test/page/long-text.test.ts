@@ -1,4 +1,5 @@
-// Goal: the page shows long foreign text without delay. Method: its text functions, without a browser, on texts that were expensive.
+// Goal: the page shows long foreign text without delay. Method: its text functions, without a
+// browser, on texts that were expensive.
 
 import { expect } from "vitest";
 

@@ -45,8 +45,9 @@ const NOISE_MS = 100;
 const MOST_GROWTH = 3;
 
 /**
- * Checks that `work` is fast on a text of so many bytes, and needs at most three times as long as on half
- * of it. Returns the time on the whole text. It starts with little text, so that a failure is quick.
+ * Checks that `work` is fast on a text of so many bytes, and needs at most three times as long as
+ * on half of it. Returns the time on the whole text. It starts with little text, so that a failure
+ * is quick.
  */
 export function expectLinear(
   name: string,
@@ -71,8 +72,8 @@ export function expectFast(name: string, work: () => unknown): number {
 }
 
 /**
- * The best of some rounds, in milliseconds of this thread: other work on the machine does not count. Where that cannot
- * be told, the time that has passed.
+ * The best of some rounds, in milliseconds of this thread: other work on the machine does not
+ * count. Where that cannot be told, the time that has passed.
  */
 function timeOf(work: (text: string) => unknown, text: string, rounds: number): number {
   let best = Infinity;

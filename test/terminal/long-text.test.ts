@@ -1,5 +1,6 @@
-// Goal: long foreign text costs time in proportion to its length, and none of it steers a terminal. Method: texts that
-// were quadratic before, on all functions that show text; test/stress/long-text.test.ts has 10 MB of many more.
+// Goal: long foreign text costs time in proportion to its length, and none of it steers a
+// terminal. Method: texts that were quadratic before, on all functions that show text;
+// test/stress/long-text.test.ts has 10 MB of many more.
 
 import { expect, test } from "vitest";
 

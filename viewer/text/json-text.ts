@@ -8,7 +8,9 @@ const LINE = 72;
 /** Deeper values stand on one line: each level of indentation makes every line below it longer. */
 const MOST_LEVELS = 50;
 
-/** Returns a value as JSON on indented lines. Takes time in proportion to the length of the result. */
+/**
+ * Returns a value as JSON on indented lines. Takes time in proportion to the length of the result.
+ */
 export function indented(value: JsonValue, indent = ""): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const isTop = indent === "";

@@ -1,0 +1,92 @@
+// Reads files and folders below a root while another process may swap folders for links.
+//
+// 1. On Linux an open handle tells where it leads, and `/proc/self/fd` has a path to it that no swap
+//    changes. Everything is read through that path.
+// 2. Elsewhere a swap shows in the folders on the way: one is another folder, or its time of change
+//    differs. A result counts only if all of them are as they were before.
+
+import { constants, existsSync } from "node:fs";
+import { lstat, open, readlink } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+
+/** Something below a root, by its real path, and which real paths may be read. */
+export interface VerifiedPlace {
+  readonly root: string;
+  readonly realPath: string;
+  readonly isAllowed: (realPath: string) => boolean;
+}
+
+/** Another file or folder stands where the place was. */
+export class MovedError extends Error {}
+
+/** Opens nothing yet: neither a pipe nor a device notices. Node has no name for it. */
+const O_PATH = 0o10000000;
+const HANDLES = "/proc/self/fd";
+const HAS_HANDLES = process.platform === "linux" && existsSync(HANDLES);
+const MOST_ATTEMPTS = 5;
+
+/**
+ * Returns what `read` returns of a place. `read` gets a path to it and may be called again.
+ *
+ * @throws MovedError if the place leads elsewhere by now, or changes with each attempt.
+ */
+export async function readVerified<Result>(
+  place: VerifiedPlace,
+  read: (path: string) => Promise<Result>,
+  hasHandles = HAS_HANDLES,
+): Promise<Result> {
+  if (hasHandles) return await readByHandle(place, read);
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+    const before = await wayTo(place);
+    const outcome = await settled(read(place.realPath));
+    if ((await wayTo(place)) !== before) continue;
+    if ("result" in outcome) return outcome.result;
+    throw outcome.cause;
+  }
+  throw new MovedError("The folders on the way change.");
+}
+
+async function readByHandle<Result>(
+  { realPath, isAllowed }: VerifiedPlace,
+  read: (path: string) => Promise<Result>,
+): Promise<Result> {
+  const handle = await open(realPath, O_PATH | constants.O_NOFOLLOW);
+  try {
+    const path = `${HANDLES}/${handle.fd}`;
+    if (!isAllowed(await readlink(path))) throw new MovedError("It leads elsewhere.");
+    return await read(path);
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Returns the identities of the folders from the root to a place, with the times of their last
+ * change, and the identity of the place itself.
+ *
+ * @throws MovedError if one of them is a link.
+ */
+async function wayTo({ root, realPath }: VerifiedPlace): Promise<string> {
+  const names = relative(root, realPath).split(sep).filter(Boolean);
+  const seen: string[] = [];
+  let path = root;
+  // From the root on: a swap after one was seen changes the folder that was seen before it.
+  for (const name of [undefined, ...names]) {
+    if (name !== undefined) path = join(path, name);
+    const stats = await lstat(path, { bigint: true });
+    const { dev, ino, mtimeNs, ctimeNs } = stats;
+    if (stats.isSymbolicLink()) throw new MovedError("A link leads elsewhere.");
+    seen.push(stats.isDirectory() ? `${dev} ${ino} ${mtimeNs} ${ctimeNs}` : `${dev} ${ino}`);
+  }
+  return seen.join("\n");
+}
+
+type Outcome<Result> = { readonly result: Result } | { readonly cause: unknown };
+
+async function settled<Result>(work: Promise<Result>): Promise<Outcome<Result>> {
+  try {
+    return { result: await work };
+  } catch (cause) {
+    return { cause };
+  }
+}

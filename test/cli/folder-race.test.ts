@@ -1,0 +1,125 @@
+// Goal: no file and no name outside reaches a model, also while another process swaps a folder for
+// a link. Method: a process that swaps in a tight loop, and reads, listings and searches meanwhile,
+// with and without paths of open handles.
+
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+
+import { expect } from "vitest";
+
+import { confinedFolder, type ConfinedFolder } from "../../src/cli/confined-folder.ts";
+import { folderTools } from "../../src/cli/folder-tools.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { proves } from "../harness/proves.ts";
+import { CallFixture } from "../support/tool-calls.ts";
+
+const ATTEMPTS = 3_000;
+const SECRET = "the secret outside";
+const FILES = {
+  "root/docs/deep/file.txt": "inside",
+  "root/docs/deep/inside.txt": "inside",
+  "outside/deep/file.txt": SECRET,
+  "outside/deep/stolen.txt": SECRET,
+};
+
+for (const hasHandles of [process.platform === "linux", false])
+  proves(
+    ["D423"],
+    `reads and lists nothing outside while folders are swapped (${hasHandles ? "handles" : "times of change"})`,
+    async () => {
+      using parent = temporaryFolder(FILES);
+      const folder = confinedFolder(parent.at("root"), hasHandles);
+      const atRest = [await text(folder), await names(folder)];
+      await using _swapping = await swapping(parent.path);
+      const read = await outcomes(() => text(folder));
+      const listed = await outcomes(() => names(folder));
+      expect(atRest).toEqual(["inside", "file.txt inside.txt"]);
+      // Times of change differ with nearly every attempt; then all is refused.
+      expect(["inside", "refused"]).toEqual(expect.arrayContaining(read));
+      expect(["file.txt inside.txt", "refused"]).toEqual(expect.arrayContaining(listed));
+      if (hasHandles) expect([read.length, listed.length]).toEqual([2, 2]);
+    },
+  );
+
+proves(["D423"], "refuses a pipe without opening it, with and without handles", async () => {
+  using parent = temporaryFolder({ "root/docs/": "" });
+  execFileSync("mkfifo", [parent.at("root/docs/pipe")]);
+  for (const hasHandles of [process.platform === "linux", false]) {
+    const folder = confinedFolder(parent.at("root"), hasHandles);
+    const place = await folder.place("docs/pipe");
+    await expect(folder.read(place, 100)).rejects.toThrow("is no regular file");
+  }
+});
+
+proves(["D423"], "finds nothing outside while folders are swapped", async () => {
+  using parent = temporaryFolder(FILES);
+  const search = folderTools(parent.at("root")).find(({ name }) => name === "folder_search");
+  const bound = search?.bind({ text: "s", path: "." });
+  if (bound?.type !== "valid") throw new Error("The search takes these arguments.");
+  const fixture = new CallFixture();
+  const signal = new AbortController().signal;
+  await using _swapping = await swapping(parent.path);
+  let found = 0;
+  for (let attempt = 0; attempt < ATTEMPTS / 3; attempt += 1) {
+    const result = JSON.stringify(
+      await bound.use.run(fixture.context({ signal }), fixture.runtime("folder_search")),
+    );
+    expect(result).not.toMatch(/secret|stolen/);
+    if (result.includes("inside.txt")) found += 1;
+  }
+  expect(found).toBeGreaterThan(0);
+});
+
+async function text(folder: ConfinedFolder): Promise<string> {
+  const place = await folder.place("docs/deep/file.txt");
+  return Buffer.from((await folder.read(place, 100)).bytes).toString();
+}
+
+async function names(folder: ConfinedFolder): Promise<string> {
+  const { files } = await folder.list(await folder.place("docs/deep"));
+  return files.map(({ name }) => name).join(" ");
+}
+
+/**
+ * The different results of many attempts. A path that is not there, or leads elsewhere by now, is
+ * refused.
+ */
+async function outcomes(attempt: () => Promise<string>): Promise<string[]> {
+  const seen = new Set<string>();
+  for (let done = 0; done < ATTEMPTS; done += 1) seen.add(await attempt().catch(() => "refused"));
+  return [...seen].toSorted();
+}
+
+/** A process that swaps `root/docs` for a link to `outside` and back until it is disposed of. */
+async function swapping(parent: string): Promise<AsyncDisposable> {
+  const child: ChildProcess = spawn(process.execPath, ["-e", SWAP, parent], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exit = once(child, "exit");
+  if (child.stdout !== null) await once(child.stdout, "data");
+  return {
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL");
+      await exit;
+    },
+  };
+}
+
+// It rests in each state for up to 0.4 ms, so that reads meet all of them.
+const SWAP = `
+  const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
+  const rest = () => {
+    const untilMs = performance.now() + Math.random() * 0.4;
+    while (performance.now() < untilMs);
+  };
+  process.chdir(process.argv[1]);
+  process.stdout.write("ready");
+  for (;;) {
+    renameSync("root/docs", "aside");
+    symlinkSync("../outside", "root/docs");
+    rest();
+    unlinkSync("root/docs");
+    renameSync("aside", "root/docs");
+    rest();
+  }
+`;
