@@ -1572,6 +1572,15 @@ const requirements = {
   D457: {
     text: "No random alteration of a paused run leads to more steps, tokens, tools or subagents, or to other calls, than the run that was paused allows",
   },
+  D474: {
+    text: "A delay that only the body of a refusal states is read alike over Chat Completions, Responses and the AI SDK",
+  },
+  D475: {
+    text: "Cached tokens above the input are counted beside it over every adapter",
+  },
+  D476: {
+    text: "An answer that is nested deeper than the call stack fails as the same error over Chat Completions and Responses",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

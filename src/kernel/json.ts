@@ -13,11 +13,19 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 /** The value of a JSON text. Throws a `SyntaxError` for what is none. */
 export function parseJson(text: string): JsonValue {
   // JSON text has no -0 of its own: after one more round trip it would be 0.
-  const parsed: unknown = text.includes("-0")
-    ? JSON.parse(text, withoutMinusZero)
-    : JSON.parse(text);
+  const parsed: unknown = text.includes("-0") ? parseMinusZeros(text) : JSON.parse(text);
   if (isParsed(parsed)) return parsed;
   throw new SyntaxError("JSON.parse gave nothing.");
+}
+
+/** Throws a `SyntaxError` also for text that is nested deeper than the call stack: a reviver is called recursively. */
+function parseMinusZeros(text: string): unknown {
+  try {
+    return JSON.parse(text, withoutMinusZero);
+  } catch (cause) {
+    if (cause instanceof RangeError) throw new SyntaxError("JSON is nested too deep.", { cause });
+    throw cause;
+  }
 }
 
 function withoutMinusZero(_key: string, value: unknown): unknown {

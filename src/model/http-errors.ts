@@ -3,7 +3,7 @@
 import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
 import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
-import type { Fields } from "./wire-json.ts";
+import { fieldsOf, listOf, type Fields } from "./wire-json.ts";
 
 const LONGEST_QUOTE = 500;
 /** Groq's word for a call that the model wrote wrongly, as it may not the next time. */
@@ -84,16 +84,24 @@ export class AdapterFailures {
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 
+  /** The reply is nested deeper than it can be read. */
+  tooDeep(lostOutputTokens: number | undefined): ModelError {
+    const got = "a reply that is nested too deep to be read";
+    const advice = "Check the server: no reply needs such nesting.";
+    return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+  }
+
   /** The server reported an error inside an answer that had begun well: instead of, or in the middle of, a reply. */
   reported(error: unknown, lostOutputTokens: number | undefined): ModelError {
     const report = isRecord(error) ? error : { message: error };
     const { status: given, statusCode, code: word, type, message: said } = report;
     const status = [given, statusCode, word].map(Number).find((one) => one >= 400 && one < 600);
-    const message = typeof said === "string" ? said : JSON.stringify(error);
+    const message = typeof said === "string" ? said : jsonTextOf(error);
     return this.failure({
       code: codeOfReport([word, type], status, message),
       got: `an error inside the reply: ${message}`,
       data: plainData({ status, providerCode: word, providerType: type }),
+      retryAfterMs: retryDelayIn(report, message),
       lostOutputTokens,
     });
   }
@@ -173,6 +181,61 @@ export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined 
   if (/^\s*\d+(\.\d+)?\s*$/.test(asked)) return Number(asked) * 1000;
   const waitMs = Date.parse(asked) - Date.parse(headers.get("date") ?? "");
   return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
+}
+
+/**
+ * Returns the delay in milliseconds that the body of a refusal states, or `undefined`. Google states it
+ * as `RetryInfo` in the details, others in words.
+ *
+ * @example retryDelayIn({}, "Please try again in 6m0s.") // 360000
+ */
+export function retryDelayIn(report: unknown, message: string): number | undefined {
+  for (const detail of listOf(fieldsOf(report)["details"])) {
+    const { retryDelay } = fieldsOf(detail);
+    if (typeof retryDelay === "string") return durationIn(retryDelay);
+  }
+  const [words] = /\b(?:try again|retry) (?:in|after) /i.exec(message) ?? [];
+  if (words === undefined) return undefined;
+  const from = message.indexOf(words) + words.length;
+  return durationIn(message.slice(from, from + LONGEST_DURATION));
+}
+
+/** Characters of a duration in words. */
+const LONGEST_DURATION = 60;
+
+const UNITS_MS: readonly (readonly [RegExp, number])[] = [
+  [/^(ms|milliseconds?)$/i, 1],
+  [/^(s|secs?|seconds?)$/i, 1_000],
+  [/^(m|mins?|minutes?)$/i, 60_000],
+  [/^(h|hours?)$/i, 3_600_000],
+  [/^(d|days?)$/i, 86_400_000],
+];
+
+/** Returns the milliseconds of a duration at the beginning of a text: "1.2s", "6m0s", "20 seconds". */
+function durationIn(text: string): number | undefined {
+  const part = /\s*(\d+(?:\.\d+)?)\s*([a-z]+)/iy;
+  let totalMs: number | undefined;
+  for (let found = part.exec(text); found !== null; found = part.exec(text)) {
+    const [, amount, word = ""] = found;
+    const [, unitMs] = UNITS_MS.find(([unit]) => unit.test(word)) ?? [];
+    if (unitMs === undefined) break;
+    totalMs = (totalMs ?? 0) + Number(amount) * unitMs;
+  }
+  return totalMs === undefined ? undefined : Math.ceil(totalMs);
+}
+
+/** Returns the JSON text of a report, or a note if it is nested too deep. */
+function jsonTextOf(report: unknown): string {
+  try {
+    return JSON.stringify(report);
+  } catch {
+    return "a report that is nested too deep";
+  }
+}
+
+/** True for the error of a call stack that has overflowed. */
+export function isStackOverflow(thrown: unknown): boolean {
+  return thrown instanceof RangeError && /call stack/i.test(thrown.message);
 }
 
 /** The fields that are text or numbers: what an error can keep of a report. */

@@ -61,9 +61,9 @@ export function usageOfFigures(figures: {
   /** As it came. */
   readonly serviceTier: unknown;
 }): TokenUsage | undefined {
-  const { input, output, cached = 0, written, reasoning = 0, serviceTier } = figures;
+  const { output, cached: cachedInputTokens = 0, written, reasoning = 0, serviceTier } = figures;
+  const input = wholeInput(figures.input, cachedInputTokens);
   if (input === 0) return undefined;
-  const cachedInputTokens = Math.min(cached, input);
   return {
     inputTokens: input,
     cachedInputTokens,
@@ -73,6 +73,11 @@ export function usageOfFigures(figures: {
     ...defined({ reportedCostUsd: figures.costUsd }),
     ...(isText(serviceTier) ? { serviceTier } : {}),
   };
+}
+
+/** Returns the input with its cached part: some servers count that part beside the input. */
+export function wholeInput(input: number, cached: number): number {
+  return cached > input && input >= 0 ? input + cached : input;
 }
 
 /** What a call cost by the usage that OpenRouter gives, in US dollars. What the user's own key was charged elsewhere is part of it. */

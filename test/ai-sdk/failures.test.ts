@@ -39,7 +39,11 @@ const failing = (error: unknown): FakeModel => fakeModel(() => Promise.reject(er
 function callError(
   statusCode: number | undefined,
   message: string,
-  more: { readonly headers?: Record<string, string>; readonly error?: object } = {},
+  more: {
+    readonly headers?: Record<string, string>;
+    readonly error?: object;
+    readonly responseBody?: string;
+  } = {},
 ): APICallError {
   return new APICallError({
     message,
@@ -48,8 +52,31 @@ function callError(
     ...(statusCode === undefined ? {} : { statusCode }),
     ...(more.headers === undefined ? {} : { responseHeaders: more.headers }),
     ...(more.error === undefined ? {} : { data: { error: more.error } }),
+    ...(more.responseBody === undefined ? {} : { responseBody: more.responseBody }),
   });
 }
+
+proves(
+  ["D474"],
+  "a delay that only the body states is read, in words or as RetryInfo",
+  async () => {
+    const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.4s" }];
+    const errors = [
+      callError(429, "Rate limit reached. Please try again in 6m0s."),
+      callError(429, "Quota exceeded.", { error: { message: "Quota exceeded.", details } }),
+      // The schema of a provider drops fields that it does not know.
+      callError(429, "Quota exceeded.", {
+        error: { message: "Quota exceeded." },
+        responseBody: JSON.stringify([{ error: { message: "Quota exceeded.", details } }]),
+      }),
+      callError(429, "Please try again in 6m0s.", { headers: { "retry-after": "3" } }),
+    ];
+    const delays = await Promise.all(
+      errors.map(async (error) => (await failureOf(failing(error))).retryAfterMs),
+    );
+    expect(delays).toEqual([360_000, 34_400, 34_400, 3_000]);
+  },
+);
 
 proves(
   ["M33"],

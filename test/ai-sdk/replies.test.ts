@@ -332,10 +332,12 @@ describe("a reply", () => {
       outputTokens: 5,
       reasoningTokens: 5,
     });
+    // Some servers count the cached part beside the input.
     const cached = { ...usage, inputTokens: { ...usage.inputTokens, cacheRead: 99 } };
     expect((await replyTo(...text("Well."), finish("stop", "stop", cached))).usage).toMatchObject({
-      cachedInputTokens: 10,
-      cacheWriteInputTokens: 0,
+      inputTokens: 109,
+      cachedInputTokens: 99,
+      cacheWriteInputTokens: 8,
     });
   });
 });

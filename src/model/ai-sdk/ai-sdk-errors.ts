@@ -7,11 +7,13 @@ import {
   AdapterFailures,
   codeOfRefusal,
   plainData,
+  isStackOverflow,
   retryAfterMs,
+  retryDelayIn,
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
-import { fieldsOf, isText, type Fields } from "../wire-json.ts";
+import { fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
@@ -35,6 +37,7 @@ export function toModelError(thrown: unknown, progress: CallProgress): ModelErro
   if (isNamed(thrown, "TimeoutError")) {
     return failures.failure({ code: "model_timeout", got, lostOutputTokens, cause: thrown });
   }
+  if (isStackOverflow(thrown)) return failures.tooDeep(lostOutputTokens);
   if (progress.isAnswering) return failures.cutReply(thrown, lostOutputTokens);
   if (isNamed(thrown, "AbortError") || isNetworkError(thrown)) {
     const unreached = `no connection (${got})`;
@@ -93,11 +96,18 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
     data: plainData({ status, providerCode, providerType }),
-    retryAfterMs: isRecord(responseHeaders)
-      ? retryAfterMs({ get: (name) => [responseHeaders[name]].find(isText) ?? null })
-      : undefined,
+    retryAfterMs:
+      (isRecord(responseHeaders)
+        ? retryAfterMs({ get: (name) => [responseHeaders[name]].find(isText) ?? null })
+        : undefined) ?? retryDelayIn(reportOf(error), message),
     lostOutputTokens,
   });
+}
+
+/** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
+function reportOf({ data, responseBody }: Fields): unknown {
+  const parsed = isText(responseBody) ? parseWireJson(responseBody) : data;
+  return fieldsOf(Array.isArray(parsed) ? parsed[0] : parsed)["error"];
 }
 
 /** By their names, which say what is at fault. */

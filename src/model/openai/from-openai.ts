@@ -18,6 +18,7 @@ import {
   listOf,
   parseWireJson,
   usageOfFigures,
+  wholeInput,
   type Fields,
 } from "../wire-json.ts";
 
@@ -157,18 +158,17 @@ function toUsage(usage: unknown, serviceTier: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = usage;
   if (typeof promptTokens !== "number" || typeof completionTokens !== "number") return undefined;
-  // Some servers leave reasoning out of completion_tokens, but none leaves it out of the total, nor out of the bill.
-  const rest = (countIn(usage, "total_tokens") ?? 0) - promptTokens;
-  const outputTokens = completionTokens < 0 ? completionTokens : Math.max(completionTokens, rest);
   const details = usage["prompt_tokens_details"];
   const cached =
     countIn(details, "cached_tokens") ??
     countIn(usage, "num_cached_tokens") ??
     countIn(usage, "prompt_cache_hit_tokens") ??
     0;
+  // Some servers leave reasoning out of completion_tokens, but none leaves it out of the total, nor out of the bill.
+  const rest = (countIn(usage, "total_tokens") ?? 0) - wholeInput(promptTokens, cached);
+  const outputTokens = completionTokens < 0 ? completionTokens : Math.max(completionTokens, rest);
   return usageOfFigures({
-    // Some servers count what came of a cache beside the prompt, not as a part of it.
-    input: cached > promptTokens ? promptTokens + cached : promptTokens,
+    input: promptTokens,
     cached,
     written: countIn(details, "cache_write_tokens"), // What servers with a cache of their own add to OpenAI's form.
     output: outputTokens,

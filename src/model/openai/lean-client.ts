@@ -67,10 +67,15 @@ export class LeanClient extends OpenAI {
 
   #refusal(response: WireResponse, opening: string): APIError {
     const { status } = response;
-    const report = parseWireJson(opening);
+    const parsed = parseWireJson(opening);
+    const report: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Google sends a list of one.
     const headers = response.headers();
-    return typeof report === "object" && report !== null
-      ? this.makeStatusError(status, report, undefined, headers)
-      : APIError.generate(status, undefined, opening, headers);
+    try {
+      if (typeof report === "object" && report !== null)
+        return this.makeStatusError(status, report, undefined, headers);
+    } catch {
+      // The client writes a report without a message as JSON: this one is nested too deep for that.
+    }
+    return APIError.generate(status, undefined, opening, headers);
   }
 }

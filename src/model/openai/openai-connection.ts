@@ -22,7 +22,7 @@ import {
   withoutBlindRetry,
   withoutKey,
 } from "./openai-errors.ts";
-import type { CallProgress } from "../http-errors.ts";
+import { isStackOverflow, type CallProgress } from "../http-errors.ts";
 import { ownReply } from "../check-reply.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
@@ -232,7 +232,13 @@ class Answer {
       }
       body.push(piece);
     }
-    return this.#api.read(UTF8.decode(body.bytes), this.#limits);
+    try {
+      return this.#api.read(UTF8.decode(body.bytes), this.#limits);
+    } catch (thrown) {
+      throw isStackOverflow(thrown)
+        ? failures.tooDeep(tokensThatCame(body.length, this.#limits))
+        : thrown;
+    }
   }
 
   async #readEvents(response: WireResponse, reply: ReplyStream): Promise<void> {

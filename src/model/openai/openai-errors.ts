@@ -9,7 +9,9 @@ import {
   codeOfRefusal,
   modelError,
   plainData,
+  isStackOverflow,
   retryAfterMs,
+  retryDelayIn,
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
@@ -35,7 +37,10 @@ export function toModelError(thrown: unknown, progress: CallProgress, api: OpenA
   const { lostOutputTokens } = progress;
   if (thrown instanceof UndecodableBody) return protocolError(thrown.message, lostOutputTokens);
   if (isApiError(thrown)) return statusError(thrown, api);
-  if (progress.isAnswering) return failures.cutReply(thrown, lostOutputTokens);
+  if (progress.isAnswering)
+    return isStackOverflow(thrown)
+      ? failures.tooDeep(lostOutputTokens)
+      : failures.cutReply(thrown, lostOutputTokens);
   return failures.failure({
     code: "model_misbehaved",
     got: `an error from the client: ${messageOf(thrown)}`,
@@ -147,7 +152,7 @@ function statusError(error: APIError, api: OpenAiApi): ModelError {
     got: `status ${message}`,
     ...(advice === undefined ? {} : { advice }),
     data: plainData({ status, providerCode: word, providerType: type, requestId: requestID }),
-    retryAfterMs: headers === undefined ? undefined : retryAfterMs(headers),
+    retryAfterMs: (headers && retryAfterMs(headers)) ?? retryDelayIn(error.error, message),
   });
 }
 
