@@ -13,6 +13,7 @@ import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { CallFixture } from "../support/tool-calls.ts";
 
+const MAKE_PIPE = "mkfifo";
 const ATTEMPTS = 3_000;
 const SECRET = "the secret outside";
 const FILES = {
@@ -43,7 +44,7 @@ for (const hasHandles of [process.platform === "linux", false])
 
 proves(["D423"], "refuses a pipe without opening it, with and without handles", async () => {
   using parent = temporaryFolder({ "root/docs/": "" });
-  execFileSync("mkfifo", [parent.at("root/docs/pipe")]);
+  execFileSync(MAKE_PIPE, [parent.at("root/docs/pipe")]);
   for (const hasHandles of [process.platform === "linux", false]) {
     const folder = confinedFolder(parent.at("root"), hasHandles);
     const place = await folder.place("docs/pipe");

@@ -92,7 +92,7 @@ export async function runWith(text: string): Promise<TextRun> {
 }
 
 /** A terminal, or a log, that keeps what was written. */
-export function quietStream(isTTY: boolean) {
+function quietStream(isTTY: boolean) {
   const writes: string[] = [];
   const write = (text: string): void => void writes.push(text);
   return { isTTY, columns: 80, rows: 24, write, on: () => {}, off: () => {}, writes };
