@@ -17,6 +17,13 @@ export interface Holding {
   readonly silentMs: number;
 }
 
+/** Who claims a run, and by which rule a former owner is replaced. */
+export interface Claim {
+  readonly claimant: Claimant;
+  readonly takeOver: boolean;
+  readonly isOwnerLost: boolean;
+}
+
 /** The process that claims a run, and when it takes an owner for gone. */
 export interface Claimant {
   readonly runId: string;
@@ -26,17 +33,37 @@ export interface Claimant {
   readonly isProcessGone: (processId: number) => boolean;
 }
 
+/** Returns true if the claim replaces an owner that was lost. Throws `run_alive` if the claim is not allowed. */
+export function countsAsCrash(holding: Holding, claim: Claim): boolean {
+  const { claimant, takeOver, isOwnerLost } = claim;
+  const { owner } = holding;
+  if (owner === null) return false;
+  if (isOwnerLost || isGone(owner, holding, claimant)) return true;
+  if (!takeOver) throw runAlive(owner, holding, claimant);
+  return false;
+}
+
 /** Throws `run_alive` if the run has an owner that is not gone. */
 export function checkFree(holding: Holding, claimant: Claimant): void {
-  const { owner, silentMs } = holding;
+  const { owner } = holding;
+  if (owner !== null && !isGone(owner, holding, claimant)) throw runAlive(owner, holding, claimant);
+}
+
+function isGone(owner: RunOwner, { silentMs }: Holding, claimant: Claimant): boolean {
   // A clock that was set back makes no sign of life younger than now.
-  if (owner === null || Math.max(0, silentMs) >= claimant.staleAfterMs) return;
-  if (owner.hostname === claimant.hostname && claimant.isProcessGone(owner.processId)) return;
-  const { processId } = owner;
-  throw new EspalierError({
+  if (Math.max(0, silentMs) >= claimant.staleAfterMs) return true;
+  return owner.hostname === claimant.hostname && claimant.isProcessGone(owner.processId);
+}
+
+function runAlive(
+  { processId, hostname: host }: RunOwner,
+  { silentMs }: Holding,
+  { runId }: Claimant,
+): EspalierError {
+  return new EspalierError({
     code: "run_alive",
-    message: `Expected run ${JSON.stringify(claimant.runId)} to be free, got an owner that is alive: process ${processId} on ${owner.hostname}. Wait until it has ended, or take the run over.`,
-    data: { runId: claimant.runId, hostname: owner.hostname, processId, silentMs },
+    message: `Expected run ${JSON.stringify(runId)} to be free, got an owner that is alive: process ${processId} on ${host}. Wait until it has ended, or take the run over.`,
+    data: { runId, hostname: host, processId, silentMs },
   });
 }
 

@@ -6,6 +6,7 @@ import type { RunId, SessionId } from "../protocol/ids.ts";
 import {
   checkFree,
   checkHeld,
+  countsAsCrash,
   hasAlready,
   hasReleased,
   isProcessGone,
@@ -126,6 +127,8 @@ class MemoryStore implements Store {
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       heartbeatAtMs: nowMs,
+      crashes: 0,
+      lastCrashAtMs: null,
     };
     const beatMs = this.#clock.monotonicMs();
     const { token } = owner;
@@ -135,17 +138,19 @@ class MemoryStore implements Store {
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
     this.#check("runId", runId);
-    const { staleAfterMs } = options;
+    const { staleAfterMs, takeOver = false, isOwnerLost = false } = options;
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
     const entry = this.#find(runId);
     const holding = this.#holdingOf(entry);
     if (hasAlready(holding, owner)) return { runId, token: owner.token, epoch: holding.epoch };
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
-    if (options.takeOver !== true) checkFree(holding, claimant);
+    const isCrash = countsAsCrash(holding, { claimant, takeOver, isOwnerLost });
+    const nowMs = this.#clock.nowMs();
+    const crash = isCrash ? { crashes: entry.run.crashes + 1, lastCrashAtMs: nowMs } : {};
     const epoch = entry.run.epoch + 1;
     entry.token = owner.token;
-    this.#beat(entry, { epoch, status: "open", owner, updatedAtMs: this.#clock.nowMs() });
+    this.#beat(entry, { epoch, status: "open", owner, updatedAtMs: nowMs, ...crash });
     return { runId, token: owner.token, epoch };
   }
 
@@ -165,7 +170,9 @@ class MemoryStore implements Store {
     const bytes = batch.records.reduce((sum, { length }) => sum + length, 0);
     entry.bytes += bytes;
     this.#bytes += bytes;
-    this.#beat(entry, { recordCount: records.length, updatedAtMs: this.#clock.nowMs() });
+    const progress = batch.hasProgress === true ? { crashes: 0 } : {};
+    const updatedAtMs = this.#clock.nowMs();
+    this.#beat(entry, { recordCount: records.length, updatedAtMs, ...progress });
     this.#makeRoom();
   }
 
@@ -183,7 +190,7 @@ class MemoryStore implements Store {
     checkHeld(ownership, holding);
     const status = given === "paused" && entry.posts.size > seen ? "open" : given;
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
-    entry.run = { ...entry.run, ...change };
+    entry.run = { ...entry.run, ...change, ...(given === "open" ? {} : { crashes: 0 }) };
     if (status === "ended") this.#endedLast = ownership.runId;
     this.#makeRoom();
   }

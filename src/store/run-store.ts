@@ -47,6 +47,10 @@ export interface StoredRun {
   readonly owner: RunOwner | null;
   /** When its owner last showed a sign of life; null: it has no owner. */
   readonly heartbeatAtMs: number | null;
+  /** Owners in a row that were lost without a batch with `hasProgress`. See `RunStore.claim`. */
+  readonly crashes: number;
+  /** When `claim` counted the last crash; `null` if it never counted one. */
+  readonly lastCrashAtMs: number | null;
 }
 
 /** Who claims a run, and from whom it may be taken. */
@@ -56,6 +60,12 @@ export interface ClaimOptions {
   readonly staleAfterMs: number;
   /** Take it over even from a live owner. Default false. */
   readonly takeOver?: boolean;
+  /**
+   * The supervisor of the owner has given the owner up. Takes the run over even if the owner seems
+   * alive, and counts a crash.
+   * @default false
+   */
+  readonly isOwnerLost?: boolean;
 }
 
 /** A batch of records. */
@@ -64,6 +74,11 @@ export interface JournalBatch {
   readonly firstNumber: number;
   /** At least one, each the text of one JSON value without line breaks. */
   readonly records: readonly string[];
+  /**
+   * True if the batch completes something, such as a tool call. Resets `StoredRun.crashes` to 0.
+   * @default false
+   */
+  readonly hasProgress?: boolean;
 }
 
 /** What was put into the mailbox of a run, for the process that leads it. */
@@ -96,6 +111,9 @@ export interface RunStore {
   create(runId: RunId, title: string, owner: RunOwner): Promise<Ownership>;
   /**
    * Takes over a run without an owner, or whose owner is gone. Bumps the epoch; status is `open` from then on.
+   * Adds 1 to `crashes`, and sets `lastCrashAtMs`, if the run had an owner that is gone. The owner is
+   * gone if it is stale, if its process on this machine has ended, or if `isOwnerLost` says so.
+   * A run without an owner, or `takeOver` from a live one, is no crash.
    * Rejects with `unknown_run`, or with `run_alive` and nothing changed.
    */
   claim(runId: RunId, options: ClaimOptions): Promise<Ownership>;
@@ -111,7 +129,8 @@ export interface RunStore {
   /**
    * Gives the run up: at rest, ended, or `open`, so that another process can continue it. The same once more changes nothing and is no error, also
    * of a paused run that a post has opened since. `lastPost`: the number of the last post that its owner has seen, 0 for none; a run that is
-   * given up `paused` is `open` instead if a later one is there. Default: all of them were seen. Rejects like `append`.
+   * given up `paused` is `open` instead if a later one is there. Default: all of them were seen. Resets `crashes` to 0,
+   * unless `status` is `open`. Rejects like `append`.
    */
   release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void>;
   /**

@@ -8,9 +8,6 @@ import { lockedRun } from "./sql-runs.ts";
 import { runEnded, unknownRun } from "./store-errors.ts";
 import { hasValue, numberIn, postIn, statusIn } from "./stored-row.ts";
 
-/** The first version of a store's tables that has mailboxes. What else is read is the same in every version. */
-export const FIRST_WITH_POSTS = 2;
-
 export function* postTo(runId: RunId, { key, body }: Pick<Post, "key" | "body">): SqlWork<number> {
   const row = yield* lockedRun(runId);
   const run = numberIn(row, "sequence");

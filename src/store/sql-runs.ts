@@ -5,9 +5,11 @@ import type { RunId } from "../protocol/ids.ts";
 import {
   checkFree,
   checkHeld,
+  countsAsCrash,
   hasAlready,
   hasReleased,
   positionOf,
+  type Claim,
   type Claimant,
 } from "./holding.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredRun, StoredStatus } from "./run-store.ts";
@@ -29,21 +31,19 @@ export function* createRun(runId: RunId, title: string, owner: RunOwner): SqlWor
   throw runExists(runId);
 }
 
-/** `claimant` undefined: from any owner. */
-export function* claimRun(
-  runId: RunId,
-  owner: RunOwner,
-  claimant: Claimant | undefined,
-): SqlWork<Ownership> {
+export function* claimRun(runId: RunId, owner: RunOwner, claim: Claim): SqlWork<Ownership> {
   const { token, hostname, processId } = owner;
   const holding = holdingIn(yield* lockedRun(runId));
   if (hasAlready(holding, owner)) return { runId, token, epoch: holding.epoch };
-  if (claimant !== undefined) checkFree(holding, claimant);
+  const isCrash = countsAsCrash(holding, claim);
   const epoch = holding.epoch + 1;
   yield sql`
     update {schema}.run set status = 'open', epoch = ${epoch}, owner_token = ${token}, owner_hostname = ${hostname},
       owner_process_id = ${processId}, {heartbeat} = ${NOW}, {updated} = ${NOW}
     where run_id = ${runId}`;
+  if (isCrash)
+    yield sql`
+      update {schema}.run set crashes = crashes + 1, {last_crash} = ${NOW} where run_id = ${runId}`;
   return { runId, token, epoch };
 }
 
@@ -88,7 +88,8 @@ export function* releaseRun(
     yield sql`select 1 from {schema}.post where run = ${run} and number > ${lastPost} limit 1`;
   const status = given === "paused" && unseen.length > 0 ? "open" : given;
   yield sql`
-    update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null, {updated} = ${NOW}
+    update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null,
+      crashes = crashes * ${given === "open" ? 1 : 0}, {updated} = ${NOW}
     where run_id = ${runId}`;
 }
 

@@ -67,12 +67,13 @@ export class SqlStore implements Store {
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
     this.#check("runId", runId);
-    const { staleAfterMs, takeOver = false } = options;
+    const { staleAfterMs, takeOver = false, isOwnerLost = false } = options;
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
     const isProcessGone = this.#isProcessGone;
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
-    return await this.#write(() => claimRun(runId, owner, takeOver ? undefined : claimant));
+    const claim = { claimant, takeOver, isOwnerLost };
+    return await this.#write(() => claimRun(runId, owner, claim));
   }
 
   async append(ownership: Ownership, given: JournalBatch): Promise<void> {

@@ -47,13 +47,13 @@ export function checkedOwner({ token, hostname, processId }: RunOwner): RunOwner
 
 /** A copy of a batch, which cannot be changed. Rejects one that is none. */
 export function checkedBatch(batch: JournalBatch): JournalBatch {
-  const { firstNumber } = batch;
+  const { firstNumber, hasProgress = false } = batch;
   const records = [...batch.records];
   // So many that the numbers of its records are whole as well.
   checkWithin("firstNumber", firstNumber, 1, GREATEST_NUMBER);
   if (records.length === 0) throw unsuitable("records", "at least one record", "none");
   for (const record of records) checkLine("a record", record);
-  return { firstNumber, records };
+  return { firstNumber, records, hasProgress };
 }
 
 /** A copy of what is posted, which cannot be changed. Rejects what cannot be. */

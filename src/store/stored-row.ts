@@ -37,6 +37,8 @@ export function runIn(row: unknown): StoredRun {
     updatedAtMs: numberIn(row, "updated_at_ms"),
     owner,
     heartbeatAtMs: owner === null ? null : numberIn(row, "heartbeat_at_ms"),
+    crashes: numberIn(row, "crashes"),
+    lastCrashAtMs: hasValue(row, "last_crash_at_ms") ? numberIn(row, "last_crash_at_ms") : null,
   };
 }
 

@@ -37,6 +37,8 @@ const creation: readonly StoreCheck[] = [
       updatedAtMs,
       owner: ownerOf("a"),
       heartbeatAtMs,
+      crashes: 0,
+      lastCrashAtMs: null,
     });
     ok(Number.isSafeInteger(createdAtMs) && updatedAtMs >= createdAtMs);
     ok(heartbeatAtMs !== null && heartbeatAtMs >= createdAtMs);

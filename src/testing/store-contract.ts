@@ -1,3 +1,4 @@
+import { crashChecks } from "./store-contract-crashes.ts";
 import { journalChecks } from "./store-contract-journals.ts";
 import { postChecks } from "./store-contract-posts.ts";
 import { runStoreChecks } from "./store-contract-runs.ts";
@@ -11,5 +12,11 @@ export type { StoreCheck } from "./store-contract-support.ts";
  * `for (const { name, run } of storeContract()) test(name, () => run(() => makeMyStore()));`
  */
 export function storeContract(): readonly StoreCheck[] {
-  return [...runStoreChecks, ...journalChecks, ...postChecks, ...sessionStoreChecks];
+  return [
+    ...runStoreChecks,
+    ...crashChecks,
+    ...journalChecks,
+    ...postChecks,
+    ...sessionStoreChecks,
+  ];
 }

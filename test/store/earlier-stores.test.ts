@@ -39,7 +39,7 @@ function statements(name: string): string {
 async function checkFirstVersion(open: () => Store): Promise<void> {
   const [one, two] = [open(), open()];
   const [runs] = await Promise.all([one.list(), two.list()]);
-  const times = { createdAtMs: 1_000, updatedAtMs: 1_200 };
+  const times = { createdAtMs: 1_000, updatedAtMs: 1_200, crashes: 0, lastCrashAtMs: null };
   const free = { ...times, owner: null, heartbeatAtMs: null };
   expect(runs).toEqual([
     {

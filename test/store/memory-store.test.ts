@@ -63,6 +63,8 @@ proves(["E1", "E3"], "what is posted has its time, and opens a run that rests", 
     updatedAtMs: 1_030,
     owner: null,
     heartbeatAtMs: null,
+    crashes: 0,
+    lastCrashAtMs: null,
   });
 });
 
@@ -90,6 +92,8 @@ test("an owner is gone when it has been silent for exactly as long as was said, 
     updatedAtMs: 1_150,
     owner: { token: "b", hostname: "here", processId: 1 },
     heartbeatAtMs: 1_150,
+    crashes: 1,
+    lastCrashAtMs: 1_150,
   });
 });
 
@@ -122,5 +126,42 @@ proves(
     await made("long", 1_000, "ended");
     expect((await store.list()).map((run) => run.runId)).toEqual(["long", "paused", "open"]);
     expect(forgotten).toEqual(["first", "second", "fourth"]);
+  },
+);
+
+proves(
+  ["D461"],
+  "counts lost owners with the time of the claim, until a batch has progress",
+  async () => {
+    const clock = new ManualClock(1_000);
+    const store = memoryStore({ clock });
+    await store.create(runId, "", owner);
+    const counted: unknown[] = [];
+    const count = async (): Promise<void> => {
+      const { crashes, lastCrashAtMs } = (await store.find(runId)) ?? {};
+      counted.push([crashes, lastCrashAtMs]);
+    };
+    await count();
+    for (const token of ["b", "c"]) {
+      clock.advance(100);
+      await store.claim(runId, { owner: { ...owner, token }, staleAfterMs: 100 });
+      await count();
+    }
+    clock.advance(50);
+    const lost = { owner: { ...owner, token: "d" }, staleAfterMs: 100, isOwnerLost: true };
+    const held = await store.claim(runId, lost);
+    await count();
+    await store.append(held, { firstNumber: 1, records: ["1"] });
+    await count();
+    await store.append(held, { firstNumber: 2, records: ["2"], hasProgress: true });
+    await count();
+    expect(counted).toEqual([
+      [0, null],
+      [1, 1_100],
+      [2, 1_200],
+      [3, 1_250],
+      [3, 1_250],
+      [0, 1_250],
+    ]);
   },
 );

@@ -183,7 +183,7 @@ describe.each(DRIVERS)("a file, by %s", (driver) => {
     newer.close();
     await expect(reading(join(place, "newer.db")).list()).rejects.toMatchObject({
       code: "unsupported_version",
-      data: { expected: 2, got: 999 },
+      data: { expected: 3, got: 999 },
     });
     writeFileSync(join(place, "text.db"), "no database at all".repeat(100));
     await expect(reading(join(place, "text.db")).list()).rejects.toMatchObject({

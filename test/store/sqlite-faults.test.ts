@@ -365,7 +365,7 @@ describe("files", () => {
     database.exec("pragma user_version = 999; create table more (a)");
     database.close();
     const store = sqliteStore(path);
-    const refusal = { code: "unsupported_version", data: { expected: 2, got: 999 } };
+    const refusal = { code: "unsupported_version", data: { expected: 3, got: 999 } };
     await expect(store.list()).rejects.toMatchObject(refusal);
     await expect(store.create(runId2, "", ownerOf("a"))).rejects.toMatchObject(refusal);
     await store.close();

@@ -32,6 +32,22 @@ const BREAKS: Readonly<Record<string, Break>> = {
   "no claim takes a run over": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, takeOver: false }),
   }),
+  "no crash is counted": (real) => ({
+    find: async (runId) => {
+      const found = await real.find(runId);
+      return found && { ...found, crashes: 0 };
+    },
+  }),
+  "every takeover counts as a crash": (real) => ({
+    claim: (runId, options) =>
+      real.claim(runId, options.takeOver === true ? { ...options, isOwnerLost: true } : options),
+  }),
+  "every batch is progress": (real) => ({
+    append: (ownership, batch) => real.append(ownership, { ...batch, hasProgress: true }),
+  }),
+  "no batch is progress": (real) => ({
+    append: (ownership, batch) => real.append(ownership, { ...batch, hasProgress: false }),
+  }),
   "epochs are not checked": (real) => ({
     append: async (ownership, batch) => {
       const run = await real.find(ownership.runId);

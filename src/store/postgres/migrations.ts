@@ -48,6 +48,11 @@ const MIGRATIONS: readonly SqlQuery[] = [
     unique (run, key)
   );
   `,
+  sql`
+  alter table {schema}.run
+    add column crashes integer not null default 0,
+    add column last_crash_at timestamptz; -- null: none was ever counted
+  `,
 ];
 
 /** The version that this release writes. */

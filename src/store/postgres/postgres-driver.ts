@@ -5,6 +5,7 @@ import type { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
+  dialectOfVersion,
   sql,
   sqlTextsIn,
   type SqlDialect,
@@ -13,7 +14,6 @@ import {
   type SqlQuery,
   type SqlWork,
 } from "../sql-driver.ts";
-import { FIRST_WITH_POSTS } from "../sql-posts.ts";
 import { storeClosed, storeOnlyReads } from "../store-errors.ts";
 import { hasValue, numberIn } from "../stored-row.ts";
 import { migrate, POSTGRES_SCHEMA_VERSION, readableSchemaVersion } from "./migrations.ts";
@@ -30,8 +30,8 @@ export interface PostgresDriverOptions {
 
 export class PostgresDriver implements SqlDriver {
   readonly #options: PostgresDriverOptions;
+  readonly #dialect: SqlDialect;
   readonly #textOf: (query: SqlQuery) => string;
-  readonly #textBeforePosts: (query: SqlQuery) => string;
   readonly #append: string;
   /** Whose errors we listen to. */
   #pool: PostgresPool | undefined;
@@ -41,12 +41,8 @@ export class PostgresDriver implements SqlDriver {
 
   constructor(options: PostgresDriverOptions) {
     this.#options = options;
-    const dialect = dialectIn(options.schema);
-    this.#textOf = sqlTextsIn(dialect);
-    this.#textBeforePosts = sqlTextsIn({
-      ...dialect,
-      words: { ...dialect.words, posts: NO_POSTS },
-    });
+    this.#dialect = dialectIn(options.schema);
+    this.#textOf = sqlTextsIn(this.#dialect);
     this.#append = appendIn(options.schema);
   }
 
@@ -66,9 +62,9 @@ export class PostgresDriver implements SqlDriver {
   ): Promise<void> {
     this.#checkWrites();
     const { runId, token, epoch } = ownership;
-    const { firstNumber, records } = batch;
+    const { firstNumber, records, hasProgress = false } = batch;
     await this.#borrow(async (lent) => {
-      const values = [runId, epoch, token, firstNumber, records];
+      const values = [runId, epoch, token, firstNumber, records, hasProgress ? 0 : 1];
       const { rows } = await lent.client.query(this.#append, values);
       if (rows.length === 0) await perform(lent, refuse());
     });
@@ -102,8 +98,7 @@ export class PostgresDriver implements SqlDriver {
       const version = await this.#version.get(() => this.#prepared(client));
       // A process that writes may upgrade the schema.
       if (version < POSTGRES_SCHEMA_VERSION) this.#version.made = undefined;
-      const textOf = version < FIRST_WITH_POSTS ? this.#textBeforePosts : this.#textOf;
-      const value = await use({ client, textOf });
+      const value = await use({ client, textOf: this.#textsOf(version) });
       isBroken = false;
       return value;
     } catch (cause) {
@@ -113,6 +108,12 @@ export class PostgresDriver implements SqlDriver {
       client.off("error", ignore);
       client.release(isBroken);
     }
+  }
+
+  #textsOf(version: number): (query: SqlQuery) => string {
+    if (version === POSTGRES_SCHEMA_VERSION) return this.#textOf;
+    const earlier = { noPosts: NO_POSTS, runWithoutCrashes: runColumns(NO_CRASHES) };
+    return sqlTextsIn(dialectOfVersion(this.#dialect, version, earlier));
   }
 
   /** The version of the tables, which are made, or brought to that of this release, unless they are only read. */
@@ -168,12 +169,11 @@ function dialectIn(schema: string): SqlDialect {
   return {
     words: {
       schema: `"${schema}"`,
-      run: `sequence::float8 as sequence, run_id, title, status, epoch, record_count, owner_token, owner_hostname,
-        owner_process_id::float8 as owner_process_id, ${milliseconds("heartbeat_at")} as heartbeat_at_ms,
-        ${milliseconds("created_at")} as created_at_ms, ${milliseconds("updated_at")} as updated_at_ms`,
+      run: runColumns(`crashes, ${milliseconds("last_crash_at")} as last_crash_at_ms`),
       post: `number, key, body, ${milliseconds("posted_at")} as posted_at_ms`,
       posts: `"${schema}".post`,
       heartbeat: "heartbeat_at",
+      last_crash: "last_crash_at",
       created: "created_at",
       updated: "updated_at",
       posted: "posted_at",
@@ -186,6 +186,14 @@ function dialectIn(schema: string): SqlDialect {
   };
 }
 
+const NO_CRASHES = "0 as crashes, null as last_crash_at_ms";
+
+function runColumns(crashColumns: string): string {
+  return `sequence::float8 as sequence, run_id, title, status, epoch, record_count, owner_token, owner_hostname,
+    owner_process_id::float8 as owner_process_id, ${milliseconds("heartbeat_at")} as heartbeat_at_ms,
+    ${milliseconds("created_at")} as created_at_ms, ${milliseconds("updated_at")} as updated_at_ms, ${crashColumns}`;
+}
+
 function milliseconds(time: string): string {
   return `floor(extract(epoch from ${time}) * 1000)::float8`;
 }
@@ -194,7 +202,7 @@ function milliseconds(time: string): string {
 function appendIn(schema: string): string {
   return `with held as (
       update "${schema}".run set record_count = record_count + cardinality($5::text[]),
-        heartbeat_at = clock_timestamp(), updated_at = clock_timestamp()
+        heartbeat_at = clock_timestamp(), updated_at = clock_timestamp(), crashes = crashes * $6
       where run_id = $1 and epoch = $2 and owner_token = $3 and owner_hostname is not null and record_count = $4 - 1
       returning sequence
     )

@@ -102,17 +102,17 @@ async function opened(options: FileDriverOptions): Promise<SqliteDatabase> {
 function append(
   database: SqliteDatabase,
   { runId, token, epoch }: Ownership,
-  { firstNumber, records }: JournalBatch,
+  { firstNumber, records, hasProgress = false }: JournalBatch,
   nowMs: number,
 ): boolean {
   // Lock, fence and count in one.
   const [held] = database
     .prepare(
-      `update run set record_count = record_count + ?, heartbeat_at_ms = ?, updated_at_ms = ?
+      `update run set record_count = record_count + ?, heartbeat_at_ms = ?, updated_at_ms = ?, crashes = crashes * ?
        where run_id = ? and epoch = ? and owner_token = ? and owner_hostname is not null and record_count = ?
        returning sequence`,
     )
-    .all(records.length, nowMs, nowMs, runId, epoch, token, firstNumber - 1);
+    .all(records.length, nowMs, nowMs, hasProgress ? 0 : 1, runId, epoch, token, firstNumber - 1);
   if (held === undefined) return false;
   const run = numberIn(held, "sequence");
   const insert = database.prepare("insert into journal (run, number, record) values (?, ?, ?)");

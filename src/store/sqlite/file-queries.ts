@@ -1,14 +1,15 @@
 // The statements on a SQLite file, of drivers that write it and of those that only read.
 
 import {
+  dialectOfVersion,
   sqlTextsIn,
   type SqlDialect,
   type SqlPage,
   type SqlQuery,
   type SqlWork,
 } from "../sql-driver.ts";
-import { FIRST_WITH_POSTS } from "../sql-posts.ts";
 import { numberIn, textIn } from "../stored-row.ts";
+import { SQLITE_SCHEMA_VERSION } from "./schema.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 
 /** Blocks the event loop for so long at most; more patience is had without blocking. */
@@ -25,6 +26,7 @@ const DIALECT: SqlDialect = {
     post: "number, key, body, posted_at_ms",
     posts: "main.post",
     heartbeat: "heartbeat_at_ms",
+    last_crash: "last_crash_at_ms",
     created: "created_at_ms",
     updated: "updated_at_ms",
     posted: "posted_at_ms",
@@ -36,11 +38,15 @@ const DIALECT: SqlDialect = {
   placeholder: () => "?",
 };
 
-const NO_POSTS =
-  "(select 0 as run, 0 as number, '' as key, '' as body, 0 as posted_at_ms where false)";
+const EARLIER = {
+  noPosts: "(select 0 as run, 0 as number, '' as key, '' as body, 0 as posted_at_ms where false)",
+  runWithoutCrashes: "*, 0 as crashes, null as last_crash_at_ms",
+};
 
-const textOf = sqlTextsIn(DIALECT);
-const textBeforePosts = sqlTextsIn({ ...DIALECT, words: { ...DIALECT.words, posts: NO_POSTS } });
+/** By the version of the tables, from 1. */
+const TEXTS = Array.from({ length: SQLITE_SCHEMA_VERSION }, (_, index) =>
+  sqlTextsIn(dialectOfVersion(DIALECT, index + 1, EARLIER)),
+);
 
 /** An open file, and what is known of it. */
 export interface OpenFile {
@@ -58,8 +64,9 @@ export function performIn<T>(file: OpenFile, work: SqlWork<T>): T {
 
 function rowsOf({ database, version, nowMs }: OpenFile, query: SqlQuery): readonly unknown[] {
   const values = query.values.map((value) => (typeof value === "symbol" ? nowMs : value));
-  const text = version < FIRST_WITH_POSTS ? textBeforePosts(query) : textOf(query);
-  return database.prepare(text).all(...values);
+  const textOf = TEXTS[version - 1];
+  if (textOf === undefined) throw new Error(`The tables have no version ${version}.`);
+  return database.prepare(textOf(query)).all(...values);
 }
 
 /** Several statements that see the same. */

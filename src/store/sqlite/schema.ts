@@ -52,6 +52,10 @@ const MIGRATIONS: readonly string[] = [
     unique (run, key)
   ) strict, without rowid;
   `,
+  `
+  alter table run add column crashes integer not null default 0;
+  alter table run add column last_crash_at_ms integer; -- null: none was ever counted
+  `,
 ];
 
 /** The version that this release writes. */
