@@ -6,6 +6,7 @@ const DEEP = [
   "test/bundles/**/*.test.ts",
   "test/examples/app-*.test.ts",
   "test/engine/engine-contract-here.test.ts",
+  "test/engine/poison-*.test.ts",
   "test/engine/restate.test.ts",
   "test/engine/restate-contract.test.ts",
   "test/engine/restate-crash.test.ts",

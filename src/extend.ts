@@ -136,7 +136,7 @@ export type { Delivery } from "./agent/mailbox.ts";
 export type { EspalierErrorOptions, ModelErrorCode } from "./kernel/error.ts";
 export type { EventsOptions, GrantOptions, LeaveOptions } from "./orchestrator/run/run.ts";
 export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
-export type { FailedRecovery } from "./orchestrator/run/recover.ts";
+export type { DelayedRecovery, FailedRecovery } from "./orchestrator/run/recover-all.ts";
 export type { InputOf, ToolInput } from "./tools/arguments/input-schema.ts";
 export type { LeftOut, TaggedHistory } from "./agent/message-tags.ts";
 export type { MessageSelection } from "./policies/inherited-messages.ts";

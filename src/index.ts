@@ -75,7 +75,7 @@ export type {
   RecoverOptions,
   ResumeOptions,
 } from "./orchestrator/run/run-options.ts";
-export type { RecoveredRuns } from "./orchestrator/run/recover.ts";
+export type { RecoveredRuns } from "./orchestrator/run/recover-all.ts";
 export type { Run } from "./orchestrator/run/run.ts";
 export { toSse, type SseOptions } from "./orchestrator/run/to-sse.ts";
 export type { Phase, PhaseReport, PhaseState } from "./agent/phase-report.ts";

@@ -1581,6 +1581,36 @@ const requirements = {
   D476: {
     text: "An answer that is nested deeper than the call stack fails as the same error over Chat Completions and Responses",
   },
+  D460: {
+    text: "A run that ends each process that leads it fails with crash_loop after maxCrashes processes, over each engine, and a run beside it completes",
+  },
+  D461: {
+    text: "A store counts the owners of a run that were lost, in the claim that replaces them, until a batch has progress or the run rests",
+  },
+  D462: {
+    text: "A crash is counted before the journal of the run is read and before any code of the user's runs",
+  },
+  D463: {
+    text: "A run that crashed waits 1 s, 2 s, 4 s and so on, at most 60 s, after the last crash that was counted; other runs are led meanwhile",
+  },
+  D464: {
+    text: "Of the runs that crashed twice in a row a process leads one at a time, so that no crash counts for a run beside the one that caused it",
+  },
+  D465: {
+    text: "A completed step or tool call resets the crashes of a run; a call that a crash cut off is no progress",
+  },
+  D466: {
+    text: "recoverAll recovers runs without crashes at once and the others later; after five deaths of its process it fails the run, and the next start survives",
+  },
+  D467: {
+    text: "A run that fails with crash_loop ends all its subagents, charges its leases and has its result in the store; no tool or model is called for that",
+  },
+  D468: {
+    text: "A run of which processes die even while it is failed or read rests with crash_loop, until a person asks it to resume",
+  },
+  D469: {
+    text: "Giving a run up, resuming it, answering it and taking it from a live owner count as no crash",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

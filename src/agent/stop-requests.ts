@@ -19,7 +19,16 @@ export function handleStopRequests(agent: AgentRuntime, state: AgentState): Agen
   if (state.status !== "running" || !agent.effects.isStopping) return state;
   return agent.effects
     .takeStopRequests()
-    .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
+    .reduce<AgentState>((current, signal) => takeRequest(agent, current, signal), state);
+}
+
+/** A request of the run itself that is an error makes the agent fail. */
+function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
+  const { source, reason } = signal;
+  if (source !== "loop" || reason.code !== "error") return addSignal(agent, state, signal);
+  const { error, ...data } = reason.data;
+  const code = typeof error === "string" ? error : "internal_error";
+  return failWith(agent, state, { code, message: reason.message, data });
 }
 
 /** Adds a stop signal and emits its event. */

@@ -81,7 +81,8 @@ class LocalWorker implements EngineWorker {
   readonly #closing: () => void;
   /** By run: what waits until it has settled. */
   readonly #led = new Map<RunId, { isAgain: boolean; readonly settled: Promise<void> }>();
-  readonly #timers = new Set<() => void>();
+  /** By run: the earliest time at which it is to be led. */
+  readonly #timers = new Map<RunId, { readonly atMs: number; readonly stop: () => void }>();
   readonly #leave = new AbortController();
 
   constructor(executor: RunExecutor, clock: Clock, closing: () => void) {
@@ -110,19 +111,21 @@ class LocalWorker implements EngineWorker {
 
   lead(runId: RunId, atMs?: number): void {
     if (this.#leave.signal.aborted) return;
-    const delayMs = atMs === undefined ? 0 : atMs - this.#clock.nowMs();
-    if (delayMs > 0) return this.#later(runId, delayMs);
+    if (atMs !== undefined && atMs > this.#clock.nowMs()) return this.#later(runId, atMs);
     const led = this.#led.get(runId);
     if (led !== undefined) led.isAgain = true;
     else this.#begin(runId);
   }
 
-  #later(runId: RunId, delayMs: number): void {
-    const stop = this.#clock.setTimer(delayMs, () => {
-      this.#timers.delete(stop);
+  #later(runId: RunId, atMs: number): void {
+    const known = this.#timers.get(runId);
+    if (known !== undefined && known.atMs <= atMs) return;
+    known?.stop();
+    const stop = this.#clock.setTimer(atMs - this.#clock.nowMs(), () => {
+      this.#timers.delete(runId);
       this.lead(runId);
     });
-    this.#timers.add(stop);
+    this.#timers.set(runId, { atMs, stop });
   }
 
   #begin(runId: RunId): void {
@@ -147,7 +150,7 @@ class LocalWorker implements EngineWorker {
   async close(): Promise<void> {
     this.#closing(); // What comes from now on is for others.
     this.#leave.abort();
-    for (const stop of this.#timers) stop();
+    for (const { stop } of this.#timers.values()) stop();
     await Promise.all([...this.#led.values()].map(({ settled }) => settled));
   }
 }

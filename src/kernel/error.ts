@@ -118,6 +118,12 @@ export type ErrorCode =
    * `staleAfterMs`.
    */
   | "run_fenced"
+  /**
+   * Several processes in a row died while they led the run, and no step or tool call was completed in between (`maxCrashes`). The message
+   * says which calls were under way: find what ends the process, such as `process.exit`, a lack of memory or a native crash, correct it
+   * and start the run anew.
+   */
+  | "crash_loop"
   /** This process has given the run up, or lost it with its store. Recover it here or elsewhere to have its result or a snapshot. */
   | "run_left"
   /** The id is that of a run with another role or task. Choose another id for another task. */

@@ -16,13 +16,12 @@ import { LiveRuns } from "./run/live-runs.ts";
 import { postAnswers } from "./run/posted-answers.ts";
 import {
   continuedByMail,
-  recoverAllRuns,
   recoverRun,
   storageOf,
   storedResult,
-  type RecoveredRuns,
   type Recovery,
 } from "./run/recover.ts";
+import { recoverAllRuns, type RecoveredRuns } from "./run/recover-all.ts";
 import { resumeRun } from "./run/resume.ts";
 import type { Run } from "./run/run.ts";
 import {
@@ -155,7 +154,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * are runs that a process leads, here or elsewhere; those that are paused, since they wait for answers and not for a process; and those whose
    * process died before anything of them was kept.
    *
-   * Resolves when all of them are under way again, not when they have ended: their handles are in `runs`. Rejects with `store_failed` if the store
+   * A run of which several processes in a row died is recovered after the others, with a delay: it is in `delayed`. After `maxCrashes` of
+   * them it is not continued: it ends as failed, with `crash_loop`.
+   *
+   * Resolves when all others are under way again, not when they have ended: their handles are in `runs`. Rejects with `store_failed` if the store
    * cannot be asked what it has.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store; `invalid_state`, if it was closed.

@@ -94,7 +94,7 @@ proves(["S7.37"], "all lost runs continue, oldest first, and no other", async ()
     "completed",
   ]);
   expect(await store.find(paused.runId)).toMatchObject({ status: "paused" });
-  expect(await own.recoverAll()).toEqual({ runs: [], failed: [] });
+  expect(await own.recoverAll()).toEqual({ runs: [], delayed: [], failed: [] });
 });
 
 proves(
@@ -136,6 +136,7 @@ test("a run that another process takes first is none of ours, and no failure", a
   };
   expect(await orchestrator([role("reader")], taken).recoverAll()).toEqual({
     runs: [],
+    delayed: [],
     failed: [],
   });
 });

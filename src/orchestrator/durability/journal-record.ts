@@ -17,7 +17,7 @@ import {
 import { MessageContentSchema } from "../../protocol/message-content.ts";
 import { z } from "../../protocol/late-zod.ts";
 import { AnswerSchema } from "../../protocol/question.ts";
-import { StopSignalSchema } from "../../protocol/stop.ts";
+import { ErrorRecordSchema, StopSignalSchema } from "../../protocol/stop.ts";
 import { RemovedToolSchema } from "../../protocol/tool-rule.ts";
 import { LedgerOperationSchema } from "../budget/ledger-operation.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
@@ -59,7 +59,11 @@ const RECORDS = {
   /** The paused run that it continues from. */
   restored: z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
   /** Another process continues the run from here, after a crash or a pause. For replays. */
-  recovered: z.strictObject({ type: z.literal("recovered") }),
+  recovered: z.strictObject({
+    type: z.literal("recovered"),
+    /** Why the run only continues to fail. */
+    failure: ErrorRecordSchema.exactOptional(),
+  }),
   agent: z.strictObject({
     type: z.literal("agent"),
     agent: CreatedAgentSchema,

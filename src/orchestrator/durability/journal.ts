@@ -21,6 +21,7 @@ import { RecordCodec } from "./record-codec.ts";
 
 export const DEFAULT_STALE_AFTER_MS = 30_000;
 export const DEFAULT_HEARTBEAT_MS = 5_000;
+export const DEFAULT_MAX_CRASHES = 5;
 /** How long events are held back that nothing waits for and nothing else follows. */
 const EVENT_DELAY_MS = 100;
 /** Waits between attempts at a store that may recover. */
@@ -84,6 +85,8 @@ export class Journal {
   readonly #claim = Promise.withResolvers<void>();
   /** How many of them are to be written without a delay. */
   #due = 0;
+  /** Something of the run was completed since the last batch. */
+  #hasProgress = false;
   #isWriting = false;
   #isBroken = false;
   /** Waits to begin something do not resolve (D7). */
@@ -115,6 +118,11 @@ export class Journal {
     // A reader of the question may answer it at once, through the store.
     if (record.event.type === "question.asked") this.#writeSoon();
     else this.#writeLater();
+  }
+
+  /** Notes that the records put in so far complete a step or a tool call: the store counts crashes from there. */
+  noteProgress(): void {
+    this.#hasProgress = true;
   }
 
   /** Reports how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
@@ -272,7 +280,9 @@ export class Journal {
         const seq = this.#lastSeq;
         const records = this.#codec.take();
         const firstNumber = recordCount + this.#lineCount + 1;
-        await tried(clock, () => store.append(ownership, { firstNumber, records }));
+        const hasProgress = this.#hasProgress;
+        this.#hasProgress = false;
+        await tried(clock, () => store.append(ownership, { firstNumber, records, hasProgress }));
         this.#lineCount += records.length;
         this.#kept = last;
         if (seq > 0) this.#onKept(seq);
@@ -354,6 +364,7 @@ function isTransient(cause: unknown): boolean {
 export type JournalWriter = Pick<
   Journal,
   | "append"
+  | "noteProgress"
   | "broken"
   | "claimed"
   | "hasGivenUp"

@@ -9,6 +9,7 @@ import { defined } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { contentText, type MessageContent } from "../../protocol/message-content.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
@@ -149,15 +150,16 @@ export async function putBack(store: RunStore, ownership: Ownership): Promise<vo
   await store.release(ownership, status);
 }
 
-/** The journal of a run that is recovered continues where it broke off. */
+/** The journal of a run that is recovered continues where it broke off. `failure`: why it only continues to fail. */
 export function recoveredJournal(
   storage: RunStorage,
   ownership: Ownership,
   { recordCount, posts, codec }: FoldedJournal,
+  failure?: ErrorRecord,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount, posts });
   const journal = keptIn({ ...storage, open, codec, isClaimed: true });
-  journal.append({ type: "recovered" });
+  journal.append({ type: "recovered", ...defined({ failure }) });
   return journal;
 }
 

@@ -95,6 +95,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
       type === "function"
         ? await this.#recorded(name, () => work(call))
         : this.#append(name, await work(call));
+    if (isProgress(end)) this.#journal.writer.noteProgress();
     // The end of a call without effects is kept, so that it is recorded once, but not waited for.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
@@ -315,6 +316,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
     return outcome;
   }
+}
+
+/** True if the call is over by itself: it was neither put off nor cut off by a crash. */
+function isProgress(end: CallEnd): boolean {
+  return end.type === "executed" && end.execution.errorCode !== INTERRUPTED.errorCode;
 }
 
 function isRepeatable(tool: OwnCall["tool"]): boolean {

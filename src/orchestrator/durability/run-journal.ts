@@ -3,6 +3,7 @@
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { AgentEffects } from "../../agent/agent-effects.ts";
+import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
@@ -120,6 +121,7 @@ export class RunJournal {
     const letters = node.mailbox?.countTaken() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
     this.#save(node, phase, state);
+    if (phase === "decide" && !wasInterrupted(state)) this.writer.noteProgress();
   }
 
   /** A model call is to be made: the step that it opens is over at some time, whatever happens (L4). */
@@ -153,6 +155,12 @@ export class RunJournal {
     this.#inFlight.delete(agentId);
     return this.#options.effects(this, agent, inFlight);
   }
+}
+
+/** True if the last step has a call that a crash cut off: completing such a step is no progress. */
+function wasInterrupted({ log }: AgentState): boolean {
+  const { executions = [] } = log.steps.at(-1)?.tools ?? {};
+  return executions.some(({ errorCode }) => errorCode === INTERRUPTED.errorCode);
 }
 
 /** What the caller or the clock asks of the run. */

@@ -8,6 +8,7 @@ import type { ResumeOptions } from "./run-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { questionIdOf, type QuestionId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
 import { isCall, type ReceivedMail } from "./run-mail.ts";
@@ -16,7 +17,7 @@ import type { RunJournal } from "../durability/run-journal.ts";
 import { AS_ROOT, runStartFacts } from "./start.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
-import { chargeLost, reapply } from "./lost-work.ts";
+import { chargeLost, failRoot, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
 import type { RunBeginning, LedParts } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
@@ -134,6 +135,8 @@ function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
 export interface Kept {
   readonly journal: RunJournal | undefined;
   readonly folded?: FoldedRun | undefined;
+  /** The run continues only to fail with this error. */
+  readonly failure?: ErrorRecord | undefined;
 }
 
 /** Restores the run: gives what it continues with. */
@@ -141,7 +144,7 @@ export function continuedParts(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  { journal, folded }: Kept,
+  { journal, folded, failure }: Kept,
 ): LedParts {
   const { registry, roles, onPiece, context, instructions, session, answers, grants } = ready;
   const supervisor = new Supervisor(settings, {
@@ -195,6 +198,7 @@ export function continuedParts(
       chargeLost(runtime, folded);
       reapply(runtime, folded);
     }
+    if (failure !== undefined) failRoot(root, failure);
     supervisor.reactivateDetached();
   };
   // Another process may have continued it from the same store.

@@ -7,20 +7,23 @@ import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
-import type { StoredStatus } from "../../store/run-store.ts";
+import type { Ownership } from "../../store/run-store.ts";
 import { runExists } from "../../store/store-errors.ts";
-import { newOwner, putBack } from "../durability/open-journal.ts";
+import { putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
 import type { Settings } from "../tree/settings.ts";
 import { LiveRun, whyAborted } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
+import { crashLoop, layToRest, type ClaimedRun } from "./quarantine.ts";
 import {
   assertFree,
+  takeOwnership,
   keptRun,
   lastPostIn,
   recoverRun,
+  releaseUnled,
   storageOf,
   storedRun,
   type KeptRun,
@@ -72,6 +75,8 @@ export function checkExecuteOptions(options: ExecuteOptions): void {
 export interface Executing extends ExecuteOptions {
   /** A run that another process leads is not waited for: `run_alive`. */
   readonly isLeftAlone?: boolean;
+  /** In place of `context`. Called once the run is claimed. */
+  readonly contextFor?: () => Promise<unknown>;
   /** In place of `graceMs`, as it is when the run is given up. */
   readonly graceMsNow?: () => number;
 }
@@ -83,9 +88,41 @@ export async function executeOrder(
   given: RunOrder,
   options: Executing,
 ): Promise<RunResult<JsonValue>> {
+  const execution = executionOf(settings, live, given, options);
+  for (;;) {
+    const settled = await execution.rest();
+    if (!isPostponed(settled)) return settled;
+    await execution.pass(settled.delayMs);
+  }
+}
+
+/** The run is not to be led yet, since processes that led it have died. */
+export interface Postponed {
+  readonly delayMs: number;
+}
+
+export function isPostponed(settled: object): settled is Postponed {
+  return "delayMs" in settled;
+}
+
+/** The same for a worker, which lets its engine wait. */
+export async function tryOrder(
+  settings: Settings,
+  live: LiveRuns,
+  given: RunOrder,
+  options: Executing,
+): Promise<RunResult<JsonValue> | Postponed> {
+  return await executionOf(settings, live, given, options).rest();
+}
+
+function executionOf(
+  settings: Settings,
+  live: LiveRuns,
+  given: RunOrder,
+  options: Executing,
+): Execution {
   const order = checkedOrder(given);
-  const role = roleOf(settings, order);
-  return await new Execution(settings, live, { order, role, options }).rest();
+  return new Execution(settings, live, { order, role: roleOf(settings, order), options });
 }
 
 /** The role of an order. Throws `unknown_role`. */
@@ -112,6 +149,7 @@ class Execution {
   readonly #storage: RunStorage;
   readonly #parts: Parts;
   readonly #beganMs: number;
+  #context: Promise<unknown> | undefined;
   /** It came to rest here: if the store could not record that, it still names this process as its leader. */
   #hasRested = false;
   /** The process that leads it elsewhere was asked to cancel it. */
@@ -128,7 +166,7 @@ class Execution {
   }
 
   /** The result once the run rests, and nothing is asked of it by mail. */
-  async rest(): Promise<RunResult<JsonValue>> {
+  async rest(): Promise<RunResult<JsonValue> | Postponed> {
     const { leave } = this.#parts.options;
     const giveUp = (): void => this.#given.abort("left");
     if (leave?.aborted === true) giveUp();
@@ -136,7 +174,7 @@ class Execution {
     try {
       for (;;) {
         const result = await this.#try();
-        if (result !== undefined) return result;
+        if (result !== undefined && !(isPostponed(result) && this.#given.aborted)) return result;
         if (this.#given.aborted) throw leftTo(this.#parts.order.runId);
       }
     } finally {
@@ -144,17 +182,26 @@ class Execution {
     }
   }
 
+  /** Lets time pass, until nothing is to be waited for any more. */
+  async pass(delayMs: number): Promise<void> {
+    await sleep(this.#storage.clock, delayMs, this.#given);
+  }
+
   /** Undefined: to be tried again. */
-  async #try(): Promise<RunResult<JsonValue> | undefined> {
+  async #try(): Promise<RunResult<JsonValue> | Postponed | undefined> {
     const run = this.#joined();
     if (run !== undefined) return await this.#result(run);
+    const { runId } = this.#parts.order;
     try {
       const led = await this.#led();
-      return led instanceof LiveRun ? await this.#result(led) : led;
+      if (led instanceof LiveRun) return await this.#result(led);
+      this.#live.quarantine.end(runId);
+      return led;
     } catch (cause) {
+      this.#live.quarantine.end(runId);
       if (!this.#isPassing(cause)) throw cause;
       await this.#cancelElsewhere();
-      await sleep(this.#storage.clock, LOOK_MS, this.#given);
+      await this.pass(LOOK_MS);
       return undefined;
     }
   }
@@ -193,57 +240,69 @@ class Execution {
   }
 
   /**
-   * The run, led by this process from now on; or its result, if it rests; undefined: to be tried again. Rejects with `run_alive` while another
-   * process leads it.
+   * The run, led by this process from now on; or its result, if it rests; or for how long it is not to be led. Rejects with `run_alive` while
+   * another process leads it.
    */
-  async #led(): Promise<LiveRun | RunResult<JsonValue> | undefined> {
+  async #led(): Promise<LiveRun | RunResult<JsonValue> | Postponed> {
     const { runId } = this.#parts.order;
     const { signal } = this.#parts.options;
     this.#live.assertOpen();
     return await this.#live.during(async () => {
       const found = await storedRun(this.#storage.store, runId);
-      if (found === undefined || found.recordCount === 0)
-        return this.#live.add(await this.#begun(found !== undefined), signal);
+      if (found === undefined) return this.#live.add(await this.#begun(false), signal);
       if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
-      const kept = await keptRun(this.#storage, runId);
-      if (!isSame(this.#parts.order, kept)) throw otherRun(runId);
-      if (!this.#isDue(kept)) {
-        const isRecorded = found.status !== "open" || this.#hasRested;
-        const isAtRest = isRecorded || (await this.#putToRest());
-        return isAtRest ? await persistedResult(kept.folded) : undefined;
-      }
-      const { context, onPiece } = this.#parts.options;
-      const recovery = { role: this.#parts.role, context, kept, ...defined({ onPiece }) };
-      const how = { ...recovery, takeOver: this.#mayTakeOver, areAllNeeded: false };
-      return this.#live.add(await recoverRun(this.#settings, runId, how), signal);
+      const delayMs = await this.#live.quarantine.delayMs(found, this.#storage);
+      if (delayMs > 0) return { delayMs };
+      if (found.recordCount === 0) return this.#live.add(await this.#begun(true), signal);
+      return await this.#continued(found.status === "open" && !this.#hasRested);
     });
   }
 
-  /**
-   * The run has come to rest, but its process died before the store knew, or something was posted that asks nothing. False: something has come
-   * since. What a later release has posted is left to that one: the run stays open.
-   */
-  async #putToRest(): Promise<boolean> {
-    const { store, staleAfterMs } = this.#storage;
-    const { runId } = this.#parts.order;
-    const claim = { owner: newOwner(), staleAfterMs, takeOver: this.#mayTakeOver };
-    const ownership = await store.claim(runId, claim);
-    let status: StoredStatus = "open";
-    let lastPost = 0;
+  /** `isLost`: its process may have died. Then it is claimed before it is read, so that what kills this process is counted. */
+  async #continued(isLost: boolean): Promise<LiveRun | RunResult<JsonValue>> {
+    const { order, role, options } = this.#parts;
+    const { runId } = order;
+    let claimed = isLost ? await this.#claim() : undefined;
+    let kept: KeptRun | undefined;
+    let context: unknown;
     try {
-      const kept = await keptRun(this.#storage, runId);
-      lastPost = lastPostIn(kept);
-      if (this.#isDue(kept)) return false;
-      const { folded } = kept;
-      if (!(await hasUnknownMail(store, runId, folded.posts))) status = folded.status;
-      return true;
-    } finally {
-      await store.release(ownership, status, lastPost);
+      kept = await keptRun(this.#storage, runId);
+      if (!isSame(order, kept)) throw otherRun(runId);
+      if (!isDue(kept, this.#settings.clock.nowMs())) {
+        if (claimed !== undefined) await this.#putToRest(claimed.ownership, kept);
+        return await persistedResult(kept.folded);
+      }
+      claimed ??= await this.#claim();
+      context = await this.#contextNow();
+    } catch (cause) {
+      if (claimed !== undefined) await releaseUnled(this.#storage, claimed.ownership, kept, cause);
+      throw cause;
     }
+    const { onPiece } = options;
+    const how = { role, context, kept, claimed, areAllNeeded: false, ...defined({ onPiece }) };
+    return this.#live.add(await recoverRun(this.#settings, runId, how), options.signal);
   }
 
-  #isDue(kept: KeptRun): boolean {
-    return isDue(kept, this.#settings.clock.nowMs());
+  #claim(): Promise<ClaimedRun> {
+    const { runId } = this.#parts.order;
+    return takeOwnership(this.#settings, runId, { isOwnerLost: this.#mayTakeOver });
+  }
+
+  async #contextNow(): Promise<unknown> {
+    const { context, contextFor } = this.#parts.options;
+    if (contextFor === undefined) return context;
+    return await (this.#context ??= contextFor());
+  }
+
+  /**
+   * The run has come to rest, but its process died before the store knew, or something was posted that asks nothing. What a later release
+   * has posted is left to that one: the run stays open.
+   */
+  async #putToRest(ownership: Ownership, kept: KeptRun): Promise<void> {
+    const { store } = this.#storage;
+    const { folded } = kept;
+    const isUnknown = await hasUnknownMail(store, folded.run.runId, folded.posts);
+    await store.release(ownership, isUnknown ? "open" : folded.status, lastPostIn(kept));
   }
 
   get #mayTakeOver(): boolean {
@@ -254,20 +313,25 @@ class Execution {
   /** `isMade`: there is an empty journal, with mail perhaps. */
   async #begun(isMade: boolean): Promise<LiveRun> {
     const { order, role, options } = this.#parts;
-    const { store, staleAfterMs } = this.#storage;
+    const { store } = this.#storage;
     const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = order;
     const session =
       sessionId === undefined ? undefined : await sessionHandle(this.#settings, sessionId, {});
-    const { context, onPiece } = options;
-    const start: StartOptions = {
-      runId,
-      context,
-      ...defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent }),
-    };
-    if (!isMade) return startRun(this.#settings, { role, task, options: start });
-    const claim = { owner: newOwner(), staleAfterMs, takeOver: this.#mayTakeOver };
-    const ownership = await store.claim(runId, claim);
+    const { onPiece } = options;
+    const given = defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent });
+    const startWith = (context: unknown): StartOptions => ({ runId, context, ...given });
+    if (!isMade) {
+      const start = startWith(await this.#contextNow());
+      return startRun(this.#settings, { role, task, options: start });
+    }
+    const { ownership, crashes } = await this.#claim();
+    if (crashes >= this.#settings.maxCrashes) {
+      const cause = crashLoop(runId, crashes);
+      await layToRest(store, ownership, cause);
+      throw cause;
+    }
     try {
+      const start = startWith(await this.#contextNow());
       const mail = await unreadMail(store, runId, []);
       if ((await storedRun(store, runId))?.recordCount !== 0) throw runExists(runId);
       return startRun(this.#settings, { role, task, options: start, ownership, mail });

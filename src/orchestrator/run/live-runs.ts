@@ -1,9 +1,11 @@
 // LiveRuns: the runs that one orchestrator leads in this process. Owns their handles from their start until they rest, and whether
 // further ones may begin.
 
+import { CancelSignal } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { LiveRun } from "./live-run.ts";
+import { Quarantine } from "./quarantine.ts";
 
 /** The id of a run that was started with another role or task. */
 export function otherRun(runId: string): EspalierError {
@@ -19,7 +21,9 @@ export class LiveRuns {
   readonly #runs = new Set<LiveRun>();
   /** Recoveries that have no run yet. */
   #recoveries = 0;
-  #isClosed = false;
+  /** Aborted when nothing further may begin. */
+  readonly closing = new CancelSignal();
+  readonly quarantine = new Quarantine();
   #isEmpty = Promise.withResolvers<void>();
 
   get all(): readonly LiveRun[] {
@@ -39,12 +43,12 @@ export class LiveRuns {
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.closing.aborted;
   }
 
   /** Throws `invalid_state` once the orchestrator was closed. */
   assertOpen(): void {
-    if (!this.#isClosed) return;
+    if (!this.isClosed) return;
     throw new EspalierError({
       code: "invalid_state",
       message:
@@ -57,6 +61,7 @@ export class LiveRuns {
     this.#runs.add(run);
     run.whenOver(() => {
       this.#runs.delete(run);
+      this.quarantine.end(run.runId);
       this.#check();
     });
     if (signal !== undefined) run.cancelWith(signal);
@@ -76,12 +81,12 @@ export class LiveRuns {
 
   /** Nothing further may begin; resolves when nothing is under way. */
   close(): Promise<void> {
-    this.#isClosed = true;
+    this.closing.abort("closed");
     this.#check();
     return this.#isEmpty.promise;
   }
 
   #check(): void {
-    if (this.#isClosed && this.#recoveries === 0 && this.#runs.size === 0) this.#isEmpty.resolve();
+    if (this.isClosed && this.#recoveries === 0 && this.#runs.size === 0) this.#isEmpty.resolve();
   }
 }

@@ -4,6 +4,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { backgroundOf } from "../../agent/agent-state.ts";
 import { callUsage } from "../../agent/call-usage.ts";
 import type { AgentId } from "../../protocol/ids.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import { addUsage } from "../../protocol/usage.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import { scopeOf } from "../tree/budget-events.ts";
@@ -33,6 +34,13 @@ export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
       lostCall: { provider: model.provider, model: model.id },
     });
   }
+}
+
+/** Makes the root fail, and ends all agents below it. */
+export function failRoot(root: AgentRuntime, { code, message, data }: ErrorRecord): void {
+  root.cancel("The run has failed.");
+  const reason = { code: "error", message, data: { ...data, error: code } };
+  root.requestStop({ source: "loop", reason });
 }
 
 /** Requests to agents before their process died that they have not handled yet. */

@@ -1,11 +1,12 @@
 // Recovery: a run whose process died is claimed, read from its journal and continued. Reads results from the store, too.
 
+import { errorRecord } from "../../agent/error-record.ts";
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
+import type { ClaimOptions, Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { runEnded, storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
@@ -15,27 +16,12 @@ import type { RestoredRun } from "../durability/restored-run.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
-import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
+import { claimCounted, crashLoop, healthyFirst, type ClaimedRun } from "./quarantine.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
 import { LiveRun, type LedParts } from "./live-run.ts";
-import type { Run } from "./run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
 import type { RunResult } from "./run-result.ts";
-
-/** What became of the runs of a store that were lost. */
-export interface RecoveredRuns<out Output = unknown> {
-  /** Those that are under way again, oldest first. */
-  readonly runs: readonly Run<Output>[];
-  /** Those that could not be recovered. They stay as they were. */
-  readonly failed: readonly FailedRecovery[];
-}
-
-/** A run that could not be recovered. */
-export interface FailedRecovery {
-  readonly runId: RunId;
-  readonly error: EspalierError;
-}
 
 /** A run as its journal has it, and what has come by mail since. */
 export interface KeptRun {
@@ -49,6 +35,8 @@ export interface Recovery extends RecoverOptions {
   readonly contextOf?: RecoverAllOptions["context"] | undefined;
   /** What was read of it before. */
   readonly kept?: KeptRun;
+  /** It was claimed before, and then read. */
+  readonly claimed?: ClaimedRun;
   /** As in `Arrival`. */
   readonly areAllNeeded?: boolean;
 }
@@ -96,25 +84,43 @@ async function recoveredParts(
 ): Promise<LedParts> {
   const storage = storageOf(settings);
   const { store } = storage;
-  let kept = options.kept ?? (await keptRun(storage, runId));
-  // A run that had ended, whose process died before the store recorded that, is claimed to record it.
-  const isUnreported =
-    kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
-  let continuation = isUnreported ? undefined : await readyToRecover(settings, kept, options);
-  const { takeOver = false } = options;
-  const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
-  // If the acknowledgement is lost, this process owns the run all the same, and no other does.
-  const ownership = await tried(storage.clock, () => store.claim(runId, claim));
+  let { kept } = options;
+  let continuation: Continuation | undefined;
+  // A run that is open may have been lost. It is claimed before it is read.
+  if (kept === undefined && !(await isOpen(store, runId))) kept = await keptRun(storage, runId);
+  if (kept !== undefined && options.claimed === undefined)
+    continuation = await readyToRecover(settings, kept, options);
+  const claimed = options.claimed ?? (await takeOwnership(settings, runId, options));
+  const { ownership } = claimed;
   try {
-    if (continuation === undefined || !(await isAsRead(store, kept))) {
+    if (kept === undefined || !(await isAsRead(store, kept))) {
       kept = await keptRun(storage, runId);
-      continuation = await readyToRecover(settings, kept, options);
+      continuation = undefined;
     }
-    return ledOn(settings, ownership, kept.folded, continuation);
+    continuation ??= await readyToRecover(settings, kept, options);
+    return ledOn(settings, claimed, kept.folded, continuation);
   } catch (cause) {
     await releaseUnled(storage, ownership, kept, cause);
     throw cause;
   }
+}
+
+async function isOpen(store: RunStore, runId: RunId): Promise<boolean> {
+  const { status, recordCount = 0 } = (await storedRun(store, runId)) ?? {};
+  return status === "open" && recordCount > 0;
+}
+
+/** See `claimCounted`. */
+export function takeOwnership(
+  settings: Settings,
+  runId: RunId,
+  how: Pick<ClaimOptions, "takeOver" | "isOwnerLost">,
+): Promise<ClaimedRun> {
+  const storage = storageOf(settings);
+  const { store, staleAfterMs } = storage;
+  const { takeOver = false, isOwnerLost = false } = how;
+  const claim = { owner: newOwner(), staleAfterMs, takeOver, isOwnerLost };
+  return claimCounted(storage, () => store.claim(runId, claim), settings.maxCrashes);
 }
 
 /** False: the run came further, or got mail, since it was read. */
@@ -127,13 +133,15 @@ async function isAsRead(store: RunStore, { folded, mail }: KeptRun): Promise<boo
 
 function ledOn(
   settings: Settings,
-  ownership: Ownership,
+  { ownership, crashes }: ClaimedRun,
   folded: FoldedJournal,
   continuation: Continuation,
 ): LedParts {
-  const journal = recoveredJournal(storageOf(settings), ownership, folded);
+  const isOver = crashes >= settings.maxCrashes;
+  const failure = isOver ? errorRecord(crashLoop(ownership.runId, crashes, folded)) : undefined;
+  const journal = recoveredJournal(storageOf(settings), ownership, folded, failure);
   try {
-    return continuedParts(settings, folded.run, continuation, { journal, folded });
+    return continuedParts(settings, folded.run, continuation, { journal, folded, failure });
   } catch (cause) {
     journal.writer.abandon(); // Before it writes that the run was recovered.
     throw cause;
@@ -141,16 +149,18 @@ function ledOn(
 }
 
 /** Gives back a run that cannot continue, as it rests. One that had ended is released as ended. */
-async function releaseUnled(
+export async function releaseUnled(
   { store, clock }: RunStorage,
   ownership: Ownership,
-  kept: KeptRun,
+  kept: KeptRun | undefined,
   cause: unknown,
 ): Promise<void> {
-  const { folded, mail } = kept;
   const isOver = EspalierError.is(cause) && cause.code === "run_ended";
-  const status = mail.some(isCall) ? "open" : folded.status;
-  const release = () => store.release(ownership, isOver ? "ended" : status, lastPostIn(kept));
+  // A run that could not be read stays open, as it was.
+  const isOpen = kept === undefined || kept.mail.some(isCall);
+  const status = isOpen ? "open" : kept.folded.status;
+  const lastPost = kept && lastPostIn(kept);
+  const release = () => store.release(ownership, isOver ? "ended" : status, lastPost);
   await tried(clock, release).catch(() => undefined); // Why it cannot continue is what counts.
 }
 
@@ -191,31 +201,6 @@ async function readyToRecover(
   return readyToContinue(settings, run, { ...others, context }, { ...arrival, ...needed });
 }
 
-/** Recovers every run of the store that is lost, one after the other. */
-export async function recoverAllRuns(
-  settings: Settings,
-  live: LiveRuns,
-  options: RecoverAllOptions,
-): Promise<RecoveredRuns> {
-  const runs: Run[] = [];
-  const failed: FailedRecovery[] = [];
-  for (const { runId, recordCount } of await lostRuns(storageOf(settings))) {
-    if (recordCount === 0 || live.find(runId) !== undefined) continue;
-    try {
-      const how = { contextOf: options.context };
-      const recovered = await recoverRun(settings, runId, how);
-      const isClosed = (): boolean => live.isClosed;
-      const run = live.add(continuedByMail(settings, recovered, { options: how, isClosed }));
-      run.result.catch(() => undefined); // The caller can only look at it once all are under way.
-      runs.push(run);
-    } catch (cause) {
-      const error = failedRecovery(runId, cause);
-      if (error !== undefined) failed.push({ runId, error });
-    }
-  }
-  return { runs, failed };
-}
-
 /** The result of a run at rest, as the store has it. */
 export async function storedResult(
   settings: Settings,
@@ -234,12 +219,16 @@ export function storageOf(settings: Settings): RunStorage {
 /** As many as a store can have. */
 export const ALL_OF_THEM = 2 ** 31 - 1;
 
-/** The runs that are open and that no process seems to lead, oldest first. Rejects with `store_failed`. */
+/**
+ * The runs that are open and that no process seems to lead: those with the fewest crashes first, and
+ * the oldest of these. Rejects with `store_failed`.
+ */
 export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[]> {
   const filter = { status: "open", limit: ALL_OF_THEM } as const;
   const open = await asked("its runs", () => storage.store.list(filter));
   const nowMs = storage.clock.nowMs();
-  return open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs)).toReversed();
+  const lost = open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs));
+  return healthyFirst(lost.toReversed());
 }
 
 /** Throws `run_alive` for a run that a process seems to lead. */
@@ -261,16 +250,6 @@ function seemsAlive(
   if (owner === null || heartbeatAtMs === null) return false;
   if (owner.hostname === thisHostname() && isProcessGone(owner.processId)) return false;
   return Math.abs(nowMs - heartbeatAtMs) < staleAfterMs;
-}
-
-/** Why a lost run could not be recovered; undefined: it was not lost after all. */
-function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
-  if (!EspalierError.is(cause)) {
-    const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a fault of espalier.`;
-    return new EspalierError({ code: "internal_error", message, data: { runId }, cause });
-  }
-  const wasNotLost = cause.code === "run_alive" || cause.code === "run_ended";
-  return wasNotLost ? undefined : cause;
 }
 
 /** The context of a lost run, as the caller gives it. Rejects with `context_failed`. */

@@ -26,7 +26,7 @@ import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import type { Settings } from "../tree/settings.ts";
 import { HandedRuns } from "./handed-runs.ts";
-import { executeOrder, leftTo } from "./execute.ts";
+import { isPostponed, leftTo, tryOrder } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storageOf, storedRun } from "./recover.ts";
 import { OverdueRuns } from "./overdue-runs.ts";
@@ -38,6 +38,7 @@ import {
   type RunOrder,
 } from "./run-order.ts";
 import { Places } from "./places.ts";
+import { backoffMs, isCrashLoop } from "./quarantine.ts";
 import { checkedRoles } from "./start.ts";
 
 /** What goes with a worker. */
@@ -161,6 +162,7 @@ class Executor implements RunExecutor {
       return await this.#lead(orderIn(seen), leave);
     } catch (cause) {
       if (isPassing(cause)) throw cause;
+      if (isCrashLoop(cause)) return { type: "ended" }; // The reason is on record.
       if (this.#live.isClosed) throw leftTo(runId); // Nothing begins here any more, whatever is wrong with it.
       const hasMore = await this.#refuse(runId, cause, seen.at(-1)?.number ?? 0);
       if (hasMore) throw leftTo(runId);
@@ -181,11 +183,17 @@ class Executor implements RunExecutor {
   async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
-    const context = await this.#contextFor(order, leave);
+    const contextFor = (): Promise<unknown> => this.#contextFor(order, leave);
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
-    const how = { context, leave, graceMsNow: () => this.graceMs, ...others };
-    const { status, questions } = await executeOrder(this.#settings, this.#live, order, how);
+    const how = { contextFor, leave, graceMsNow: () => this.graceMs, ...others };
+    const settled = await tryOrder(this.#settings, this.#live, order, how);
+    if (isPostponed(settled))
+      return {
+        type: "waiting",
+        untilMs: Math.ceil(this.#settings.clock.nowMs() + settled.delayMs),
+      };
+    const { status, questions } = settled;
     if (status !== "paused") return { type: "ended" };
     const deadlines = questions
       .flatMap(({ deadlineAtMs }) => deadlineAtMs ?? [])
@@ -287,7 +295,8 @@ class LiveWorker implements Worker {
 
   async #sweepOnce(): Promise<void> {
     const remembers = this.#engine.isExclusive !== false;
-    const lost = await lostRuns(this.#storage);
+    const nowMs = this.#storage.clock.nowMs();
+    const lost = (await lostRuns(this.#storage)).filter((run) => backoffMs(run, nowMs) === 0);
     for (const run of remembers ? this.#handed.due(lost) : lost) {
       const isHanded = await this.#hand(run.runId, run.recordCount > 0);
       if (isHanded) this.#handed.note(run);

@@ -24,7 +24,11 @@ import type { Tracing } from "../../protocol/tracing.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { checkGuards, type ToolGuard } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
-import { DEFAULT_HEARTBEAT_MS, DEFAULT_STALE_AFTER_MS } from "../durability/journal.ts";
+import {
+  DEFAULT_HEARTBEAT_MS,
+  DEFAULT_MAX_CRASHES,
+  DEFAULT_STALE_AFTER_MS,
+} from "../durability/journal.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
@@ -71,6 +75,15 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * `heartbeatMs`, and the same in all processes that share a store. Default 30,000.
    */
   readonly staleAfterMs?: number;
+  /**
+   * After how many crashes in a row a run fails with `crash_loop`: processes that died while they led
+   * the run, without a completed step or tool call in between. Below 3, a run may fail because of
+   * crashes that another run of the same process has caused.
+   * @default 5
+   * @example
+   * new Orchestrator({ roles, store, maxCrashes: 10 }); // gives each run ten processes
+   */
+  readonly maxCrashes?: number;
   /** Sinks that get each event of each run, in order. Nothing waits for them. Default: none. */
   readonly sinks?: readonly EventSink[];
   /** Called with each piece of what any agent of any run says, before the `onPiece` of its run. Makes model calls stream. */
@@ -102,6 +115,7 @@ const OPTION_FIELDS = [
   "store",
   "heartbeatMs",
   "staleAfterMs",
+  "maxCrashes",
   "sinks",
   "onPiece",
   "tracing",
@@ -146,6 +160,10 @@ export function checkOrchestratorOptions(options: OrchestratorOptions): void {
 }
 
 function checkSignsOfLife(options: OrchestratorOptions): void {
+  const { maxCrashes = DEFAULT_MAX_CRASHES } = options;
+  checkCount("maxCrashes", maxCrashes, defaultAdvice(DEFAULT_MAX_CRASHES));
+  if (maxCrashes === 0)
+    throw mismatch("maxCrashes", "at least 1", 0, defaultAdvice(DEFAULT_MAX_CRASHES));
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
   checkAmount("heartbeatMs", heartbeatMs, defaultAdvice(DEFAULT_HEARTBEAT_MS));
   checkAmount("staleAfterMs", staleAfterMs, defaultAdvice(DEFAULT_STALE_AFTER_MS));

@@ -16,6 +16,7 @@ import type { Store } from "../../store/store.ts";
 import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
 import {
   DEFAULT_HEARTBEAT_MS,
+  DEFAULT_MAX_CRASHES,
   DEFAULT_STALE_AFTER_MS,
   type RunStorage,
 } from "../durability/journal.ts";
@@ -44,6 +45,8 @@ export interface Settings
   /** How the ownership of kept runs is shown, and when it counts as gone. */
   readonly heartbeatMs: number;
   readonly staleAfterMs: number;
+  /** After how many crashes in a row a run fails. */
+  readonly maxCrashes: number;
   readonly onPiece: PieceListener | undefined;
   /** Undefined: `tracing` is the default. */
   readonly givenTracing: Tracing | undefined;
@@ -80,6 +83,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
   const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
   const { approver, answerTimeoutMs, unanswered = "pause", store } = options;
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
+  const { maxCrashes = DEFAULT_MAX_CRASHES } = options;
   const { tracing = localTracing(), clock = systemClock, ids = randomIds } = options;
   return Object.freeze({
     limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
@@ -96,6 +100,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
     store,
     heartbeatMs,
     staleAfterMs,
+    maxCrashes,
     sinks: [...sinks],
     onPiece: options.onPiece,
     tracing,

@@ -107,12 +107,14 @@ function continueAgain(parts: SetUpParts, beginning: ContinuedStart): LedParts {
   const settings = settingsFor(parts, run.limits, { store });
   const given = { answers, wasCutOff: folded?.status === "open", areAllNeeded: false };
   const ready = readyToContinue(settings, run, { role, context, grants }, given);
-  return continuedParts(settings, run, ready, { journal: journalOf(parts), folded });
+  const { failure } = segment.records.find((record) => record.type === "recovered") ?? {};
+  return continuedParts(settings, run, ready, { journal: journalOf(parts), folded, failure });
 }
 
 function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): RunJournal {
   const writer = {
     append,
+    noteProgress: () => undefined,
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     whenKept: () => undefined,
