@@ -1539,6 +1539,9 @@ const requirements = {
   D442: {
     text: "Every subagent ends once, before its parent, however often the process dies and whatever the code of its delegation starts next time",
   },
+  D443: {
+    text: "A recovery charges each model call that the dead process had sent and releases the leases of calls that it had not sent",
+  },
   D470: {
     text: "A trace backend that serves one request after another receives every span: batches are not given up while it is merely slow",
   },

@@ -68,6 +68,14 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
     return work();
   }
 
+  /**
+   * Called before each attempt of a model call is sent, once the attempt has its slot. Returns a promise
+   * that resolves when the attempt may be sent, or `undefined` if it may be sent at once.
+   */
+  sending(): Promise<void> | undefined {
+    return undefined;
+  }
+
   /** Books what a model call used. `otherModels`: the part of it that other models than the agent's first used. */
   settle(lease: Lease, usage: Usage, otherModels?: readonly ModelUsage[]): void {
     this.agent.account.settle(lease, usage, otherModels);

@@ -133,12 +133,18 @@ export class AskedTurn implements RetryOptions, CallSlot {
       : this.#hasEntered(entered, asking);
   }
 
-  #hasEntered(slot: Slot | undefined, asking: PlannedAsk): boolean {
+  #hasEntered(slot: Slot | undefined, asking: PlannedAsk): boolean | Promise<boolean> {
     this.#slot = slot;
-    if (asking.signal.aborted) this.leaveSlot(); // Since it was given.
-    if (this.#slot === undefined) return false;
+    if (!this.#mayBegin(asking)) return false;
     this.#begin(asking);
-    return true;
+    const sending = this.#agent.effects.sending();
+    return sending === undefined || sending.then(() => this.#mayBegin(asking));
+  }
+
+  /** Gives the slot back if the signal was aborted since the slot was given. */
+  #mayBegin({ signal }: PlannedAsk): boolean {
+    if (signal.aborted) this.leaveSlot();
+    return this.#slot !== undefined;
   }
 
   ask<T>(work: () => Promise<T>): Promise<BoundedOutcome<T>> {

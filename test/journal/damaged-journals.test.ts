@@ -190,7 +190,7 @@ test("R173: of a journal with a line too few, or twice, a request is made again 
 });
 
 test("D3: a later release's journal is recognized, also if it wrote only what follows a pause", async () => {
-  const opened = JSON.stringify({ ...JSON.parse(lines[0] ?? ""), version: 4 });
+  const opened = JSON.stringify({ ...JSON.parse(lines[0] ?? ""), version: 5 });
   const records = [...lines, opened];
   expect(await keptCode(records)).toBe("unsupported_version");
   expect(await codeOf(replay(records.join("\n"), { role: lead() }))).toBe("unsupported_version");

@@ -193,9 +193,9 @@ async function changed(change: (lines: readonly string[]) => readonly string[]) 
 
 test("D3: a journal of a newer version is left alone, and the error says which", async () => {
   const { error } = await changed((lines) =>
-    lines.map((line, index) => (index === 0 ? line.replace('"version":3', '"version":4') : line)),
+    lines.map((line, index) => (index === 0 ? line.replace('"version":4', '"version":5') : line)),
   );
-  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 3, got: 4 } });
+  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 4, got: 5 } });
 });
 
 test.each<readonly [string, (lines: readonly string[]) => readonly string[], number]>([

@@ -22,7 +22,12 @@ import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
-import { problemOf, type JournalRecord, type RecordOf } from "./journal-record.ts";
+import {
+  problemOf,
+  REQUESTS_PERSISTED_SINCE,
+  type JournalRecord,
+  type RecordOf,
+} from "./journal-record.ts";
 import { JournalReader, RECORDS_PER_TURN } from "./journal-reader.ts";
 import type { RecordCodec } from "./record-codec.ts";
 
@@ -32,8 +37,10 @@ export interface FoldedRun {
   /** `paused`: it had settled; `open`: its process died. */
   readonly status: "open" | "paused" | "ended";
   readonly recordCount: number;
-  /** Leases of model calls whose outcome is unknown: they may have been made. */
+  /** Leases of model calls whose outcome is unknown and whose requests may have been sent. */
   readonly lost: readonly PersistedHold[];
+  /** Leases of model calls whose requests were never sent. */
+  readonly unsent: readonly PersistedHold[];
   /** Agents that were cancelled, and have not ended. */
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
   /** Agents whose time was over, and that have not ended. */
@@ -151,6 +158,9 @@ class Fold {
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
+    const areRequestsPersisted = head.version >= REQUESTS_PERSISTED_SINCE;
+    const isUnsent = ({ agentId, lease }: PersistedHold): boolean =>
+      areRequestsPersisted && !this.#agent(agentId).hasSent(lease.leaseId);
     const openLeases = new Set(leases.map(({ lease }) => lease.leaseId));
     const isLiving = (agentId: AgentId): boolean => this.#agent(agentId).isLiving;
     const agents: RestoredAgent[] = [];
@@ -183,7 +193,8 @@ class Fold {
       },
       status: this.#status,
       recordCount: this.#count,
-      lost: leases.filter((lease) => !isEnded(lease)),
+      lost: leases.filter((lease) => !isEnded(lease) && !isUnsent(lease)),
+      unsent: leases.filter((lease) => !isEnded(lease) && isUnsent(lease)),
       cancelled: this.#cancelled,
       overdue: this.#overdue,
       stops: this.#stops,

@@ -50,6 +50,8 @@ export class FoldedAgent {
   #work = new InFlightWork();
   /** Leases that it was given. */
   readonly #holds = new Map<LeaseId, PersistedHold>();
+  /** Leases that were given after the last request of the agent. */
+  readonly #unsent = new Set<LeaseId>();
   /** Events since the last phase after which they are not emitted again. */
   #recorded: StoredEvent[] = [];
   #signals: StopSignal[] = [];
@@ -119,6 +121,12 @@ export class FoldedAgent {
   /** It was given a lease. */
   hold(hold: PersistedHold): void {
     this.#holds.set(hold.lease.leaseId, hold);
+    this.#unsent.add(hold.lease.leaseId);
+  }
+
+  /** False if the agent has sent no request since it was given this lease. */
+  hasSent(leaseId: LeaseId): boolean {
+    return !this.#unsent.has(leaseId);
   }
 
   /** A call of it has done something to a subagent. */
@@ -155,6 +163,7 @@ export class FoldedAgent {
   }
 
   takeEvent(event: StoredEvent): void {
+    if (event.type === "model.requested") this.#unsent.clear();
     if (event.type === "agent.started") this.#startedAtMs = Math.floor(event.atMs);
     // The loop has taken a stop request.
     if (event.type === "signal.raised")

@@ -25,10 +25,15 @@ import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { CreatedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
 
-/** Version of the form of journals: since 2, messages have parts; since 3, lines say what differs (`record-codec.ts`). */
-export const JOURNAL_VERSION = 3;
+/**
+ * Version of the form of journals. Since 2, messages have parts. Since 3, lines contain differences
+ * (`record-codec.ts`). Since 4, the event `model.requested` is persisted before its request is sent.
+ */
+export const JOURNAL_VERSION = 4;
 /** Versions that this release reads. */
-export const READABLE_JOURNALS = [1, 2, JOURNAL_VERSION] as const;
+export const READABLE_JOURNALS = [1, 2, 3, JOURNAL_VERSION] as const;
+/** The first version whose journals contain `model.requested` for each request that was sent. */
+export const REQUESTS_PERSISTED_SINCE = 4;
 
 const agentId = AgentIdSchema;
 const count = z.int().nonnegative();

@@ -55,7 +55,6 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#inFlight?.takeLease(modelEffectName(position)) ?? (await work());
   }
 
-  /** A request goes out once its lease is kept: what a crash loses of it is known, and charged. */
   override async infer(
     position: EffectPosition,
     lease: Lease,
@@ -67,10 +66,18 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     const { run } = this.agent;
     const isAgain = this.#inFlight !== undefined && position.sideCall === undefined;
     if (isAgain) run.pieces.reset(this.agent.pieceSource(position), "recovered");
-    await this.kept();
     const outcome = await this.#recorded(name, work, lease.leaseId);
     await this.kept();
     return outcome;
+  }
+
+  /**
+   * A request is sent once its lease and its event `model.requested` are persisted. A recovery charges a
+   * lost call only if both are in the journal. The wait is not work under way: `run.leave` may end it.
+   */
+  override sending(): Promise<void> | undefined {
+    this.#journal.workEnds();
+    return this.kept().then(() => this.#journal.workBegins());
   }
 
   override settle(lease: Lease, usage: Usage, otherModels?: readonly ModelUsage[]): void {

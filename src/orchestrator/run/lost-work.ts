@@ -10,9 +10,18 @@ import type { FoldedRun } from "../durability/fold-journal.ts";
 import { scopeOf } from "../tree/budget-events.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
-/** Charges model calls whose outcome is unknown, by estimate: they may have been made, and paid for. */
-export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
-  const { tree, recorder } = run;
+/**
+ * Charges model calls whose outcome is unknown, by estimate: their requests may have been sent. Releases
+ * the leases of calls whose requests never left the process.
+ */
+export function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
+  const { tree, recorder, ledger } = run;
+  for (const { agentId, lease } of unsent) {
+    const node = tree.find(agentId);
+    if (node === undefined) continue;
+    ledger.accountView(agentId).release(lease);
+    recorder.record(scopeOf(node), { type: "budget.released", leaseId: lease.leaseId });
+  }
   for (const { agentId, lease, hold, charged } of lost) {
     const node = tree.find(agentId);
     if (node === undefined) continue;
