@@ -1518,6 +1518,12 @@ const requirements = {
   D400: {
     text: "An answer of an MCP server that exceeds 10 MB, or another limit, is a coded error: its connection is closed, and its memory is released",
   },
+  D401: {
+    text: "At most 1,000 tools of an MCP server are taken, and it may ask people 50 times in one call, unless options set other limits",
+  },
+  D402: {
+    text: "A tool of an MCP server with an unreadable schema or an unusable name is skipped with a warning, and the other tools work",
+  },
   D420: {
     text: "Terminal and command show 10 MB of any text in time that grows with its length, and cut first where they show only a part",
   },

@@ -33,7 +33,10 @@ export interface McpServer extends AsyncDisposable {
   readonly name: string;
   /** Its tools as of the last listing, for `tools` of a role. */
   readonly tools: readonly FunctionTool[];
-  /** Tools of the last listing that cannot be used: their schema is none, or they can only be called as tasks. */
+  /**
+   * Tools of the last listing that cannot be used, with the reasons. For example, a schema that cannot be read, a name that is too long or
+   * not unique, or a tool that can only be called as a task.
+   */
   readonly skipped: readonly SkippedMcpTool[];
   /** What the server wants models to know about it, if anything: yours to put into `instructions`. */
   readonly instructions: string | undefined;
@@ -53,8 +56,7 @@ export interface McpServer extends AsyncDisposable {
  *
  * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time, or if the official client is not
  * installed; `mcp_unauthorized` if it wants credentials, or others than it was given (HTTP 401, or 403 for what a token does not permit):
- * `data.challenge` has what it asks for; `mcp_response_too_large` if an answer exceeds `maxResponseBytes`; `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
- * `duplicate_tool` if two names come out the same.
+ * `data.challenge` has what it asks for; `mcp_response_too_large` if an answer exceeds `maxResponseBytes`; `invalid_definition` or `invalid_option` for options that cannot be used.
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
   const settings = mcpSettings(options);
@@ -134,13 +136,25 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
     throw unavailable(settings, cause);
   }
   const toolset = mcpToolset(settings, connection, listed);
-  for (const { name, reason } of toolset.skipped) {
-    const tool = `Tool ${JSON.stringify(name)} of MCP server ${JSON.stringify(settings.name)}`;
+  const server = `MCP server ${JSON.stringify(settings.name)}`;
+  for (const { name, reason } of toolset.skipped.slice(0, MAX_WARNINGS)) {
+    const tool = `Tool ${JSON.stringify(name.slice(0, MAX_WARNED_CHARACTERS))} of ${server}`;
     const advice = "Leave it out with filter to hear no more of it.";
-    process.emitWarning(`${tool} is skipped: ${reason} ${advice}`, "EspalierWarning");
+    const why = reason.slice(0, MAX_WARNED_CHARACTERS);
+    process.emitWarning(`${tool} is skipped: ${why} ${advice}`, "EspalierWarning");
   }
+  const more = toolset.skipped.length - MAX_WARNINGS;
+  if (more > 0)
+    process.emitWarning(
+      `${more} more tools of ${server} are skipped. Read skipped of the server for the reasons.`,
+      "EspalierWarning",
+    );
   return toolset;
 }
+
+/** A server may list any number of tools that cannot be used, with names of any length. */
+const MAX_WARNINGS = 20;
+const MAX_WARNED_CHARACTERS = 500;
 
 function unavailable({ name, transport }: McpSettings, cause: unknown): unknown {
   if (!(cause instanceof McpFault)) return cause;

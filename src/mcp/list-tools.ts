@@ -8,9 +8,12 @@ import {
 } from "@modelcontextprotocol/client";
 import { z } from "zod";
 
-import { isRecord } from "../kernel/json.ts";
+import { grouped } from "../kernel/check.ts";
+import { messageOf } from "../kernel/error.ts";
+import { isRecord, soundCopy } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { tooLarge } from "./bounded-response.ts";
+import type { McpSettings } from "./mcp-options.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 /** What a server lists. */
@@ -22,14 +25,17 @@ export interface ListedTools {
 
 const PageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
+/** A validator would exceed the stack, and then reject a promise that nothing handles. */
+const MAX_LEVELS = 200;
+
 /** A server whose pages never end is not read for ever. */
 const MOST_PAGES = 64;
 
-/** Reads the list, page by page. Throws a fault `too_large` if all pages together exceed `maxBytes`. */
+/** Reads the list, page by page. Throws a fault `too_large` if all pages together exceed `maxResponseBytes`. */
 export async function listTools(
   client: Client,
   options: RequestOptions,
-  maxBytes: number,
+  { maxResponseBytes: maxBytes, maxTools }: Pick<McpSettings, "maxResponseBytes" | "maxTools">,
 ): Promise<ListedTools> {
   const listed: unknown[] = [];
   let bytes = 0;
@@ -41,32 +47,63 @@ export async function listTools(
       PageSchema,
       options,
     );
-    bytes += Buffer.byteLength(JSON.stringify(tools));
-    if (bytes > maxBytes) throw tooLarge("the list of its tools", maxBytes);
-    listed.push(...tools);
-    if (nextCursor === undefined || nextCursor === cursor) break;
+    for (const tool of tools) {
+      bytes += countBytes(tool);
+      if (bytes > maxBytes) throw tooLarge("the list of its tools", maxBytes);
+      listed.push(tool);
+    }
+    if (listed.length > maxTools || nextCursor === undefined || nextCursor === cursor) break;
     cursor = nextCursor;
   }
   const tools: Tool[] = [];
   const unreadable: SkippedMcpTool[] = [];
-  for (const [index, value] of listed.entries()) {
-    const read = specTypeSchemas.Tool["~standard"].validate(value);
-    if (read.issues === undefined && JsonObjectSchema.safeParse(read.value.inputSchema).success)
-      tools.push(read.value);
-    else unreadable.push(unreadableTool(value, index, read.issues?.[0]));
+  for (const [index, value] of listed.slice(0, maxTools).entries()) {
+    const read = readTool(value);
+    if ("tool" in read) tools.push(read.tool);
+    else unreadable.push(unreadableTool(value, index, read.issue));
+  }
+  if (listed.length > maxTools) {
+    const reason = `The list has more than ${grouped(maxTools)} tools (maxTools). This tool and all that follow are left out.`;
+    unreadable.push({ name: `#${maxTools + 1}`, reason });
   }
   return { tools, unreadable };
 }
 
+/** Returns 0 for a tool that is nested too deeply to be written. It is skipped later. */
+function countBytes(tool: unknown): number {
+  try {
+    return Buffer.byteLength(JSON.stringify(tool));
+  } catch {
+    return 0;
+  }
+}
+
+type ReadTool = { readonly tool: Tool } | { readonly issue: Issue | undefined };
+
+function readTool(value: unknown): ReadTool {
+  try {
+    const copy = soundCopy(value, MAX_LEVELS);
+    if (copy === undefined) return { issue: { path: [], message: "it is nested too deep" } };
+    const read = specTypeSchemas.Tool["~standard"].validate(copy);
+    if (read.issues !== undefined) return { issue: read.issues[0] };
+    const isJson = JsonObjectSchema.safeParse(read.value.inputSchema).success;
+    return isJson ? { tool: read.value } : { issue: undefined };
+  } catch (cause) {
+    return { issue: { path: [], message: messageOf(cause) } };
+  }
+}
+
+interface Issue {
+  readonly path?: readonly unknown[] | undefined;
+  readonly message: string;
+}
+
 /** What is said of something that is no tool; without an issue it is the schema that is no JSON. */
-function unreadableTool(
-  value: unknown,
-  index: number,
-  issue: { readonly path?: readonly unknown[] | undefined; readonly message: string } | undefined,
-): SkippedMcpTool {
+function unreadableTool(value: unknown, index: number, issue: Issue | undefined): SkippedMcpTool {
   const given = isRecord(value) ? value["name"] : undefined;
   const name = typeof given === "string" ? given : `#${index + 1}`;
-  const where = (issue?.path ?? ["inputSchema"]).map(String).join(".");
+  const path = (issue?.path ?? ["inputSchema"]).map(String).join(".");
+  const where = path === "" ? "" : `${path}: `;
   const what = issue?.message ?? "no plain JSON";
-  return { name, reason: `It does not fit the protocol: ${where}: ${what}.` };
+  return { name, reason: `It does not fit the protocol: ${where}${what}.` };
 }

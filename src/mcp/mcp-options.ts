@@ -54,6 +54,18 @@ export interface McpOptions {
    * `message` and `requestedSchema` as arguments. Default false: it is refused at once.
    */
   readonly elicitation?: boolean;
+  /**
+   * How often a server may ask for data in the middle of one call. Further requests are declined, with one warning.
+   *
+   * @default 50
+   */
+  readonly maxElicitationsPerCall?: number;
+  /**
+   * How many tools are taken from the list of the server. The tools after them are skipped, with one warning.
+   *
+   * @default 1_000
+   */
+  readonly maxTools?: number;
   /** Called when the server says that its tools have changed. Must not throw. `refresh()` reads them. */
   readonly onToolsChanged?: () => void;
   /** Where time comes from. Default: the machine. */
@@ -150,6 +162,8 @@ const DEFAULT_MAX_ATTEMPTS = 3;
 const DEFAULT_DELAY_MS = 500;
 /** As the SDK bounds messages over stdio. */
 const DEFAULT_RESPONSE_BYTES = 10 * 1024 * 1024;
+const DEFAULT_ELICITATIONS = 50;
+const DEFAULT_TOOLS = 1_000;
 const CLOCK_METHODS = ["nowMs", "monotonicMs", "setTimer"];
 /** How each option is checked that is given. */
 const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
@@ -164,6 +178,9 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   maxResponseBytes: (field, bytes) =>
     checkCount(field, bytes, defaultAdvice(DEFAULT_RESPONSE_BYTES)),
   elicitation: (field, value) => checkBoolean(field, value),
+  maxElicitationsPerCall: (field, count) =>
+    checkCount(field, count, defaultAdvice(DEFAULT_ELICITATIONS)),
+  maxTools: (field, count) => checkCount(field, count, defaultAdvice(DEFAULT_TOOLS)),
   onToolsChanged: (field, listener) => checkFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, CLOCK_METHODS),
 };
@@ -193,6 +210,8 @@ export function mcpSettings(options: McpOptions): McpSettings {
     delayMs,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_RESPONSE_BYTES,
     elicitation: options.elicitation ?? false,
+    maxElicitationsPerCall: options.maxElicitationsPerCall ?? DEFAULT_ELICITATIONS,
+    maxTools: options.maxTools ?? DEFAULT_TOOLS,
     onToolsChanged: options.onToolsChanged ?? (() => {}),
     clock: options.clock ?? systemClock,
   });

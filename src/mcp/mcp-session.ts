@@ -12,7 +12,9 @@ import {
 } from "@modelcontextprotocol/client";
 
 import { CancelSignal, onAbort, type AnySignal } from "../kernel/cancel.ts";
+import { grouped } from "../kernel/check.ts";
 import { callListener } from "../kernel/call-listener.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
 import { runTimed } from "../kernel/timed-work.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
@@ -64,6 +66,8 @@ export class McpSession {
   /** The call on whose stream a message comes, where each has one. */
   readonly #streamed = new AsyncLocalStorage<McpCall>();
   #callCount = 0;
+  /** The number of requests for data in each call. */
+  readonly #elicitations = new WeakMap<ElicitingCaller, number>();
 
   /** Connects. Throws a fault `unreachable` or `unauthorized`, after all that it had begun was ended; `closed` if `signal` is aborted. */
   static async open(
@@ -94,7 +98,7 @@ export class McpSession {
     });
     if (settings.elicitation)
       this.#client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) =>
-        elicited(settings.name, params, this.#asking(), mcpReq.signal),
+        elicited(settings.name, params, this.#elicitedCaller(), mcpReq.signal),
       );
     this.#client.fallbackRequestHandler = declined;
     const onMessage = this.#transport.onmessage;
@@ -142,7 +146,7 @@ export class McpSession {
     if (this.#client.getServerCapabilities()?.tools === undefined)
       return { tools: [], unreadable: [] };
     return await this.#inTime("list its tools", signal, (signal) =>
-      listTools(this.#client, { signal, timeout: NO_TIMEOUT_MS }, this.#settings.maxResponseBytes),
+      listTools(this.#client, { signal, timeout: NO_TIMEOUT_MS }, this.#settings),
     );
   }
 
@@ -198,6 +202,20 @@ export class McpSession {
       ...(typeof total === "number" ? { total } : {}),
       ...(typeof message === "string" ? { message } : {}),
     });
+  }
+
+  /** Returns the call to ask for, if it may be asked once more. */
+  #elicitedCaller(): ElicitingCaller | undefined {
+    const caller = this.#asking();
+    if (caller === undefined) return undefined;
+    const count = (this.#elicitations.get(caller) ?? 0) + 1;
+    this.#elicitations.set(caller, count);
+    const { name, maxElicitationsPerCall: max } = this.#settings;
+    if (count <= max) return caller;
+    const limit = `more than ${grouped(max)} times in one call (maxElicitationsPerCall)`;
+    const server = `MCP server ${JSON.stringify(name)}`;
+    warnOnce(caller, `${server} asks ${limit}. It is declined for the rest of the call.`);
+    return undefined;
   }
 
   /** The call whose approver is asked what the server wants to know now; undefined: that is not clear, and no run answers for another one. */

@@ -5,10 +5,11 @@ import { trace } from "@opentelemetry/api";
 
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { misdefinition } from "../kernel/check.ts";
-import { EspalierError } from "../kernel/error.ts";
+import { messageOf } from "../kernel/error.ts";
 import { deepFreeze, defined, type JsonObject } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { jsonSchema } from "../tools/json-schema.ts";
 import type { ToolContext, ToolProgress } from "../tools/tool-context.ts";
@@ -31,10 +32,7 @@ export interface McpToolset {
   readonly instructions: string | undefined;
 }
 
-/**
- * Makes the tools. One that only its server could mend is skipped, so that the others can be used. One that `prefix` or `filter` can
- * help is an error: `invalid_definition` for a name that cannot be made to fit, `duplicate_tool` for two that come out the same.
- */
+/** Creates the tools. A tool that cannot be used is skipped, so that the others can be used. */
 export function mcpToolset(
   settings: McpSettings,
   connection: McpConnection,
@@ -48,19 +46,16 @@ export function mcpToolset(
     const descriptor = descriptorOf(tool);
     if (!isSelected(settings, descriptor)) continue;
     const name = nameFor(settings, tool.name);
-    const other = names.get(name);
-    if (other !== undefined) throw collision(settings, name, [other, tool.name]);
-    names.set(name, tool.name);
-    const reason = unusable(tool);
+    const reason = unusable(tool) ?? unusableName(name, tool, names.get(name));
     if (reason !== undefined) {
       skipped.push({ name: tool.name, reason });
       continue;
     }
     try {
       tools.push(functionTool({ settings, connection, tool }, name, descriptor));
+      names.set(name, tool.name);
     } catch (cause) {
-      if (!EspalierError.is(cause)) throw cause;
-      skipped.push({ name: tool.name, reason: cause.message });
+      skipped.push({ name: tool.name, reason: asSentence(messageOf(cause)) });
     }
   }
   return deepFreeze({ tools, skipped, instructions });
@@ -92,6 +87,8 @@ interface Callee {
 function functionTool(callee: Callee, name: string, descriptor: McpTool): FunctionTool {
   const { settings, tool } = callee;
   const needsApproval = approvalFor(settings, descriptor);
+  // A result is checked against it at each call.
+  if (tool.outputSchema !== undefined) jsonSchemaProblems("outputSchema", tool.outputSchema);
   return defineTool({
     name,
     description: descriptionOf(tool),
@@ -209,29 +206,18 @@ function mayDestroy({ annotations }: McpTool): boolean {
   return annotations.readOnlyHint !== true && annotations.destructiveHint !== false;
 }
 
-const LONGEST_NAME = 64;
+const MAX_NAME_CHARACTERS = 64;
 
 /** Servers may use characters in names that models may not: they become `_`. */
-function nameFor({ name: server, prefix }: McpSettings, toolName: string): string {
-  const name = `${prefix}${toolName.replaceAll(/[^A-Za-z0-9_-]/gu, "_")}`;
-  if (name.length > 0 && name.length <= LONGEST_NAME) return name;
-  throw misdefinition(
-    `the name of tool ${JSON.stringify(toolName)} of MCP server ${JSON.stringify(server)}`,
-    `1 to ${LONGEST_NAME} characters with its prefix`,
-    name,
-    "Choose a shorter prefix, or leave the tool out with filter.",
-  );
+function nameFor({ prefix }: McpSettings, toolName: string): string {
+  return `${prefix}${toolName.replaceAll(/[^A-Za-z0-9_-]/gu, "_")}`;
 }
 
-function collision(
-  { name: server }: McpSettings,
-  name: string,
-  toolNames: readonly [string, string],
-): EspalierError {
-  const [first, second] = toolNames.map((toolName) => JSON.stringify(toolName));
-  return new EspalierError({
-    code: "duplicate_tool",
-    message: `Expected the tools of MCP server ${JSON.stringify(server)} to have unique names, got ${first} and ${second}, which both become "${name}". Leave one out with filter.`,
-    data: { field: `connectMcp.${server}`, name },
-  });
+/** Returns why the name of a tool cannot be used. `other`: the tool that has the same name already. */
+function unusableName(name: string, tool: Tool, other: string | undefined): string | undefined {
+  if (tool.name === "") return "It has no name.";
+  if (name.length > MAX_NAME_CHARACTERS)
+    return `Its name has more than ${MAX_NAME_CHARACTERS} characters with its prefix. Choose a shorter prefix.`;
+  if (other === undefined) return undefined;
+  return `Its name becomes ${JSON.stringify(name)}, which is also the name of the tool ${JSON.stringify(other)}.`;
 }

@@ -62,6 +62,7 @@ const TOOLS = [
 /** Tools that ask the client for something, and give its answer. */
 export const ASKING = [
   { name: "elicit", inputSchema: OBJECT, description: "Asks people for a place." },
+  { name: "survey", inputSchema: OBJECT, description: "Asks people several times." },
   { name: "sample", inputSchema: OBJECT, description: "Asks for a model." },
 ];
 
@@ -80,9 +81,6 @@ export const PLACE = {
 
 /** Parts of a listing that are no tools. */
 export const NO_TOOLS = [{ name: "shapeless", inputSchema: {} }, { title: "Nameless" }, "no tool"];
-
-/** Comes out the same as the last one. */
-export const TWIN = { name: "with_dots_and_more", inputSchema: OBJECT };
 
 const GROWN = { name: "grown", inputSchema: OBJECT };
 
@@ -197,6 +195,15 @@ export class HandMadeServer {
         return say(JSON.stringify(rest));
       case "elicit":
         return this.#elicit(given, send, say);
+      case "survey": {
+        const params = { ...PLACE, requestedSchema: { type: "object", properties: {} } };
+        const asked = Array.from({ length: Number(given["times"]) }, () =>
+          this.ask("elicitation/create", params, send),
+        );
+        return void Promise.all(asked).then((answers) =>
+          say(JSON.stringify(answers.map(({ result }) => result))),
+        );
+      }
       case "sample": {
         const params = { messages: [], maxTokens: 10 };
         const answered = this.ask("sampling/createMessage", params, send);

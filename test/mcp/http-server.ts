@@ -26,12 +26,15 @@ export interface HttpFixtureOptions {
   /** Tools that it has besides. */
   readonly tools?: readonly unknown[];
   /** Sees every request first. True: it has answered. */
+  /** Changes the text of each answer. */
+  readonly rewrite?: (text: string) => string;
   readonly front?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
 /** Starts one on a free port. */
 export async function handMadeOverHttp({
   tools = [],
+  rewrite = (text) => text,
   front = () => false,
 }: HttpFixtureOptions = {}): Promise<HttpFixture> {
   const server = new HandMadeServer(tools);
@@ -66,7 +69,7 @@ export async function handMadeOverHttp({
     openStreams.add(response);
     response.once("close", () => openStreams.delete(response));
     server.handle(message, (answer) => {
-      response.write(`data: ${JSON.stringify(answer)}\n\n`);
+      response.write(`data: ${rewrite(JSON.stringify(answer))}\n\n`);
       if ("id" in answer && !("method" in answer)) response.end();
     });
   };

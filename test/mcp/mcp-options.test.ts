@@ -27,6 +27,8 @@ test("what is left out has a default", () => {
     delayMs: 500,
     maxResponseBytes: 10_485_760,
     elicitation: false,
+    maxElicitationsPerCall: 50,
+    maxTools: 1_000,
   });
   expect([filter({ name: "any", annotations: {} }), onToolsChanged()]).toEqual([true, undefined]);
 });
@@ -72,6 +74,8 @@ describe("an error", () => {
     ["connectMcp.transport.auth", http({ auth: { tokens: () => undefined } })],
     ["connectMcp.transport.auth", stdio({ auth: { token: () => undefined } })],
     ["connectMcp.maxResponseBytes", { name: "a", transport, maxResponseBytes: Infinity }],
+    ["connectMcp.maxTools", { name: "a", transport, maxTools: -1 }],
+    ["connectMcp.maxElicitationsPerCall", { name: "a", transport, maxElicitationsPerCall: "1" }],
     ["connectMcp.elicitation", { name: "a", transport, elicitation: "ask" }],
     ["connectMcp.transport.command", http({ command: "server" })],
     ["connectMcp.filter", { name: "a", transport, filter: ["read"] }],

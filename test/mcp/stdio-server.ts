@@ -4,15 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-import {
-  ASKING,
-  HandMadeServer,
-  incoming,
-  LONG,
-  NO_TOOLS,
-  PLACE,
-  TWIN,
-} from "./hand-made-server.ts";
+import { ASKING, HandMadeServer, incoming, LONG, NO_TOOLS, PLACE } from "./hand-made-server.ts";
 
 const [, , behaviour = ""] = process.argv;
 process.stderr.write(`pid ${process.pid}\n`);
@@ -26,7 +18,6 @@ function startGrandchild(): void {
 }
 
 const SECOND_PAGES: Readonly<Record<string, readonly unknown[]>> = {
-  twins: [TWIN],
   odd: NO_TOOLS,
   asking: ASKING,
   eager: ASKING,
@@ -43,7 +34,6 @@ async function written(text: string): Promise<void> {
 
 switch (behaviour) {
   case "parent":
-  case "twins":
   case "odd":
   case "asking":
   case "eager":

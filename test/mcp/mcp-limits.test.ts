@@ -1,0 +1,190 @@
+// Goal: a server can neither flood a run with tools or questions, nor take its other tools away by one that cannot be used.
+// Method: the hand-made server with tools of the test.
+
+import { expect } from "vitest";
+
+import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
+import type { McpOptions } from "../../src/mcp/mcp-options.ts";
+import { giveResult } from "../../src/protocol/question.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
+import { made, textsOf } from "./agents.ts";
+import { ASKING } from "./hand-made-server.ts";
+import { handMadeOverHttp } from "./http-server.ts";
+
+const OBJECT = { type: "object" };
+/** The hand-made server has 14 tools of its own, of which two are skipped. */
+const OWN_TOOLS = 14;
+
+async function offering(
+  tools: readonly unknown[],
+  more: Partial<McpOptions> = {},
+): Promise<McpServer> {
+  const rewrite = (text: string): string => text.replace('"(deep)"', DEEP);
+  const { transport } = await handMadeOverHttp({ tools, rewrite });
+  const server = await connectMcp({ name: "odd", transport, ...more });
+  afterwards(() => server.close());
+  return server;
+}
+
+function numbered(count: number): readonly object[] {
+  return Array.from({ length: count }, (_, index) => ({ name: `t${index}`, inputSchema: OBJECT }));
+}
+
+proves(
+  ["D401"],
+  "takes the first 1,000 tools of a list and skips the rest with one warning",
+  async () => {
+    const filter: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
+    const server = await offering(numbered(1_500), { filter });
+    expect([server.tools.length, server.tools.at(-1)?.name]).toEqual([
+      1_000 - OWN_TOOLS,
+      "odd_t985",
+    ]);
+    expect(server.skipped).toEqual([
+      {
+        name: "#1001",
+        reason:
+          "The list has more than 1,000 tools (maxTools). This tool and all that follow are left out.",
+      },
+    ]);
+    await settled();
+    expect(takeWarnings()).toEqual([
+      'EspalierWarning: Tool "#1001" of MCP server "odd" is skipped: The list has more than 1,000 tools (maxTools). This tool and all that follow are left out. Leave it out with filter to hear no more of it.',
+    ]);
+  },
+);
+
+proves(["D401"], "takes all tools of a list that is as long as the limit", async () => {
+  const filter: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
+  const server = await offering(numbered(6), { filter, maxTools: OWN_TOOLS + 6 });
+  expect([server.tools.length, server.skipped]).toEqual([6, []]);
+});
+
+function deep(levels: number): object {
+  return levels === 0 ? OBJECT : { type: "object", properties: { a: deep(levels - 1) } };
+}
+
+/** Tools that cannot be used, with the reasons. */
+const UNUSABLE: Readonly<Record<string, readonly [tool: object, reason: RegExp]>> = {
+  "an empty name": [{ name: "", inputSchema: OBJECT }, /^It has no name\.$/],
+  "a name that is too long": [
+    { name: "n".repeat(61), inputSchema: OBJECT },
+    /^Its name has more than 64 characters with its prefix\. Choose a shorter prefix\.$/,
+  ],
+  "a name of a megabyte": [{ name: "n".repeat(1_000_000), inputSchema: OBJECT }, /^Its name has/],
+  "a name that is taken": [
+    { name: "meta", inputSchema: OBJECT },
+    /^Its name becomes "odd_meta", which is also the name of the tool "meta"\.$/,
+  ],
+  "a name that becomes one that is taken": [
+    { name: "with_dots/and_more", inputSchema: OBJECT },
+    /^Its name becomes "odd_with_dots_and_more", which is also the name of the tool "with\.dots\/and more"\.$/,
+  ],
+  "a name that is a number": [
+    { name: 7, inputSchema: OBJECT },
+    /^It does not fit the protocol: name/,
+  ],
+  "no schema": [{ name: "bad" }, /^It does not fit the protocol: inputSchema/],
+  "a schema that is a list": [{ name: "bad", inputSchema: [] }, /^It does not fit the protocol/],
+  "a schema of a text": [{ name: "bad", inputSchema: { type: "string" } }, /^It does not fit/],
+  "a schema with an unknown type": [
+    { name: "bad", inputSchema: { type: "object", properties: { a: { type: "any" } } } },
+    /to be a JSON Schema that can be checked/,
+  ],
+  "a schema with a reference to another document": [
+    { name: "bad", inputSchema: { type: "object", $ref: "https://example.org/a.json" } },
+    /to be a JSON Schema that can be checked/,
+  ],
+  "a schema with a reference to nothing": [
+    { name: "bad", inputSchema: { type: "object", properties: { a: { $ref: "#/$defs/a" } } } },
+    /to be a JSON Schema that can be checked/,
+  ],
+  "a schema that refers to itself without end": [
+    { name: "bad", inputSchema: { type: "object", $ref: "#" } },
+    /it refers to itself without end/,
+  ],
+  "a pattern that is none": [
+    {
+      name: "bad",
+      inputSchema: { ...OBJECT, properties: { a: { type: "string", pattern: "(" } } },
+    },
+    /to be a JSON Schema that can be checked/,
+  ],
+  "a schema of 150 levels": [{ name: "bad", inputSchema: deep(150) }, /./],
+  "a schema of 100,000 levels": [
+    { name: "bad", inputSchema: "(deep)" },
+    /^It does not fit the protocol: it is nested too deep\.$/,
+  ],
+  "a schema that is too long": [
+    { name: "bad", inputSchema: { type: "object", description: "d".repeat(300_000) } },
+    /it is longer than 200000 characters/,
+  ],
+  "a result schema that cannot be checked": [
+    { name: "bad", inputSchema: OBJECT, outputSchema: { type: "object", $ref: "#/none" } },
+    /^Expected outputSchema to be a JSON Schema that can be checked/,
+  ],
+};
+
+/** Deeper than JSON.stringify can write. */
+const DEEP = `${'{"type":"object","properties":{"a":'.repeat(100_000)}{"type":"object"}${"}}".repeat(100_000)}`;
+
+for (const [what, [tool, reason]] of Object.entries(UNUSABLE))
+  proves(["D402"], `skips a tool with ${what}, and the others work`, async () => {
+    const server = await offering([tool, { name: "after", inputSchema: OBJECT }], {
+      filter: ({ name }) => !["broken", "chore"].includes(name),
+    });
+    expect(server.skipped.map((one) => one.reason)).toEqual([expect.stringMatching(reason)]);
+    expect(textsOf(await made(server.tools, [["odd_meta"], ["odd_after"]]))).toEqual(["{}", ""]);
+    await settled();
+    const warnings = takeWarnings();
+    expect(warnings).toEqual([expect.stringMatching(/^EspalierWarning: Tool ".*" of MCP server/)]);
+    expect(warnings.join().length).toBeLessThan(1_500);
+  });
+
+proves(["D402"], "warns of 20 skipped tools, and of the number of the others", async () => {
+  const tools = Array.from({ length: 500 }, () => ({ name: "bad" }));
+  const server = await offering(tools, { filter: ({ name }) => name === "meta" });
+  await settled();
+  const warnings = takeWarnings();
+  expect([server.skipped.length, warnings.length, warnings.at(-1)]).toEqual([
+    500,
+    21,
+    'EspalierWarning: 480 more tools of MCP server "odd" are skipped. Read skipped of the server for the reasons.',
+  ]);
+});
+
+for (const [limit, more] of [
+  [50, {}],
+  [2, { maxElicitationsPerCall: 2 }],
+] as const)
+  proves(
+    ["D401"],
+    `declines further questions of a call after ${limit}, with one warning`,
+    async () => {
+      const server = await offering(ASKING, {
+        filter: ({ name }) => name === "survey",
+        elicitation: true,
+        ...more,
+      });
+      const fixture = newFixture({ approver: (question) => giveResult(question, {}) });
+      const calls = [0, 1].map(() => ["odd_survey", { times: limit + 3 }] as const);
+      const [text, again] = textsOf(await made(server.tools, calls, fixture));
+      const answers = (count: number, answer: object) =>
+        Array.from({ length: count }, () => answer);
+      expect(JSON.parse(text ?? "")).toEqual([
+        ...answers(limit, { action: "accept", content: {} }),
+        ...answers(3, { action: "decline" }),
+      ]);
+      expect(again).toBe(text);
+      await settled();
+      expect(takeWarnings()).toEqual(
+        [0, 1].map(
+          () =>
+            `EspalierWarning: MCP server "odd" asks more than ${limit} times in one call (maxElicitationsPerCall). It is declined for the rest of the call.`,
+        ),
+      );
+    },
+  );
