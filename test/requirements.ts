@@ -1620,6 +1620,21 @@ const requirements = {
   D469: {
     text: "Giving a run up, resuming it, answering it and taking it from a live owner count as no crash",
   },
+  D410: {
+    text: "A call that was approved runs with the very JSON value that the question showed: parsed once, over pauses and crashes, and whoever answers",
+  },
+  D411: {
+    text: "An approved call whose tool has another schema by then runs only if that schema makes the same value; otherwise it is denied with the reason",
+  },
+  D412: {
+    text: "A value that JSON does not have is shown as the model wrote it; after a pause or a crash it runs only if its fingerprint is the same",
+  },
+  D413: {
+    text: "Arguments that an answer changed are parsed like those of a model, and the parsed value runs",
+  },
+  D414: {
+    text: "External calls and delegations show, run and record the value that was parsed when the call was bound",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

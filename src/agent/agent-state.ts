@@ -133,24 +133,34 @@ export interface OpenStep {
 /** A call without a result yet: a question about it is open, or the subagent that works on it is paused. */
 export type Deferral = {
   readonly callId: CallId;
-  /** The arguments of the call, as hooks left them. */
+  /** The arguments before parsing, as JSON: after hooks and coercion. */
   readonly argumentsText: string;
 } & (
   | {
       readonly type: "question";
+      /** Has the parsed arguments. */
       readonly question: Question;
-      /** Fingerprint of the call as the model wrote it; absent: an earlier release put it off. */
+      /** Hash of the call as the model wrote it, before hooks. Absent if an earlier release deferred it. */
       readonly callHash?: string;
+      /** Hash of the JSON Schema that parsed the arguments. Absent if an earlier release deferred it. */
+      readonly schemaHash?: string;
+      /** Hash of a parsed value that is not JSON. Absent for JSON, and for values that have none. */
+      readonly fingerprint?: string;
     }
   | {
       readonly type: "subagent";
       readonly childId: AgentId;
+      /** The parsed arguments. Absent if they are equal to those before parsing. */
+      readonly parsedArguments?: JsonValue;
       /** What the call had queued before; absent if nothing. */
       readonly subtasks?: readonly SpawnRequest[];
       /** Subagents that it had started in the background; absent if none. */
       readonly startedIds?: readonly AgentId[];
     }
 );
+
+/** A call about which a question is open. */
+export type QuestionDeferral = Extract<Deferral, { readonly type: "question" }>;
 
 /** What the model replied in a step. */
 export interface StepReply {

@@ -105,7 +105,8 @@ class Asking {
   }
 
   async #edited(): Promise<Answer | undefined> {
-    const before = jsonLine(this.#question.arguments);
+    const { arguments: shown, writtenArguments = shown } = this.#question;
+    const before = jsonLine(writtenArguments);
     const text = await this.#written("Arguments as JSON", before, (given) =>
       objectIn(given) === undefined ? 'Write a JSON object, as {"path": "a.txt"}.' : undefined,
     );

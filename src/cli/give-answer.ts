@@ -1,6 +1,6 @@
 // What `approve`, `deny` and `answer` have in common: one answer to one question, into the mailbox of its run, where the first one counts.
 
-import { EspalierError, Orchestrator, type Answer, type JsonValue, type Question } from "espalier";
+import { EspalierError, Orchestrator, type Answer, type Question } from "espalier";
 import { plainText } from "espalier/terminal";
 
 import type { CommandCall } from "./command-call.ts";
@@ -40,7 +40,8 @@ export async function giveAnswer(
   });
   if (has("json")) {
     const { questionId, agentPath, toolName } = question;
-    const input = argumentsOf(question, answer);
+    const edited = answer.type === "approved" ? answer.arguments : undefined;
+    const input = edited ?? question.arguments;
     const about = { runId, questionId, agentPath, toolName, arguments: input };
     say(shell, jsonLine({ ...about, answer: answer.type, open }));
     return 0;
@@ -58,17 +59,16 @@ export async function giveAnswer(
 
 function callLines(question: Question, answer: Answer): readonly string[] {
   const { agentPath, toolName, reason } = question;
-  const [asked, given] = [question.arguments, argumentsOf(question, answer)].map(jsonLine);
+  const { arguments: shown, writtenArguments = shown } = question;
+  const edited = answer.type === "approved" ? answer.arguments : undefined;
+  const [asked, written, given] = [shown, writtenArguments, edited ?? writtenArguments].map(
+    jsonLine,
+  );
   return [
     `${agentPath} asks: ${toolName} ${asked}`,
     ...(reason === "" ? [] : [`  ${reason}`]),
-    ...(asked === given ? [] : [`  with these arguments instead: ${given}`]),
+    ...(written === given ? [] : [`  with these arguments instead: ${given}`]),
   ];
-}
-
-/** Those with which the call runs, if it does. */
-function argumentsOf(question: Question, answer: Answer): JsonValue {
-  return (answer.type === "approved" ? answer.arguments : undefined) ?? question.arguments;
 }
 
 function isOfOtherKind(cause: unknown): boolean {

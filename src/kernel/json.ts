@@ -55,7 +55,9 @@ export function unsoundness(value: JsonValue, levels: number): string | undefine
 /** A copy of a value that is JSON, sound to so many levels; undefined: it is none. What throws when it is looked at throws. */
 export function soundCopy(value: unknown, levels: number): JsonValue | undefined {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
-  if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
+  // JSON text gives -0 back as 0.
+  if (typeof value === "number")
+    return Number.isFinite(value) ? (value === 0 ? 0 : value) : undefined;
   if (typeof value !== "object" || levels === 0) return undefined;
   if (Array.isArray(value)) {
     const list: JsonValue[] = [];

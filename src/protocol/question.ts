@@ -29,8 +29,21 @@ export interface Question {
   readonly callId: CallId;
   /** The tool of the call. */
   readonly toolName: string;
-  /** The arguments, which fit the tool's schema; or what the tool itself asks for. */
+  /**
+   * The value that the tool gets when the call runs: with the defaults and transforms of its schema.
+   * For a question of a tool at work: what the tool asks for.
+   */
   readonly arguments: JsonValue;
+  /**
+   * The arguments before the schema parsed them: as the model wrote them, or as hooks left them.
+   * Absent if they are equal to `arguments`. An edit of the arguments replaces these.
+   */
+  readonly writtenArguments?: JsonValue;
+  /**
+   * True if the tool gets a value that JSON does not have, such as a `Date`. Then `arguments` holds
+   * the arguments before parsing.
+   */
+  readonly unparsed?: true;
   /** Fingerprint of tool and arguments: an answer carries it back, so that it can only be about this very call. */
   readonly argumentsHash: string;
   /** Why it is asked. */
@@ -46,7 +59,7 @@ export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 
 /** The answer to one question. Make it with `approve`, `deny`, `giveResult` or `reportFailure`. */
 export type Answer =
-  /** `arguments`: run it with these instead; checked against the tool's schema. */
+  /** `arguments`: run it with these instead. The tool's schema parses them, like those of a model. */
   | (QuestionRef & { readonly type: "approved"; readonly arguments?: JsonObject | undefined })
   | (QuestionRef & { readonly type: "denied"; readonly reason: string })
   | (QuestionRef & { readonly type: "result"; readonly result: JsonValue })
@@ -65,6 +78,8 @@ export const QuestionSchema = z.strictObject({
   callId: CallIdSchema,
   toolName: z.string(),
   arguments: JsonValueSchema,
+  writtenArguments: JsonValueSchema.exactOptional(),
+  unparsed: z.literal(true).exactOptional(),
   argumentsHash: z.string(),
   reason: z.string(),
   askedAtMs: z.number(),
@@ -97,7 +112,9 @@ export function kindAnsweredBy(type: AnswerType): QuestionKind {
 }
 
 /**
- * Lets the call run; with `arguments`, run with these instead of its own. They must fit the tool's schema.
+ * Lets the call run, with the very value that the question showed. With `arguments`, these take the place
+ * of those that the model wrote (`writtenArguments`, if the question has them): the tool's schema parses
+ * them once, and they must fit.
  *
  * @throws EspalierError `invalid_option` for anything else in `change`.
  */

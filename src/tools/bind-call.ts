@@ -72,20 +72,24 @@ export function parsedArguments(
   }
 }
 
-/** The call with other arguments, checked like those that the model wrote (C44). */
+/**
+ * Binds the tool to other arguments, which are checked like those that the model wrote. `parsed`: the
+ * value that the schema made of them before; it is used as it is.
+ */
 export function rebindCall(
   tool: FunctionTool | DelegationTool,
   input: JsonValue,
+  parsed?: JsonValue,
 ): OwnCall | RejectedCall;
-export function rebindCall(tool: Tool, input: JsonValue): BoundCall;
-export function rebindCall(tool: Tool, input: JsonValue): BoundCall {
+export function rebindCall(tool: Tool, input: JsonValue, parsed?: JsonValue): BoundCall;
+export function rebindCall(tool: Tool, input: JsonValue, parsed?: JsonValue): BoundCall {
   switch (tool.kind) {
     case "function":
-      return boundTo(tool, tool.kind, tool.bind(input));
+      return boundTo(tool, tool.kind, tool.bind(input, parsed));
     case "external":
-      return boundTo(tool, tool.kind, tool.bind(input));
+      return boundTo(tool, tool.kind, tool.bind(input, parsed));
     case "delegation":
-      return boundTo(tool, tool.kind, tool.bind(input));
+      return boundTo(tool, tool.kind, tool.bind(input, parsed));
     case "finish":
       return boundTo(tool, tool.kind, tool.bind(input));
   }

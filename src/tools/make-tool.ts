@@ -11,9 +11,9 @@ type Valid<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
 export function binding<Value, Use>(
   schema: InputSchema<Value>,
   useOf: (checked: Valid<Value>) => Use,
-): (input: JsonValue) => Bound<Use> {
-  return (input) => {
-    const checked = schema.check(input);
+): (input: JsonValue, parsed?: JsonValue) => Bound<Use> {
+  return (input, parsed) => {
+    const checked = schema.check(input, parsed);
     return checked.type === "invalid" ? checked : { ...checked, use: useOf(checked) };
   };
 }

@@ -26,8 +26,11 @@ export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
   readonly kind: "function";
   /** False: a call that was under way when its process died is not made once more (D2). */
   readonly isRepeatable: boolean;
-  /** Checks arguments and, if they fit, closes over them. Pure. */
-  bind(input: JsonValue): Bound<FunctionUse<Context>>;
+  /**
+   * Checks arguments and, if they fit, closes over them. Pure. `parsed`: the value that the schema
+   * made of them before. The use closes over a copy of that value, and nothing is parsed.
+   */
+  bind(input: JsonValue, parsed?: JsonValue): Bound<FunctionUse<Context>>;
 }
 
 /** What a call of a function tool may do. */
@@ -41,15 +44,18 @@ export interface FunctionUse<in Context = unknown> {
 export interface ExternalTool extends ToolDescriptor {
   /** A tool that is executed elsewhere. */
   readonly kind: "external";
-  bind(input: JsonValue): Bound<undefined>;
+  /** `parsed`: as for a function tool. */
+  bind(input: JsonValue, parsed?: JsonValue): Bound<undefined>;
 }
 
 /** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
 export interface DelegationTool<in Context = unknown> extends ToolDescriptor {
   /** A tool that may start subagents. */
   readonly kind: "delegation";
+  /** `parsed`: as for a function tool. */
   bind(
     input: JsonValue,
+    parsed?: JsonValue,
   ): Bound<(context: DelegationContext<Context>) => Promise<DelegationOutcome>>;
 }
 

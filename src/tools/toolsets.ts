@@ -133,7 +133,8 @@ function renamed<T extends ToolsetTool<never>>(field: string, tool: T, name: unk
   checkToolName(`${field}.name`, name);
   const { kind, description, inputSchema, settings, isSequential } = tool;
   const descriptor = { kind, name: String(name), description, inputSchema, settings, isSequential };
-  const copy = { ...tool, ...descriptor, bind: (input: JsonValue) => tool.bind(input) };
+  const bind = (input: JsonValue, parsed?: JsonValue) => tool.bind(input, parsed);
+  const copy = { ...tool, ...descriptor, bind };
   Object.freeze(copy);
   return copy;
 }

@@ -32,7 +32,14 @@ const NAMES: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 /** Of what is under these keys, anything may be content. */
-const CONTENT: ReadonlySet<string> = new Set(["arguments", "before", "after", "data", "metadata"]);
+const CONTENT: ReadonlySet<string> = new Set([
+  "arguments",
+  "writtenArguments",
+  "before",
+  "after",
+  "data",
+  "metadata",
+]);
 
 export class ShownContent {
   readonly #redact: RedactText | undefined;

@@ -34,6 +34,7 @@ import {
   settledState,
   states,
   subagentOn,
+  unparsedQuestion,
   toolCall,
   twoCalls,
 } from "../support/changes.ts";
@@ -321,7 +322,7 @@ function fullState(): SettledState {
         type: "recordExecutions",
         executions: [full],
         deferrals: [
-          Object.assign(questionAbout(third, stepId), { callHash: "abc" }),
+          unparsedQuestion(third, stepId),
           { ...subagentOn(fourth), subtasks: REQUESTS, startedIds: full.startedIds },
         ],
         limit: { ...all.addSignal.signal, name: "enough", isOvershoot: true },

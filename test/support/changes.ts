@@ -77,13 +77,21 @@ export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Defe
   };
 }
 
+/** A question with every key that one may have. */
+export function unparsedQuestion(...about: Parameters<typeof questionAbout>): Deferral {
+  const deferral = questionAbout(...about);
+  if (deferral.type !== "question") throw new Error("It is a question.");
+  const question = { ...deferral.question, writtenArguments: 1, unparsed: true } as const;
+  return { ...deferral, question, callHash: "abc", schemaHash: "def", fingerprint: "abc" };
+}
+
 /** The call waits until the subagent that works on it continues. */
 export function subagentOn({
   callId,
   argumentsText,
 }: ToolCall): Extract<Deferral, { readonly type: "subagent" }> {
   const childId = AgentIdSchema.parse(`agent_of_${callId}`);
-  return { type: "subagent", callId, argumentsText, childId };
+  return { type: "subagent", callId, argumentsText, parsedArguments: 1, childId };
 }
 
 /** The two calls that the model makes in `changes().recordReply`. */

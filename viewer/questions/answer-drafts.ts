@@ -83,7 +83,7 @@ class AnswerDrafts {
   edit(question: QuestionRow): void {
     this.set(question, {
       at: "edit",
-      text: question.kind === "approval" ? indented(question.arguments) : "",
+      text: question.kind === "approval" ? indented(editable(question)) : "",
     });
   }
 
@@ -164,6 +164,11 @@ function takenText(isLed: boolean, open: number): string {
 
 function nameOf({ runId, questionId, argumentsHash }: QuestionRow): string {
   return `${runId} ${questionId} ${argumentsHash}`;
+}
+
+/** Returns the arguments that an edit replaces: those that the schema has not parsed yet. */
+export function editable({ arguments: shown, writtenArguments = shown }: QuestionRow) {
+  return writtenArguments;
 }
 
 function refOf({ questionId, argumentsHash }: QuestionRow) {

@@ -9,7 +9,7 @@ import { focused } from "../app/focused.ts";
 import { Changes } from "../text/changes.tsx";
 import { commandText } from "../text/command.ts";
 import { Code } from "../text/shown-text.tsx";
-import { DENIED, answerDrafts, refusalOf, type Draft } from "./answer-drafts.ts";
+import { DENIED, answerDrafts, editable, refusalOf, type Draft } from "./answer-drafts.ts";
 
 interface FormProps {
   readonly question: QuestionRow;
@@ -211,7 +211,7 @@ function Confirm({
               : "The model will read this result:"}
           </p>
           {question.kind === "approval" ? (
-            <Changes from={indented(question.arguments)} to={edited} />
+            <Changes from={indented(editable(question))} to={edited} />
           ) : (
             <Changes from="" to={edited} />
           )}

@@ -65,7 +65,7 @@ export function QuestionCard({
           <Line text={reason} most={2_000} />
         </p>
       )}
-      {hasContent ? <Block text={indented(question.arguments)} /> : <ContentOff />}
+      {hasContent ? <ShownArguments question={question} /> : <ContentOff />}
       {question.vainAnswer !== undefined && (
         <p class="why is-failed" role="alert">
           The last answer came to nothing. <Line text={question.vainAnswer.problem} most={2_000} />
@@ -92,4 +92,20 @@ export function QuestionCard({
 
 export function cardId({ runId, questionId }: QuestionRow): string {
   return `question-${runId}-${questionId}`;
+}
+
+/** The arguments with which the call runs, and those that the model wrote if these are others. */
+function ShownArguments({ question }: { readonly question: QuestionRow }) {
+  const { arguments: shown, writtenArguments } = question;
+  return (
+    <>
+      <Block text={indented(shown)} />
+      {writtenArguments !== undefined && (
+        <>
+          <p class="label">The schema of the tool made this of:</p>
+          <Block text={indented(writtenArguments)} />
+        </>
+      )}
+    </>
+  );
 }

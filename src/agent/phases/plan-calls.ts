@@ -6,7 +6,7 @@ import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { bindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { argumentsOf, bindCall, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
 import { deniedCall } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -21,6 +21,7 @@ import {
 import type { BudgetRefusal } from "../account-view.ts";
 import type { History, PlannedCall } from "../effects.ts";
 import { readArguments } from "../tool-calls/call-arguments.ts";
+import { restoreCall, storedCallOf } from "../tool-calls/parsed-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import {
   cutShort,
@@ -84,7 +85,7 @@ export function planCalls(
     const denial = hooked.change?.type === "denied" ? hooked.change : undefined;
     let bound = terms.isFailing
       ? unbegunCall(tool)
-      : boundCall(agent, step, { call, tool, hooked, skip: terms.skip });
+      : boundCall(agent, step, { call, tool, hooked, deferral, skip: terms.skip });
     if (deferral !== undefined) {
       if (bound.type === "rejected") dropAnswer(agent, step, { call, deferral, answer });
     } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
@@ -174,6 +175,7 @@ interface FoundCall {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
   readonly hooked: HookedCall;
+  readonly deferral: Deferral | undefined;
   readonly skip: string | undefined;
 }
 
@@ -190,13 +192,22 @@ function boundCall(agent: AgentRuntime, step: OpenStep, found: FoundCall): Bound
 function boundOrWithheld(
   agent: AgentRuntime,
   step: OpenStep,
-  { call: { toolName }, tool, hooked, skip }: FoundCall,
+  { call: { toolName }, tool, hooked, deferral, skip }: FoundCall,
 ): BoundCall {
   if (hooked.change?.type === "cancelled") return unbegunCall(tool);
   if (skip !== undefined) return skippedCall(tool, skip);
   if (tool === undefined) return missingCall(agent, step, toolName);
   const hidden = step.hiddenTools.length === 0 ? undefined : hiddenCall(agent, step, toolName);
+  if (hidden === undefined && deferral !== undefined) return deferredCall(tool, deferral);
   const bound = hidden ?? bindCall(tool, hooked.argumentsText, isWholeReply(step));
   const { unmended } = hooked;
   return unmended === undefined || bound.type === "rejected" ? bound : { ...bound, unmended };
+}
+
+/** Returns a call that waited, with the arguments that were parsed before. */
+function deferredCall(tool: Tool, deferral: Deferral): BoundCall {
+  if (deferral.type === "question") return restoreCall(tool, storedCallOf(deferral));
+  // Its subagent has begun to work: the arguments are only recorded.
+  const input = argumentsOf(deferral.argumentsText);
+  return rebindCall(tool, input, deferral.parsedArguments ?? input);
 }

@@ -112,7 +112,7 @@ export async function askForTool(
 ): Promise<AskOutcome> {
   const { agent, effectPosition, planned, position } = call;
   const question: Question = {
-    ...questionAbout(call, "external", request.reason, request.arguments),
+    ...questionAbout(call, "external", request.reason, { arguments: request.arguments }),
     questionId: questionIdOf(effectPosition.stepId, planned.index, nth),
   };
   agent.emit({ type: "question.asked", question }, position);
@@ -192,7 +192,7 @@ export function questionAbout(
   { agent, effectPosition, planned }: AskingCall,
   kind: QuestionKind,
   reason: string,
-  input: Question["arguments"],
+  shown: Pick<Question, "arguments" | "writtenArguments" | "unparsed">,
 ): Question {
   const { agentId, agentPath } = agent.identity;
   const { toolName, callId } = planned.call;
@@ -205,8 +205,8 @@ export function questionAbout(
     agentPath,
     callId,
     toolName,
-    arguments: input,
-    argumentsHash: argumentsHashOf(toolName, input),
+    ...shown,
+    argumentsHash: argumentsHashOf(toolName, shown.arguments),
     reason,
     askedAtMs,
     deadlineAtMs: answerTimeoutMs === undefined ? null : askedAtMs + answerTimeoutMs,

@@ -1,38 +1,25 @@
-// The arguments of a call as others are shown them: guards see what the tool gets, and so does the approver, where that can be handed back.
+// The arguments of a call as others are shown them: guards and approvers see the value that the tool gets, if that is JSON.
 
-import {
-  canonicalJson,
-  copyJson,
-  deepFreeze,
-  soundCopy,
-  type JsonValue,
-} from "../../kernel/json.ts";
-import { argumentsOf, MOST_LEVELS, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { copyJson, deepFreeze, soundCopy, type JsonValue } from "../../kernel/json.ts";
+import { argumentsOf, MOST_LEVELS, type BoundCall } from "../../tools/bind-call.ts";
 import type { OpenCall } from "./open-call.ts";
 
-type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
+/** A call whose arguments fit its tool. */
+export type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
 /** What the tool gets, so that no default and no transform goes past a guard; as it was written, if that is no JSON. Frozen. */
 export function usedArguments({ value, input }: CheckedCall): JsonValue {
-  const used = jsonOf(value);
+  const used = parsedJson(value);
   return deepFreeze(used === undefined ? copyJson(input) : used);
 }
 
-/** A copy of what is JSON: nothing that refers to itself, that must not be looked at, or that is nested beyond reason. */
-function jsonOf(value: unknown): JsonValue | undefined {
+/** Returns a copy of a value that is JSON. Returns `undefined` for other values, such as a `Date`. */
+export function parsedJson(value: unknown): JsonValue | undefined {
   try {
     return soundCopy(value, MOST_LEVELS);
   } catch {
     return undefined;
   }
-}
-
-/** The same for a question, whose arguments run when it is approved: as written, if the schema would make something else of them then. */
-export function askedArguments(bound: CheckedCall): JsonValue {
-  const used = usedArguments(bound);
-  const again = rebindCall(bound.tool, used);
-  if (again.type === "rejected" || jsonOf(again.value) === undefined) return bound.input;
-  return canonicalJson(usedArguments(again)) === canonicalJson(used) ? used : bound.input;
 }
 
 /** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */

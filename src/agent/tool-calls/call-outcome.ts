@@ -52,7 +52,12 @@ export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
 // What came of asking whether a call may run.
 
 export type Permission =
-  | { readonly type: "granted"; readonly bound: OwnCall }
+  | {
+      readonly type: "granted";
+      readonly bound: OwnCall;
+      /** An approver or the caller was asked, and approved this very call. */
+      readonly isApproved?: true;
+    }
   | Refused
   /** It cannot run now: no question was asked about it. */
   | { readonly type: "impossible"; readonly outcome: FailedOutcome }

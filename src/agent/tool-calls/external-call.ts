@@ -8,9 +8,9 @@ import { isOverdue, questionAbout, recordAnswer } from "./ask-approver.ts";
 import { failed, failedSaying, rejectedOutcome } from "./failed-outcome.ts";
 import { decideByGuards } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
-import { deferred, unanswered } from "./questions.ts";
+import { deferralOf, unanswered } from "./questions.ts";
 import { recordBegin, recordEnd, rejectUnbegun, reject } from "./record.ts";
-import { askedArguments } from "./call-arguments.ts";
+import { shownArguments } from "./parsed-call.ts";
 
 type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;
 
@@ -29,12 +29,12 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
   if (decision.type === "deny") return await reject(call, rejectedOutcome(decision.rejected));
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
-  const question = questionAbout(call, "external", reason, askedArguments(bound));
+  const question = questionAbout(call, "external", reason, shownArguments(bound));
   agent.emit({ type: "question.asked", question }, position);
   if (agent.run.settings.approvals.unanswered === "deny")
     return await concluded(call, question, undefined);
   agent.time.beginQuestion();
-  return deferred(call, question);
+  return { type: "deferred", deferral: deferralOf(call, bound, question) };
 }
 
 /** Ends the call with the answer. Without an answer it fails; its body never runs. */

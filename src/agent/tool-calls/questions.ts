@@ -4,15 +4,10 @@
 import { joinSentences } from "../../kernel/sentence.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import {
-  argumentsHashOf,
-  callHashOf,
-  type Answer,
-  type Question,
-} from "../../protocol/question.ts";
+import { callHashOf, type Answer, type Question } from "../../protocol/question.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
-import { deniedText } from "../../tools/rejected-call.ts";
-import type { PlannedCall } from "../effects.ts";
+import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
+import type { QuestionDeferral } from "../agent-state.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
 import {
@@ -31,20 +26,21 @@ import {
   type Repetition,
 } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
-import type { Deferred, Permission, Refused } from "./call-outcome.ts";
-import { askedArguments } from "./call-arguments.ts";
+import type { Permission, Refused } from "./call-outcome.ts";
+import type { CheckedCall } from "./call-arguments.ts";
+import { approvedCall, parseRecordOf, shownArguments } from "./parsed-call.ts";
 
 /** A call about which a question was open when the run was paused. */
 export function answered(
   call: OpenCall,
   bound: OwnCall,
-  deferral: Extract<PlannedCall["deferral"], { readonly type: "question" }>,
+  deferral: QuestionDeferral,
 ): Permission | Promise<Permission> {
   const { answer } = call.planned;
   const { question } = deferral;
   if (answer === undefined && !isOverdue(call.agent, question))
     return { type: "deferred", deferral };
-  return decided(call, bound, { question, answer });
+  return decided(call, bound, { deferral, answer });
 }
 
 /** Lets guards decide, and asks the approver if one of them, or the tool, wants it. */
@@ -58,17 +54,26 @@ export async function askedAbout(
   // Never ask for approval of arguments that the model did not write.
   if (bound.unmended !== undefined) return { type: "refused", rejected: bound.unmended };
   const { reason } = decision;
-  const question = questionAbout(call, "approval", reason, askedArguments(bound));
+  const question = questionAbout(call, "approval", reason, shownArguments(bound));
   call.agent.emit({ type: "question.asked", question }, call.position);
-  return await ask(call, bound, question);
+  return await ask(call, bound, deferralOf(call, bound, question));
 }
 
-async function ask(call: OpenCall, bound: OwnCall, question: Question): Promise<Permission> {
+async function ask(
+  call: OpenCall,
+  bound: OwnCall,
+  deferral: QuestionDeferral,
+): Promise<Permission> {
+  const { question } = deferral;
   const { time } = call.agent;
+  let edited: OwnCall | RejectedCall | undefined;
   time.beginQuestion();
   const { unanswered } = call.agent.run.settings.approvals;
   const said = await askApprover(call, question, {
-    problemWith: (answer) => problemWith(answer, question) ?? mismatchOf(answer, bound),
+    problemWith: (answer) => {
+      edited = editedCall(answer, bound);
+      return problemWith(answer, question) ?? mismatchOf(edited);
+    },
     otherwise: unanswered === "deny" ? "the call is denied" : "the question stays open",
   });
   if (call.signal.aborted) {
@@ -81,43 +86,59 @@ async function ask(call: OpenCall, bound: OwnCall, question: Question): Promise<
   const mayWait = unanswered === "pause" || call.agent.run.pauseSignal.aborted;
   if (answer === undefined && !isLate && mayWait) {
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
-    return deferred(call, { ...question, reason });
+    return { type: "deferred", deferral: { ...deferral, question: { ...question, reason } } };
   }
   time.endQuestion();
-  return decided(call, bound, { question, ...(isLate ? {} : said) });
+  return decided(call, bound, { deferral, ...(isLate ? {} : { ...said, edited }) });
 }
 
-function mismatchOf(answer: Answer, { tool }: OwnCall): string | undefined {
-  if (answer.type !== "approved" || answer.arguments === undefined) return undefined;
-  const again = rebindCall(tool, answer.arguments);
-  if (again.type !== "rejected") return undefined;
+/** Returns the call with the arguments of the answer. `undefined` if the answer has none. */
+function editedCall(
+  answer: Answer | undefined,
+  { tool }: OwnCall,
+): OwnCall | RejectedCall | undefined {
+  const input = answer?.type === "approved" ? answer.arguments : undefined;
+  return input === undefined ? undefined : rebindCall(tool, input);
+}
+
+function mismatchOf(edited: OwnCall | RejectedCall | undefined): string | undefined {
+  if (edited?.type !== "rejected") return undefined;
   // Its first line and its last are for a model.
-  const problems = again.text.split("\n").slice(1, -1);
+  const problems = edited.text.split("\n").slice(1, -1);
   return `its arguments do not fit: ${problems.map((line) => line.replace(/^- /u, "")).join("; ")}`;
+}
+
+interface Decided extends Said {
+  readonly deferral: QuestionDeferral;
+  /** The call with the arguments of the answer, if it was parsed already. */
+  readonly edited?: OwnCall | RejectedCall | undefined;
 }
 
 /** What becomes of the call, now that nothing more is waited for. */
 function decided(
   call: OpenCall,
   bound: OwnCall,
-  { question, answer, failure }: Said & { readonly question: Question },
+  { deferral, answer, failure, edited }: Decided,
 ): Permission | Promise<Permission> {
+  const { question } = deferral;
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
     const by = decider(call);
     recordAnswer(call, question, { answer: "approved", by, ...defined({ arguments: changed }) });
-    if (changed !== undefined) return changedCall(call, bound, changed);
-    if (call.planned.deferral === undefined) return { type: "granted", bound };
-    return isAsShown(bound, question)
-      ? permittedAgain(call, bound)
-      : refused(bound.tool, "blocked", CHANGED_SCHEMA);
+    if (changed !== undefined)
+      return changedCall(call, changed, edited ?? rebindCall(bound.tool, changed));
+    const isSameProcess = call.planned.deferral === undefined;
+    const approved = approvedCall(bound, deferral, isSameProcess);
+    if (typeof approved === "string") return refusedCall(bound.tool, "blocked", approved);
+    if (approved.type === "rejected") return { type: "refused", rejected: approved };
+    return isSameProcess
+      ? { type: "granted", bound: approved, isApproved: true }
+      : permittedAgain(call, approved);
   }
   const { reason: given, by } = denial(call, { question, answer, failure });
   recordAnswer(call, question, { answer: "denied", by, reason: given });
-  return refused(bound.tool, "denied", withCause(given, question));
+  return refusedCall(bound.tool, "denied", withCause(given, question));
 }
-
-const CHANGED_SCHEMA = "It is not the call any more that was approved: its schema changed.";
 
 /** A denial with the reason for which the call was asked about: guards have theirs (C12). */
 function withCause(reason: string, question: Question): string {
@@ -125,14 +146,14 @@ function withCause(reason: string, question: Question): string {
   return joinSentences([reason, `It was asked about for this reason: ${question.reason}`]);
 }
 
-/** True if the call would run with the arguments that were shown with the question: an answer is about these alone (X17). */
-function isAsShown(bound: OwnCall, { argumentsHash }: Question): boolean {
-  return argumentsHashOf(bound.tool.name, askedArguments(bound)) === argumentsHash;
-}
-
 /** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
 export async function permittedAgain(call: OpenCall, bound: OwnCall): Promise<Permission> {
-  return permissionFor(call, bound, await decideAgain(call, bound));
+  return approvedUnless(call, bound, await decideAgain(call, bound));
+}
+
+function approvedUnless(call: OpenCall, bound: OwnCall, decision: Decision): Permission {
+  const permission = permissionFor(call, bound, decision);
+  return permission.type === "granted" ? { ...permission, isApproved: true } : permission;
 }
 
 /** What follows from a decision without a further question. */
@@ -146,9 +167,10 @@ function permissionFor(call: OpenCall, bound: OwnCall, decision: Decision): Perm
 /** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
 async function changedCall(
   call: OpenCall,
-  { tool }: OwnCall,
   input: JsonValue,
+  edited: OwnCall | RejectedCall,
 ): Promise<Permission> {
+  if (edited.type === "rejected") return { type: "refused", rejected: edited };
   const { toolName, callId } = call.planned.call;
   const point = "beforeTool";
   try {
@@ -159,18 +181,24 @@ async function changedCall(
       input: { toolName, callId, arguments: input },
       toolName,
     });
-    const again = rebindCall(tool, input);
-    if (again.type === "rejected") return { type: "refused", rejected: again };
     const { deny: reason } = patch;
     const denied = reason === undefined ? undefined : { by: by ?? point, reason };
-    return permissionFor(call, again, await decideAgain(call, again, denied));
+    return approvedUnless(call, edited, await decideAgain(call, edited, denied));
   } catch (cause) {
     if (call.agent.signal.aborted) return { type: "cancelled" };
-    return { ...refused(tool, "blocked", "A hook before it failed."), failure: errorRecord(cause) };
+    return {
+      ...refusedCall(edited.tool, "blocked", "A hook before it failed."),
+      failure: errorRecord(cause),
+    };
   }
 }
 
-function refused(tool: OwnCall["tool"], code: "blocked" | "denied", reason: string): Refused {
+/** Returns the refusal of a call that was asked about. */
+export function refusedCall(
+  tool: OwnCall["tool"],
+  code: "blocked" | "denied",
+  reason: string,
+): Refused {
   const text = deniedText(tool.name, reason);
   return { type: "refused", rejected: { type: "rejected", tool, code, text, reason } };
 }
@@ -197,15 +225,17 @@ export function unanswered(
     : { reason: nobody, by: "nobody" };
 }
 
-/** The call waits for the answer. */
-export function deferred({ planned }: OpenCall, question: Question): Deferred {
+/** Returns the call as it is stored while it waits for the answer. */
+export function deferralOf(
+  { planned }: OpenCall,
+  bound: CheckedCall,
+  question: Question,
+): QuestionDeferral {
   const { callId } = planned.call;
-  const argumentsText = JSON.stringify(question.arguments);
+  const argumentsText = JSON.stringify(bound.input);
   const callHash = callHashOf(planned.call);
-  return {
-    type: "deferred",
-    deferral: { type: "question", callId, question, argumentsText, callHash },
-  };
+  const record = parseRecordOf(bound);
+  return { type: "question", callId, question, argumentsText, callHash, ...record };
 }
 
 /** A question that was deferred is answered by the caller that resumes the run. */

@@ -1,7 +1,7 @@
 // How a call is recorded: that it began and how it ended. Hooks after it see its result, and the model reads the text that is left. Nothing of
 // it rejects.
 
-import { defined, type JsonValue } from "../../kernel/json.ts";
+import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { resultBody } from "../../protocol/stream-piece.ts";
@@ -60,7 +60,7 @@ export async function recordEnd(
   { startedAtMs, queuedMs, given }: BegunCall,
   worked: CallOutcome | PausedChild,
 ): Promise<CallEnd> {
-  if (worked.type === "paused") return paused(call, worked, startedAtMs);
+  if (worked.type === "paused") return paused(call, worked, { startedAtMs, given });
   const { agent, planned, toolName, position } = call;
   const workedAtMs = agent.run.clock.nowMs();
   const conclusion = concluded(call, worked, workedAtMs);
@@ -101,12 +101,19 @@ export function sayResult(
 }
 
 /** A delegation that waits for a paused subagent. */
-function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallEnd {
+function paused(
+  call: OpenCall,
+  worked: PausedChild,
+  { startedAtMs, given }: Pick<BegunCall, "startedAtMs" | "given">,
+): CallEnd {
   const { agent, toolName, position } = call;
   agent.emit({ type: "tool.paused", toolName }, position);
   const { childId, subtasks, startedIds } = worked;
-  const argumentsText = JSON.stringify(writtenArguments(call));
-  const left = defined({ subtasks, startedIds });
+  const written = writtenArguments(call);
+  const argumentsText = JSON.stringify(written);
+  const isAsWritten = given === undefined || sameJson(given, written);
+  const parsedArguments = isAsWritten ? undefined : given;
+  const left = defined({ parsedArguments, subtasks, startedIds });
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
   const spans = spanOf("tool", startedAtMs, agent.run.clock.nowMs());

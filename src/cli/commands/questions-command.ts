@@ -41,6 +41,9 @@ function textOf({ run, question }: AskedQuestion, command: string): string {
     `? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
     `  run ${run.runId}  ${run.title}`,
     `  ${jsonLine(question.arguments)}`,
+    ...(question.writtenArguments === undefined
+      ? []
+      : [`  made of ${jsonLine(question.writtenArguments)}`]),
     `  ${reason}`,
     `  ${waysToAnswer(question, questionId, command)}`,
   ].join("\n");

@@ -262,7 +262,8 @@ function strangeQuestion({ agents, questions }: PausedRunRecord): string | undef
   const forged = waiting.find(
     ({ question, argumentsText }) =>
       question.argumentsHash !== argumentsHashOf(question.toolName, question.arguments) ||
-      canonicalText(argumentsText) !== canonicalJson(question.arguments),
+      canonicalText(argumentsText) !==
+        canonicalJson(question.writtenArguments ?? question.arguments),
   );
   return forged === undefined ? undefined : `${forged.question.questionId} was changed`;
 }

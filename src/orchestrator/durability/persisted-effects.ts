@@ -14,9 +14,17 @@ import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
+import {
+  differenceFrom,
+  parseRecordOf,
+  restoreCall,
+  shownArguments,
+  type StoredCall,
+} from "../../agent/tool-calls/parsed-call.ts";
+import { refusedCall } from "../../agent/tool-calls/questions.ts";
 import { sayResult } from "../../agent/tool-calls/record.ts";
 import type { Permission } from "../../agent/tool-calls/call-outcome.ts";
-import { sameJson } from "../../kernel/json.ts";
+import { defined, sameJson } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
@@ -27,7 +35,19 @@ import { modelEffectName, permitEffectName, toolEffectName } from "./effect-name
 import { takeFirst, type InFlightWork } from "./in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
 
-const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
+/** A call that may run, as the journal has it. */
+const PermitSchema = z.strictObject({
+  /** Before parsing. */
+  arguments: JsonValueSchema,
+  /** Absent if equal to `arguments`, or if JSON does not have the value. */
+  parsedArguments: JsonValueSchema.exactOptional(),
+  unparsed: z.literal(true).exactOptional(),
+  /** Absent if an earlier release wrote the permit. */
+  schemaHash: z.string().exactOptional(),
+  fingerprint: z.string().exactOptional(),
+  /** It was asked about, and approved. */
+  isApproved: z.literal(true).exactOptional(),
+});
 
 export class PersistedEffects extends AgentEffects<AgentRuntime> {
   readonly #journal: RunJournal;
@@ -149,10 +169,10 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   ): Permission | Promise<Permission> {
     if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(position, call)))
       return { type: "impossible", outcome: INTERRUPTED };
-    if (bound.type === "delegation" && this.#inFlight?.hasChildOf(call.call.callId) === true)
-      return { type: "granted", bound };
     const name = permitEffectName(position, call);
     const permit = this.outcome(name);
+    if (bound.type === "delegation" && this.#inFlight?.hasChildOf(call.call.callId) === true)
+      return { type: "granted", bound: begunCall(bound, permit) };
     if (permit !== undefined) return permittedBefore(bound, permit, asking);
     const asked = asking.ask();
     const isAtOnce = !(asked instanceof Promise) && call.deferral === undefined;
@@ -162,7 +182,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   async #permitted(name: string, asked: Permission | Promise<Permission>): Promise<Permission> {
     const permission = await asked;
     if (permission.type !== "granted") return permission;
-    this.#append(name, { arguments: permission.bound.input });
+    this.#append(name, permitFor(permission));
     await this.kept();
     return permission;
   }
@@ -334,14 +354,50 @@ function isRepeatable(tool: OwnCall["tool"]): boolean {
   return tool.kind !== "function" || tool.isRepeatable;
 }
 
+function permitFor({
+  bound,
+  isApproved,
+}: Extract<Permission, { readonly type: "granted" }>): z.infer<typeof PermitSchema> {
+  const { arguments: shown, writtenArguments, unparsed } = shownArguments(bound);
+  const parsedArguments = writtenArguments === undefined ? undefined : shown;
+  const parts = defined({ parsedArguments, unparsed, isApproved });
+  return { arguments: bound.input, ...parts, ...parseRecordOf(bound) };
+}
+
+/** Returns the call that a permit allows. `undefined` if an earlier release wrote the permit. */
+function storedPermit(
+  permit: unknown,
+): (StoredCall & { readonly isApproved: boolean }) | undefined {
+  const read = PermitSchema.parse(permit);
+  const { arguments: input, parsedArguments = input, unparsed, schemaHash, fingerprint } = read;
+  if (schemaHash === undefined) return undefined;
+  const value = unparsed === true ? undefined : parsedArguments;
+  return { input, value, schemaHash, fingerprint, isApproved: read.isApproved === true };
+}
+
 /** The call with the arguments that were allowed before its process died, if its schema and the guards still allow them. */
 async function permittedBefore(
   { tool }: OwnCall,
   permit: unknown,
-  { askAgain }: Asking,
+  { ask, askAgain }: Asking,
 ): Promise<Permission> {
-  const bound = rebindCall(tool, PermitSchema.parse(permit).arguments);
-  return bound.type === "rejected" ? { type: "refused", rejected: bound } : await askAgain(bound);
+  const stored = storedPermit(permit);
+  const bound =
+    stored === undefined
+      ? rebindCall(tool, PermitSchema.parse(permit).arguments)
+      : restoreCall(tool, stored);
+  if (bound.type === "rejected") return { type: "refused", rejected: bound };
+  const difference = stored && differenceFrom(bound, stored);
+  if (difference === undefined) return await askAgain(bound);
+  // Guards alone allowed it: they decide about the value of now.
+  return stored?.isApproved === true ? refusedCall(tool, "blocked", difference) : await ask();
+}
+
+/** Returns a delegation that had begun, with the arguments that it began with, as far as they are known. */
+function begunCall(bound: OwnCall, permit: unknown): OwnCall {
+  const stored = permit === undefined ? undefined : storedPermit(permit);
+  const restored = stored && restoreCall(bound.tool, stored);
+  return restored === undefined || restored.type === "rejected" ? bound : restored;
 }
 
 /** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */

@@ -7,6 +7,7 @@ import {
   defined,
   isRecord,
   parseJson,
+  sameJson,
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
@@ -92,7 +93,7 @@ function checkCall({ state }: RestoredAgent, question: Question): void {
   if (deferral?.type !== "question") return;
   const isShown =
     argumentsHashOf(toolName, question.arguments) === argumentsHash &&
-    argumentsHashOf(toolName, jsonOf(deferral.argumentsText)) === argumentsHash;
+    sameJson(jsonOf(deferral.argumentsText), question.writtenArguments ?? question.arguments);
   const { callHash } = deferral;
   // Some servers give calls of several replies one id: the newest is the open one.
   const newest = state.conversation.messages.findLast(

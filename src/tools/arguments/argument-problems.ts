@@ -38,8 +38,11 @@ export type Checked<Value> =
 export interface InputSchema<Value> {
   /** Frozen; without `$schema`. */
   readonly jsonSchema: JsonObject;
-  /** Pure; never throws. */
-  check(input: JsonValue): Checked<Value>;
+  /**
+   * Pure; never throws. `parsed`: the value that the schema made of these arguments before. A copy
+   * of that value is used, and nothing is parsed.
+   */
+  check(input: JsonValue, parsed?: JsonValue): Checked<Value>;
 }
 
 /** So many problems are found at most. */

@@ -1,6 +1,6 @@
 // Checks the arguments of a call against the schema of its tool: as the model wrote them, or coerced.
 
-import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import { problemsOf, type Checked, type InputSchema } from "./argument-problems.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { mend } from "./coerce.ts";
@@ -14,7 +14,8 @@ export function checkedInput(
   isStrict: boolean,
   work?: CheckWork,
 ): InputSchema<unknown> {
-  const check = (input: JsonValue): Checked<unknown> => {
+  const check = (input: JsonValue, parsed?: JsonValue): Checked<unknown> => {
+    if (parsed !== undefined) return { type: "valid", value: copyJson(parsed), input };
     try {
       work?.begin(input);
       const first = read(input);

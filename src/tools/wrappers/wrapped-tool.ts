@@ -35,8 +35,8 @@ export function withUse(
     settings,
     isSequential,
     isRepeatable,
-    bind: (input: JsonValue): Bound<FunctionUse> => {
-      const bound = tool.bind(input);
+    bind: (input: JsonValue, parsed?: JsonValue): Bound<FunctionUse> => {
+      const bound = tool.bind(input, parsed);
       if (bound.type === "invalid") return bound;
       return { ...bound, use: change(bound.use) };
     },

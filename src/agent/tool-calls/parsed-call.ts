@@ -1,0 +1,109 @@
+// A call whose arguments were parsed, as it is shown and stored. The value that was shown runs. It is
+// parsed again only if the schema of the tool has changed, or if JSON cannot hold the value.
+
+import { sha256 } from "../../kernel/crypto.ts";
+import { fingerprintOf } from "../../kernel/fingerprint.ts";
+import { canonicalJson, defined, sameJson, type JsonValue } from "../../kernel/json.ts";
+import type { Question } from "../../protocol/question.ts";
+import { rebindCall, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
+import type { RejectedCall } from "../../tools/rejected-call.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { QuestionDeferral } from "../agent-state.ts";
+import { parsedJson, type CheckedCall } from "./call-arguments.ts";
+
+/** A parsed call, as it is stored. */
+export interface StoredCall {
+  /** The arguments before parsing: after hooks and coercion. */
+  readonly input: JsonValue;
+  /** The parsed value. `undefined` if it is not JSON. */
+  readonly value: JsonValue | undefined;
+  /** Hash of the JSON Schema that parsed them. `undefined` if an earlier release stored the call. */
+  readonly schemaHash: string | undefined;
+  /** Of a value that is not JSON. `undefined` if it has none. */
+  readonly fingerprint: string | undefined;
+}
+
+/** Returns the arguments as a question shows them. */
+export function shownArguments(
+  bound: CheckedCall,
+): Pick<Question, "arguments" | "writtenArguments" | "unparsed"> {
+  const { input } = bound;
+  const value = parsedJson(bound.value);
+  if (value === undefined) return { arguments: input, unparsed: true };
+  return { arguments: value, ...(sameJson(value, input) ? {} : { writtenArguments: input }) };
+}
+
+/** Returns what is stored of a call beside its arguments, to compare it with later. */
+export function parseRecordOf({
+  tool,
+  value,
+}: CheckedCall): Pick<QuestionDeferral, "schemaHash" | "fingerprint"> {
+  const isJson = parsedJson(value) !== undefined;
+  const fingerprint = isJson ? undefined : fingerprintOf(value);
+  return { schemaHash: schemaHashOf(tool), ...defined({ fingerprint }) };
+}
+
+/** Returns the call that a question is about, as it was stored. */
+export function storedCallOf({ question, schemaHash, fingerprint }: QuestionDeferral): StoredCall {
+  const { arguments: shown, writtenArguments: input = shown, unparsed } = question;
+  return { input, value: unparsed === true ? undefined : shown, schemaHash, fingerprint };
+}
+
+/**
+ * Binds a stored call to the tool. The stored value runs. If the schema has changed, it runs only if
+ * the schema makes that same value of the arguments, or leaves the value as it is.
+ */
+export function restoreCall(tool: OwnCall["tool"], stored: StoredCall): OwnCall | RejectedCall;
+export function restoreCall(tool: Tool, stored: StoredCall): BoundCall;
+export function restoreCall(tool: Tool, { input, value, schemaHash }: StoredCall): BoundCall {
+  // Its result was made elsewhere, from what was shown.
+  if (tool.kind === "external") return rebindCall(tool, input, value ?? input);
+  if (value === undefined || schemaHash === schemaHashOf(tool))
+    return rebindCall(tool, input, value);
+  const again = rebindCall(tool, input);
+  const isUnchanged = hasValue(again, value) || hasValue(rebindCall(tool, value), value);
+  return isUnchanged ? rebindCall(tool, input, value) : again;
+}
+
+function hasValue(bound: BoundCall, value: JsonValue): boolean {
+  return bound.type !== "rejected" && sameJson(parsedJson(bound.value), value);
+}
+
+/** Returns why a call is not the one that was stored. `undefined` if it is. */
+export function differenceFrom(bound: OwnCall, stored: StoredCall): string | undefined {
+  const { value, fingerprint } = stored;
+  if (value !== undefined) return hasValue(bound, value) ? undefined : OTHER_SCHEMA;
+  if (fingerprint === undefined) return NOT_COMPARABLE;
+  return fingerprintOf(bound.value) === fingerprint ? undefined : OTHER_VALUE;
+}
+
+const OTHER_SCHEMA = "It is not the call any more that was approved: its schema changed.";
+const OTHER_VALUE =
+  "It is not the call any more that was approved: its schema made another value of the arguments.";
+const NOT_COMPARABLE =
+  "The value that was approved could not be stored, so that it cannot be known whether this is the same.";
+
+/** Returns the call that was approved: the value that was shown. Returns a reason if there is none. */
+export function approvedCall(
+  bound: OwnCall,
+  deferral: QuestionDeferral,
+  isSameProcess: boolean,
+): OwnCall | RejectedCall | string {
+  const stored = storedCallOf(deferral);
+  const { input, value, fingerprint } = stored;
+  // The value in memory may have been changed by code that has it, too.
+  if (isSameProcess && value !== undefined) return rebindCall(bound.tool, input, value);
+  if (isSameProcess && fingerprint === undefined) return bound;
+  return differenceFrom(bound, stored) ?? bound;
+}
+
+const schemaHashes = new WeakMap<object, string>();
+
+/** Returns the hash of the JSON Schema of a tool, whatever the order of its keys. */
+function schemaHashOf({ inputSchema }: Tool): string {
+  const known = schemaHashes.get(inputSchema);
+  if (known !== undefined) return known;
+  const hash = sha256(canonicalJson(inputSchema));
+  schemaHashes.set(inputSchema, hash);
+  return hash;
+}

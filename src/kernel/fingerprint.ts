@@ -1,0 +1,67 @@
+import { sha256 } from "./crypto.ts";
+
+/** Values that are nested deeper have no fingerprint. */
+const MAX_LEVELS = 200;
+
+/**
+ * Returns a hash of plain data: JSON, `undefined`, `NaN`, `bigint`, `Date`, `Map` and `Set`. Equal
+ * values have equal hashes, whatever the order of the keys of objects. Returns `undefined` for
+ * anything else, such as a function or an instance of a class, and for values that throw when read.
+ */
+export function fingerprintOf(value: unknown): string | undefined {
+  try {
+    return sha256(JSON.stringify(tagged(value, MAX_LEVELS)));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the value as JSON in which each part is tagged with its type. Throws if it cannot. */
+function tagged(value: unknown, levels: number): unknown {
+  if (levels === 0) throw new TypeError("The value is nested too deep.");
+  const part = (one: unknown): unknown => tagged(one, levels - 1);
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return value;
+    case "number":
+    case "bigint":
+    case "undefined":
+      return [typeof value, String(value)];
+    case "object":
+      break;
+    default:
+      throw new TypeError(`A ${typeof value} has no fingerprint.`);
+  }
+  if (value === null) return value;
+  if (Array.isArray(value)) return ["list", ...Array.from(value, part)];
+  switch (Object.getPrototypeOf(value)) {
+    case Date.prototype:
+      return ["date", timeOf(value)];
+    case Map.prototype:
+      return ["map", ...entriesOf(value).map(part)];
+    case Set.prototype:
+      return ["set", ...entriesOf(value).map(part)];
+    case Object.prototype:
+    case null:
+      return ["object", ...fieldsOf(value).map(([key, field]) => [key, part(field)])];
+    default:
+      throw new TypeError("An instance of a class has no fingerprint.");
+  }
+}
+
+function timeOf(value: object): string {
+  if (!(value instanceof Date)) throw new TypeError("It is not a date.");
+  return Number.isNaN(value.getTime()) ? "invalid" : value.toISOString();
+}
+
+function entriesOf(value: object): readonly unknown[] {
+  if (value instanceof Map || value instanceof Set) return [...value];
+  throw new TypeError("It has no entries.");
+}
+
+function fieldsOf(value: object): readonly (readonly [string, unknown])[] {
+  if (Object.getOwnPropertySymbols(value).length > 0)
+    throw new TypeError("A key that is a symbol has no fingerprint.");
+  return Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
+}
