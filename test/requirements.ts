@@ -443,7 +443,7 @@ const requirements = {
     text: "A retry is paid for from what is really left: losses of earlier attempts count before the next attempt is asked for",
   },
   "S7.3": {
-    text: "The client itself holds the cap: a reply far above its cap, a body over 16 MiB or a line without an end is broken off, charged by what came, and is model_protocol_error, not retried, in bounded memory",
+    text: "The client itself holds the cap: a stream is cut at twice its cap, and a body over 16 MiB or a line without an end is model_protocol_error, not retried, in bounded memory; each is charged by what came, at most twice the cap",
   },
   "S7.4": {
     text: "A pattern in a tool's JSON Schema cannot freeze the process",
@@ -1559,6 +1559,12 @@ const requirements = {
   },
   D431: {
     text: "A JSON Schema from elsewhere that would take too long to compile is refused when its tool is defined",
+  },
+  D432: {
+    text: "Text, reasoning and arguments of a stream that goes on past its cap are cut at twice the cap by our count: the connection is closed, and the reply ends as `length` with a warning",
+  },
+  D433: {
+    text: "An honest stream of as many tokens as its cap is not cut in languages of up to six bytes per token",
   },
   D472: {
     text: "A process that gave a run up takes no snapshot of it, and its sinks are given no event number twice",

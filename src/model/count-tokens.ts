@@ -8,7 +8,7 @@ import { hasContent } from "./written-by.ts";
 
 // One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
 // one that is too small would be an overdraft.
-const BYTES_PER_TOKEN = 3;
+export const BYTES_PER_TOKEN = 3;
 const TOKENS_PER_MESSAGE = 6;
 
 /** More tokens than any request or reply has. What says more is not taken at its word, so that sums stay exact. */

@@ -1,6 +1,7 @@
 // Goal: a server that ignores the cap, or never ends, is broken off and paid for by what came. Method: a server that pours until the
 // client has enough, and what the call says then. How much memory that takes is measured by test/stress/hostile-server.test.ts.
 
+import { decode, encode } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
 
 import { proves } from "../harness/proves.ts";
@@ -39,7 +40,10 @@ function excess(got: string, lostOutputTokens: number): object {
   };
 }
 
-const TOO_LONG = excess(`a reply of more than ${REPLY_BYTES} bytes`, Math.ceil(REPLY_BYTES / 3));
+/** Three bytes count as a token. */
+const CUT_BYTES = 2 * CAP * 3;
+const CUT_WARNING =
+  "The provider ignored the cap on output tokens: its reply was cut at twice the cap and the connection closed. Check the name of the cap (openai.maxTokensField) and the server.";
 
 describe("a stream without an end", () => {
   const words = "word ".repeat(200);
@@ -49,14 +53,49 @@ describe("a stream without an end", () => {
     ["reasoning", { reasoning_content: words }],
     ["reasoning under its other name", { reasoning: words }],
     ["a refusal", { refusal: words }],
-    ["one call", { tool_calls: [{ index: 0, id: "a", function: { arguments: words } }] }],
+    [
+      "one call",
+      { tool_calls: [{ index: 0, id: "a", function: { name: "go", arguments: words } }] },
+    ],
   ];
   for (const [what, fields] of deltas) {
-    proves(["S7.3"], `of ${what} is broken off at 16 bytes a token and 4 KiB`, async () => {
-      const poured: ServerReply = { type: "pours", pieces: endless(delta(fields)) };
-      expect(await failureOn(poured, "streamed")).toEqual(TOO_LONG);
+    proves(["S7.3", "D432"], `of ${what} is cut at twice the cap and ends as length`, async () => {
+      const pieces = endless(delta(fields));
+      await using server = await OpenAiServer.start(() => ({ type: "pours", pieces }));
+      const { reply: cut } = await reply(modelAt(server), "streamed");
+      expect(await server.request(1).ended).toBe("closed early");
+      const { finishReason, usage, warnings } = cut;
+      expect({ finishReason, usage, warnings }).toEqual({
+        finishReason: "length",
+        usage: undefined,
+        warnings: [CUT_WARNING],
+      });
+      const { text, refusal = "", parts = [], toolCalls } = cut.message;
+      const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : ""));
+      const calls = toolCalls.map(({ argumentsText }) => argumentsText);
+      const bytes = Buffer.byteLength([text, refusal, ...reasoning, ...calls].join(""));
+      expect([bytes <= CUT_BYTES, bytes > CUT_BYTES - 4]).toEqual([true, true]);
     });
   }
+
+  proves(["D432"], "of text, reasoning and arguments in turn is cut by their sum", async () => {
+    const words = "word ".repeat(10);
+    const turn = [
+      { content: words },
+      { reasoning: words },
+      { tool_calls: [{ index: 0, id: "a", function: { name: "go", arguments: words } }] },
+    ];
+    const pieces = endless((count) => delta(turn[count % 3] ?? {}));
+    await using server = await OpenAiServer.start(() => ({ type: "pours", pieces }));
+    const { reply: cut } = await reply(modelAt(server), "streamed");
+    const { text, parts = [], toolCalls } = cut.message;
+    const said = [
+      text.length,
+      ...parts.flatMap((part) => (part.type === "reasoning" ? part.text.length : [])),
+    ];
+    const calls = toolCalls.map((call) => call.toolName.length + call.argumentsText.length);
+    expect([...said, ...calls].reduce((sum, length) => sum + length, 0)).toBe(CUT_BYTES);
+  });
 
   proves(["S7.3"], "of calls that say nothing is broken off, too", async () => {
     const calls = Array.from({ length: 50 }, (_none, at) => ({ index: at, function: {} }));
@@ -71,14 +110,14 @@ describe("a stream without an end", () => {
   proves(["S7.3"], "of one line is broken off where no event can be as long", async () => {
     const poured: ServerReply = { type: "pours", pieces: endless("x".repeat(10_000)) };
     expect(await failureOn(poured, "streamed")).toEqual(
-      excess(`an event of more than ${LINE_BYTES} bytes`, Math.ceil(REPLY_BYTES / 3)),
+      excess(`an event of more than ${LINE_BYTES} bytes`, 2 * CAP),
     );
   });
 
   proves(["S7.3"], "of lines of one event is broken off there, too", async () => {
     const poured: ServerReply = { type: "pours", pieces: endless(`data: ${"x".repeat(10_000)}\n`) };
     expect(await failureOn(poured, "streamed")).toEqual(
-      excess(`an event of more than ${LINE_BYTES} bytes`, Math.ceil(REPLY_BYTES / 3)),
+      excess(`an event of more than ${LINE_BYTES} bytes`, 2 * CAP),
     );
   });
 
@@ -117,7 +156,7 @@ describe("a body without an end", () => {
     proves(["S7.3"], `is broken off at 16 MiB (${mode})`, async () => {
       const pieces = endless(" ".repeat(60_000));
       expect(await failureOn({ type: "pours", pieces, ...json }, mode)).toEqual(
-        excess(`a body of more than ${BODY_BYTES} bytes`, Math.ceil(REPLY_BYTES / 3)),
+        excess(`a body of more than ${BODY_BYTES} bytes`, 2 * CAP),
       );
     });
   }
@@ -132,34 +171,67 @@ describe("a body without an end", () => {
   });
 });
 
-describe.each(MODES)("a reply that comes %s", (mode) => {
+describe("a reply that comes whole, with its usage", () => {
   const fits = "y".repeat(REPLY_BYTES);
 
   test("may be as long as its limit", async () => {
     await using server = await OpenAiServer.start(() => says(fits));
-    const { reply: whole } = await reply(modelAt(server), mode);
+    const { reply: whole } = await reply(modelAt(server), "whole");
     expect(whole.message.text.length).toBe(REPLY_BYTES);
   });
 
-  proves(["S7.3"], `may not be a byte longer (${mode})`, async () => {
-    const { message, code } = await failureOn(says(`${fits}z`), mode);
+  proves(["S7.3"], "may not be a byte longer", async () => {
+    const { message, code } = await failureOn(says(`${fits}z`), "whole");
     expect({ message, code }).toMatchObject({
       code: "model_protocol_error",
       message: `Expected a reply from the model, got a reply of more than ${REPLY_BYTES} bytes. ${ADVICE}`,
     });
   });
 
-  proves(["S7.3"], `counts its calls (${mode})`, async () => {
+  proves(["S7.3"], "counts its calls", async () => {
     const call = { id: "a", name: "go", arguments: JSON.stringify({ to: fits }) };
-    const { code } = await failureOn({ type: "says", toolCalls: [call] }, mode);
+    const { code } = await failureOn({ type: "says", toolCalls: [call] }, "whole");
     expect(code).toBe("model_protocol_error");
   });
 });
 
-proves(["S7.3"], "a whole reply counts its reasoning", async () => {
+proves(["S7.3", "D432"], "a whole reply without usage is cut at twice the cap", async () => {
   const message = { role: "assistant", content: "So.", reasoning_content: "z".repeat(REPLY_BYTES) };
   const body = JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }] });
-  expect(await failureOn({ type: "raw", body })).toEqual(TOO_LONG);
+  await using server = await OpenAiServer.start(() => ({ type: "raw", body }));
+  const { reply: cut } = await reply(modelAt(server), "whole");
+  const [part] = cut.message.parts ?? [];
+  expect([cut.finishReason, cut.message.text, part?.type === "reasoning" && part.text]).toEqual([
+    "length",
+    "",
+    "z".repeat(CUT_BYTES),
+  ]);
+});
+
+describe("an honest stream of as many tokens as its cap is not cut:", () => {
+  const texts: Readonly<Record<string, string>> = {
+    English: "The connection is closed as soon as the provider has sent twice the cap. ",
+    German: "Die Verbindung wird geschlossen, sobald die Obergrenze erreicht ist. ",
+    code: "export function half(count: number): number {\n  return count / 2;\n}\n\n",
+    Chinese: "一旦服务提供商发送的令牌数量达到上限的两倍，客户端就会关闭连接。",
+    Japanese: "プロバイダーが上限の二倍のトークンを送信すると、接続を閉じます。",
+    Korean: "공급자가 상한의 두 배에 해당하는 토큰을 보내면 연결을 닫습니다. ",
+    Greek: "Η σύνδεση κλείνει μόλις ο πάροχος στείλει τα διπλάσια από το όριο. ",
+    emoji: "😀🎉🚀👍🏽👨‍👩‍👧‍👦❤️🔥✨🙏😂",
+  };
+  for (const [language, text] of Object.entries(texts)) {
+    proves(["D433"], language, async () => {
+      const tokens = encode(text.repeat(20)).slice(0, CAP);
+      const content = decode(tokens);
+      expect(tokens).toHaveLength(CAP);
+      const events = [content, ""].map((piece, index) => ({
+        choices: [{ index: 0, delta: { content: piece }, finish_reason: index ? "length" : null }],
+      }));
+      await using server = await OpenAiServer.start(() => ({ type: "events", data: events }));
+      const { reply: whole } = await reply(modelAt(server), "streamed");
+      expect([whole.message.text, whole.warnings]).toEqual([content, undefined]);
+    });
+  }
 });
 
 test("reasoning that was streamed before a break has arrived", async () => {

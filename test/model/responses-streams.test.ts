@@ -293,16 +293,35 @@ describe("a reply that is longer than its cap allows", () => {
   const MOST = 16 * 100 + 4096;
   const excess = { type: "error", code: "model_protocol_error", isRetryable: false };
 
-  proves(["M12"], "is broken off, whichever events bring it", async () => {
+  const deltaTypes = [
+    "response.output_text.delta",
+    "response.refusal.delta",
+    "response.reasoning_text.delta",
+    "response.reasoning_summary_text.delta",
+    "response.function_call_arguments.delta",
+  ];
+  for (const type of deltaTypes) {
+    proves(["M12", "D432"], `is cut at twice the cap and ends as length: ${type}`, async () => {
+      const begun = type.includes("arguments")
+        ? [added(0, { type: "function_call", name: "go", call_id: "c" })]
+        : [];
+      const deltas = Array.from({ length: 6 }, () =>
+        event(type, { output_index: 0, delta: "x".repeat(1_000) }),
+      );
+      await using server = await OpenAiServer.start(() => events(...begun, ...deltas));
+      const model = modelAt(server, { api: "responses" });
+      const { reply: cut } = await reply(model, "streamed");
+      const { text, refusal = "", parts = [], toolCalls } = cut.message;
+      const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : ""));
+      const calls = toolCalls.map(({ argumentsText }) => argumentsText);
+      const said = [text, refusal, ...reasoning, ...calls].join("").length;
+      expect([cut.finishReason, cut.usage, said]).toEqual(["length", undefined, 600]);
+    });
+  }
+
+  proves(["M12"], "is broken off if other events bring it", async () => {
     const long = "x".repeat(1000);
-    const deltas = (type: string): ServerReply =>
-      events(...Array.from({ length: 6 }, () => event(type, { output_index: 0, delta: long })));
     const answers = [
-      deltas("response.output_text.delta"),
-      deltas("response.refusal.delta"),
-      deltas("response.reasoning_text.delta"),
-      deltas("response.reasoning_summary_text.delta"),
-      deltas("response.function_call_arguments.delta"),
       events(...Array.from({ length: 6 }, (_item, place) => done(place, text(long)))),
       events(...Array.from({ length: 360 }, (_item, place) => added(place, {}))),
       events(ended({ output: [text(long.repeat(6))] })),

@@ -59,11 +59,13 @@ interface Hostile {
 
 const BROKEN_OFF = "failed error model_protocol_error";
 const DONE = "completed completed ";
+/** A stream that is cut at twice its cap ends as length. */
+const CUT = "stopped finish_reason ";
 
 const HOSTILE: Readonly<Record<string, Hostile>> = {
   "endless text": {
     answer: () => ({ type: "pours", pieces: repeated(event({ content: "word ".repeat(100) })) }),
-    ends: [BROKEN_OFF, BROKEN_OFF],
+    ends: [BROKEN_OFF, CUT],
     requests: 2,
   },
   "endless reasoning": {
@@ -71,7 +73,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
       type: "pours",
       pieces: repeated(event({ reasoning_content: "hm ".repeat(99) })),
     }),
-    ends: [BROKEN_OFF, BROKEN_OFF],
+    ends: [BROKEN_OFF, CUT],
     requests: 2,
   },
   "an endless line": {

@@ -135,7 +135,7 @@ async function readParts(
     }
   } finally {
     unlink?.();
-    if (reply.isComplete) void drain(reader, clock);
+    if (reply.isComplete && !reply.isCut) void drain(reader, clock);
     else cancel();
   }
 }

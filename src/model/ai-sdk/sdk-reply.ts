@@ -14,7 +14,13 @@ import { defined } from "../../kernel/json.ts";
 import { CallIdSchema, idOf } from "../../protocol/ids.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
-import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
+import {
+  CUT_WARNING,
+  OPENED_CALL_BYTES,
+  ReplyCut,
+  tokensThatCame,
+  type ReplyLimits,
+} from "../reply-limits.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { failures, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
@@ -31,6 +37,13 @@ interface GrowingText {
 /** What has come: a call is kept as its provider gave it. */
 type Came = GrowingText | LanguageModelV4ToolCall | OpaquePart;
 
+/** A call of which arguments are arriving. */
+interface UnfinishedCall {
+  readonly toolName: string;
+  readonly isOwn: boolean;
+  input: string;
+}
+
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 type Said = Extract<
   LanguageModelV4StreamPart,
@@ -43,12 +56,13 @@ type Content = Exclude<
 
 export class SdkReply {
   readonly #limits: ReplyLimits;
+  readonly #cut: ReplyCut;
   readonly #provider: string;
   readonly #onDelta: ((delta: ModelDelta) => void) | undefined;
   readonly #pieces: Came[] = [];
   readonly #open = new Map<string, GrowingText>();
-  /** Bytes of the arguments of calls that are not whole yet, by their ids. */
-  readonly #arguments = new Map<string, number>();
+  /** Calls that are not whole yet, by their ids. */
+  readonly #unfinished = new Map<string, UnfinishedCall>();
   /** The ids of calls that were said, in their order. */
   readonly #saidCalls: string[] = [];
   readonly #warnings: string[] = [];
@@ -63,12 +77,18 @@ export class SdkReply {
 
   constructor(limits: ReplyLimits, provider: string, onDelta?: (delta: ModelDelta) => void) {
     this.#limits = limits;
+    this.#cut = new ReplyCut(limits);
     this.#provider = provider;
     this.#onDelta = onDelta;
   }
 
   get isComplete(): boolean {
-    return this.#finish !== undefined;
+    return this.#finish !== undefined || this.isCut;
+  }
+
+  /** The provider went on past twice the cap: the reply is what came up to there. */
+  get isCut(): boolean {
+    return this.#cut.isCut;
   }
 
   get progress(): CallProgress {
@@ -114,18 +134,20 @@ export class SdkReply {
    * @throws ModelError `model_unavailable` if the stream ended too early.
    */
   finish(warnings: readonly string[]): ModelReply {
-    if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
+    if (this.isCut) this.#finish = undefined;
+    else if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw failures.cutStream(this.lostOutputTokens);
-    const { finishReason } = this.#finish;
-    const warned = [...warnings, ...this.#warnings];
+    const finish = this.#finish;
+    const warned = [...warnings, ...this.#warnings, ...(this.isCut ? [CUT_WARNING] : [])];
     const callPrefix = this.#responseId ?? "call";
-    const pieces = this.#pieces.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
+    const came = this.isCut ? [...this.#pieces, ...this.#unfinishedCalls()] : this.#pieces;
+    const pieces = came.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
     return {
       message: replyMessage(pieces),
-      finishReason: finishReasonOf(finishReason),
+      finishReason: finish === undefined ? "length" : finishReasonOf(finish.finishReason),
       ...defined({
-        rawFinishReason: finishReason.raw,
-        usage: usageOfReply(this.#finish),
+        rawFinishReason: finish?.finishReason.raw,
+        usage: finish === undefined ? undefined : usageOfReply(finish),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
       }),
@@ -146,7 +168,7 @@ export class SdkReply {
         this.#takeSaid("reasoning", part);
         return;
       case "tool-input-start":
-        this.#openCall(part.id, part.toolName);
+        this.#openCall(part.id, part.toolName, part.providerExecuted !== true);
         if (part.providerExecuted !== true) this.#sayCall(part.id, part.toolName);
         return;
       case "tool-input-delta":
@@ -174,18 +196,19 @@ export class SdkReply {
       this.#pieces.push(piece);
     }
     if ("delta" in part) {
-      this.#count(part.delta);
-      piece.text += part.delta;
-      this.#onDelta?.({ type, text: part.delta });
+      const delta = this.#cut.admit(part.delta);
+      this.#count(delta);
+      piece.text += delta;
+      this.#onDelta?.({ type, text: delta });
     } else if (!isStart) this.#open.delete(key);
     if (part.providerMetadata === undefined) return;
     this.#countData(part.providerMetadata);
     piece.metadata = merged(piece.metadata, part.providerMetadata);
   }
 
-  #openCall(id: string, toolName: string): void {
-    if (this.#arguments.has(id)) return;
-    this.#arguments.set(id, 0);
+  #openCall(id: string, toolName: string, isOwn: boolean): void {
+    if (this.#unfinished.has(id)) return;
+    this.#unfinished.set(id, { toolName, isOwn, input: "" });
     this.#callBytes += OPENED_CALL_BYTES + Buffer.byteLength(id);
     this.#count(toolName);
   }
@@ -197,21 +220,32 @@ export class SdkReply {
     this.#onDelta?.({ type: "call", index, callId: idOf<"CallId">(id), toolName });
   }
 
-  #takeArguments(id: string, piece: string): void {
-    this.#arguments.set(id, (this.#arguments.get(id) ?? 0) + Buffer.byteLength(piece));
+  #takeArguments(id: string, delta: string): void {
+    const piece = this.#cut.admit(delta);
+    const call = this.#unfinished.get(id);
+    if (call !== undefined) call.input += piece;
     this.#count(piece);
     const index = this.#saidCalls.indexOf(id);
     if (index >= 0 && piece !== "") this.#onDelta?.({ type: "arguments", index, text: piece });
   }
 
   #takeCall(part: LanguageModelV4ToolCall): void {
-    this.#openCall(part.toolCallId, part.toolName);
-    const unseen = Buffer.byteLength(part.input) - (this.#arguments.get(part.toolCallId) ?? 0);
-    this.#arguments.delete(part.toolCallId);
+    const { toolCallId: id, toolName } = part;
+    this.#openCall(id, toolName, part.providerExecuted !== true);
+    const seen = Buffer.byteLength(this.#unfinished.get(id)?.input ?? "");
+    const unseen = Buffer.byteLength(part.input) - seen;
+    this.#unfinished.delete(id);
     this.#countBytes(Math.max(0, unseen));
     if (part.providerMetadata !== undefined) this.#countData(part.providerMetadata);
     const ran = part.providerExecuted === true ? opaqueOf(part) : undefined;
     this.#pieces.push(ran ?? part);
+  }
+
+  #unfinishedCalls(): readonly LanguageModelV4ToolCall[] {
+    const own = [...this.#unfinished].filter(([, { isOwn }]) => isOwn);
+    return own.map(([toolCallId, { toolName, input }]) => {
+      return { type: "tool-call", toolCallId, toolName, input };
+    });
   }
 
   #keepOpaque(opaque: OpaquePart): void {

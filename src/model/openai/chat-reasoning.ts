@@ -37,10 +37,16 @@ export class ChatReasoning {
     this.#option = option;
   }
 
-  /** Takes what a message, or a piece of one, says of it. Gives the text, and how many bytes of data are kept besides. */
-  take(message: Fields): { text: string; dataBytes: number } {
+  /**
+   * Takes the reasoning of a message, or of a piece of one. Returns the text as `admit` takes it, and
+   * how many bytes of data are kept besides.
+   */
+  take(
+    message: Fields,
+    admit: (text: string) => string,
+  ): { readonly text: string; readonly dataBytes: number } {
     const field = this.#fieldIn(message);
-    const text = field === undefined ? "" : textOf(message[field]);
+    const text = field === undefined ? "" : admit(textOf(message[field]));
     if (this.#option === false) return { text, dataBytes: 0 };
     if (text !== "") {
       this.#field ??= field;

@@ -109,7 +109,7 @@ export class OpenAiConnection {
           reply = this.#afterFailure(request, options, failed);
         }
         if (!("warning" in reply))
-          return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
+          return ownReply(warnings.length === 0 ? reply : withWarnings(reply, warnings));
         if (reply.warning !== undefined) warnings = [...warnings, reply.warning];
       }
     } finally {
@@ -257,6 +257,7 @@ class Answer {
       for await (const piece of response.pieces) {
         bytes += piece.length;
         events.push(piece, take);
+        if (reply.isCut) return; // Leaving the loop closes the connection.
         const held = events.heldBytes;
         if (held > lineBytes) throw excess(`an event of more than ${lineBytes} bytes`, held);
         if (bytes > streamBytes) throw excess(`a stream of more than ${streamBytes} bytes`, 0);
@@ -267,6 +268,10 @@ class Answer {
     }
     events.end((data) => takeLast(data, reply));
   }
+}
+
+function withWarnings(reply: ModelReply, warnings: readonly string[]): ModelReply {
+  return { ...reply, warnings: [...warnings, ...(reply.warnings ?? [])] };
 }
 
 function isJson(response: WireResponse): boolean {

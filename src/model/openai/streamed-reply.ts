@@ -10,7 +10,13 @@ import type { ProviderData } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
-import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
+import {
+  CUT_WARNING,
+  OPENED_CALL_BYTES,
+  ReplyCut,
+  tokensThatCame,
+  type ReplyLimits,
+} from "../reply-limits.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
 import {
@@ -46,6 +52,7 @@ interface GrowingCall {
 
 export class StreamedReply {
   readonly #limits: ReplyLimits;
+  readonly #cut: ReplyCut;
   readonly #onDelta: (delta: ModelDelta) => void;
   /** What the model wrote, reasoning included, and what its calls and data take besides. */
   #saidBytes = 0;
@@ -64,6 +71,8 @@ export class StreamedReply {
   #responseModel: string | undefined;
   #hasBegun = false;
   #hasEnded = false;
+  /** It came whole, with its usage: nothing is saved by cutting it. */
+  #isReported = false;
   #failedCall: CompletionCall | undefined;
 
   constructor(
@@ -72,18 +81,26 @@ export class StreamedReply {
     reasoningField: ReasoningOption,
   ) {
     this.#limits = limits;
+    this.#cut = new ReplyCut(limits);
     this.#onDelta = onDelta;
     this.#reasoning = new ChatReasoning(reasoningField);
   }
 
   /** Nothing that may still come can change what the model said (S2). */
   get isComplete(): boolean {
-    return this.#hasBegun && (this.#hasEnded || typeof this.#finishReason === "string");
+    return (
+      this.isCut || (this.#hasBegun && (this.#hasEnded || typeof this.#finishReason === "string"))
+    );
+  }
+
+  /** The server went on past twice the cap: the reply is what came up to there. */
+  get isCut(): boolean {
+    return this.#cut.isCut;
   }
 
   /** Until the end mark, usage may come. */
   get isOver(): boolean {
-    return this.#hasBegun && this.#hasEnded;
+    return this.isCut || (this.#hasBegun && this.#hasEnded);
   }
 
   /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
@@ -97,7 +114,7 @@ export class StreamedReply {
    * @throws ModelError if it is no chunk, or reports an error, or makes the reply longer than its limit.
    */
   take(data: string): void {
-    if (this.#hasEnded) return;
+    if (this.#hasEnded || this.isCut) return;
     if (data === END_MARK) {
       this.#hasEnded = true;
       return;
@@ -126,6 +143,7 @@ export class StreamedReply {
     // A choice that was filtered as a whole has a reason to end and no message.
     const delta = isRecord(message) ? withPlaces(message) : {};
     const isSaid = isRecord(message) || isText(reason);
+    this.#isReported = reportedTokens(usageOfReply(response, choice)) !== undefined;
     this.#takeChunk(response, isSaid ? { ...choice, delta } : undefined);
     this.#hasEnded = true;
     return this.#hasBegun;
@@ -165,18 +183,27 @@ export class StreamedReply {
       return replyOfFailedCall(this.#failedCall, this.#reasoning.pieces);
     }
     const text: ReplyPiece = { type: "text", text: String(this.#text), data: this.#data };
-    return toReply([...this.#reasoning.pieces, text, ...this.#callPieces()], {
+    const { isCut } = this;
+    const reply = toReply([...this.#reasoning.pieces, text, ...this.#callPieces()], {
       refusal: this.#refusal,
-      finishReason: this.#finishReason,
-      usage: this.#usage,
+      finishReason: isCut ? "length" : this.#finishReason,
+      usage: isCut ? this.#usageOfCut : this.#usage,
       serviceTier: this.#serviceTier,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     });
+    return isCut ? { ...reply, warnings: [CUT_WARNING] } : reply;
+  }
+
+  /** A usage that was reported on the way, unless it is less than what came. */
+  get #usageOfCut(): unknown {
+    const tokens = reportedTokens(this.#usage) ?? 0;
+    return tokens < this.#arrivedTokens ? undefined : this.#usage;
   }
 
   #callPieces(): readonly ReplyPiece[] {
-    return this.#calls.map(({ argumentsText, index, ...call }) => {
+    const calls = this.isCut ? this.#calls.filter(({ name }) => name !== "") : this.#calls;
+    return calls.map(({ argumentsText, index, ...call }) => {
       if (call.name === "")
         throw protocolError("a tool call that names no tool", this.#arrivedTokens);
       return callPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
@@ -199,9 +226,9 @@ export class StreamedReply {
 
   /** Gives the text of it. */
   #takeDelta(delta: Fields): string {
-    const thought = this.#reasoning.take(delta);
+    const thought = this.#reasoning.take(delta, (text) => this.#admitted(text));
     this.#besideBytes += thought.dataBytes;
-    this.#count(thought.text);
+    this.#count("");
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
     const { data } = extraContent(delta);
     if (data !== undefined) {
@@ -210,8 +237,7 @@ export class StreamedReply {
     }
     const text = textOf(delta["content"]);
     this.#takeText(text);
-    const refusal = textOf(delta["refusal"]);
-    this.#count(refusal);
+    const refusal = this.#admitted(textOf(delta["refusal"]));
     this.#refusal += refusal;
     if (refusal !== "") this.#onDelta({ type: "refusal", text: refusal });
     for (const piece of listOf(delta["tool_calls"])) {
@@ -220,9 +246,10 @@ export class StreamedReply {
     return text;
   }
 
-  #takeText(text: string): void {
+  #takeText(piece: string): void {
+    if (piece === "") return;
+    const text = this.#admitted(piece);
     if (text === "") return;
-    this.#count(text);
     this.#text.push(text);
     this.#onDelta({ type: "text", text });
   }
@@ -233,20 +260,21 @@ export class StreamedReply {
    */
   #takeCallPiece(index: unknown, piece: CompletionCall): void {
     const open = this.#callAt.get(index);
-    const call = open === undefined || isAnother(piece, open) ? this.#openCall(index) : open;
+    const known = open === undefined || isAnother(piece, open) ? undefined : open;
+    const isNamed = piece.name !== (known?.name ?? "");
+    if (isNamed) this.#admitted(piece.name);
+    // Half a name would be the name of another tool.
+    if (this.isCut) return;
+    const call = known ?? this.#openCall(index);
     if (call.id === "") {
       this.#besideBytes += Buffer.byteLength(piece.id);
       call.id = piece.id;
     }
-    if (piece.name !== call.name) {
-      this.#count(piece.name);
-      call.name += piece.name;
-    }
-    this.#count(piece.argumentsText);
-    if (piece.argumentsText !== "")
-      call.cameWhole = call.argumentsText.isEmpty && isWhole(piece.argumentsText);
-    call.argumentsText.push(piece.argumentsText);
-    this.#say(call, piece.argumentsText);
+    if (isNamed) call.name += piece.name;
+    const argumentsText = this.#admitted(piece.argumentsText);
+    if (argumentsText !== "") call.cameWhole = call.argumentsText.isEmpty && isWhole(argumentsText);
+    call.argumentsText.push(argumentsText);
+    this.#say(call, argumentsText);
     if (piece.data !== undefined) {
       call.data = piece.data;
       this.#countData(piece.data);
@@ -289,6 +317,13 @@ export class StreamedReply {
     this.#calls.push(call);
     this.#callAt.set(index, call);
     return call;
+  }
+
+  /** Returns what is kept of a piece that the model wrote. */
+  #admitted(piece: string): string {
+    const admitted = this.#isReported ? piece : this.#cut.admit(piece);
+    this.#count(admitted);
+    return admitted;
   }
 
   /** Takes account of a piece that the model wrote, before it is kept (S3). */

@@ -9,7 +9,13 @@
 import { isRecord } from "../../kernel/json.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
-import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
+import {
+  CUT_WARNING,
+  OPENED_CALL_BYTES,
+  ReplyCut,
+  tokensThatCame,
+  type ReplyLimits,
+} from "../reply-limits.ts";
 import {
   callIdIn,
   checkSize,
@@ -48,6 +54,7 @@ interface Slot {
 
 export class StreamedResponse implements ReplyStream {
   readonly #limits: ReplyLimits;
+  readonly #cut: ReplyCut;
   readonly #onDelta: (delta: ModelDelta) => void;
   readonly #slots = new Map<number, Slot>();
   #lastPlace = -1;
@@ -63,11 +70,16 @@ export class StreamedResponse implements ReplyStream {
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
     this.#limits = limits;
+    this.#cut = new ReplyCut(limits);
     this.#onDelta = onDelta;
   }
 
   get isComplete(): boolean {
-    return this.#response !== undefined;
+    return this.#response !== undefined || this.isCut;
+  }
+
+  get isCut(): boolean {
+    return this.#cut.isCut;
   }
 
   get isOver(): boolean {
@@ -100,6 +112,10 @@ export class StreamedResponse implements ReplyStream {
    * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no response.
    */
   finish(): ModelReply {
+    if (this.isCut) {
+      const reply = toReplyOfResponse(CUT_RESPONSE, this.#items());
+      return { ...reply, warnings: [CUT_WARNING] };
+    }
     if (this.#response === undefined) {
       if (this.#isMarked && this.#slots.size === 0)
         throw noResponseError("a stream without a response", undefined);
@@ -270,7 +286,7 @@ export class StreamedResponse implements ReplyStream {
 
   /** The piece in an event, after account was taken of it (S3). */
   #counted({ delta }: Fields): string {
-    const piece = typeof delta === "string" ? delta : "";
+    const piece = this.#cut.admit(typeof delta === "string" ? delta : "");
     this.#count(Buffer.byteLength(piece));
     return piece;
   }
@@ -289,6 +305,12 @@ export class StreamedResponse implements ReplyStream {
     return tokensThatCame(said + (this.#dataBytes * 3) / 4, this.#limits);
   }
 }
+
+/** The end of a response that was cut at twice its cap. */
+const CUT_RESPONSE: Fields = {
+  status: "incomplete",
+  incomplete_details: { reason: "max_output_tokens" },
+};
 
 /** The item that its pieces add up to. */
 function itemOf({ opened, text, refusal, reasoning, argumentsText }: Slot): Fields {

@@ -43,6 +43,8 @@ export interface ReplyStream {
   readonly isComplete: boolean;
   /** It is complete, and nothing that may still come is worth waiting for. */
   readonly isOver: boolean;
+  /** It was cut at twice its cap: the server is not to send any more. */
+  readonly isCut: boolean;
   /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
   readonly lostOutputTokens: number | undefined;
   /** Takes the data of one event. Throws a `ModelError` if it cannot be used, or reports an error. */
