@@ -1,6 +1,7 @@
 // A call that needs an approval, and one that another program executes: the run pauses, is stored as JSON, and continues in a fresh process.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 
 import { z } from "zod";
 
@@ -80,3 +81,18 @@ const mailer = defineAgent({
 });
 assert.equal((await attended.start(mailer, "Write to Eve.").result).status, "completed");
 assert.deepEqual(asked, ["sendMail"]);
+
+// With a signing key a stored run that was altered is refused. The first key signs, and all verify.
+const [newKey, oldKey] = [randomBytes(32), randomBytes(32)];
+const signing = new Orchestrator({
+  signingKey: [newKey, oldKey],
+});
+const asking = defineAgent({
+  name: "asking",
+  instructions: "Send a mail.",
+  model: new ScriptedModel([asks("sendMail", { to: "eve@example.com", text: "Hello." })]),
+  tools: [sendMail],
+});
+const { pausedRun } = await signing.start(asking, "Write to Eve.").result;
+const altered = JSON.stringify(pausedRun).replaceAll("eve@example.com", "mallory@example.com");
+assert.throws(() => signing.resume(altered, [], { role: asking }), { code: "invalid_signature" });

@@ -67,6 +67,7 @@ export { PRICES_AS_OF } from "./model/price-table.ts";
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
 export type { OrchestratorOptions } from "./orchestrator/tree/orchestrator-options.ts";
+export type { SigningKey } from "./orchestrator/durability/paused-run-signature.ts";
 export type { OptionsWith, StartOptions } from "./orchestrator/run/start-options.ts";
 export type {
   ForkOptions,

@@ -1584,6 +1584,12 @@ const requirements = {
   D453: {
     text: "A fork is held to the roles in code like a resumed run, and keeps what its origin was granted",
   },
+  D455: {
+    text: "With a signing key every change of a paused run is refused, wherever it is handed in",
+  },
+  D456: {
+    text: "With a signing key an unsigned paused run is refused; of several keys the first signs and all verify",
+  },
   D457: {
     text: "No random alteration of a paused run leads to more steps, tokens, tools or subagents, or to other calls, than the run that was paused allows",
   },

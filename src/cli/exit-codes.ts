@@ -26,6 +26,7 @@ const STORE_CODES: ReadonlySet<string> = new Set([
   "unsupported_version",
   "invalid_journal",
   "invalid_paused_run",
+  "invalid_signature",
   "journal_conflict",
   "run_fenced",
   "session_conflict",

@@ -90,6 +90,11 @@ export type ErrorCode =
    * give the orchestrator the `roles` that it was started with.
    */
   | "invalid_paused_run"
+  /**
+   * The signature of a paused run is missing or wrong, or cannot be verified without a `signingKey`. Hand over the JSON as it was
+   * written, and give the orchestrator the key with which it was signed.
+   */
+  | "invalid_signature"
   /** What is stored was written by a later release. Use the release that wrote it, or a newer one. */
   | "unsupported_version"
   /**

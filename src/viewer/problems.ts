@@ -13,6 +13,7 @@ const STATUS: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
   ["already_resumed", 409],
   ["invalid_answer", 409],
   ["invalid_paused_run", 409],
+  ["invalid_signature", 409],
   ["invalid_state", 409],
   ["unsupported_version", 422],
   ["invalid_journal", 422],

@@ -68,6 +68,8 @@ export interface PausedRun {
   }[];
   /** The texts that the steps of its agents name, by their hash (C28). */
   readonly definitions: Definitions;
+  /** Of all other fields, where the orchestrator has a `signingKey`. */
+  readonly signature?: string;
 }
 
 const count = z.int().nonnegative();
@@ -133,6 +135,7 @@ const PausedRunSchema = z.strictObject({
   accounts: z.array(AccountSchema).min(1).readonly(),
   /** The session on which it was started. */
   session: SessionRefSchema.exactOptional(),
+  signature: z.string().exactOptional(),
 }) satisfies z.ZodType<PausedRun>;
 /** All of a paused run. */
 export type PausedRunRecord = Readonly<z.infer<typeof PausedRunSchema>>;
@@ -148,7 +151,7 @@ export function readPausedRun(stored: unknown): PausedRun {
 
 /** The same, with all that is in it. */
 export function parsePausedRun(stored: unknown): PausedRunRecord {
-  const value = typeof stored === "string" ? parsed(stored) : stored;
+  const value = typeof stored === "string" ? parsePausedText(stored) : stored;
   const version = isRecord(value) ? value["version"] : undefined;
   if (typeof version === "number" && !READABLE_VERSIONS.some((one) => one === version)) {
     throw new EspalierError({
@@ -192,7 +195,8 @@ function strangeness(value: unknown, cause: unknown): string {
 
 const MOST_ISSUES = 3;
 
-function parsed(text: string): unknown {
+/** Parses the JSON text of a paused run. Throws `invalid_paused_run`. */
+export function parsePausedText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -85,7 +85,8 @@ export function concludedPause(
   const usage = usageOf(result);
   run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));
   recorder.record(scopeOf(root), { type: "run.paused", reason, questions, usage, durationMs });
-  return deepFreeze({ ...result, pausedRun: { ...pausedRun, eventCount: recorder.eventCount } });
+  const whole = { ...pausedRun, eventCount: recorder.eventCount };
+  return deepFreeze({ ...result, pausedRun: run.settings.signer?.sign(whole) ?? whole });
 }
 
 function runEnded(result: RunResult): EventBody<"run.ended"> {

@@ -15,7 +15,7 @@ import { sessionHandle } from "../sessions/sessions.ts";
 import type { Settings } from "../tree/settings.ts";
 import { LiveRun, whyAborted } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
-import { persistedResult } from "./persisted-result.ts";
+import { persistedResult, signedResult } from "./persisted-result.ts";
 import { crashLoop, layToRest, type ClaimedRun } from "./quarantine.ts";
 import {
   assertFree,
@@ -270,7 +270,7 @@ class Execution {
       if (!isSame(order, kept)) throw otherRun(runId);
       if (!isDue(kept, this.#settings.clock.nowMs())) {
         if (claimed !== undefined) await this.#putToRest(claimed.ownership, kept);
-        return await persistedResult(kept.folded);
+        return signedResult(this.#settings, await persistedResult(kept.folded));
       }
       claimed ??= await this.#claim();
       context = await this.#contextNow();

@@ -28,7 +28,7 @@ export function forkRun(
   options: ForkOptions,
 ): LiveRun {
   checkForkOptions(options);
-  const accepted = acceptPausedRun(stored);
+  const accepted = acceptPausedRun(settings, stored);
   const role = rootRole(accepted, options.role, settings.roles);
   const isReplacing = options.role !== undefined;
   const registry = new RoleRegistry(role, settings, { isReplacing });

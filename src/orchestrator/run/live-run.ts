@@ -314,7 +314,11 @@ export class LiveRun implements Run {
   snapshot(): PausedRun {
     const { journal } = this.#supervisor.run;
     if (journal?.hasGivenUp === true) throw notOwned(this.runId, this.#failure?.cause);
-    if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts());
+    if (this.#isOver) {
+      const { run } = this.#supervisor;
+      const pausedRun = pausedRunOf(run, this.#pauseFacts());
+      return run.settings.signer?.sign(pausedRun) ?? pausedRun;
+    }
     throw new EspalierError({
       code: "invalid_state",
       message:

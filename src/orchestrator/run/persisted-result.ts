@@ -2,7 +2,7 @@
 
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined, type JsonValue } from "../../kernel/json.ts";
+import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
 import { AGENTS_PER_TURN, invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
@@ -15,6 +15,7 @@ import { Turns } from "../../kernel/throttle.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
+import type { Settings } from "../tree/settings.ts";
 import type { SettledAgent } from "../tree/agent-report.ts";
 
 /** What a result says that no other record does: what agents have from their roles, and what became of the session. */
@@ -63,6 +64,16 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
   } catch (cause) {
     throw invalidJournal(runId, recordCount, cause);
   }
+}
+
+/** Returns the result with its paused run signed, where there is a key: the store is what only the application writes. */
+export function signedResult(
+  { signer }: Pick<Settings, "signer">,
+  result: RunResult<JsonValue>,
+): RunResult<JsonValue> {
+  const { pausedRun } = result;
+  if (signer === undefined || pausedRun === undefined) return result;
+  return deepFreeze({ ...result, pausedRun: signer.sign(pausedRun) });
 }
 
 async function settledAgents(

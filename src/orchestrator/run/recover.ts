@@ -16,7 +16,7 @@ import type { RestoredRun } from "../durability/restored-run.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
-import { persistedResult } from "./persisted-result.ts";
+import { persistedResult, signedResult } from "./persisted-result.ts";
 import { claimCounted, crashLoop, healthyFirst, type ClaimedRun } from "./quarantine.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
 import { LiveRun, type LedParts } from "./live-run.ts";
@@ -206,7 +206,8 @@ export async function storedResult(
   settings: Settings,
   runId: RunId,
 ): Promise<RunResult<JsonValue>> {
-  return await persistedResult(await foldedRun(storageOf(settings).store, runId));
+  const folded = await foldedRun(storageOf(settings).store, runId);
+  return signedResult(settings, await persistedResult(folded));
 }
 
 /** The store of the runs. Throws `invalid_option` without one. */

@@ -20,7 +20,7 @@ export function resumeRun(
   options: ResumeOptions,
 ): LiveRun {
   checkResumeOptions(options);
-  const accepted = acceptPausedRun(stored);
+  const accepted = acceptPausedRun(settings, stored);
   const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
   const paused = withCeilings(accepted, registry, settings.limits);
   const run = restoredFrom(paused);

@@ -24,6 +24,7 @@ import type { Tracing } from "../../protocol/tracing.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { checkGuards, type ToolGuard } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
+import { checkSigningKey, type SigningKey } from "../durability/paused-run-signature.ts";
 import {
   DEFAULT_HEARTBEAT_MS,
   DEFAULT_MAX_CRASHES,
@@ -68,6 +69,14 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * `postgresStore(…)`. Default: nowhere.
    */
   readonly store?: Store;
+  /**
+   * A secret by which paused runs are signed (HMAC-SHA256): text or bytes, at least 32. With it, `resume` and `fork` refuse a paused run
+   * that has no signature or was altered. Of a list, the first key signs, and all verify. Default: paused runs are not signed.
+   *
+   * @example
+   * new Orchestrator({ signingKey: [process.env.NEW_KEY, process.env.OLD_KEY] });
+   */
+  readonly signingKey?: SigningKey | readonly SigningKey[];
   /** How often the store gets a sign of life of a run that is led, in milliseconds. Default 5,000. */
   readonly heartbeatMs?: number;
   /**
@@ -113,6 +122,7 @@ const OPTION_FIELDS = [
   "answerTimeoutMs",
   "unanswered",
   "store",
+  "signingKey",
   "heartbeatMs",
   "staleAfterMs",
   "maxCrashes",
@@ -153,6 +163,7 @@ export function checkOrchestratorOptions(options: OrchestratorOptions): void {
     checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
   checkApprovals(options);
   if (store !== undefined) checkMethods("store", store, STORE_METHODS);
+  if ("signingKey" in options) checkSigningKey("signingKey", options.signingKey);
   checkSignsOfLife(options);
   if (tracing !== undefined) checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
   if (clock !== undefined) checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);

@@ -20,6 +20,7 @@ import {
   DEFAULT_STALE_AFTER_MS,
   type RunStorage,
 } from "../durability/journal.ts";
+import { PausedRunSigner } from "../durability/paused-run-signature.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 import type { PieceListener } from "./live-pieces.ts";
 import { localTracing } from "./local-tracing.ts";
@@ -42,6 +43,8 @@ export interface Settings
   /** How many runs, delegations and model calls begin in one turn of the event loop. */
   readonly throttle: Throttle;
   readonly store: Store | undefined;
+  /** Undefined: paused runs are not signed. */
+  readonly signer: PausedRunSigner | undefined;
   /** How the ownership of kept runs is shown, and when it counts as gone. */
   readonly heartbeatMs: number;
   readonly staleAfterMs: number;
@@ -81,7 +84,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
   const options = given ?? {};
   const { limits, concurrency, graceMs = DEFAULT_GRACE_MS, roles = [], sinks = [] } = options;
   const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
-  const { approver, answerTimeoutMs, unanswered = "pause", store } = options;
+  const { approver, answerTimeoutMs, unanswered = "pause", store, signingKey } = options;
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
   const { maxCrashes = DEFAULT_MAX_CRASHES } = options;
   const { tracing = localTracing(), clock = systemClock, ids = randomIds } = options;
@@ -98,6 +101,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
     hookTimeoutMs,
     approvals: Object.freeze({ approver, answerTimeoutMs, unanswered }),
     store,
+    signer: signingKey === undefined ? undefined : new PausedRunSigner(signingKey),
     heartbeatMs,
     staleAfterMs,
     maxCrashes,

@@ -1,0 +1,111 @@
+// Signatures of paused runs: HMAC-SHA256 over the canonical JSON of all but the signature itself. `node:crypto` is loaded when a key is
+// given.
+
+import type { KeyObject } from "node:crypto";
+
+import { mismatch } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { canonicalJson, deepFreeze, isRecord } from "../../kernel/json.ts";
+
+/** A secret of at least 32 bytes. Text counts as UTF-8. */
+export type SigningKey = string | Uint8Array;
+
+const LEAST_BYTES = 32;
+/** Keeps a signature of something else under the same key from being one of a paused run. */
+const PURPOSE = "espalier paused run\n";
+
+/** Signs paused runs with the first of its keys, and verifies them with all. */
+export class PausedRunSigner {
+  // Key objects copy the bytes, and do not show them when they are printed.
+  readonly #keys: readonly KeyObject[];
+  readonly #crypto = process.getBuiltinModule("node:crypto");
+
+  /** The keys must have been checked by `checkSigningKey`. */
+  constructor(given: SigningKey | readonly SigningKey[]) {
+    const keys = isOneKey(given) ? [given] : given;
+    this.#keys = keys.map((key) => this.#crypto.createSecretKey(Buffer.from(key)));
+  }
+
+  /** Returns the paused run with its signature, frozen. */
+  sign<Run extends object>(run: Run): Run & { readonly signature: string } {
+    const [key] = this.#keys;
+    if (key === undefined) throw new Error("A signer has a key.");
+    const signature = this.#digest(key, canonicalJson(run));
+    return deepFreeze({ ...run, signature });
+  }
+
+  /**
+   * Returns exactly the values that the signature covers.
+   *
+   * Throws `invalid_signature` if it is missing or wrong.
+   */
+  verify({ signature, ...run }: Readonly<Record<string, unknown>>): unknown {
+    if (typeof signature !== "string") throw invalidSignature("missing");
+    const text = canonicalJson(run);
+    const given = Buffer.from(signature);
+    const isValid = this.#keys.some((key) => {
+      const expected = Buffer.from(this.#digest(key, text));
+      return given.length === expected.length && this.#crypto.timingSafeEqual(given, expected);
+    });
+    if (!isValid) throw invalidSignature("wrong");
+    return JSON.parse(text);
+  }
+
+  /** 64 lower-case hexadecimal digits. */
+  #digest(key: KeyObject, text: string): string {
+    return this.#crypto.createHmac("sha256", key).update(PURPOSE).update(text).digest("hex");
+  }
+}
+
+/** Throws `invalid_option` for a key that is too short, or no key. */
+export function checkSigningKey(field: string, given: unknown): void {
+  if (isOneKey(given)) return checkKeyLength(field, given);
+  if (!Array.isArray(given)) throw notAKey(field, given);
+  const keys: readonly unknown[] = given;
+  if (keys.length === 0)
+    throw mismatch(field, "at least one key", "an empty list", "Leave it out to sign nothing.");
+  for (const [index, key] of keys.entries()) {
+    if (!isOneKey(key)) throw notAKey(`${field}[${index}]`, key);
+    checkKeyLength(`${field}[${index}]`, key);
+  }
+}
+
+function checkKeyLength(field: string, key: SigningKey): void {
+  const length = Buffer.byteLength(key);
+  if (length >= LEAST_BYTES) return;
+  // The key itself is not in the message: it is a secret.
+  throw mismatch(field, `at least ${LEAST_BYTES} bytes`, length, KEY_ADVICE);
+}
+
+function notAKey(field: string, given: unknown): EspalierError {
+  return mismatch(field, "text, bytes or a list of both", typeof given, KEY_ADVICE);
+}
+
+const KEY_ADVICE = 'Make a random one, for example randomBytes(32) of "node:crypto".';
+
+function isOneKey(given: unknown): given is SigningKey {
+  return typeof given === "string" || given instanceof Uint8Array;
+}
+
+const PROBLEMS = {
+  missing:
+    "it has no signature. Hand in a paused run of an orchestrator that has this signingKey, or continue the run from its store",
+  wrong:
+    "its signature does not match: it was altered, or signed with another key. Hand it in as it was stored, or add the key with which it was signed to signingKey",
+  unverifiable:
+    "it is signed, and this orchestrator has no signingKey. Hand the orchestrator the key with which it was signed",
+} as const;
+
+/** Returns the error for a paused run whose signature does not allow it to continue. */
+export function invalidSignature(problem: keyof typeof PROBLEMS): EspalierError {
+  return new EspalierError({
+    code: "invalid_signature",
+    message: `Cannot continue the paused run: ${PROBLEMS[problem]}.`,
+    data: { problem },
+  });
+}
+
+/** Returns true if the value has a signature, whatever it is worth. */
+export function isSigned(value: unknown): boolean {
+  return isRecord(value) && value["signature"] !== undefined;
+}
