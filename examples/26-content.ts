@@ -52,7 +52,7 @@ const redact: RedactContent = (content) => {
   switch (content.type) {
     case "request": // what a model is asked: messages and tools
       return { ...content, messages: content.messages.map(hideMessage) };
-    case "reply": // what it says
+    case "reply": // what it says; also the provider's finish reason, `rawFinishReason`
       return { ...content, message: hideReply(content.message) };
     case "arguments": // with which a tool was called: not exported at all
       return undefined;

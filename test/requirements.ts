@@ -1524,6 +1524,12 @@ const requirements = {
   D402: {
     text: "A tool of an MCP server with an unreadable schema or an unusable name is skipped with a warning, and the other tools work",
   },
+  D404: {
+    text: "The finish reason in a provider's own words is content: it is on a span only where content is recorded, and in no event",
+  },
+  D405: {
+    text: "Of the finish reason in a provider's own words a run keeps at most 200 characters",
+  },
   D420: {
     text: "Terminal and command show 10 MB of any text in time that grows with its length, and cut first where they show only a part",
   },

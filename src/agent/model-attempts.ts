@@ -90,15 +90,16 @@ function replied(
   const spent = spentOn(agent, lease, settled);
   const { usage } = spent;
   const { warnings = [], ...reply } = settled.reply;
-  const { message, finishReason } = reply;
+  const { message, finishReason, rawFinishReason } = reply;
   const payer = { model: settled.answeredBy ?? agent.model, priceOf: agent.priceOf };
   recordWarnings(agent, [...warnings, ...costWarnings(payer, reply.usage)], position);
   agent.recordContent(position, () => ({
     type: "reply",
     message: withoutData(message),
     finishReason,
+    ...defined({ rawFinishReason }),
   }));
-  const { rawFinishReason, responseId, responseModel } = reply;
+  const { responseId, responseModel } = reply;
   const { cacheWriteInputTokens, serviceTier } = reply.usage ?? {};
   agent.emit(
     {
@@ -108,7 +109,6 @@ function replied(
       usage,
       ...tries,
       ...defined({
-        rawFinishReason,
         cacheWriteInputTokens,
         responseId,
         responseModel,

@@ -55,21 +55,25 @@ type ReadReply = Omit<z.infer<typeof PlainReplySchema>, "message"> & {
   readonly message: AssistantMessage;
 };
 
-const LONGEST_WARNING = 500;
+const MAX_WARNING_CHARACTERS = 500;
+const MAX_FINISH_REASON_CHARACTERS = 200;
 
 /** The reply that was read, with what is believed of its usage. */
 export function builtReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
   const { message, finishReason, warnings } = read;
-  const { rawFinishReason, responseId, responseModel } = read;
+  const { rawFinishReason: raw, responseId, responseModel } = read;
+  const rawFinishReason = raw === undefined ? raw : cut(raw, MAX_FINISH_REASON_CHARACTERS);
   const usage = believableUsage(model, read.usage, size);
   return shared({
     message,
     finishReason,
     ...defined({ rawFinishReason, usage, responseId, responseModel }),
-    ...(warnings === undefined || warnings.length === 0 ? {} : { warnings: warnings.map(cut) }),
+    ...(warnings === undefined || warnings.length === 0
+      ? {}
+      : { warnings: warnings.map((warning) => cut(warning, MAX_WARNING_CHARACTERS)) }),
   });
 }
 
-function cut(warning: string): string {
-  return warning.length > LONGEST_WARNING ? `${warning.slice(0, LONGEST_WARNING)}…` : warning;
+function cut(text: string, maxCharacters: number): string {
+  return text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;
 }

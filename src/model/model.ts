@@ -126,7 +126,7 @@ export interface ModelReply {
   /** As `replyMessage` makes it of pieces; `writtenBy` is left to the loop. */
   readonly message: AssistantMessage;
   readonly finishReason: FinishReason;
-  /** In the provider's own word, where ours says less. */
+  /** The provider's own text, for example `eos_token`, where ours says less: 200 characters at most. */
   readonly rawFinishReason?: string;
   /** Left out when the provider reports none: the call is then charged by estimate. */
   readonly usage?: TokenUsage;

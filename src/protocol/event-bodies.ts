@@ -272,8 +272,6 @@ export interface EventBodies {
   readonly "model.replied": {
     /** Why the reply ended: a `FinishReason`. */
     readonly finishReason: string;
-    /** In the provider's own word, where that is more exact. */
-    readonly rawFinishReason?: string | undefined;
     /** How many calls the reply has. */
     readonly toolCalls: number;
     /** What the call consumed, failed attempts included. */

@@ -188,7 +188,6 @@ export const EVENT_SCHEMAS = {
   "model.warned": { warning: z.string() },
   "model.replied": {
     finishReason: z.string(),
-    rawFinishReason: z.string().optional(),
     toolCalls: count,
     usage: UsageSchema,
     cacheWriteInputTokens: count.optional(),

@@ -20,7 +20,14 @@ export type SpanContent =
       readonly messages: readonly Message[];
       readonly tools: readonly OfferedTool[];
     }
-  | { readonly type: "reply"; readonly message: AssistantMessage; readonly finishReason: string }
+  | {
+      readonly type: "reply";
+      readonly message: AssistantMessage;
+      /** A `FinishReason`. */
+      readonly finishReason: string;
+      /** The provider's own text, for example `eos_token`, if it differs. */
+      readonly rawFinishReason?: string | undefined;
+    }
   /** With which a tool runs, as hooks and answers left them; as text, if they are no JSON. */
   | { readonly type: "arguments"; readonly value: JsonValue }
   /** What the model reads of it. */

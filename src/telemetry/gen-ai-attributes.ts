@@ -175,7 +175,7 @@ export const ESPALIER = {
   requestMessages: "espalier.request.messages",
   /** How many tools the model was offered. */
   requestTools: "espalier.request.tools",
-  /** Why the model stopped, in the provider's own word. */
+  /** Why the model stopped, as text of the provider. Only where content is recorded. */
   finishReasonRaw: "espalier.model.finish_reason_raw",
   /** As it was asked for. */
   reasoningEffort: "espalier.model.reasoning_effort",

@@ -70,6 +70,19 @@ for (const file of globSync("test/journals/{v1,v1-last,v2,latest}/*.jsonl"))
     expect((await folded(lines.slice(0, lines.length / 2))).status).toBe("open");
   });
 
+test("D3: a journal whose events have the finish reason of a provider is read and replayed", async () => {
+  const now = keptRecording("parallel");
+  const before = now.replaceAll('"model.replied",', '"model.replied","rawFinishReason":"eos",');
+  expect(before).not.toBe(now);
+  const [{ build } = expect.fail("no story")] = [stories["parallel"]];
+  expect(await folded(before.trimEnd().split("\n"))).toEqual(
+    await folded(now.trimEnd().split("\n")),
+  );
+  expect(gist((await replayed(build, before)).result)).toEqual(
+    gist((await replayed(build, now)).result),
+  );
+});
+
 function rootCode({ agents: [root] }: FoldedRun["run"]): string | undefined {
   const state = root?.state;
   return state === undefined || state.status === "pending" ? undefined : state.reason?.code;

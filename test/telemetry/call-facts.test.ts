@@ -98,7 +98,6 @@ proves(
         "openai.api.type": "chat_completions",
         "openai.request.service_tier": "auto",
         "openai.response.service_tier": "default",
-        "espalier.model.finish_reason_raw": "halt",
       },
       {
         "gen_ai.request.model": "m",
@@ -106,7 +105,6 @@ proves(
         "openai.api.type": "chat_completions",
         "openai.request.service_tier": "flex",
         "openai.response.service_tier": "default",
-        "espalier.model.finish_reason_raw": "halt",
       },
     ]);
   },

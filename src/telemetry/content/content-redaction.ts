@@ -83,6 +83,7 @@ const SpanContentSchema = z.discriminatedUnion("type", [
     type: z.literal("reply"),
     message: AssistantMessageSchema,
     finishReason: z.string(),
+    rawFinishReason: z.string().optional(),
   }),
   z.strictObject({ type: z.literal("arguments"), value: JsonValueSchema }),
   z.strictObject({ type: z.literal("result"), text: z.string() }),

@@ -2,13 +2,14 @@
 // 1. Nothing of this runs unless content was switched on, and nothing is made for a span that does not record.
 // 2. Content is on the span of its own call or not at all: never on what is around it.
 // 3. Every attribute is JSON, and no longer than 16,384 characters, or than a variable allows, but never shorter than 240 by us.
+//    The provider's own finish reason is plain text.
 
 import type { Span } from "@opentelemetry/api";
 
 import type { JsonValue } from "../../kernel/json.ts";
 import type { EventScope, EventType } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
-import { noteShortened } from "../bounded/bounded-attributes.ts";
+import { noteShortened, setAttribute } from "../bounded/bounded-attributes.ts";
 import { boundedJson } from "../bounded/bounded-json.ts";
 import {
   definitionsOf,
@@ -20,7 +21,7 @@ import {
 } from "./content-messages.ts";
 import type { ContentSettings } from "./content-options.ts";
 import { redacted } from "./content-redaction.ts";
-import { GEN_AI } from "../gen-ai-attributes.ts";
+import { ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
 
 /** The span that is open in a scope, and the event with which it began. */
 export interface ContentPlace {
@@ -45,6 +46,7 @@ export function writeContent(
     if (isShortened) shortened.push(name);
   }
   noteShortened(span, shortened);
+  if (shown.type === "reply") setAttribute(span, ESPALIER.finishReasonRaw, shown.rawFinishReason);
 }
 
 function belongs({ type }: SpanContent, opening: EventType): boolean {

@@ -216,7 +216,6 @@ export function setClosing(span: Span, body: SpanClosing): void {
 function setReply(span: Span, body: EventBody<"model.replied">): void {
   if (body.answeredBy !== undefined) setAnswering(span, body.answeredBy);
   span.setAttribute(GEN_AI.finishReasons, [body.finishReason]);
-  setAttribute(span, ESPALIER.finishReasonRaw, body.rawFinishReason);
   setAttribute(span, GEN_AI.responseId, body.responseId);
   setAttribute(span, GEN_AI.responseModel, body.responseModel);
   setAttribute(span, OPENAI.responseServiceTier, body.serviceTier);
