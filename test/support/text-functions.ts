@@ -85,7 +85,7 @@ export async function runWith(text: string): Promise<TextRun> {
   const role = defineAgent({ name: "lead", instructions: "Answer.", model });
   const sinks = [{ take: (event: EspalierEvent) => void events.push(event) }];
   const orchestrator = new Orchestrator({ clock: new ManualClock(), ids: sequentialIds(), sinks });
-  const result = await orchestrator.start(role, text).result;
+  const result = await orchestrator.start(role, `Read ${text}`).result;
   const fold = new RunFold(result.runId);
   for (const event of events) fold.take(event);
   return { result, events, fold };
