@@ -1608,6 +1608,12 @@ const requirements = {
   D476: {
     text: "An answer that is nested deeper than the call stack fails as the same error over Chat Completions and Responses",
   },
+  D477: {
+    text: "maxConcurrentRuns bounds how many runs of an orchestrator work at once, first come, first served; queuedMs of run.started and run.resumed is the time that a run waited",
+  },
+  D478: {
+    text: "A run that waits for its slot can be cancelled, left and recovered, its limit in time does not run, and a run that code of another run starts does not wait",
+  },
   D460: {
     text: "A run that ends each process that leads it fails with crash_loop after maxCrashes processes, over each engine, and a run beside it completes",
   },

@@ -13,6 +13,7 @@ export interface EspalierConfig extends Pick<
   OrchestratorOptions,
   | "limits"
   | "concurrency"
+  | "maxConcurrentRuns"
   | "retry"
   | "prices"
   | "graceMs"
@@ -70,6 +71,7 @@ const FIELDS: readonly (keyof EspalierConfig)[] = [
   "store",
   "limits",
   "concurrency",
+  "maxConcurrentRuns",
   "retry",
   "prices",
   "graceMs",

@@ -29,6 +29,11 @@ export function inScope<T>(scope: EventScope, spans: SpanSource, work: () => T):
   return scopes.run({ scope, spans }, work);
 }
 
+/** Returns true in code of a run, as `correlation()` describes it. */
+export function isInScope(): boolean {
+  return scopes.getStore() !== undefined;
+}
+
 /** Runs `work` outside of all scopes: for what is done for several of them at once, such as writing to a store. */
 export function outsideScopes<T>(work: () => T): T {
   return scopes.exit(work);

@@ -53,6 +53,8 @@ export interface EventBodies {
     readonly budget: Readonly<Record<string, number>>;
     /** The session on which it runs. */
     readonly sessionId?: SessionId | undefined;
+    /** Milliseconds that the run waited for its slot. Absent without `maxConcurrentRuns`. */
+    readonly queuedMs?: number | undefined;
     /** The span of the caller below which it was asked to stand, as W3C Trace Context writes it. */
     readonly traceparent?: string | undefined;
     /** The run and the step of its root from which this one was forked, and the trace and span of that run (X24). */
@@ -111,6 +113,8 @@ export interface EventBodies {
     /** Milliseconds for which the run rested before it was resumed. */
     readonly pausedMs: number;
     readonly sessionId?: SessionId | undefined;
+    /** Milliseconds that the run waited for its slot, as in `run.started`. */
+    readonly queuedMs?: number | undefined;
     /** The trace of the run up to the pause, and the span of the run in it. */
     readonly previousTraceId: string;
     /** The span of the run in that trace. */

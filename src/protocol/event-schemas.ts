@@ -67,6 +67,7 @@ const runBeginning = {
   limits: LimitsSchema,
   budget: RemainingSchema,
   sessionId: SessionIdSchema.optional(),
+  queuedMs: z.number().optional(),
 };
 const agentBeginning = {
   role: z.string(),

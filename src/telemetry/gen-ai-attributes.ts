@@ -183,7 +183,7 @@ export const ESPALIER = {
   attempts: "espalier.attempt.count",
   /** Only on a call that another model of a fallback answered: the one that was asked for. */
   fallbackFrom: "espalier.model.fallback_from",
-  /** Milliseconds in which the call waited for a place. */
+  /** Milliseconds in which the call waited for a place, or the run for its slot. */
   queueWaitMs: "espalier.queue.wait_ms",
   /** What was waited for: a slot for a `model` call or a `tool`, or `budget`. */
   queueName: "espalier.queue.name",

@@ -13,7 +13,7 @@ import { putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
 import type { Settings } from "../tree/settings.ts";
-import { LiveRun, whyAborted } from "./live-run.ts";
+import { LiveRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
 import { crashLoop, layToRest, type ClaimedRun } from "./quarantine.ts";
@@ -30,6 +30,7 @@ import {
 } from "./recover.ts";
 import { hasUnknownMail, isCall, postMail, unreadMail } from "./run-mail.ts";
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
+import { whyAborted } from "./run-error.ts";
 import type { RunResult } from "./run-result.ts";
 import { startRun } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";

@@ -2,10 +2,9 @@
 // with the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
-import { CancelSignal, cancelReasonOf, onAbort, sleep } from "../../kernel/cancel.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
+import { EspalierError } from "../../kernel/error.ts";
 import { sameJson, type JsonValue } from "../../kernel/json.ts";
-import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
@@ -21,7 +20,7 @@ import { nodeOf, RunReaders } from "./run-readers.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { MailReader } from "./mail-reader.ts";
-import { notKeptAnywhere, notOwned, RunError, runLeft } from "./run-error.ts";
+import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOf } from "../tree/budget-events.ts";
@@ -29,6 +28,7 @@ import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
+import { RunSlot } from "./run-slot.ts";
 
 /** How a run begins, or continues. */
 export interface RunBeginning {
@@ -94,6 +94,8 @@ export class LiveRun implements Run {
   #early: readonly (() => void)[] = NONE;
   /** It is being given up: `cancel` takes that back. */
   #leaving: { readonly cancel: () => void; readonly left: Promise<boolean> } | undefined;
+  /** `undefined` if the number of concurrent runs is not limited. */
+  #slot: RunSlot | undefined;
   /** What follows the end of the run. */
   #afterwards: readonly (() => void)[] = NONE;
 
@@ -331,11 +333,15 @@ export class LiveRun implements Run {
   }
 
   async #drive(): Promise<RunResult<JsonValue>> {
+    const { runSlots } = this.#supervisor.run.settings;
+    if (runSlots !== undefined)
+      this.#slot = new RunSlot(runSlots, this.#supervisor.run, this.#root);
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
     const turn = this.#supervisor.run.throttle.turn();
     if (turn !== undefined) await turn;
     const allowing = this.#beginning.allowed?.();
     if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
+    if (this.#slot !== undefined) await this.#slot.admitted;
     if (this.#isClosed) await this.#supervisor.run.journal?.writer.broken; // It was given up before.
     this.#begin();
     const root = this.#root;
@@ -360,7 +366,9 @@ export class LiveRun implements Run {
     const { event, before, afterwards, mail } = this.#beginning;
     const { recorder } = this.#supervisor.run;
     before?.();
-    recorder.record(scopeOf(this.#root), event(this.#supervisor.run, this.#root));
+    const body = event(this.#supervisor.run, this.#root);
+    const queuedMs = this.#slot?.queuedMs;
+    recorder.record(scopeOf(this.#root), queuedMs === undefined ? body : { ...body, queuedMs });
     const { traceId, spanId, isSampled } = recorder.lastIds ?? NO_TRACE;
     this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();
@@ -427,6 +435,7 @@ export class LiveRun implements Run {
       : concludedPause(run, this.#root, this.#pauseFacts());
     const { journal, mismatch } = run;
     await journal?.writer.close(result.status === "paused" ? "paused" : "ended");
+    this.#slot?.release();
     if (result.status === "paused" && !run.pauseSignal.aborted && mismatch === undefined) {
       const parts = await this.#onPause?.();
       if (parts !== undefined) return await this.#continueWith(parts);
@@ -461,6 +470,7 @@ export class LiveRun implements Run {
     this.#isOver = true;
     this.#isClosed = true;
     this.#failure = failure;
+    this.#slot?.release();
     this.#supervisor.run.session?.release();
     this.mail?.stop();
     for (const handle of this.#afterwards) handle();
@@ -471,10 +481,4 @@ export class LiveRun implements Run {
     this.#stepper?.end(failure);
     this.#readers.end(failure);
   }
-}
-
-/** Why a run is cancelled whose signal was aborted. */
-export function whyAborted(signal: AbortSignal): string {
-  const why = cancelReasonOf(signal)?.message ?? messageOf(signal.reason);
-  return asSentence(`The signal of the run was aborted: ${why}`);
 }

@@ -1,7 +1,8 @@
 // RunError: a run that did not complete, as an exception, which `run.orThrow()` makes. And what a live run refuses.
 
-import { EspalierError, type RunErrorCode } from "../../kernel/error.ts";
-import { joinSentences } from "../../kernel/sentence.ts";
+import { cancelReasonOf } from "../../kernel/cancel.ts";
+import { EspalierError, messageOf, type RunErrorCode } from "../../kernel/error.ts";
+import { asSentence, joinSentences } from "../../kernel/sentence.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { SettledStatus } from "../../protocol/stop.ts";
 import type { RunResult } from "./run-result.ts";
@@ -62,4 +63,10 @@ export function notKeptAnywhere(advice: string): EspalierError {
     code: "invalid_state",
     message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
   });
+}
+
+/** Returns the message with which a run is cancelled whose signal was aborted. */
+export function whyAborted(signal: AbortSignal): string {
+  const why = cancelReasonOf(signal)?.message ?? messageOf(signal.reason);
+  return asSentence(`The signal of the run was aborted: ${why}`);
 }

@@ -12,6 +12,7 @@ import {
 import { runBounded } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
+import { Semaphore } from "../../kernel/semaphore.ts";
 import type {
   Engine,
   EngineWorker,
@@ -37,7 +38,7 @@ import {
   type CheckedOrder,
   type RunOrder,
 } from "./run-order.ts";
-import { Places } from "./places.ts";
+
 import { backoffMs, isCrashLoop } from "./quarantine.ts";
 import { checkedRoles } from "./start.ts";
 
@@ -53,7 +54,7 @@ export interface WorkOptions<out Context = unknown> {
    * run has a context.
    */
   readonly context?: (order: RunOrder) => Context | Promise<Context>;
-  /** How many runs are led at once. Default 100. */
+  /** How many runs are led at once, at most `maxConcurrentRuns` of the orchestrator. Default 100. */
   readonly maxRuns?: number;
   /**
    * How long what is under way in a run may take to return when the run is given up, in milliseconds: when the worker is closed, or the engine
@@ -136,7 +137,7 @@ class Executor implements RunExecutor {
   readonly #store: RunStore;
   readonly #engine: Engine;
   readonly #options: WorkOptions;
-  readonly #places: Places;
+  readonly #slots: Semaphore;
 
   constructor(settings: Settings, live: LiveRuns, engine: Engine, options: WorkOptions) {
     const { rolesVersion = DEFAULT_ROLES_VERSION, maxRuns = DEFAULT_MAX_RUNS } = options;
@@ -147,13 +148,13 @@ class Executor implements RunExecutor {
     this.#options = options;
     this.roles = settings.roles.map(({ name }) => name);
     this.version = rolesVersion;
-    this.maxRuns = maxRuns;
+    this.maxRuns = Math.min(maxRuns, settings.maxConcurrentRuns ?? Infinity);
     this.graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
-    this.#places = new Places(maxRuns);
+    this.#slots = new Semaphore(this.maxRuns);
   }
 
   async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
-    const giveBack = await this.#places.enter(leave);
+    const giveBack = await this.#slots.acquire(leave);
     if (giveBack === undefined) throw leftTo(runId);
     let seen: readonly Post[] = [];
     try {

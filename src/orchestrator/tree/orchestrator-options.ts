@@ -38,6 +38,19 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly limits?: Partial<SubagentLimits>;
   /** How much of one tree runs at once. Default 1,024 model calls, 1,024 tool calls. */
   readonly concurrency?: Partial<Concurrency>;
+  /**
+   * Bounds how many runs work at once in this orchestrator, first come, first served: started, resumed,
+   * recovered and forked ones. A run that waits is in the store, can be cancelled, and its `wallTimeMs`
+   * does not run; `queuedMs` of `run.started` and `run.resumed` is the time that it waited. A paused run
+   * has no slot. A run that a tool, hook or other code of a run starts does not wait.
+   *
+   * @default unlimited
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ maxConcurrentRuns: 20 });
+   * ```
+   */
+  readonly maxConcurrentRuns?: number;
   /** How model calls are repeated. Default: 3 attempts, waits that double from 500 ms to 8 s, each up to half shorter by chance. */
   readonly retry?: RetryPolicy;
   /** Prices of models that say none themselves: `await pricesOf()` of `espalier/prices`. Default: our own table, of OpenAI's models. */
@@ -111,6 +124,7 @@ export const DEFAULT_HOOK_TIMEOUT_MS = 60_000;
 const OPTION_FIELDS = [
   "limits",
   "concurrency",
+  "maxConcurrentRuns",
   "retry",
   "prices",
   "graceMs",
@@ -149,7 +163,8 @@ const STORE_METHODS = [
 export function checkOrchestratorOptions(options: OrchestratorOptions): void {
   checkKeys("options", options, OPTION_FIELDS);
   const { retry, prices, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
-  const { store, tracing, clock, ids } = options;
+  const { maxConcurrentRuns, store, tracing, clock, ids } = options;
+  if (maxConcurrentRuns !== undefined) checkSlots("maxConcurrentRuns", maxConcurrentRuns);
   if (options.onPiece !== undefined) checkMethods("options", options, ["onPiece"]);
   if (retry !== undefined) checkRetryPolicy("retry", retry);
   if (prices !== undefined) checkMethods("prices", prices, ["priceFor"]);

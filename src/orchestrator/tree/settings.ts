@@ -2,6 +2,7 @@
 
 import { systemClock } from "../../kernel/clock.ts";
 import { randomIds } from "../../kernel/id-source.ts";
+import { Semaphore } from "../../kernel/semaphore.ts";
 import { Throttle } from "../../kernel/throttle.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentSettings } from "../../agent/run-ports.ts";
@@ -40,6 +41,9 @@ export interface Settings
     Required<Pick<OrchestratorOptions, "roles" | "hooks" | "sinks" | "tracing" | "clock" | "ids">> {
   readonly limits: SubagentLimits;
   readonly concurrency: Concurrency;
+  readonly maxConcurrentRuns: number | undefined;
+  /** `undefined` if the number of concurrent runs is not limited. */
+  readonly runSlots: Semaphore | undefined;
   /** How many runs, delegations and model calls begin in one turn of the event loop. */
   readonly throttle: Throttle;
   readonly store: Store | undefined;
@@ -83,6 +87,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
   if (given !== undefined) checkOrchestratorOptions(given);
   const options = given ?? {};
   const { limits, concurrency, graceMs = DEFAULT_GRACE_MS, roles = [], sinks = [] } = options;
+  const { maxConcurrentRuns } = options;
   const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
   const { approver, answerTimeoutMs, unanswered = "pause", store, signingKey } = options;
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
@@ -91,6 +96,8 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
   return Object.freeze({
     limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
     concurrency: concurrency === undefined ? DEFAULT_CONCURRENCY : concurrencyOf(concurrency),
+    maxConcurrentRuns,
+    runSlots: maxConcurrentRuns === undefined ? undefined : new Semaphore(maxConcurrentRuns),
     throttle: new Throttle(BEGUN_PER_TURN),
     retry: Object.freeze({ ...options.retry }),
     priceOf: priceLookup(options.prices),

@@ -116,6 +116,7 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
   switch (body.type) {
     case "run.started":
       setLimits(span, body);
+      setAttribute(span, ESPALIER.queueWaitMs, body.queuedMs);
       if (body.forkedFrom === undefined) return;
       setAttribute(span, ESPALIER.forkOf, body.forkedFrom.runId);
       setAttribute(span, ESPALIER.forkStep, body.forkedFrom.stepNumber);
@@ -127,6 +128,7 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       setAttribute(span, ESPALIER.runLostCalls, body.recovery?.lostCalls);
       setAttribute(span, ESPALIER.resumedFromTraceId, body.previousTraceId);
       setAttribute(span, ESPALIER.runPausedMs, body.pausedMs);
+      setAttribute(span, ESPALIER.queueWaitMs, body.queuedMs);
       setAttribute(span, ESPALIER.runAnswers, body.answers);
       return;
     case "agent.started":
