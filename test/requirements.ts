@@ -1659,6 +1659,9 @@ const requirements = {
   D414: {
     text: "External calls and delegations show, run and record the value that was parsed when the call was bound",
   },
+  D486: {
+    text: "A JSON Schema of 2,000 parts can be used, whether they stand in one object or behind references, $id and $anchor",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -76,6 +76,16 @@ const attacks: Readonly<Record<string, Attack>> = {
     value: () => list(10_000, (a) => ({ a })),
     said: TOO_MUCH,
   },
+  "refuses 500 uniqueItems over an item with a key of 5 MB": {
+    schema: objectWith({ allOf: list(500, () => ({ uniqueItems: true })) }),
+    value: () => [{ ["k".repeat(5_000_000)]: 1 }],
+    said: TOO_MUCH,
+  },
+  "refuses uniqueItems over a text of 3 MB at level 900": {
+    schema: objectWith({ uniqueItems: true }),
+    value: () => [nested(900, (a) => ({ a, b: 1 }), "k".repeat(3_000_000))],
+    said: TOO_MUCH,
+  },
   "refuses an anyOf that doubles 40 times": {
     schema: objectWith({ $ref: "#/$defs/a0" }, doubling("anyOf")),
     value: () => 1,
@@ -144,6 +154,21 @@ const attacks: Readonly<Record<string, Attack>> = {
     schema: objectWith({ enum: list(1_500, () => ({})) }),
     value: () => table(40_000, (index) => [`k${index}`, 1]),
     said: TOO_MUCH,
+  },
+  "refuses an enum of 900 objects for an object of 40,000 entries within another": {
+    schema: objectWith({ enum: list(900, () => ({ a: {} })) }),
+    value: () => ({ a: table(40_000, (index) => [`k${index}`, 1]) }),
+    said: TOO_MUCH,
+  },
+  "refuses an enum of 900 lists for an object of 40,000 entries in a list": {
+    schema: objectWith({ enum: list(900, () => [{}]) }),
+    value: () => [table(40_000, (index) => [`k${index}`, 1])],
+    said: TOO_MUCH,
+  },
+  "validates 100,000 items against an enum of 2,000 texts": {
+    schema: objectWith({ items: { enum: list(2_000, (index) => `value ${index}`) } }),
+    value: () => list(100_000, (index) => `value ${index % 2_000}`),
+    said: "valid",
   },
   "reports the first of 1,000,000 items of the wrong type": {
     schema: objectWith({ items: { type: "string" } }),
@@ -263,6 +288,59 @@ describe("uniqueItems compares as JSON Schema does:", () => {
       expect(check({ x: [left, "other", right] }) === "valid").toBe(isUnique);
     }
   });
+});
+
+describe("enum and const compare as JSON Schema does:", () => {
+  const cases: readonly (readonly [JsonValue, JsonValue, boolean])[] = [
+    [{ a: 1, b: [2] }, { b: [2], a: 1 }, true],
+    [{ a: 1 }, { a: 1, b: 1 }, false],
+    [{ a: 1, b: 1 }, { a: 1 }, false],
+    [{ a: null }, { b: null }, false],
+    [{ a: {} }, { a: [] }, false],
+    [[1, [2]], [1, [2]], true],
+    [[1, 2], [2, 1], false],
+    [[1], [1, null], false],
+    ["long".repeat(100), "long".repeat(100), true],
+    ["long".repeat(100), `${"long".repeat(99)}lone`, false],
+    [0, false, false],
+    [1, [1], false],
+    [null, null, true],
+  ];
+  test.each(cases)("%j and %j", (allowed, value, isEqual) => {
+    const many = [...list(30, (index) => `other ${index}`), allowed];
+    for (const x of [{ const: allowed }, { enum: [allowed] }, { enum: many }])
+      expect(checkOf(objectWith({ anyOf: [x, { not: {} }] }))({ x: value }) === "valid").toBe(
+        isEqual,
+      );
+  });
+});
+
+describe("a large schema can be used:", () => {
+  const names = table(40, (index) => [`n${index}`, { type: "string" }]);
+  const schemas: Readonly<Record<string, JsonObject>> = {
+    "1,900 properties": { properties: table(1_900, (i) => [`n${i}`, { type: "string" }]) },
+    "1,900 properties behind a reference": {
+      $defs: { all: { properties: table(1_900, (i) => [`n${i}`, { type: "string" }]) } },
+      $ref: "#/$defs/all",
+    },
+    "ten parts with a $id of their own": {
+      $defs: table(10, (i) => [`p${i}`, { $id: `https://x.test/p${i}`, properties: names }]),
+      allOf: list(10, (i) => ({ $ref: `https://x.test/p${i}` })),
+    },
+    "ten parts with an $anchor": {
+      $defs: table(10, (i) => [`p${i}`, { $anchor: `p${i}`, properties: names }]),
+      allOf: list(10, (i) => ({ $ref: `#p${i}` })),
+    },
+  };
+  for (const [title, schema] of Object.entries(schemas)) {
+    proves(["D486"], title, () => {
+      const check = checkOf({ ...schema, type: "object" });
+      expect([check({ n1: "a", n2: "b" }), check({ n1: "a", n2: 2 })]).toEqual([
+        "valid",
+        "- n2: expected text, got 2",
+      ]);
+    });
+  }
 });
 
 describe("a schema that takes too long to compile is refused:", () => {

@@ -101,33 +101,3 @@ export function priceOfEntries(value: JsonValue): number {
 function entriesWeight({ length }: readonly string[]): number {
   return length * (length > MAX_FAST_ENTRIES ? SLOW_ENTRY_WEIGHT : ENTRY_WEIGHT);
 }
-
-/** Adding an item to a large set. */
-const UNITS_PER_ITEM = 12;
-
-/** True if no two items are equal as JSON. Takes time in proportion to the size of the list. */
-export function hasUniqueItems(items: readonly JsonValue[], work: CheckWork): boolean {
-  const scalars = new Set<JsonValue>();
-  const texts = new Set<string>();
-  for (const item of items) {
-    work.spend(UNITS_PER_ITEM);
-    if (typeof item === "object" && item !== null) texts.add(canonicalText(item, work));
-    else scalars.add(item);
-  }
-  return scalars.size + texts.size === items.length;
-}
-
-/** Returns JSON text with sorted keys, so that equal values have equal texts. */
-function canonicalText(value: JsonValue, work: CheckWork): string {
-  if (typeof value === "string") {
-    work.spend(1 + value.length / 8);
-    return JSON.stringify(value);
-  }
-  work.spend(UNITS_PER_ITEM / 2);
-  if (typeof value !== "object" || value === null) return String(value);
-  if (isList(value)) return `[${value.map((part) => canonicalText(part, work)).join(",")}]`;
-  const entries = Object.entries(value);
-  work.spend(UNITS_PER_ITEM * entries.length);
-  const texts = entries.map(([key, part]) => `${JSON.stringify(key)}:${canonicalText(part, work)}`);
-  return `{${texts.toSorted().join(",")}}`;
-}

@@ -6,7 +6,8 @@ import { _, type Ajv, type Code, type KeywordCxt } from "ajv";
 import type { Ajv2020 } from "ajv/dist/2020.js";
 
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
-import { priceOfEntries, hasUniqueItems, type CheckWork } from "./check-work.ts";
+import { priceOfEntries, type CheckWork } from "./check-work.ts";
+import { AllowedValues, hasUniqueItems } from "./counted-equality.ts";
 
 export interface CountedRules {
   readonly work: CheckWork;
@@ -20,17 +21,18 @@ export interface CountedRules {
 export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules): void {
   const spendOnPath: Spend = (units) => work.spendOnPath(rules.allErrors ? 8 * units : units);
   const spend: Spend = rules.allErrors ? spendOnPath : (units) => work.spend(units);
-  const isUnique = (items: readonly JsonValue[]): boolean => hasUniqueItems(items, work);
+  const codes = countedCodes(work);
   for (const group of [...ajv.RULES.rules, ajv.RULES.post]) {
     for (const { keyword, definition } of group.rules) {
       if (!("code" in definition)) continue;
-      const isUniqueItems = keyword === "uniqueItems";
-      if (isUniqueItems) definition.error = { message: "must be unique" };
-      const code = isUniqueItems ? uniqueItemsCode(isUnique) : definition.code;
+      // Ajv's own message names the places of two equal items, which `countedCodes` do not know.
+      if (keyword === "uniqueItems") definition.error = { message: "must be unique" };
+      const { code } = definition;
+      const counted = codes.get(keyword);
       definition.code = (cxt, type) => {
         const isOnPath = ON_PATH.has(keyword);
         countKeyword(cxt, isOnPath ? spendOnPath : spend, rules.tracksEvaluated);
-        code(cxt, type);
+        if (counted?.(cxt) !== true) code(cxt, type);
       };
     }
   }
@@ -108,13 +110,8 @@ function priceOf(
     case "if":
       return _`${PER_FORM * (1 + size)}`;
     case "enum":
-    case "const": {
-      const declared: unknown = schema;
-      const values: readonly unknown[] = Array.isArray(declared) ? declared : [declared];
-      const objects = values.filter(isRecord).length;
-      const alone = 1 + deepSizeOf(schema) / 4;
-      return objects === 0 ? _`${alone}` : _`${alone} + ${objects} * ${entries()}`;
-    }
+    case "const":
+      return _`${1 + Math.min(size, MAX_COMPARED) / 4}`;
     case "additionalProperties":
       return _`1 + ${1 + sizeOf(parentSchema["patternProperties"])} * ${entries()}`;
     case "unevaluatedProperties":
@@ -135,14 +132,52 @@ function priceOf(
   }
 }
 
-function uniqueItemsCode(
-  isUnique: (items: readonly JsonValue[]) => boolean,
-): (cxt: KeywordCxt) => void {
-  return (cxt) => {
-    const isAsked: unknown = cxt.schema;
-    if (isAsked !== true) return;
-    cxt.pass(_`${cxt.gen.scopeValue("func", { ref: isUnique })}(${cxt.data})`);
+function testBy({ gen, data }: KeywordCxt, ref: (value: never) => boolean): Code {
+  return _`${gen.scopeValue("func", { ref })}(${data})`;
+}
+
+/** Generates the code of a keyword. Returns false if Ajv's own code is to be used. */
+type CountedCode = (cxt: KeywordCxt) => boolean;
+
+/** Returns the code of the keywords that compare values, which Ajv does without a bound. */
+function countedCodes(work: CheckWork): ReadonlyMap<string, CountedCode> {
+  const isUnique = (items: readonly JsonValue[]): boolean => hasUniqueItems(items, work);
+  const allow = (cxt: KeywordCxt, values: readonly JsonValue[]): boolean => {
+    if (values.length <= MAX_COMPARED && values.every(isShortScalar)) return false;
+    const allowed = new AllowedValues(values);
+    cxt.pass(testBy(cxt, (value: JsonValue) => allowed.has(value, work)));
+    return true;
   };
+  return new Map<string, CountedCode>([
+    ["const", (cxt) => allow(cxt, valuesOf([cxt.schema]))],
+    ["enum", (cxt) => allow(cxt, valuesOf(cxt.schema))],
+    [
+      "uniqueItems",
+      (cxt) => {
+        const isAsked: unknown = cxt.schema;
+        if (isAsked === true) cxt.pass(testBy(cxt, isUnique));
+        return true;
+      },
+    ],
+  ]);
+}
+
+/** Returns the values that a schema allows. A schema is JSON. */
+function valuesOf(declared: unknown): readonly JsonValue[] {
+  return Array.isArray(declared) ? declared.filter(isJson) : [];
+}
+
+function isJson(value: unknown): value is JsonValue {
+  return value !== undefined;
+}
+
+/** So few values are compared faster by the code of Ajv. */
+const MAX_COMPARED = 20;
+const MAX_COMPARED_CHARACTERS = 200;
+
+function isShortScalar(value: JsonValue): boolean {
+  if (typeof value === "string") return value.length <= MAX_COMPARED_CHARACTERS;
+  return typeof value !== "object" || value === null;
 }
 
 /** Returns the number of entries of a list or an object, with those of the lists in an object. */
@@ -154,10 +189,4 @@ function sizeOf(part: unknown): number {
     (sum, below) => sum + (Array.isArray(below) ? below.length : 0),
     parts.length,
   );
-}
-
-/** Returns the number of values in a JSON value, with itself. */
-function deepSizeOf(part: unknown): number {
-  if (typeof part !== "object" || part === null) return 1;
-  return Object.values(part).reduce<number>((sum, below) => sum + deepSizeOf(below), 1);
 }

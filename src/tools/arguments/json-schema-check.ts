@@ -12,7 +12,7 @@ import { AjvErrorReader, type AjvError } from "./ajv-issues.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { countRules } from "./counted-rules.ts";
 import { SchemaPatterns } from "./schema-patterns.ts";
-import { countParts, excessOf } from "./schema-size.ts";
+import { countParts, excessOf, isTooWide } from "./schema-size.ts";
 import { lookUp, oneLine, thrownWords } from "./schema-words.ts";
 import { partIssue, type Examine, type Path, type ValidationIssue } from "./validation-issue.ts";
 
@@ -80,12 +80,14 @@ class SchemaExaminer {
   readonly #reader: AjvErrorReader;
   readonly #parts = new Map<string, Examine>();
   readonly #findFirst: (reference: string) => Validate;
+  readonly #isTooWide: boolean;
   #findAll: ((reference: string) => Validate) | undefined;
 
   constructor(source: Source) {
     this.#source = source;
     this.#reader = new AjvErrorReader(source.schema, (path) => this.#part(pointerTo(path)));
-    this.#findFirst = compilerOf(source, false);
+    this.#isTooWide = isTooWide(source.schema);
+    this.#findFirst = compilerOf(source, this.#isTooWide);
   }
 
   whole(): Examine {
@@ -113,6 +115,7 @@ class SchemaExaminer {
   }
 
   #at(reference: string, findFirst = this.#findFirst(reference)): Examine {
+    if (this.#isTooWide) return (value) => this.#issuesOf(findFirst(value));
     const { work } = this.#source;
     let findAll: Validate | undefined;
     const all: Examine = (value) => {

@@ -18,13 +18,50 @@ export function excessOf(schema: JsonObject): string | undefined {
   if (found.required > MAX_PARTS) return `it has more than ${MAX_PARTS} dependent names`;
   if (found.namePatterns > MAX_NAME_PATTERNS)
     return `its patternProperties have more than ${MAX_NAME_PATTERNS} patterns`;
+  const named = namedParts(schema);
   // A dynamic anchor is compiled apart from the part in which it is, also within another one.
   let compiled = parts * 2 ** found.anchors;
   for (const reference of found.references) {
-    const target = lookUp(schema, reference);
+    const target = lookUp(schema, reference) ?? named.get(reference);
+    // A pointer that finds nothing, where no $id changes what it means, is an error that Ajv names.
+    if (target === undefined && named.size === 0) continue;
     compiled += target === undefined ? parts : countParts(target);
   }
   return compiled > MAX_COMPILED_PARTS ? "its references make it too large" : undefined;
+}
+
+/**
+ * Returns the parts that `$anchor` or `$id` names, by the references that mean them: `#name` and the
+ * `$id` as it is written. Of two parts with the same name it returns the larger one.
+ */
+function namedParts(schema: JsonObject): ReadonlyMap<string, unknown> {
+  const named = new Map<string, unknown>();
+  const visit = (part: unknown): void => {
+    if (typeof part !== "object" || part === null) return;
+    const { $anchor, $id }: Readonly<Record<string, unknown>> = isRecord(part) ? part : {};
+    const names = [typeof $anchor === "string" ? `#${$anchor}` : undefined, $id];
+    for (const name of names)
+      if (typeof name === "string" && countParts(part) > countParts(named.get(name)))
+        named.set(name, part);
+    Object.values(part).forEach(visit);
+  };
+  visit(schema);
+  return named;
+}
+
+/** A part that fits one function of Ajv. With more, its code is nested too deeply for the call stack. */
+const MAX_NESTED_PARTS = 500;
+
+/**
+ * True if the check that stops at the first error cannot be compiled: Ajv nests the code of each part
+ * in that of the part before it.
+ */
+export function isTooWide(schema: JsonObject): boolean {
+  const { $defs: _parts, definitions: _earlier, ...whole } = schema;
+  const found = { references: new Set<string>(), anchors: 0, namePatterns: 0, required: 0 };
+  note(schema, found);
+  const targets = [...found.references].map((reference) => lookUp(schema, reference));
+  return [whole, ...targets].some((part) => part !== schema && countParts(part) > MAX_NESTED_PARTS);
 }
 
 /** Returns the number of sub-schemas, or a little more: objects, lists and booleans. */
