@@ -15,6 +15,12 @@ const LOADED_LATE = [
   "src/model/openai/openai-connection.ts",
   "src/mcp/mcp-connection.ts",
   "src/orchestrator/run/recorded-source.ts",
+  "src/orchestrator/durability/fold-journal.ts",
+  "src/orchestrator/run/cancel-run.ts",
+  "src/orchestrator/run/execute.ts",
+  "src/orchestrator/run/posted-answers.ts",
+  "src/orchestrator/run/recover-all.ts",
+  "src/orchestrator/run/recover.ts",
   "src/orchestrator/run/work.ts",
 ];
 const COMMAND = "src/cli/main.ts";

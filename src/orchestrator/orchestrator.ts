@@ -8,20 +8,14 @@ import { RunIdSchema } from "../protocol/ids.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
-import { cancelRun, type CancelOptions } from "./run/cancel-run.ts";
-import { checkExecuteOptions, executeOrder, type ExecuteOptions } from "./run/execute.ts";
+import type { CancelOptions } from "./run/cancel-run.ts";
+import type { ExecuteOptions } from "./run/execute.ts";
+import { continuedByMail } from "./run/continue-by-mail.ts";
 import { forkRun } from "./run/fork.ts";
 import type { LiveRun } from "./run/live-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
-import { postAnswers } from "./run/posted-answers.ts";
-import {
-  continuedByMail,
-  recoverRun,
-  storageOf,
-  storedResult,
-  type Recovery,
-} from "./run/recover.ts";
-import { recoverAllRuns, type RecoveredRuns } from "./run/recover-all.ts";
+import type { Recovery } from "./run/recover.ts";
+import type { RecoveredRuns } from "./run/recover-all.ts";
 import { resumeRun } from "./run/resume.ts";
 import type { Run } from "./run/run.ts";
 import {
@@ -47,7 +41,7 @@ import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
 import type { OrchestratorOptions } from "./tree/orchestrator-options.ts";
-import { settingsOf, type Settings } from "./tree/settings.ts";
+import { settingsOf, storageOf, type Settings } from "./tree/settings.ts";
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
@@ -142,6 +136,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkText("runId", runId);
     checkRecoverOptions(options);
     return await this.#live.during(async () => {
+      const { recoverRun } = await import("./run/recover.ts");
       const run = await recoverRun(this.#settings, RunIdSchema.parse(runId), options);
       const { answers: _given, grants: _done, signal, ...how } = options;
       return this.#lead(run, how, signal);
@@ -172,7 +167,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
     this.#live.assertOpen();
     checkRecoverAllOptions(options);
-    return await this.#live.during(() => recoverAllRuns(this.#settings, this.#live, options));
+    return await this.#live.during(async () => {
+      const { recoverAllRuns } = await import("./run/recover-all.ts");
+      return await recoverAllRuns(this.#settings, this.#live, options);
+    });
   }
 
   /** A run that begins, or continues, here: while this orchestrator is open, mail makes it continue by itself. */
@@ -218,6 +216,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async resultOf(runId: string): Promise<RunResult<JsonValue>> {
     checkText("runId", runId);
+    const { storedResult } = await import("./run/recover.ts");
     return await storedResult(this.#settings, RunIdSchema.parse(runId));
   }
 
@@ -239,6 +238,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Promise<RunResult<JsonValue>>;
   async execute(order: RunOrder, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
     this.#live.assertOpen();
+    const { checkExecuteOptions, executeOrder } = await import("./run/execute.ts");
     checkExecuteOptions(options);
     return await executeOrder(this.#settings, this.#live, order, options);
   }
@@ -256,6 +256,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
     checkRunId("runId", runId);
     const ledHere = this.#live.find(runId);
+    const { postAnswers } = await import("./run/posted-answers.ts");
     const open = await postAnswers({ ...storageOf(this.#settings), ledHere }, runId, answers);
     this.#live.find(runId)?.mail?.look();
     return open;
@@ -273,6 +274,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async cancel(runId: string, options: CancelOptions = {}): Promise<void> {
     checkRunId("runId", runId);
+    const { cancelRun } = await import("./run/cancel-run.ts");
     await cancelRun(this.#settings, this.#live, runId, options);
   }
 

@@ -12,7 +12,7 @@ import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
-import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
+import type { FoldedJournal } from "./fold-journal.ts";
 import {
   Journal,
   tried,
@@ -131,7 +131,7 @@ async function openedAgain(
     return { ownership: await store.create(runId, title, owner), recordCount: 0, posts: [] };
   }
   // Without records its first process died before its first one.
-  const before = found.recordCount > 0 ? await foldJournal(runId, store.read(runId)) : undefined;
+  const before = found.recordCount > 0 ? await fold(store, runId) : undefined;
   const { status, run: kept, recordCount = 0, posts = [] } = before ?? {};
   const isSame = status !== "open" && kept?.eventCount === run.eventCount;
   if (before !== undefined && !isSame) throw alreadyResumed(run);
@@ -142,11 +142,17 @@ async function openedAgain(
   throw alreadyResumed(run);
 }
 
+/** Loads the reading of journals when it is first needed: most runs begin and end without it. */
+async function fold(store: RunStore, runId: RunId): Promise<FoldedJournal> {
+  const { foldJournal } = await import("./fold-journal.ts");
+  return await foldJournal(runId, store.read(runId));
+}
+
 /** Gives up a run that was claimed and is not what it seemed to be: its status is what its journal says. */
 export async function putBack(store: RunStore, ownership: Ownership): Promise<void> {
   const { runId } = ownership;
   const isEmpty = (await store.find(runId))?.recordCount === 0;
-  const status = isEmpty ? "open" : (await foldJournal(runId, store.read(runId))).status;
+  const status = isEmpty ? "open" : (await fold(store, runId)).status;
   await store.release(ownership, status);
 }
 

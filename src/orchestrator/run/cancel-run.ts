@@ -3,9 +3,9 @@
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { Settings } from "../tree/settings.ts";
+import { storageOf, type Settings } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { assertFree, keptRun, recoverRun, storageOf, storedRun } from "./recover.ts";
+import { assertFree, keptRun, recoverRun, storedRun } from "./recover.ts";
 import { postMail } from "./run-mail.ts";
 
 /** How a run is cancelled. */

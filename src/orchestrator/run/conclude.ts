@@ -7,7 +7,7 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { UsageReport } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
-import { resultRecord } from "./persisted-result.ts";
+import { resultRecord } from "./result-record.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import { runningAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";

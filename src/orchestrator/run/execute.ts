@@ -12,11 +12,11 @@ import { runExists } from "../../store/store-errors.ts";
 import { putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
-import type { Settings } from "../tree/settings.ts";
+import { storageOf, type Settings } from "../tree/settings.ts";
 import { LiveRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
-import { crashLoop, layToRest, type ClaimedRun } from "./quarantine.ts";
+import { crashLoop, layToRest, quarantineIn, type ClaimedRun } from "./quarantine.ts";
 import {
   assertFree,
   takeOwnership,
@@ -24,7 +24,6 @@ import {
   lastPostIn,
   recoverRun,
   releaseUnled,
-  storageOf,
   storedRun,
   type KeptRun,
 } from "./recover.ts";
@@ -196,10 +195,10 @@ class Execution {
     try {
       const led = await this.#led();
       if (led instanceof LiveRun) return await this.#result(led);
-      this.#live.quarantine.end(runId);
+      quarantineIn(this.#live).end(runId);
       return led;
     } catch (cause) {
-      this.#live.quarantine.end(runId);
+      quarantineIn(this.#live).end(runId);
       if (!this.#isPassing(cause)) throw cause;
       await this.#cancelElsewhere();
       await this.pass(LOOK_MS);
@@ -252,7 +251,7 @@ class Execution {
       const found = await storedRun(this.#storage.store, runId);
       if (found === undefined) return this.#live.add(await this.#begun(false), signal);
       if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
-      const delayMs = await this.#live.quarantine.delayMs(found, this.#storage);
+      const delayMs = await quarantineIn(this.#live).delayMs(found, this.#storage);
       if (delayMs > 0) return { delayMs };
       if (found.recordCount === 0) return this.#live.add(await this.#begun(true), signal);
       return await this.#continued(found.status === "open" && !this.#hasRested);

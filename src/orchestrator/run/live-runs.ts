@@ -5,7 +5,7 @@ import { CancelSignal } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { LiveRun } from "./live-run.ts";
-import { Quarantine } from "./quarantine.ts";
+import type { Quarantine } from "./quarantine.ts";
 
 /** The id of a run that was started with another role or task. */
 export function otherRun(runId: string): EspalierError {
@@ -23,7 +23,8 @@ export class LiveRuns {
   #recoveries = 0;
   /** Aborted when nothing further may begin. */
   readonly closing = new CancelSignal();
-  readonly quarantine = new Quarantine();
+  /** See `quarantineIn`: only runs of a store have one. */
+  quarantine: Quarantine | undefined;
   #isEmpty = Promise.withResolvers<void>();
 
   get all(): readonly LiveRun[] {
@@ -61,7 +62,7 @@ export class LiveRuns {
     this.#runs.add(run);
     run.whenOver(() => {
       this.#runs.delete(run);
-      this.quarantine.end(run.runId);
+      this.quarantine?.end(run.runId);
       this.#check();
     });
     if (signal !== undefined) run.cancelWith(signal);

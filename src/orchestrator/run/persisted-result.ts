@@ -18,21 +18,6 @@ import { runResult, type RunResult } from "./run-result.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { SettledAgent } from "../tree/agent-report.ts";
 
-/** What a result says that no other record does: what agents have from their roles, and what became of the session. */
-export function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
-  const models = Map.groupBy(agents, ({ model }) => model);
-  return {
-    type: "result",
-    atMs,
-    models: [...models].map(([model, of]) => ({ model, agentIds: of.map((one) => one.agentId) })),
-    removedTools: agents
-      .filter(({ removedTools }) => removedTools.length > 0)
-      .map(({ agentId, removedTools: removed }) => ({ agentId, removed })),
-    prices,
-    ...(session === undefined ? {} : { session }),
-  } as const satisfies RecordOf<"result">;
-}
-
 /**
  * The result of a run that has ended, or that is paused. Rejects with `invalid_state` for another one, and with `invalid_journal` if an agent
  * is not at rest.

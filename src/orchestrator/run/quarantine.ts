@@ -68,6 +68,11 @@ export class Quarantine {
   }
 }
 
+/** Returns the quarantine of an orchestrator's runs, created when it is first needed. */
+export function quarantineIn(runs: { quarantine: Quarantine | undefined }): Quarantine {
+  return (runs.quarantine ??= new Quarantine());
+}
+
 /** The right to write a run whose former owner may have died. */
 export interface ClaimedRun {
   readonly ownership: Ownership;

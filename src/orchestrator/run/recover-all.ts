@@ -4,17 +4,12 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { sleep } from "../../kernel/cancel.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { runEnded, unknownRun } from "../../store/store-errors.ts";
-import type { Settings } from "../tree/settings.ts";
+import { storageOf, type Settings } from "../tree/settings.ts";
+import { continuedByMail } from "./continue-by-mail.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import {
-  assertFree,
-  continuedByMail,
-  lostRuns,
-  recoverRun,
-  storageOf,
-  storedRun,
-} from "./recover.ts";
+import { quarantineIn } from "./quarantine.ts";
+import { assertFree, lostRuns, recoverRun, storedRun } from "./recover.ts";
 import type { Run } from "./run.ts";
 import type { RecoverAllOptions } from "./run-options.ts";
 
@@ -62,7 +57,7 @@ export async function recoverAllRuns(
   for (const found of await lostRuns(storage)) {
     const { runId, recordCount, crashes } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
-    const delayMs = await live.quarantine.delayMs(found, storage);
+    const delayMs = await quarantineIn(live).delayMs(found, storage);
     if (delayMs > 0) {
       const dueAtMs = Math.ceil(storage.clock.nowMs() + delayMs);
       const run = recovering.later(runId, delayMs);
@@ -101,7 +96,7 @@ class Recovering {
       run.result.catch(() => undefined); // The caller can only look at it once all are under way.
       return run;
     } catch (cause) {
-      live.quarantine.end(runId);
+      quarantineIn(live).end(runId);
       throw cause;
     }
   }
@@ -117,7 +112,7 @@ class Recovering {
       if (found === undefined) throw unknownRun(runId);
       if (found.status !== "open") throw runEnded(runId);
       assertFree(found, storage); // Another process may have been faster.
-      delayMs = await live.quarantine.delayMs(found, storage);
+      delayMs = await quarantineIn(live).delayMs(found, storage);
     }
     return await live.during(() => this.now(runId));
   }

@@ -1,7 +1,6 @@
 // Recovery: a run whose process died is claimed, read from its journal and continued. Reads results from the store, too.
 
 import { errorRecord } from "../../agent/error-record.ts";
-import { mismatch } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
@@ -13,7 +12,7 @@ import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
 import { tried, type RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import { storageIn, type Settings } from "../tree/settings.ts";
+import { storageOf, type Settings } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
@@ -54,30 +53,8 @@ export async function recoverRun(
   return new LiveRun(await recoveredParts(settings, runId, options));
 }
 
-/**
- * The same run. Whenever it is paused from now on, it continues if mail has come that makes it continue. If another process was faster, or it
- * cannot continue, it stays as it is, open, in the store.
- */
-export function continuedByMail(
-  settings: Settings,
-  run: LiveRun,
-  { options, isClosed }: { readonly options: Recovery; readonly isClosed: () => boolean },
-): LiveRun {
-  const storage = storageOf(settings);
-  const { runId } = run;
-  const look = async (): Promise<LedParts | undefined> => {
-    const { status, owner } = (await storage.store.find(runId)) ?? {};
-    if (isClosed() || status !== "open" || owner !== null) return undefined;
-    const kept = await keptRun(storage, runId);
-    if (!kept.mail.some(isCall)) return undefined;
-    const how = { ...options, kept, areAllNeeded: false, takeOver: false };
-    return await recoveredParts(settings, runId, how);
-  };
-  run.whenPaused(() => tried(storage.clock, look).catch(() => undefined));
-  return run;
-}
-
-async function recoveredParts(
+/** The same, as far as what the run is led with. */
+export async function recoveredParts(
   settings: Settings,
   runId: RunId,
   options: Recovery,
@@ -208,13 +185,6 @@ export async function storedResult(
 ): Promise<RunResult<JsonValue>> {
   const folded = await foldedRun(storageOf(settings).store, runId);
   return signedResult(settings, await persistedResult(folded));
-}
-
-/** The store of the runs. Throws `invalid_option` without one. */
-export function storageOf(settings: Settings): RunStorage {
-  const storage = storageIn(settings);
-  if (storage !== undefined) return storage;
-  throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
 
 /** As many as a store can have. */

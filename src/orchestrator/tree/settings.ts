@@ -1,5 +1,6 @@
 // Settings: what holds for all runs of an orchestrator, its options with their defaults.
 
+import { mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
@@ -74,6 +75,13 @@ export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
 export function storageIn(settings: Settings): RunStorage | undefined {
   const { store, clock, heartbeatMs, staleAfterMs } = settings;
   return store && { store, clock, heartbeatMs, staleAfterMs };
+}
+
+/** Returns the same. Throws `invalid_option` without a store. */
+export function storageOf(settings: Settings): RunStorage {
+  const storage = storageIn(settings);
+  if (storage !== undefined) return storage;
+  throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
 
 /** Some ten milliseconds of work. */
