@@ -1530,6 +1530,18 @@ const requirements = {
   D405: {
     text: "Of the finish reason in a provider's own words a run keeps at most 200 characters",
   },
+  D406: {
+    text: "No error of a model contains a value of the headers option, neither whole, without its scheme, escaped nor cut",
+  },
+  D407: {
+    text: "No error and no failed result of an MCP server contains a value of the headers that it was sent",
+  },
+  D408: {
+    text: "Values of harmless headers and values of fewer than 6 characters stay in errors, so that messages stay readable",
+  },
+  D409: {
+    text: "No error of a Restate engine contains a value of its headers option",
+  },
   D420: {
     text: "Terminal and command show 10 MB of any text in time that grows with its length, and cut first where they show only a part",
   },

@@ -4,7 +4,9 @@
 import { extractWWWAuthenticateParams } from "@modelcontextprotocol/client";
 
 import { defined } from "../kernel/json.ts";
+import { findHeaderSecrets, redactValues } from "../kernel/redact-values.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
+import type { McpHttp } from "./mcp-options.ts";
 
 /** As its `WWW-Authenticate` says, as far as it does. */
 export interface AuthChallenge {
@@ -25,12 +27,21 @@ const FORBIDDEN = 403;
 /** Of each part. */
 const MOST_CHARACTERS = 500;
 
-/** Undefined: nothing of an authorization is in the response. */
-export function challengeOf(response: Response): AuthChallenge | undefined {
+/**
+ * Returns the challenge without values of the headers that were sent; `undefined` if the response is
+ * not about an authorization.
+ */
+export function challengeOf(
+  response: Response,
+  sentHeaders: McpHttp["headers"],
+): AuthChallenge | undefined {
   const { status, headers } = response;
   const header = headers.get("www-authenticate");
   if (status !== UNAUTHORIZED && (status !== FORBIDDEN || header === null)) return undefined;
   const said = extractWWWAuthenticateParams(response);
+  const secrets = findHeaderSecrets(sentHeaders);
+  const bounded = (text = ""): string | undefined =>
+    text === "" ? undefined : redactSecrets(redactValues(text, secrets)).slice(0, MOST_CHARACTERS);
   return {
     status,
     ...defined({
@@ -54,8 +65,4 @@ export function challengeText(challenge: AuthChallenge): string | undefined {
     ...reasons.map((text) => JSON.stringify(text)),
     ...(resourceMetadataUrl === undefined ? [] : [`resource metadata: ${resourceMetadataUrl}`]),
   ].join(", ");
-}
-
-function bounded(text = ""): string | undefined {
-  return text === "" ? undefined : redactSecrets(text).slice(0, MOST_CHARACTERS);
 }

@@ -132,7 +132,7 @@ export class AuthorizedRequests {
   async #take(url: string | URL, init: RequestInit, sending: Sending): Promise<Response> {
     sending.wasAsked = true;
     const response = await this.#send(url, init);
-    sending.challenge = challengeOf(response);
+    sending.challenge = challengeOf(response, this.#options.headers);
     return response;
   }
 

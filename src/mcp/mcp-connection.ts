@@ -17,6 +17,7 @@ import { defined } from "../kernel/json.ts";
 import type { ListedTools } from "./list-tools.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
+import { redactFault } from "./redact-fault.ts";
 import { McpSession, type McpCall, type SessionAttributes } from "./mcp-session.ts";
 
 /** What a server says about itself and its tools. */
@@ -36,7 +37,11 @@ export class McpConnection {
   /** Connects, with one attempt. Throws a fault `unreachable` or `unauthorized`. */
   static async open(settings: McpSettings): Promise<McpConnection> {
     const connection = new McpConnection(settings);
-    await connection.#session(connection.#closing, 1);
+    try {
+      await connection.#session(connection.#closing, 1);
+    } catch (cause) {
+      throw redactFault(cause, settings.transport);
+    }
     return connection;
   }
 
@@ -86,6 +91,14 @@ export class McpConnection {
   }
 
   async #withSession<T>(signal: AnySignal, work: (session: McpSession) => Promise<T>): Promise<T> {
+    try {
+      return await this.#tryTwice(signal, work);
+    } catch (cause) {
+      throw redactFault(cause, this.#settings.transport);
+    }
+  }
+
+  async #tryTwice<T>(signal: AnySignal, work: (session: McpSession) => Promise<T>): Promise<T> {
     for (let isLast = false; ; isLast = true) {
       const session = await this.#session(signal, this.#settings.maxAttempts);
       try {

@@ -97,7 +97,10 @@ export interface McpHttp {
   readonly type: "http";
   /** Of the endpoint, with its path: `https://example.org/mcp`. */
   readonly url: string | URL;
-  /** Sent with every request to the origin of the URL: an `authorization`, for instance. A token of `auth` comes first. */
+  /**
+   * Sent with every request to the origin of the URL: an `authorization`, for instance. A token of `auth` comes first. Errors do not
+   * contain their values, except short values and those of harmless headers such as `user-agent`.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * Gives tokens, and gets new ones where the server asks for them: an `OAuthClientProvider` or `AuthProvider` of the official client,

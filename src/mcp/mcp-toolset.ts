@@ -7,6 +7,7 @@ import { isPromiseLike } from "../kernel/cancel.ts";
 import { misdefinition } from "../kernel/check.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze, defined, type JsonObject } from "../kernel/json.ts";
+import { quotesSecret, redactValues } from "../kernel/redact-values.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
@@ -22,6 +23,7 @@ import type { McpApproval, McpSettings, McpTool } from "./mcp-options.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 import type { McpProgress } from "./mcp-session.ts";
 import { mcpResult } from "./mcp-result.ts";
+import { findTransportSecrets } from "./redact-fault.ts";
 import { currentTrace, describeCall } from "./trace-context.ts";
 
 /** What became of the tools of a server. */
@@ -117,9 +119,13 @@ async function execute(
     describeCall(span, connection.attributes);
   }
   const { text, attachments, structured } = mcpResult(result);
+  if (result.isError === true) {
+    const secrets = findTransportSecrets(settings.transport);
+    const given = attachments.filter((attachment) => !quotesSecret(attachment, secrets));
+    const message = text === "" ? "It gave no reason." : redactValues(text, secrets);
+    throw new ToolError(message, given.length === 0 ? {} : { attachments: given });
+  }
   const attached = attachments.length === 0 ? {} : { attachments };
-  if (result.isError === true)
-    throw new ToolError(text === "" ? "It gave no reason." : text, attached);
   return toolResult({ text, ...attached, ...defined({ structured }) });
 }
 

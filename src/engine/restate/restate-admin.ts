@@ -48,12 +48,12 @@ async function replyTo(
 }
 
 function failed(
-  { adminUrl, workerUrl }: Registration,
+  { adminUrl, workerUrl, headers }: Registration,
   got: string,
   more: Pick<RestateFailure, "status" | "advice" | "cause">,
 ): EspalierError {
   const expected = `to register the worker at ${workerUrl}`;
-  return restateFailed({ url: adminUrl, expected, got, ...more });
+  return restateFailed({ url: adminUrl, expected, got, headers, ...more });
 }
 
 /** The services that it found. */

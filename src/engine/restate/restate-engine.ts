@@ -19,7 +19,7 @@ export interface RestateEngineOptions {
    * was registered at its address. Default: it is registered by other means.
    */
   readonly adminUrl?: string;
-  /** Headers of each request to `ingressUrl` and `adminUrl`, such as the `authorization` of a proxy before them. Default: none. */
+  /** Headers of each request to `ingressUrl` and `adminUrl`, such as the `authorization` of a proxy before them. No error contains their values. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * Where a worker listens to Restate. Default `127.0.0.1`. Any host beyond this machine takes `identityKeys`. The connection is plain

@@ -1,5 +1,6 @@
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
+import { findHeaderSecrets, quotesSecret, redactValues } from "../../kernel/redact-values.ts";
 
 /** What could not be done over an address. */
 export interface RestateFailure {
@@ -13,6 +14,8 @@ export interface RestateFailure {
   /** Default: what the status suggests. */
   readonly advice?: string;
   readonly cause?: unknown;
+  /** The headers of the request, whose values the error does not contain. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** How much of a reply is quoted. */
@@ -20,7 +23,10 @@ const QUOTED = 300;
 
 /** An `engine_failed` of an address at which Restate should be. */
 export function restateFailed(failure: RestateFailure): EspalierError {
-  const { url, expected, status, got, advice = adviceOn(status), cause } = failure;
+  const { url, expected, status, advice = adviceOn(status), headers } = failure;
+  const secrets = findHeaderSecrets(headers);
+  const got = redactValues(failure.got, secrets);
+  const cause = quotesSecret(failure.cause, secrets) ? undefined : failure.cause;
   const reply = replyOf(got);
   const detail = isRecord(reply) && typeof reply["message"] === "string" ? reply["message"] : got;
   const words = detail.slice(0, QUOTED) || "an empty reply";

@@ -51,7 +51,9 @@ export class RestateIngress {
     const { status, responseText: reply } = replyIn(cause);
     if (status === 404 && reply.includes(`'${service}'`)) return unknownRole(ticket);
     const got = status === undefined ? unreachable(cause) : reply;
-    return restateFailed({ url: this.#url, expected: "to take the run", status, got, cause });
+    const headers = this.#headers;
+    const expected = "to take the run";
+    return restateFailed({ url: this.#url, expected, status, got, cause, headers });
   }
 }
 

@@ -14,9 +14,11 @@ import type {
 import { invoke, linkedController, onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
+import { findHeaderSecrets } from "../../kernel/redact-values.ts";
 import { ModelError } from "../model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { heldTools, unheld } from "../held-tools.ts";
+import { redactModelError } from "../redact-model-error.ts";
 import { replyLimits } from "../reply-limits.ts";
 import { capError, failures, strangeError, toModelError } from "./ai-sdk-errors.ts";
 import { callOptions, type CallSettings } from "./call-options.ts";
@@ -61,7 +63,8 @@ export class AiSdkConnection {
     } catch (thrown) {
       signal.throwIfAborted();
       if (attemptSignal.aborted) throw failures.timeout(timeoutMs, reply.lostOutputTokens);
-      throw toModelError(thrown, reply.progress);
+      const secrets = findHeaderSecrets(this.#settings.headers);
+      throw redactModelError(toModelError(thrown, reply.progress), secrets);
     } finally {
       stopDeadline();
       attempt.unlink();

@@ -33,7 +33,10 @@ export interface AiSdkOptions {
   readonly reasoning?: NonNullable<LanguageModelV4CallOptions["reasoning"]>;
   /** What only this provider knows, by its name: `{ anthropic: { thinking: { type: "enabled", budgetTokens: 4_000 } } }`. */
   readonly providerOptions?: SharedV4ProviderOptions;
-  /** Headers to send along with each request. */
+  /**
+   * Headers to send along with each request. Errors do not contain their values, except short values
+   * and those of harmless headers such as `user-agent`.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * What the model costs. Left out: what the `prices` of the orchestrator have for its provider; else what `knownPrice` has of a model by

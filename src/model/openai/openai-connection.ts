@@ -8,6 +8,7 @@ import { APIError } from "openai";
 
 import { CancelSignal, offAbort, onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
+import { findHeaderSecrets, findKeySecrets } from "../../kernel/redact-values.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
 import { uncarriedError } from "./answer-options.ts";
@@ -20,12 +21,12 @@ import {
   toModelError,
   uncarriedSettingError,
   withoutBlindRetry,
-  withoutKey,
 } from "./openai-errors.ts";
 import { isStackOverflow, type CallProgress } from "../http-errors.ts";
 import { ownReply } from "../check-reply.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
+import { redactModelError } from "../redact-model-error.ts";
 import { sendBy } from "./send-request.ts";
 import { EventSplitter } from "./server-sent-events.ts";
 import { heldTools, unheld } from "../held-tools.ts";
@@ -57,8 +58,6 @@ const LONGEST_END_MS = 1_000;
 const NEVER_MS = 2 ** 31 - 1;
 const NO_WARNINGS: readonly string[] = Object.freeze([]);
 const UTF8 = new TextDecoder();
-/** Anything shorter is no secret, and would be found in words. */
-const SHORTEST_SECRET = 6;
 
 /** A request that was sent, and to which there is no reply. */
 interface FailedRequest {
@@ -131,7 +130,9 @@ export class OpenAiConnection {
     const rescued = this.#rescued(thrown);
     if (rescued !== undefined) return rescued;
     if (isLate) throw failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens);
-    const error = this.#withoutKey(toModelError(thrown, progress, this.#api.name));
+    const { apiKey, headers } = this.#settings;
+    const secrets = [...findKeySecrets(apiKey), ...findHeaderSecrets(headers)];
+    const error = redactModelError(toModelError(thrown, progress, this.#api.name), secrets);
     const relented = this.#relent(request, error);
     if (relented !== undefined && !this.#bodyOf(request, options).equals(body)) return relented;
     throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
@@ -156,11 +157,6 @@ export class OpenAiConnection {
   /** Only as long as nothing was paid for (A3). */
   #relent(request: ModelRequest, error: ModelError): Relented | undefined {
     return error.lostOutputTokens === undefined ? this.#api.relent?.(request, error) : undefined;
-  }
-
-  #withoutKey(error: ModelError): ModelError {
-    const { apiKey = "" } = this.#settings;
-    return apiKey.length < SHORTEST_SECRET ? error : withoutKey(error, apiKey);
   }
 }
 

@@ -111,19 +111,6 @@ export function withoutBlindRetry(error: ModelError): ModelError {
   });
 }
 
-/** The same error without `apiKey` in anything that it says: a server or a client may have quoted it. */
-export function withoutKey(error: ModelError, apiKey: string): ModelError {
-  const said = `${error.message} ${JSON.stringify(error.data)} ${messageOf(error.cause)}`;
-  if (!said.includes(apiKey)) return error;
-  const { code, retryAfterMs, lostOutputTokens } = error;
-  return modelError({
-    code,
-    message: error.message.replaceAll(apiKey, "[API key]"),
-    retryAfterMs,
-    lostOutputTokens,
-  });
-}
-
 /** `instanceof` alone would leave the fields untyped. */
 function isApiError(thrown: unknown): thrown is APIError {
   return thrown instanceof APIError;

@@ -73,7 +73,10 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
    * What the model takes besides text. Default: images and files at OpenAI and Azure; nothing at any other base URL, where it is not known.
    */
   readonly accepts?: readonly AttachmentKind[];
-  /** Headers to send along with each request. */
+  /**
+   * Headers to send along with each request. Errors do not contain their values, except short values
+   * and those of harmless headers such as `user-agent`.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * The proxy on the way to the server: `http://host:port`, with a name and a password before the host if it wants them. `false`: none.
