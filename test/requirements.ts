@@ -1674,6 +1674,18 @@ const requirements = {
   D486: {
     text: "A JSON Schema of 2,000 parts can be used, whether they stand in one object or behind references, $id and $anchor",
   },
+  D415: {
+    text: "A resume or fork is refused with output_mismatch if a stored typed result does not fit its role; the error names role, agent, fields and remedy, and the run stays as it was",
+  },
+  D416: {
+    text: "A stored typed result fits if the schema is the same, makes the stored value of what the model wrote, or leaves the stored value as it is",
+  },
+  D417: {
+    text: "A recovery that is refused with output_mismatch claims, writes and charges nothing that stays, and counts no crash, over recover, recoverAll, execute and cancel",
+  },
+  D418: {
+    text: "At whatever append a process dies, the next one never takes a result that its role does not allow",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

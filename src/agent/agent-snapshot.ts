@@ -44,6 +44,9 @@ const RunLogSchema = z.strictObject({
   signals: z.array(StopSignalSchema).readonly(),
   errors: z.array(ErrorRecordSchema).readonly(),
   output: JsonValueSchema.optional(),
+  outputParse: z
+    .strictObject({ schemaHash: z.string(), written: JsonValueSchema.exactOptional() })
+    .exactOptional(),
   isBriefed: z.boolean(),
   uselessReplies: count,
   overflows: count,

@@ -43,6 +43,8 @@ export interface RunLog {
   readonly errors: readonly ErrorRecord[];
   /** The typed result, once the model has given one that fits. */
   readonly output: JsonValue | undefined;
+  /** How that result was parsed. Absent if an earlier release stored it. */
+  readonly outputParse?: OutputParse;
   /** True once the task is in the history, or was refused. */
   readonly isBriefed: boolean;
   /** Replies in a row that were of no use: neither text nor calls. */
@@ -65,6 +67,14 @@ export interface RunLog {
   readonly sections?: readonly MadeSection[];
   /** Parts of `allOf` that have fired in this execution; absent: none has (R60). */
   readonly fired?: FiredParts;
+}
+
+/** How a typed result was parsed, to check it against the schema that its role has in a later process. */
+export interface OutputParse {
+  /** Hash of the JSON Schema of the result. */
+  readonly schemaHash: string;
+  /** The result before parsing. Absent if it is the same. */
+  readonly written?: JsonValue;
 }
 
 /** What each gave when it last fired, by its place in the role's stop conditions: `0.1` is the second part of the first. */

@@ -3,7 +3,15 @@
 import { z } from "zod";
 
 import { misdefinition } from "../kernel/check.ts";
-import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { sha256 } from "../kernel/crypto.ts";
+import {
+  canonicalJson,
+  isRecord,
+  sameJson,
+  type JsonObject,
+  type JsonValue,
+} from "../kernel/json.ts";
+import { remembered } from "../model/remembered.ts";
 import { strictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
@@ -11,6 +19,7 @@ import type { Checked } from "../tools/arguments/argument-problems.ts";
 import { inputSchema, type ToolInput } from "../tools/arguments/input-schema.ts";
 import { zodInput } from "../tools/arguments/zod-input.ts";
 import type { FinishTool } from "../tools/tool.ts";
+import type { RunLog } from "./agent-state.ts";
 
 /** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides (X20). */
 export function finishTool(field: string, output: ToolInput): FinishTool {
@@ -37,7 +46,7 @@ function checkedWrapped(
   check: FinishTool["bind"],
   input: JsonValue,
 ): ReturnType<FinishTool["bind"]> {
-  const bare = { [WRAPPING_KEY]: input };
+  const bare = wrapResult(input);
   if (!isRecord(input) || !(WRAPPING_KEY in input)) return check(bare);
   const checked = check(input);
   const own = checked.type === "valid" ? checked : check(bare);
@@ -91,6 +100,42 @@ function used<Value>(
   resultOf: (checked: Valid<Value>) => JsonValue,
 ): ReturnType<FinishTool["bind"]> {
   return checked.type === "invalid" ? checked : { ...checked, use: resultOf(checked) };
+}
+
+/** A typed result, and how it was parsed. */
+export type ParsedOutput = Pick<RunLog, "output" | "outputParse">;
+
+/** Returns a typed result as the log has it. `schema`: the `output` of the role. */
+export function parsedOutput(
+  schema: ToolInput,
+  { use: output, input }: { readonly use: JsonValue; readonly input: JsonValue },
+): ParsedOutput {
+  const isAsWritten = sameJson(input, output) || sameJson(input, wrapResult(output));
+  const written = isAsWritten ? {} : { written: input };
+  return { output, outputParse: { schemaHash: hashOutputSchema(schema), ...written } };
+}
+
+const hashes = new WeakMap<ToolInput, string>();
+
+/**
+ * Returns a hash of the JSON Schemas of what goes into an `output` and of what it makes of that, so
+ * that a transform that was added or removed changes it, too.
+ */
+export function hashOutputSchema(schema: ToolInput): string {
+  return remembered(hashes, schema, (output) => {
+    const shapes =
+      output instanceof z.ZodType
+        ? IO.map((io) => z.toJSONSchema(output, { io, unrepresentable: "any" }))
+        : output.schema;
+    return sha256(canonicalJson(shapes));
+  });
+}
+
+const IO = ["input", "output"] as const;
+
+/** Returns a result as the arguments of `Finish` have it where it is not an object. */
+export function wrapResult(output: JsonValue): JsonObject {
+  return { [WRAPPING_KEY]: output };
 }
 
 /** Whether the schema, below what is done with its values, is one of a list or of a choice of forms. */

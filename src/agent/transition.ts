@@ -7,7 +7,7 @@
 //                            paused
 
 import { EspalierError } from "../kernel/error.ts";
-import type { JsonValue } from "../kernel/json.ts";
+import { defined } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { AgentId, ExecutionId, StepId } from "../protocol/ids.ts";
@@ -69,7 +69,7 @@ interface Changes {
     readonly limit?: StopSignal | undefined;
   };
   readonly incorporate: unknown;
-  readonly recordOutput: { readonly output: JsonValue | undefined };
+  readonly recordOutput: Pick<RunLog, "output" | "outputParse">;
   readonly recordStep: { readonly atMs: number; readonly elapsedMs: number };
   readonly recordVeto: { readonly message: Message };
   /** With its text the agent waits for its subagents, though a typed result is due. */
@@ -173,7 +173,7 @@ const MOVES: {
   },
   recordExecutions,
   incorporate,
-  recordOutput: (state, { output }) => withLog(state, { output }),
+  recordOutput,
   recordStep,
   recordVeto: (state, { message }) =>
     withLog(withMessages(state, [message]), { vetoes: state.log.vetoes + 1 }),
@@ -352,6 +352,12 @@ function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): 
   if (reportedIds.length === 0) return state;
   const { background } = state.log;
   return withLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
+}
+
+function recordOutput(state: RunningState, change: Change<"recordOutput">): RunningState {
+  const { output, outputParse } = change;
+  const { outputParse: _former, ...log } = state.log;
+  return { ...state, log: { ...log, output, ...defined({ outputParse }) } };
 }
 
 function recordStep(state: RunningState, change: Change<"recordStep">): RunningState {

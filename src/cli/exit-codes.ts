@@ -51,6 +51,7 @@ const MISUSE_CODES: ReadonlySet<string> = new Set([
   "run_alive",
   "run_exists",
   "already_resumed",
+  "output_mismatch",
   "price_unknown",
   "missing_api_key",
   "mcp_unavailable",

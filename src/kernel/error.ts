@@ -95,6 +95,11 @@ export type ErrorCode =
    * written, and give the orchestrator the key with which it was signed.
    */
   | "invalid_signature"
+  /**
+   * A typed result that is stored in a run does not fit the `output` that its role has in code. The run stays as it was: restore the
+   * output schema that the role had, or start a new run.
+   */
+  | "output_mismatch"
   /** What is stored was written by a later release. Use the release that wrote it, or a newer one. */
   | "unsupported_version"
   /**

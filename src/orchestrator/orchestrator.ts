@@ -98,7 +98,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * of it. So share a store, or hand each paused run out once.
    *
    * @throws EspalierError before anything has happened, and the run can still be resumed: `unsupported_version` or
-   * `invalid_paused_run` if it cannot be read, has ended for good or its roles are not there; `invalid_answer` if an answer is missing,
+   * `invalid_paused_run` if it cannot be read, has ended for good or its roles are not there; `output_mismatch` if a stored
+   * typed result does not fit its role; `invalid_answer` if an answer is missing,
    * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process
    * continued from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
    */
@@ -123,7 +124,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * no outcome is known is charged by estimate.
    *
    * Rejects, and nothing has changed: with `unknown_run`; `run_alive` if a process leads it; `run_ended`, without `grants`; `unsupported_version` or
-   * `invalid_journal` if its journal cannot be read; and with what `resume` throws of roles, models, answers and grants.
+   * `invalid_journal` if its journal cannot be read; and with what `resume` throws of roles, stored results, models, answers and grants.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
@@ -322,7 +323,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * `stored`: the `snapshot()` or the `pausedRun` of a run, or its JSON text.
    *
    * @throws EspalierError before anything has happened: `unsupported_version` or `invalid_paused_run` if it cannot be read or its roles
-   * are not there; `invalid_option` if the root has no such step, or its history up to it was left out by a compaction; and what `start`
+   * are not there; `output_mismatch` if a stored typed result of a subagent does not fit its role; `invalid_option` if the root has no such step, or its history up to it was left out by a compaction; and what `start`
    * throws of roles and models.
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(

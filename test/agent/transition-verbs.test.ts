@@ -314,8 +314,11 @@ proves(
     const { conversation, log, telemetry } = stepped;
     expect(transition(stepped, recordOutput)).toEqual({
       ...stepped,
-      log: { ...log, output: { answer: [42] } },
+      log: { ...log, output: recordOutput.output, outputParse: recordOutput.outputParse },
     });
+    expect(after(stepped, recordOutput, { type: "recordOutput", output: undefined })).toEqual(
+      stepped,
+    );
     const { subtasks } = recordSubtasks;
     expect(transition(stepped, recordSubtasks)).toEqual({ ...stepped, log: { ...log, subtasks } });
     expect(after(stepped, recordSubtasks, { ...recordSubtasks, subtasks: [] })).toEqual(stepped);

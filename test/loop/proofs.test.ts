@@ -232,6 +232,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     signals: ["addSignal", "failWith", "nextExecution"],
     errors: ["failWith", "nextExecution"],
     output: ["nextExecution", "recordOutput"],
+    outputParse: ["recordOutput"],
     isBriefed: ["brief", "nextExecution"],
     uselessReplies: ["awaitSubagents", "discardReply", "nextExecution", "recordReply"],
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],

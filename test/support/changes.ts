@@ -8,6 +8,7 @@ import {
   type SettledState,
   type StepReply,
 } from "../../src/agent/agent-state.ts";
+import { sha256 } from "../../src/kernel/crypto.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
 import {
   AgentIdSchema,
@@ -143,7 +144,11 @@ export function changes(): {
       deferrals: [],
     },
     incorporate: { type: "incorporate" },
-    recordOutput: { type: "recordOutput", output: { answer: [42] } },
+    recordOutput: {
+      type: "recordOutput",
+      output: { answer: [42] },
+      outputParse: { schemaHash: sha256("{}"), written: { answer: ["42"] } },
+    },
     recordStep: { type: "recordStep", atMs: 5, elapsedMs: 3 },
     recordVeto: { type: "recordVeto", message: notice("Not yet.") },
     recordWait: { type: "recordWait" },

@@ -7,6 +7,7 @@ import {
   type snapshotOf,
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
+import { defined } from "../../src/kernel/json.ts";
 import type { AgentState, SettledState } from "../../src/agent/agent-state.ts";
 import type { Change } from "../../src/agent/transition.ts";
 import { changes, executionOf, settledState, states, twoCalls } from "./changes.ts";
@@ -139,8 +140,11 @@ function restingStates(): readonly (readonly [string, SettledState])[] {
   });
 }
 
-function recordOutputOf({ output }: Extract<Change, { readonly type: "recordOutput" }>) {
-  return { output, uselessReplies: 1, overflows: 1, vetoes: 2 };
+function recordOutputOf({
+  output,
+  outputParse,
+}: Extract<Change, { readonly type: "recordOutput" }>) {
+  return { output, ...defined({ outputParse }), uselessReplies: 1, overflows: 1, vetoes: 2 };
 }
 
 function withoutTransient(state: SettledState): SettledState {

@@ -68,6 +68,7 @@ export const SHARED_KEYS = [
     ".log",
     "output isBriefed uselessReplies overflows vetoes waits background[] isAwaiting fired",
   ),
+  ...below(".log.outputParse", "schemaHash written"),
   ...below(".log.sections[]", "name text"),
   ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),
   ...below(".log.subtasks[]", "childId text"),

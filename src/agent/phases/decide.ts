@@ -19,6 +19,7 @@ import {
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks, consult, hookBounds } from "../consult.ts";
+import { parsedOutput } from "../finish-tool.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
@@ -82,11 +83,12 @@ async function close(agent: AgentRuntime, given: AgentState): Promise<AgentState
 /** Takes the text of a reply without calls for the typed result, if it is one. */
 function withTextResult(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;
-  if (!agent.role.hasOutput || step?.reply === undefined || !isWholeReply(step)) return state;
+  const { output } = agent.role;
+  if (output === undefined || step?.reply === undefined || !isWholeReply(step)) return state;
   const { text, toolCalls } = step.reply.message;
   const result = toolCalls.length > 0 ? undefined : textResult(agent, text);
   return result?.type === "valid"
-    ? transition(state, { type: "recordOutput", output: result.use })
+    ? transition(state, { type: "recordOutput", ...parsedOutput(output, result) })
     : state;
 }
 

@@ -116,7 +116,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
     state:
       plan.output === undefined
         ? recorded
-        : transition(recorded, { type: "recordOutput", output: plan.output }),
+        : transition(recorded, { type: "recordOutput", ...plan.output }),
     failures: [...hooked.failures, ...failures],
     isOver: isFailing || isReplyOver(agent, state, plan, executed),
     skip,

@@ -1,6 +1,6 @@
 // Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
 
-import { isRecord, type JsonValue } from "../../kernel/json.ts";
+import { isRecord } from "../../kernel/json.ts";
 import { retriesOf } from "../../policies/failure-counts.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { Answer } from "../../protocol/question.ts";
@@ -20,6 +20,7 @@ import {
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../account-view.ts";
 import type { History, PlannedCall } from "../effects.ts";
+import { parsedOutput, type ParsedOutput } from "../finish-tool.ts";
 import { readArguments } from "../tool-calls/call-arguments.ts";
 import { restoreCall, storedCallOf } from "../tool-calls/parsed-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
@@ -39,7 +40,7 @@ export interface Plan {
   /** How many calls were charged. Giving a result is none; what was put off has been charged before. */
   readonly charged: number;
   /** The typed result, if the model gave it. */
-  readonly output: JsonValue | undefined;
+  readonly output: ParsedOutput | undefined;
   /** Set when a limit refused a call. */
   readonly refusal: BudgetRefusal | undefined;
 }
@@ -63,6 +64,7 @@ export function planCalls(
   terms: BatchTerms,
 ): Plan {
   const { tools } = agent;
+  const { output: schema } = agent.role;
   const step = openStepOf(state);
   const { steps, failures } = state.log;
   const history: History = { messages: state.conversation.messages, steps };
@@ -71,7 +73,7 @@ export function planCalls(
   const planned: PlannedCall[] = [];
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
-  let output: JsonValue | undefined;
+  let output: ParsedOutput | undefined;
   for (const call of calls) {
     const { callId, toolName } = call;
     const before = planned.at(-1);
@@ -94,7 +96,7 @@ export function planCalls(
       else bound = overLimit(refused, bound.tool);
       refusal ??= refused;
     }
-    if (bound.type === "finish") output = bound.use;
+    if (bound.type === "finish" && schema !== undefined) output = parsedOutput(schema, bound);
     const settings = tools.settingsOf(toolName);
     const isWatched = tool?.kind === "function" && settings.maxIdenticalCalls !== "unlimited";
     const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;

@@ -11,6 +11,7 @@ import type { Answer } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
+import { checkOutputs } from "./check-outputs.ts";
 import { isCall, type ReceivedMail } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
@@ -50,6 +51,7 @@ export function readyToContinue(
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = registryOf(settings, rootRole(run, role, settings.roles));
   const roles = rolesOf(run, registry);
+  checkOutputs(run, roles);
   const nowMs = new SteadyClock(settings.clock, run.pausedAtMs).nowMs();
   const checks: AnswerChecks = {
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,

@@ -195,8 +195,9 @@ function withOwnIds(
 function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapshot {
   const { stepNumber, root } = cut;
   const { agentPath, state } = root;
-  const { steps } = state.log;
-  const before = steps.slice(0, stepNumber);
+  // The fork has no result yet.
+  const { output: _output, outputParse: _parse, ...log } = state.log;
+  const before = log.steps.slice(0, stepNumber);
   const messages = historyUpTo(state, stepNumber);
   if (messages === undefined) {
     const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
@@ -214,7 +215,7 @@ function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapsh
       prefix: { messageCount: 0, tokens: 0 },
     },
     log: {
-      ...state.log,
+      ...log,
       steps: before,
       signals: [],
       errors: [],

@@ -11,6 +11,7 @@ import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { acceptPausedRun } from "./accept-paused-run.ts";
 import { assertReady, rootRole } from "./check-continuation.ts";
+import { checkOutputs } from "./check-outputs.ts";
 import { forkedRun } from "./fork-run.ts";
 import { withCeilings } from "./role-ceilings.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
@@ -61,6 +62,7 @@ export function forkedParts(
   { onPiece, context }: Pick<ForkOptions, "onPiece" | "context">,
 ): LedParts {
   const roles = rolesOf(run, registry);
+  checkOutputs(run, roles);
   const instructions = instructionsFor(registry.root, context);
   const journal = open();
   const supervisor = new Supervisor(settings, {

@@ -1,0 +1,186 @@
+// Goal: a stored typed result that the role of today does not allow stops a run from continuing, before
+// anything is claimed, written or charged; a result that still fits does not.
+// Method: runs rest with a typed result at each place where one can be, then a fresh process continues
+// them with roles whose `output` has changed.
+
+import { describe, expect } from "vitest";
+import { z } from "zod";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { says, type ScriptedCall, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { beside, onward, rested, waitFor } from "../support/life-agents.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, spawn, tool, use } from "../tree/scripted-agents.ts";
+
+const COUNT = z.object({ count: z.number() });
+const NAME = z.object({ count: z.object({ name: z.string() }) });
+const PAY = { name: "pay", arguments: { amount: 3 } };
+
+function finish(result: JsonObject): ScriptedCall {
+  return { name: "Finish", arguments: result };
+}
+
+/** A subagent that gives a typed result. `output`: undefined, its role has none. */
+function counter(output: ToolInput | undefined, given: readonly ScriptStep[] = [counted(1)]) {
+  return part("counter", given, output === undefined ? {} : { output }).role;
+}
+
+function counted(count: JsonValue): ScriptStep {
+  return calls(finish({ count }));
+}
+
+/** A lead that continues after its subagents, with a call that waits for an approval. */
+function leadOf(counterRole: AgentRole, steps: readonly ScriptStep[] = ENDED): AgentRole {
+  const delegation = { background: true };
+  return part("lead", steps, { subagents: [counterRole], tools: [payTool()], delegation }).role;
+}
+
+/** Its subagent ends in the step that pauses the run. */
+const UNREAD = [calls(spawn("counter"), PAY), says("Done.")];
+/** Its subagent has ended, and it has read that, when the run pauses. */
+const ENDED = [calls(spawn("counter")), calls(PAY), says("Done.")];
+/** Its subagent has ended in the background, and its result is not read. */
+const BESIDE = [calls(beside("counter"), PAY), calls(waitFor("counter#1")), says("Done.")];
+const CONTINUED = [
+  calls(spawn("counter")),
+  calls(onward("counter#1", "Once more.")),
+  calls(PAY),
+  says("Done."),
+];
+
+interface Place {
+  readonly agentPath: string;
+  /** The result. Default 1. */
+  readonly count?: number;
+  readonly role: (output: ToolInput | undefined) => AgentRole;
+}
+
+const PLACES: Readonly<Record<string, Place>> = {
+  "a subagent that has ended": {
+    agentPath: "lead/counter#1",
+    role: (output) => leadOf(counter(output)),
+  },
+  "a subagent whose result is not read": {
+    agentPath: "lead/counter#1",
+    role: (output) => leadOf(counter(output), UNREAD),
+  },
+  "a subagent in the background": {
+    agentPath: "lead/counter#1",
+    role: (output) => leadOf(counter(output), BESIDE),
+  },
+  "a subagent that was continued": {
+    agentPath: "lead/counter#1",
+    count: 2,
+    role: (output) => leadOf(counter(output, [counted(1), counted(2)]), CONTINUED),
+  },
+  "a root beside whose result a call waits": {
+    agentPath: "lead",
+    role: (output) =>
+      part("lead", [calls(finish({ count: 1 }), PAY)], {
+        tools: [payTool()],
+        ...(output === undefined ? {} : { output }),
+      }).role,
+  },
+};
+
+function words(runId: string, agentPath: string, problem: string): string {
+  const role = agentPath.includes("counter") ? "counter" : "lead";
+  return `Run ${runId} cannot continue, because the stored result of ${agentPath} does not fit the output of role "${role}": ${problem}. Restore the output schema that the role had, or start a new run. Nothing was changed.`;
+}
+
+describe("a stored typed result that does not fit its role any more", () => {
+  for (const [where, { agentPath, count = 1, role }] of Object.entries(PLACES)) {
+    proves(["D415"], `of ${where} refuses the resume, and the run stays paused`, async () => {
+      const fixture = newFixture();
+      const { runId, status, pausedRun, ...paused } = await fixture.run(role(COUNT));
+      expect(status).toBe("paused");
+      const before = fixture.sink.events.length;
+      const resumed = (output: ToolInput | undefined) =>
+        fixture.resume(
+          role(output),
+          pausedRun,
+          approveAll({ ...paused, runId, status, pausedRun }),
+        );
+      const problem = `count: expected an object, got ${count}`;
+      const name = agentPath.includes("counter") ? "counter" : "lead";
+      expect(thrownBy(() => resumed(NAME))).toEqual({
+        code: "output_mismatch",
+        message: words(runId, agentPath, problem),
+        data: { runId, role: name, agentPath, fields: ["count"] },
+      });
+      const none = "the result: expected nothing, since the role has no output, got a result";
+      expect(thrownBy(() => resumed(undefined)).message).toBe(words(runId, agentPath, none));
+      expect(fixture.sink.events.length).toBe(before);
+    });
+  }
+
+  proves(["D415"], "lets the run continue once the schema is restored", async () => {
+    const fixture = newFixture();
+    const paused = await fixture.run(leadOf(counter(COUNT), BESIDE));
+    const again = (output: ToolInput) => {
+      const steps = [calls(waitFor("counter#1")), says("Done.")];
+      const role = leadOf(counter(output), steps);
+      return fixture.resume(role, paused.pausedRun, approveAll(paused));
+    };
+    expect(thrownBy(() => again(NAME)).code).toBe("output_mismatch");
+    expect((await fixture.outcome(again(COUNT))).text).toBe("Done.");
+  });
+
+  proves(["D415"], "of a root that a limit stopped refuses the grant", async () => {
+    const role = (output: ToolInput) =>
+      part("lead", [calls(use("look"), use("look"), finish({ count: 1 }))], {
+        output,
+        tools: [tool("look", () => "seen")],
+      }).role;
+    const fixture = newFixture();
+    const budget = { toolCalls: 1 };
+    const run = fixture.start(role(COUNT), "Do it.", { budget });
+    const { result, snapshot } = await rested(fixture, run);
+    expect([result.status, result.output]).toEqual(["stopped", { count: 1 }]);
+    const grants = [{ budget, by: "Ann" }];
+    expect(thrownBy(() => fixture.grantOn(role(NAME), snapshot, grants)).code).toBe(
+      "output_mismatch",
+    );
+  });
+
+  proves(["D415"], "of a subagent refuses the fork, and that of the root does not", async () => {
+    const fixture = newFixture();
+    const role = (output: ToolInput, leadOutput: ToolInput) =>
+      part("lead", [calls(spawn("counter")), calls(finish({ count: 1 }))], {
+        subagents: [counter(output)],
+        output: leadOutput,
+      }).role;
+    const run = fixture.start(role(COUNT, COUNT));
+    const { result, snapshot } = await rested(fixture, run);
+    expect(result.status).toBe("completed");
+    const fork = (of: AgentRole) => fixture.fork(of, snapshot, { atStep: 1 });
+    expect(thrownBy(() => fork(role(NAME, COUNT)))).toMatchObject({
+      code: "output_mismatch",
+      data: { agentPath: "lead/counter#1" },
+    });
+    const other = part("lead", [calls(finish({ count: { name: "one" } }))], {
+      subagents: [counter(COUNT)],
+      output: NAME,
+    });
+    expect((await fixture.outcome(fork(other.role))).output).toEqual({ count: { name: "one" } });
+  });
+
+  proves(["D415"], "in the history of a session changes nothing", async () => {
+    const store = memoryStore();
+    const orchestrator = new Orchestrator({ store });
+    const role = (output: ToolInput, count: JsonValue) =>
+      part("lead", [calls(finish({ count }))], { output }).role;
+    const session = await orchestrator.session("talk");
+    await orchestrator.start(role(COUNT, 1), "Count.", { session }).result;
+    const again = await orchestrator.session("talk");
+    const run = orchestrator.start(role(NAME, { name: "one" }), "Count again.", { session: again });
+    expect((await run.result).output).toEqual({ count: { name: "one" } });
+  });
+});
