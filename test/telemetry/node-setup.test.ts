@@ -164,10 +164,11 @@ test("an endpoint whose answers never end confirms no span, and makes room for o
   await sink.setMode("ok");
   placeAll(node.tracing, delegatingRun().drafts);
   expect(await node.shutdown({ timeoutMs: 20_000 })).toEqual({ ...dripped, deliveredSpans: 6 });
-  expect(await warningsGiven()).toEqual([
-    timeoutWarningOf(sink, "no answer within 1,100 ms"),
-    warningOf(sink, lastError),
-  ]);
+  const [timeout, loss, ...more] = await warningsGiven();
+  // On a busy machine the answer to the first request may not even have begun in time.
+  const reasons = ["no answer within 1,100 ms", "Request timed out"];
+  expect(reasons.map((reason) => timeoutWarningOf(sink, reason))).toContain(timeout);
+  expect([loss, more]).toEqual([warningOf(sink, lastError), []]);
 });
 
 test("a bound that is none is a warning, and neither a wait without end nor an error", async () => {
