@@ -1602,6 +1602,9 @@ const requirements = {
   D453: {
     text: "A fork is held to the roles in code like a resumed run, and keeps what its origin was granted",
   },
+  D454: {
+    text: "A waiting call of an unsigned paused run has the arguments that its model wrote, and runs only with a value that its schema makes of them; only rewriting hooks and transforms that vary are exempt",
+  },
   D455: {
     text: "With a signing key every change of a paused run is refused, wherever it is handed in",
   },

@@ -92,6 +92,7 @@ export const DeferralSchema = z.discriminatedUnion("type", [
     callHash: z.string().exactOptional(),
     schemaHash: z.string().exactOptional(),
     fingerprint: z.string().exactOptional(),
+    isUnverified: z.literal(true).exactOptional(),
   }),
   z.strictObject({
     type: z.literal("subagent"),

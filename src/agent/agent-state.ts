@@ -156,6 +156,11 @@ export type Deferral = {
       readonly schemaHash?: string;
       /** Hash of a parsed value that is not JSON. Absent for JSON, and for values that have none. */
       readonly fingerprint?: string;
+      /**
+       * True if the paused run was handed in unsigned, and the schema of the tool does not make the
+       * stored value of the arguments in the model's message. An approval does not run the call.
+       */
+      readonly isUnverified?: true;
     }
   | {
       readonly type: "subagent";
@@ -250,7 +255,7 @@ export function pendingState(
 }
 
 /** True if the model ended the reply of a step by itself: nothing of its text was cut off. */
-export function isWholeReply({ reply }: OpenStep): boolean {
+export function isWholeReply({ reply }: Partial<Pick<OpenStep, "reply">>): boolean {
   return reply?.finishReason === "tool_calls" || reply?.finishReason === "stop";
 }
 

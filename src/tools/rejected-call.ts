@@ -42,6 +42,13 @@ export function deniedCall(
   };
 }
 
+/** Returns the refusal of an approved call whose arguments may have been altered during the pause. */
+export function unverifiedCall(tool: Tool): RejectedCall {
+  const reason = "Its arguments could not be verified after the pause.";
+  const text = `Not executed: the arguments of ${tool.name} could not be verified after a pause. Call it again if you still need it.`;
+  return { type: "rejected", tool, code: "blocked", text, reason };
+}
+
 /** A call of a tool that there is not. `names`: the tools that the model was shown. */
 export function unknownTool(names: readonly string[], name: string): RejectedCall {
   const known =

@@ -4,6 +4,8 @@
 
 import { expect } from "vitest";
 
+import { isRecord, type JsonObject } from "../../src/kernel/json.ts";
+import { argumentsHashOf } from "../../src/protocol/question.ts";
 import { proves } from "../harness/proves.ts";
 import { alterations } from "../support/alterations.ts";
 import { findExcess, pauseStory, resumeStory } from "../support/altered-run-story.ts";
@@ -43,3 +45,49 @@ proves(
   },
   TIMEOUT_MS,
 );
+
+const LARGE = { amount: 1_000 };
+/** What is altered beside the arguments and their hash. */
+const REPLACEMENTS: readonly { readonly question: JsonObject; readonly deferral: JsonObject }[] = [
+  { question: {}, deferral: {} },
+  { question: { writtenArguments: LARGE }, deferral: {} },
+  { question: {}, deferral: { schemaHash: "0".repeat(64) } },
+  { question: {}, deferral: { schemaHash: "0".repeat(64), isUnverified: true } },
+  { question: { unparsed: true }, deferral: {} },
+  { question: { unparsed: true }, deferral: { fingerprint: "0".repeat(64) } },
+];
+
+/** Replaces the arguments of each call of the tool that waits, wherever they stand but in messages. */
+function withOtherArguments(
+  text: string,
+  toolName: string,
+  { question: ofQuestion, deferral: ofDeferral }: (typeof REPLACEMENTS)[number],
+): string {
+  return JSON.stringify(JSON.parse(text), (_key, value: unknown) => {
+    if (!isRecord(value)) return value;
+    if ("questionId" in value && value["toolName"] === toolName)
+      return {
+        ...value,
+        arguments: LARGE,
+        argumentsHash: argumentsHashOf(toolName, LARGE),
+        ...ofQuestion,
+      };
+    const { question } = value;
+    return isRecord(question) && question["toolName"] === toolName
+      ? { ...value, argumentsText: JSON.stringify(LARGE), ...ofDeferral }
+      : value;
+  });
+}
+
+proves(["D454"], "runs no call with arguments that were replaced with their hash", async () => {
+  const { text, before } = await pauseStory();
+  for (const toolName of ["pay", "sign", "mail"])
+    for (const [index, replacement] of REPLACEMENTS.entries()) {
+      const deeds = await resumeStory(withOtherArguments(text, toolName, replacement));
+      const effects =
+        typeof deeds === "string"
+          ? deeds.replace("invalid_paused_run", "")
+          : findExcess(deeds, before);
+      expect(effects, `${toolName} ${index}`).toHaveLength(0);
+    }
+});

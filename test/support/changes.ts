@@ -83,7 +83,14 @@ export function unparsedQuestion(...about: Parameters<typeof questionAbout>): De
   const deferral = questionAbout(...about);
   if (deferral.type !== "question") throw new Error("It is a question.");
   const question = { ...deferral.question, writtenArguments: 1, unparsed: true } as const;
-  return { ...deferral, question, callHash: "abc", schemaHash: "def", fingerprint: "abc" };
+  return {
+    ...deferral,
+    question,
+    callHash: "abc",
+    schemaHash: "def",
+    fingerprint: "abc",
+    isUnverified: true,
+  };
 }
 
 /** The call waits until the subagent that works on it continues. */

@@ -87,7 +87,7 @@ export const STEP_KEYS = [
   ...below(".step.executions[]", EXECUTION),
   ...below(".step.executions[].subtasks[]", REQUEST_KEYS),
   ...below(".step.deferrals[]", "argumentsText callHash callId childId type startedIds[]"),
-  ...below(".step.deferrals[]", "schemaHash fingerprint parsedArguments"),
+  ...below(".step.deferrals[]", "schemaHash fingerprint isUnverified parsedArguments"),
   ...below(".step.deferrals[].subtasks[]", REQUEST_KEYS),
   ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
   ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),

@@ -6,7 +6,7 @@ import { fingerprintOf } from "../../kernel/fingerprint.ts";
 import { canonicalJson, defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { Question } from "../../protocol/question.ts";
 import { rebindCall, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
-import type { RejectedCall } from "../../tools/rejected-call.ts";
+import { unverifiedCall, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
 import { parsedJson, type CheckedCall } from "./call-arguments.ts";
@@ -44,9 +44,11 @@ export function parseRecordOf({
 }
 
 /** Returns the call that a question is about, as it was stored. */
-export function storedCallOf({ question, schemaHash, fingerprint }: QuestionDeferral): StoredCall {
+export function storedCallOf(deferral: QuestionDeferral): StoredCall {
+  const { question, schemaHash, fingerprint, isUnverified } = deferral;
   const { arguments: shown, writtenArguments: input = shown, unparsed } = question;
-  return { input, value: unparsed === true ? undefined : shown, schemaHash, fingerprint };
+  const isUsable = unparsed !== true && isUnverified !== true;
+  return { input, value: isUsable ? shown : undefined, schemaHash, fingerprint };
 }
 
 /**
@@ -89,6 +91,7 @@ export function approvedCall(
   deferral: QuestionDeferral,
   isSameProcess: boolean,
 ): OwnCall | RejectedCall | string {
+  if (deferral.isUnverified === true) return unverifiedCall(bound.tool);
   const stored = storedCallOf(deferral);
   const { input, value, fingerprint } = stored;
   // The value in memory may have been changed by code that has it, too.
@@ -100,7 +103,7 @@ export function approvedCall(
 const schemaHashes = new WeakMap<object, string>();
 
 /** Returns the hash of the JSON Schema of a tool, whatever the order of its keys. */
-function schemaHashOf({ inputSchema }: Tool): string {
+export function schemaHashOf({ inputSchema }: Tool): string {
   const known = schemaHashes.get(inputSchema);
   if (known !== undefined) return known;
   const hash = sha256(canonicalJson(inputSchema));

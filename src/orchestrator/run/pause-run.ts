@@ -21,6 +21,7 @@ import {
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
+import { rememberWaitingCalls } from "./waiting-calls.ts";
 
 /** What a paused run has besides its agents. */
 export interface PauseFacts {
@@ -39,7 +40,7 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRe
     settled === undefined ? [] : questionsOf(settled),
   );
   const open = new Set(questions.map(({ questionId }) => questionId));
-  return deepFreeze({
+  const run: PausedRunRecord = deepFreeze({
     version: PAUSED_RUN_VERSION,
     runId,
     ...facts,
@@ -57,6 +58,9 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRe
     accounts: ledger.snapshot(),
     ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
   });
+  // A signed paused run needs no other verification.
+  if (questions.length > 0 && runtime.settings.signer === undefined) rememberWaitingCalls(run);
+  return run;
 }
 
 function pausedAgent(node: AgentRuntime): PausedAgent {

@@ -9,8 +9,10 @@ import { acceptPausedRun } from "./accept-paused-run.ts";
 import { rootRole } from "./check-continuation.ts";
 import { continuedParts, readyToContinue } from "./continue-run.ts";
 import { LiveRun } from "./live-run.ts";
+import { rolesOf } from "./pause-run.ts";
 import { withCeilings } from "./role-ceilings.ts";
 import { checkResumeOptions, type ResumeOptions } from "./run-options.ts";
+import { verifyWaitingCalls } from "./waiting-calls.ts";
 
 /** Continues a run at rest; see `Orchestrator.resume` for what it throws before anything has happened. */
 export function resumeRun(
@@ -22,7 +24,11 @@ export function resumeRun(
   checkResumeOptions(options);
   const accepted = acceptPausedRun(settings, stored);
   const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
-  const paused = withCeilings(accepted, registry, settings.limits);
+  const verified =
+    settings.signer === undefined
+      ? verifyWaitingCalls(accepted, rolesOf(accepted, registry), registry)
+      : accepted;
+  const paused = withCeilings(verified, registry, settings.limits);
   const run = restoredFrom(paused);
   const ready = readyToContinue(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
