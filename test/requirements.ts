@@ -1566,6 +1566,9 @@ const requirements = {
   D443: {
     text: "A recovery charges each model call that the dead process had sent and releases the leases of calls that it had not sent",
   },
+  D444: {
+    text: "A takeover from a live process that is refused changes nothing: the live process keeps the run",
+  },
   D470: {
     text: "A trace backend that serves one request after another receives every span: batches are not given up while it is merely slow",
   },

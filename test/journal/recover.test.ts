@@ -6,7 +6,8 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { RunId } from "../../src/protocol/ids.ts";
+import { QuestionIdSchema, type RunId } from "../../src/protocol/ids.ts";
+import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -68,6 +69,26 @@ async function linesOf(store: Store, runId: RunId): Promise<readonly string[]> {
   for await (const line of store.read(runId)) lines.push(line);
   return lines;
 }
+
+proves(["D444"], "leaves a live owner alone if the takeover is refused", async () => {
+  const { store, orchestrator } = world();
+  const first = worker();
+  const run = orchestrator(first.role).start(first.role, "Go.");
+  await turns(20);
+  const before = await store.find(run.runId);
+  const other = { ...worker().role, name: "other" };
+  const question = { questionId: QuestionIdSchema.parse("none"), argumentsHash: "none" };
+  const answers = [approve(question)];
+  const codes = [
+    (await rejectionOf(orchestrator(other).recover(run.runId, { takeOver: true }))).code,
+    (await rejectionOf(orchestrator(worker().role).recover(run.runId, { takeOver: true, answers })))
+      .code,
+  ];
+  expect(codes).toEqual(["invalid_paused_run", "invalid_answer"]);
+  expect(await store.find(run.runId)).toEqual(before);
+  first.ready.open();
+  expect((await run.result).status).toBe("completed");
+});
 
 test("D4: a run whose process lives is not taken over, and nothing changes", async () => {
   const { store, orchestrator } = world();

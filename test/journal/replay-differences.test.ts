@@ -188,7 +188,7 @@ proves(["R175"], "what is no recording is refused, and the line is named", async
     nothing: "",
     "no text": 7,
     prose: "Once upon a time",
-    "a newer version": recording.replace('"version":3', '"version":4'),
+    "a newer version": recording.replace('"version":4', '"version":5'),
     "not from its start": lines.slice(1).join("\n"),
     "of no agent": lines.slice(0, 1).join("\n"),
     "half a line": recording.slice(0, recording.length / 2),

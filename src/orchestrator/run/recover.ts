@@ -63,10 +63,14 @@ export async function recoveredParts(
   const { store } = storage;
   let { kept } = options;
   let continuation: Continuation | undefined;
-  // A run that is open may have been lost. It is claimed before it is read.
-  if (kept === undefined && !(await isOpen(store, runId))) kept = await keptRun(storage, runId);
-  if (kept !== undefined && options.claimed === undefined)
-    continuation = await readyToRecover(settings, kept, options);
+  // A run that is lost is claimed before it is read. A live owner is replaced only once all is checked.
+  if (kept === undefined && !(await isLost(storage, runId))) kept = await keptRun(storage, runId);
+  if (kept !== undefined && options.claimed === undefined) {
+    // One that had ended, whose process did not live to say so, is claimed to record that.
+    const isUnreported =
+      kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
+    if (!isUnreported) continuation = await readyToRecover(settings, kept, options);
+  }
   const claimed = options.claimed ?? (await takeOwnership(settings, runId, options));
   const { ownership } = claimed;
   try {
@@ -82,9 +86,10 @@ export async function recoveredParts(
   }
 }
 
-async function isOpen(store: RunStore, runId: RunId): Promise<boolean> {
-  const { status, recordCount = 0 } = (await storedRun(store, runId)) ?? {};
-  return status === "open" && recordCount > 0;
+async function isLost({ store, clock, staleAfterMs }: RunStorage, runId: RunId): Promise<boolean> {
+  const run = await storedRun(store, runId);
+  if (run?.status !== "open" || run.recordCount === 0) return false;
+  return !seemsAlive(run, clock.nowMs(), staleAfterMs);
 }
 
 /** See `claimCounted`. */
