@@ -98,7 +98,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "usage of a continued subagent counts twice",
     file: "orchestrator/run/run-result.ts",
-    from: "byRole: sumUp(all.map(({ role, usage: { own } }) => [role, own])),",
+    from: "byRole: sumUp(consumers.map(({ role, usage: { own } }) => [role, own])),",
     to: "byRole: sumUp(all.flatMap(({ role, usage: { own }, executions }) => Array.from({ length: executions }, () => [role, own] as const))),",
     law: /X18: by/,
     seed: 1,
