@@ -1569,6 +1569,9 @@ const requirements = {
   D444: {
     text: "A takeover from a live process that is refused changes nothing: the live process keeps the run",
   },
+  D445: {
+    text: "A recovery charges each of several model calls that hooks had under way at once under one lease",
+  },
   D470: {
     text: "A trace backend that serves one request after another receives every span: batches are not given up while it is merely slow",
   },

@@ -6,6 +6,7 @@ import { expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model } from "../../src/model/model.ts";
+import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -113,3 +114,57 @@ proves(
     expect(most).toEqual({ lost: 1, released: 41 });
   },
 );
+
+/** An agent whose hook makes two calls at once. No model says what it used, so that each call costs its estimate. */
+function hedger(latencyTurns: number) {
+  const count = { received: 0 };
+  const quiet = thinker("solo", () => ({ text: "done" }), { isCounting: false });
+  const model: Model = {
+    ...quiet,
+    generate: async (request, options) => {
+      count.received += 1;
+      await turns(latencyTurns * count.received);
+      return await quiet.generate(request, options);
+    },
+  };
+  const hedge = wrapModelCall(async (_call, next) => await Promise.race([next(), next()]));
+  const role = defineAgent({ name: "solo", instructions: "You work.", model, hooks: [hedge] });
+  return { count, role };
+}
+
+/** Kills the run of a hedger and recovers it. Returns its appends, the calls received and those charged. */
+async function killedHedger(kill?: Kill) {
+  const store = memoryStore({ clock: new ManualClock() });
+  const clock = new ManualClock();
+  const dying = dyingStore(store, kill);
+  const [first, second] = [hedger(5), hedger(5)];
+  const run = new Orchestrator({ clock, store: dying.store }).start(first.role, "Go.");
+  await run.settled.catch(() => undefined);
+  await turns(30);
+  const { appends } = dying;
+  if (kill === undefined) return { appends, received: 0, charged: 0 };
+  const next = new Orchestrator({ clock, store });
+  const again = await next.recover(run.runId, { role: second.role, takeOver: true });
+  const { usage } = await again.result;
+  const [estimate = 0] = eventsIn(await storedRecords(store, run.runId)).flatMap((event) =>
+    event.type === "model.requested" ? [event.estimatedInputTokens] : [],
+  );
+  const received = first.count.received + second.count.received;
+  return { appends, received, charged: usage.total.inputTokens / estimate };
+}
+
+proves(["D445"], "charges each of the calls that hooks had under way at once", async () => {
+  const { appends } = await killedHedger();
+  expect(appends).toBeGreaterThan(3);
+  for (const how of DEATHS)
+    // Before the second append nothing is kept, and with the last one the run has ended.
+    for (let at = 2; at < appends; at += 1) {
+      const { received, charged } = await named({ at, how }, () => killedHedger({ at, how }));
+      expect([at, how, charged >= received, charged <= received + 1]).toEqual([
+        at,
+        how,
+        true,
+        true,
+      ]);
+    }
+});

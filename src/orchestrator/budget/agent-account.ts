@@ -67,6 +67,7 @@ interface OpenLease extends PersistedHold {
   /** All that it holds by now. */
   hold: Amounts;
   charged?: Usage;
+  underWay: number;
   /** The parts of each attempt of the call, the first one first; nothing once it has ended. */
   readonly parts: Amounts[];
 }
@@ -226,7 +227,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       case "lease": {
         const { operation: _done, ...given } = done;
         this.hold(given.hold);
-        this.#leases = this.#leases.concat({ ...given, parts: [given.hold] });
+        this.#leases = this.#leases.concat({ ...given, underWay: 1, parts: [given.hold] });
         this.#ledger.leaseCount += 1;
         return;
       }
@@ -235,6 +236,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
         this.hold(done.hold);
         open.hold = joined(open.hold, done.hold);
         open.parts.push(done.hold);
+        open.underWay += 1;
         return;
       }
       case "charge": {
@@ -242,6 +244,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
         this.book(done.hold, done.usage);
         open.hold = parted(open.hold, done.hold);
         open.charged = addUsage(open.charged ?? NO_USAGE, done.usage);
+        open.underWay -= 1;
         return;
       }
       case "settle": {

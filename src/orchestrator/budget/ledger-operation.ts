@@ -74,4 +74,6 @@ export interface PersistedHold extends Omit<
 > {
   /** What attempts of the call that have ended were charged. */
   readonly charged?: Usage;
+  /** Attempts of the call that were not charged yet: hooks may have several under way at once. */
+  readonly underWay: number;
 }

@@ -24,6 +24,8 @@ type StoredEvent = RecordOf<"event">["event"];
 /** What is written of one agent alone. */
 export type OwnRecord = RecordOf<"state" | "effect" | "begun" | "signal" | "letter" | "read">;
 
+type GivenHold = Pick<PersistedHold, "lease" | "waitedMs">;
+
 /** Why an agent whose process died stands still. */
 const INTERRUPTED: StopReason = Object.freeze({
   code: "interrupted",
@@ -49,7 +51,7 @@ export class FoldedAgent {
   /** What it has begun since the last phase that was kept. */
   #work = new InFlightWork();
   /** Leases that it was given. */
-  readonly #holds = new Map<LeaseId, PersistedHold>();
+  readonly #holds = new Map<LeaseId, GivenHold>();
   /** Leases that were given after the last request of the agent. */
   readonly #unsent = new Set<LeaseId>();
   /** Events since the last phase after which they are not emitted again. */
@@ -119,7 +121,7 @@ export class FoldedAgent {
   }
 
   /** It was given a lease. */
-  hold(hold: PersistedHold): void {
+  hold(hold: GivenHold): void {
     this.#holds.set(hold.lease.leaseId, hold);
     this.#unsent.add(hold.lease.leaseId);
   }
@@ -255,7 +257,7 @@ function isRecordedAgain(event: StoredEvent): boolean {
   return event.type === "agent.resumed";
 }
 
-function givenLease({ lease, waitedMs }: PersistedHold): GivenLease {
+function givenLease({ lease, waitedMs }: GivenHold): GivenLease {
   return { type: "granted", lease: { ...lease, lastStep: lease.lastStep }, waitedMs };
 }
 

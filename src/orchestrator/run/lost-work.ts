@@ -22,16 +22,17 @@ export function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     ledger.accountView(agentId).release(lease);
     recorder.record(scopeOf(node), { type: "budget.released", leaseId: lease.leaseId });
   }
-  for (const { agentId, lease, hold, charged } of lost) {
+  for (const { agentId, lease, charged, underWay } of lost) {
     const node = tree.find(agentId);
     if (node === undefined) continue;
     const { model } = node;
     const call = { ...lease, lastStep: lease.lastStep };
     const abandoned = { ...callUsage(node, call, { type: "abandoned" }), steps: 0 };
+    const further = { ...abandoned, modelCalls: 0, unpricedCalls: 0 };
     let usage = charged ?? abandoned;
-    // Attempts had broken: the one that was under way, if one was, comes on top.
-    if (charged !== undefined && Object.values(hold).some((amount) => amount > 0))
-      usage = addUsage(charged, { ...abandoned, modelCalls: 0, unpricedCalls: 0 });
+    // Attempts that were charged have ended. Each other one may have been sent.
+    for (let nth = charged === undefined ? 2 : 1; nth <= underWay; nth += 1)
+      usage = addUsage(usage, further);
     const { account } = node;
     account.settle(call, usage);
     recorder.record(scopeOf(node), {
