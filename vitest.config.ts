@@ -15,6 +15,7 @@ const DEEP = [
   "test/engine/pg-boss-*.test.ts",
   "test/cli/demo.test.ts",
   "test/cli/demo-*.test.ts",
+  "test/cli/folder-race.test.ts",
   "test/cli/process-*.test.ts",
   "test/examples/trace-example.test.ts",
   "test/golden/tool-matrix.test.ts",

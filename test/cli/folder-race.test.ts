@@ -15,6 +15,7 @@ import { CallFixture } from "../support/tool-calls.ts";
 
 const MAKE_PIPE = "mkfifo";
 const ATTEMPTS = 3_000;
+const MOST_ATTEMPTS = 30_000;
 const SECRET = "the secret outside";
 const FILES = {
   "root/docs/deep/file.txt": "inside",
@@ -59,16 +60,14 @@ proves(["D423"], "finds nothing outside while folders are swapped", async () => 
   if (bound?.type !== "valid") throw new Error("The search takes these arguments.");
   const fixture = new CallFixture();
   const signal = new AbortController().signal;
-  await using _swapping = await swapping(parent.path);
-  let found = 0;
-  for (let attempt = 0; attempt < ATTEMPTS / 3; attempt += 1) {
-    const result = JSON.stringify(
+  const found = async (): Promise<string> =>
+    JSON.stringify(
       await bound.use.run(fixture.context({ signal }), fixture.runtime("folder_search")),
     );
-    expect(result).not.toMatch(/secret|stolen/);
-    if (result.includes("inside.txt")) found += 1;
-  }
-  expect(found).toBeGreaterThan(0);
+  expect(await found()).toContain("inside.txt");
+  await using _swapping = await swapping(parent.path);
+  for (let attempt = 0; attempt < ATTEMPTS / 3; attempt += 1)
+    expect(await found()).not.toMatch(/secret|stolen/);
 });
 
 async function text(folder: ConfinedFolder): Promise<string> {
@@ -83,11 +82,12 @@ async function names(folder: ConfinedFolder): Promise<string> {
 
 /**
  * The different results of many attempts. A path that is not there, or leads elsewhere by now, is
- * refused.
+ * refused. On a busy machine it takes further attempts until a swap falls into one of them.
  */
 async function outcomes(attempt: () => Promise<string>): Promise<string[]> {
   const seen = new Set<string>();
-  for (let done = 0; done < ATTEMPTS; done += 1) seen.add(await attempt().catch(() => "refused"));
+  for (let done = 0; done < ATTEMPTS || (seen.size < 2 && done < MOST_ATTEMPTS); done += 1)
+    seen.add(await attempt().catch(() => "refused"));
   return [...seen].toSorted();
 }
 
