@@ -34,6 +34,7 @@ export const ENDLESS: Workload = {
 
 async function endlessFigures({ serverUrl, sizes }: MeasuringTask): Promise<Measured> {
   const { openai } = await import("espalier");
+  /** Returns false for a reply that was cut, or that failed. */
   const ask = async (kind: string, maxOutputTokens: number): Promise<boolean> => {
     const model = openai("endless", { baseUrl: `${serverUrl}/endless/${kind}`, apiKey: "none" });
     const request = {
@@ -43,7 +44,7 @@ async function endlessFigures({ serverUrl, sizes }: MeasuringTask): Promise<Meas
     } as const;
     const signal = new AbortController().signal;
     return await model.generate(request, { signal, onDelta: () => undefined }).then(
-      () => true,
+      ({ finishReason }) => finishReason !== "length",
       () => false,
     );
   };

@@ -22,6 +22,7 @@ const LOADED_LATE = [
   "src/orchestrator/run/recover-all.ts",
   "src/orchestrator/run/recover.ts",
   "src/orchestrator/run/work.ts",
+  "src/orchestrator/sessions/session-fork.ts",
 ];
 const COMMAND = "src/cli/main.ts";
 const ManifestSchema = z.object({

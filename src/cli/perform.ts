@@ -6,7 +6,6 @@ import { callOf } from "./command-call.ts";
 import { commandTree } from "./command-tree.ts";
 import { BROKEN, MISUSED } from "./exit-codes.ts";
 import type { Shell } from "./shell.ts";
-import { tellError } from "./tell-error.ts";
 
 /** Does what the arguments say, and gives the exit code. Never rejects. */
 export async function performArguments(args: readonly string[], shell: Shell): Promise<number> {
@@ -26,7 +25,10 @@ export async function performArguments(args: readonly string[], shell: Shell): P
     await tree.parseAsync([...args], { from: "user" });
     return exitCode;
   } catch (cause) {
-    if (!(cause instanceof CommanderError)) return tellError(shell, cause);
+    if (!(cause instanceof CommanderError)) {
+      const { tellError } = await import("./tell-error.ts");
+      return tellError(shell, cause);
+    }
     // It has said all there is to say.
     return cause.exitCode === 0 ? 0 : MISUSED;
   }

@@ -6,7 +6,6 @@ import { BROKEN } from "./exit-codes.ts";
 import { otherCopy } from "./installed-copy.ts";
 import { performArguments } from "./perform.ts";
 import { note, processShell, type Shell } from "./shell.ts";
-import { tellError } from "./tell-error.ts";
 
 /** Does what the arguments of this process say, and ends it. Another copy of the package in the working folder does it in our place. */
 export async function startProcess(): Promise<void> {
@@ -48,7 +47,13 @@ function prepare(shell: Shell): void {
     if (name === "ExperimentalWarning" || message.startsWith("Module type of ")) return;
     shell.stderr.write(`Warning: ${message}\n`);
   });
-  const end = (cause: unknown): never => shell.leave(tellError(shell, cause));
+  const end = (cause: unknown): void => {
+    // Loaded only for an error: it brings the cleaning of foreign text along.
+    import("./tell-error.ts").then(
+      ({ tellError }) => shell.leave(tellError(shell, cause)),
+      () => shell.leave(BROKEN),
+    );
+  };
   process.on("uncaughtException", end);
   process.on("unhandledRejection", end);
 }

@@ -48,7 +48,9 @@ test.each(["refuse", "hang", "unavailable"] as const)(
 
     expect(code).toBe(0);
     expect(stderr).toContain("✔ completed in");
-    expect(stderr).toMatch(/^Trace incomplete: (\d+) of \1 spans not sent \(.+\)$/m);
+    const incomplete = /^Trace incomplete: (\d+) of \1 spans not (\w+) \(.+\)$/m;
+    const [, , outcome] = incomplete.exec(stderr) ?? [];
+    expect(outcome).toBe(mode === "hang" ? "confirmed" : "sent");
   },
 );
 

@@ -81,7 +81,7 @@ const SCREEN = { width: 100, height: 40, hasColor: true };
 /** Runs an agent whose task and answer are the text. */
 export async function runWith(text: string): Promise<TextRun> {
   const events: EspalierEvent[] = [];
-  const model = new ScriptedModel([says(text)]);
+  const model = new ScriptedModel([says(`Read ${text}`)]);
   const role = defineAgent({ name: "lead", instructions: "Answer.", model });
   const sinks = [{ take: (event: EspalierEvent) => void events.push(event) }];
   const orchestrator = new Orchestrator({ clock: new ManualClock(), ids: sequentialIds(), sinks });

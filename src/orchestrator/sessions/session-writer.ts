@@ -27,7 +27,6 @@ import {
   type ExecutionBoundary,
   type ExecutionHistory,
 } from "./session-changes.ts";
-import { forked } from "./session-fork.ts";
 import {
   checkedSessionId,
   checkSessionForkOptions,
@@ -240,6 +239,7 @@ export class SessionWriter implements Session {
         ? SessionIdSchema.parse(ids.next("session"))
         : checkedSessionId("fork options.sessionId", options.sessionId);
     const point = { sessionId, executionId, atStep };
+    const { forked } = await import("./session-fork.ts");
     const record = forked(this.record, point, { ids, nowMs: clock.nowMs() });
     return new SessionWriter({ ...this.#parts, sessionId }, await this.#write(record, 0));
   }

@@ -45,6 +45,7 @@ const ADDED_LATER: ReadonlySet<string> = new Set([
   "fromAgentId",
   "isKnownRole",
   "modelCallNumber",
+  "outputParse",
   "server",
   "sessionId",
   "signals",
