@@ -183,7 +183,7 @@ function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
   return new Error(`${quoted(path)} cannot be ${verb}${why}`, { cause });
 }
 
-/** What is no regular file, in words that follow its path. */
+/** The place is not a regular file. The message follows its path. */
 class WrongKind extends Error {}
 
 async function excerptOf(path: string, maxBytes: number): Promise<Excerpt> {

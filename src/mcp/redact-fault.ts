@@ -1,4 +1,4 @@
-// Removes values of `headers` from what a server says: a careless server repeats what it was sent.
+// Removes values of `headers` from errors of a server: a careless server quotes its request.
 
 import {
   findHeaderSecrets,

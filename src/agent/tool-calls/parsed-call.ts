@@ -58,7 +58,7 @@ export function storedCallOf(deferral: QuestionDeferral): StoredCall {
 export function restoreCall(tool: OwnCall["tool"], stored: StoredCall): OwnCall | RejectedCall;
 export function restoreCall(tool: Tool, stored: StoredCall): BoundCall;
 export function restoreCall(tool: Tool, { input, value, schemaHash }: StoredCall): BoundCall {
-  // Its result was made elsewhere, from what was shown.
+  // Another program made the result from the arguments that were shown.
   if (tool.kind === "external") return rebindCall(tool, input, value ?? input);
   if (value === undefined || schemaHash === schemaHashOf(tool))
     return rebindCall(tool, input, value);

@@ -86,7 +86,7 @@ export class SdkReply {
     return this.#finish !== undefined || this.isCut;
   }
 
-  /** The provider went on past twice the cap: the reply is what came up to there. */
+  /** The reply exceeded twice the cap, and was cut there. */
   get isCut(): boolean {
     return this.#cut.isCut;
   }

@@ -93,7 +93,7 @@ export class StreamedReply {
     );
   }
 
-  /** The server went on past twice the cap: the reply is what came up to there. */
+  /** The reply exceeded twice the cap, and was cut there. */
   get isCut(): boolean {
     return this.#cut.isCut;
   }
@@ -195,7 +195,7 @@ export class StreamedReply {
     return isCut ? { ...reply, warnings: [CUT_WARNING] } : reply;
   }
 
-  /** A usage that was reported on the way, unless it is less than what came. */
+  /** The usage that the stream has reported, unless the received text counts for more. */
   get #usageOfCut(): unknown {
     const tokens = reportedTokens(this.#usage) ?? 0;
     return tokens < this.#arrivedTokens ? undefined : this.#usage;
@@ -319,7 +319,7 @@ export class StreamedReply {
     return call;
   }
 
-  /** Returns what is kept of a piece that the model wrote. */
+  /** Returns the part of a piece that fits below the cut. */
   #admitted(piece: string): string {
     const admitted = this.#isReported ? piece : this.#cut.admit(piece);
     this.#count(admitted);
