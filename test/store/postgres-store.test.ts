@@ -273,7 +273,7 @@ describe.skipIf(server === undefined)("connections", () => {
     const schema = newSchema();
     const made = open(schema);
     const held = await made.create(runId, "", ownerOf("a"));
-    const store = postgresStore({ connectionString: url, schema, timeoutMs: 300 });
+    const store = postgresStore({ connectionString: url, schema, timeoutMs: 3_000 });
     await store.list();
     const rival = await admin.connect();
     await rival.query("begin");

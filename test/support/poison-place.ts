@@ -26,7 +26,7 @@ export function newFolder(): string {
 }
 
 export class PoisonPlace {
-  /** Processes that have died by themselves. */
+  /** Processes that have died by their tool. */
   deaths = 0;
   readonly #options: PoisonWorkerOptions;
   readonly #children = new Set<ChildProcess>();
@@ -67,9 +67,10 @@ export class PoisonPlace {
     });
     child.once("message", () => this.#serving.resolve());
     this.#children.add(child);
-    child.once("exit", () => {
+    child.once("exit", (code) => {
       this.#children.delete(child);
-      if (this.#isOver) return;
+      // A service without an engine ends by itself once its runs are over.
+      if (this.#isOver || code === 0) return;
       this.deaths += 1;
       this.#keepRunning(options);
     });
