@@ -5,6 +5,7 @@ import type { AgentDetail, CallRow, RunFold, StepRow } from "espalier/view";
 import { table, type Column } from "../terminal/table.ts";
 import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
 import { AXES, costText, costWords, durationText, numberOf, shortCount } from "../view/amounts.ts";
+import { headOf } from "./head-of.ts";
 import type { OutputStyle } from "./output-style.ts";
 
 /** The report of an agent. `fold`: of its run. */
@@ -13,7 +14,7 @@ export function agentText(detail: AgentDetail, fold: RunFold, style: OutputStyle
   const refused = refusals.map(
     ({ role, code, message }) => `  ⊘ spawn of ${role} refused (${code}): ${message}`,
   );
-  return [headLines(detail), ["Task:", plainText(task)], stepLines(detail, fold, style), refused]
+  return [headLines(detail), ["Task:", headOf(task)], stepLines(detail, fold, style), refused]
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.map(plainText).join("\n"))
     .join("\n\n");

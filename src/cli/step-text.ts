@@ -4,6 +4,7 @@ import type { Message } from "espalier";
 import type { RecordedExecution, RecordedRequest } from "espalier/view";
 
 import { plainText, singleLine } from "../terminal/terminal-text.ts";
+import { headOf } from "./head-of.ts";
 import { costWords, countText, durationText } from "../view/amounts.ts";
 
 /** A step that is over, or the one that is open. */
@@ -71,7 +72,7 @@ function messageText(message: Message): string {
   switch (message.role) {
     case "assistant": {
       const calls = message.toolCalls.map(
-        ({ toolName, argumentsText }) => `→ ${toolName} ${argumentsText}`,
+        ({ toolName, argumentsText }) => `→ ${toolName} ${headOf(argumentsText)}`,
       );
       return [...(message.text === "" ? [] : [message.text]), ...calls].join("\n");
     }
@@ -102,7 +103,7 @@ function callLines(step: KeptStep): readonly string[] {
   const made = new Map(executions.map((execution) => [execution.call.callId, execution]));
   const lines = calls.flatMap(({ callId, toolName, argumentsText }) => {
     const execution = made.get(callId);
-    const head = `  ${singleLine(toolName)} ${argumentsText}`;
+    const head = `  ${singleLine(toolName)} ${headOf(argumentsText)}`;
     if (execution === undefined) return [head, "    … has not ended"];
     const code = execution.errorCode === undefined ? "" : ` (${execution.errorCode})`;
     const took = durationText(execution.endedAtMs - execution.startedAtMs);
@@ -112,5 +113,7 @@ function callLines(step: KeptStep): readonly string[] {
 }
 
 function indented(text: string, by = "    "): readonly string[] {
-  return text.split("\n").map((line) => by + line);
+  return headOf(text)
+    .split("\n")
+    .map((line) => by + line);
 }

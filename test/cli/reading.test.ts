@@ -162,6 +162,25 @@ proves(
   },
 );
 
+proves(
+  ["D420"],
+  "shows the first 100,000 characters of a task and of an answer, and with --json all",
+  async () => {
+    await using kept = keptRuns();
+    const long = `${"ab\n".repeat(40_000)}end`;
+    const lead = agent("lead", [says(`Said ${long}`)]);
+    await kept.orchestrator.start(lead, `Read ${long}`, { runId: "run_1" }).result;
+    const shown = await reading(kept, "show", "run_1", "lead");
+    const step = await reading(kept, "show", "run_1", "lead", "1", "--request");
+    const more = "ab\n    ab… (20,008 more characters; --json shows all)";
+    expect(step.stdout.split(more)).toHaveLength(3);
+    expect(shown.stdout).toContain("ab… (20,008 more characters; --json shows all)");
+    for (const { stdout } of [shown, step]) expect(stdout).not.toContain("end");
+    const whole = await reading(kept, "show", "run_1", "lead", "1", "--request", "--json");
+    expect(whole.stdout.split("ab\\nend")).toHaveLength(3);
+  },
+);
+
 proves(["V27"], "with --json, one object stands on stdout and nothing else", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);

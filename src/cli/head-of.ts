@@ -1,0 +1,13 @@
+// Long texts as a person is shown them.
+
+import { numberOf } from "../view/amounts.ts";
+
+/** Code units of a text that are shown. */
+const MOST_SHOWN = 100_000;
+
+/** Returns the text, or its beginning and how much more there is. */
+export function headOf(text: string): string {
+  if (text.length <= MOST_SHOWN) return text;
+  const more = numberOf(text.length - MOST_SHOWN, "more character");
+  return `${text.slice(0, MOST_SHOWN)}… (${more}; --json shows all)`;
+}
