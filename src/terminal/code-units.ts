@@ -1,15 +1,17 @@
 // CodeUnits: builds one long string. Owns its UTF-16 code units. Adding one costs less than
 // concatenating strings.
 
+import { endianness } from "node:os";
+
 export class CodeUnits {
-  #bytes: Buffer;
+  #units: Uint16Array<ArrayBuffer>;
   #length = 0;
   /** All bits that any unit has. */
   #bits = 0;
 
   /** `capacity`: the expected length. It grows as needed. */
   constructor(capacity: number) {
-    this.#bytes = Buffer.allocUnsafe(capacity * 2);
+    this.#units = new Uint16Array(capacity);
   }
 
   get length(): number {
@@ -18,43 +20,50 @@ export class CodeUnits {
 
   /** The last code unit; 0 if there is none. */
   get last(): number {
-    return this.#length === 0 ? 0 : this.#at(this.#length - 1);
+    return this.#units[this.#length - 1] ?? 0;
   }
 
   push(unit: number): void {
-    const at = this.#length * 2;
-    if (at + 2 > this.#bytes.length) this.#grow();
-    this.#bytes[at] = unit;
-    this.#bytes[at + 1] = unit >> 8;
+    if (this.#length === this.#units.length) this.#grow();
+    this.#units[this.#length] = unit;
     this.#bits |= unit;
     this.#length += 1;
   }
 
-  pushText(text: string): void {
-    for (let index = 0; index < text.length; index += 1) this.push(text.charCodeAt(index));
+  pushAll(units: Uint16Array): void {
+    for (let index = 0; index < units.length; index += 1) this.push(units[index] ?? 0);
   }
 
   /** Removes code units from the end for which `isRemoved` is true, down to the length `least`. */
   trimEnd(least: number, isRemoved: (unit: number) => boolean): void {
-    while (this.#length > least && isRemoved(this.last)) this.#length -= 1;
+    const units = this.#units;
+    let length = this.#length;
+    while (length > least && isRemoved(units[length - 1] ?? 0)) length -= 1;
+    this.#length = length;
   }
 
   /** Returns the string. The builder must not be used any more. */
   finish(): string {
-    const bytes = this.#bytes;
-    const length = this.#length;
-    if (this.#bits > 0xff) return bytes.toString("utf16le", 0, length * 2);
-    for (let index = 0; index < length; index += 1) bytes[index] = bytes[index * 2] ?? 0;
-    return bytes.toString("latin1", 0, length);
-  }
-
-  #at(index: number): number {
-    return (this.#bytes[index * 2] ?? 0) | ((this.#bytes[index * 2 + 1] ?? 0) << 8);
+    const units = this.#units.subarray(0, this.#length);
+    // One byte is enough for each unit.
+    if (this.#bits <= 0xff) return Buffer.from(units).toString("latin1");
+    const bytes = Buffer.from(units.buffer, 0, units.byteLength);
+    return (isLittleEndian ? bytes : bytes.swap16()).toString("utf16le");
   }
 
   #grow(): void {
-    const grown = Buffer.allocUnsafe(this.#bytes.length * 2 + 16);
-    this.#bytes.copy(grown);
-    this.#bytes = grown;
+    const grown = new Uint16Array(this.#units.length * 2 + 16);
+    grown.set(this.#units);
+    this.#units = grown;
   }
 }
+
+/** Returns the code units of a text. Reading them costs less than `charCodeAt`. */
+export function codeUnitsOf(text: string): Uint16Array {
+  const bytes = Buffer.alloc(text.length * 2);
+  bytes.write(text, "utf16le");
+  if (!isLittleEndian) bytes.swap16();
+  return new Uint16Array(bytes.buffer, bytes.byteOffset, text.length);
+}
+
+const isLittleEndian = endianness() === "LE";

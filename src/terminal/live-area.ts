@@ -39,17 +39,24 @@ export class LiveArea {
     this.#stream = stream;
   }
 
-  /** Draws `lines` where the last ones were, below lines that stay. They must not be wider than the terminal. */
-  draw(lines: readonly string[], staying: readonly string[] = []): void {
+  /**
+   * Draws `lines` where the last ones were, below rows that stay. They must not be wider than the
+   * terminal. Each row of `staying` ends with a line break.
+   */
+  draw(lines: readonly string[], staying = ""): void {
     const opening = this.#isOpen ? "" : this.#open();
-    const rows = rowsOf([...staying, ...lines]);
-    this.#stream.write(opening + this.#toTop() + rows + CLEAR_BELOW);
+    const above = staying === "" ? "" : CLEAR_BELOW + staying;
+    const rows = lines.map((line) => `${line}${CLEAR_TO_END_OF_LINE}\n`).join("");
+    this.#stream.write(opening + this.#toTop() + above + rows + CLEAR_BELOW);
     this.#drawn = lines;
   }
 
-  /** Writes lines that stay, above the area; the area itself is drawn anew with the next frame. */
-  keep(lines: readonly string[]): void {
-    this.#stream.write(this.#toTop() + rowsOf(lines) + CLEAR_BELOW);
+  /**
+   * Writes rows that stay, above the area. Each ends with a line break. The area itself is drawn
+   * anew with the next frame.
+   */
+  keep(rows: string): void {
+    this.#stream.write(this.#toTop() + CLEAR_BELOW + rows);
     this.#drawn = [];
   }
 
@@ -95,9 +102,4 @@ export class LiveArea {
     this.close();
     process.kill(process.pid, signal);
   };
-}
-
-function rowsOf(lines: readonly string[]): string {
-  const end = `${CLEAR_TO_END_OF_LINE}\n`;
-  return lines.length === 0 ? "" : lines.join(end) + end;
 }

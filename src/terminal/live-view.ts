@@ -31,12 +31,13 @@ export class LiveView implements EventSink {
   readonly #area: LiveArea;
   readonly #runs = new Map<RunId, Shown>();
   readonly #text = new PrintedText();
-  /** Rows that are printed with the next frame. */
-  #printed: string[] = [];
+  /** Rows that are printed with the next frame, each with a line break at its end. */
+  #printed = "";
   #stopTimer: (() => void) | undefined;
-  /** How many have suspended it, and not resumed it yet, and what stays above the area once they have. */
+  /** How many have suspended it and not resumed it yet. */
   #suspensions = 0;
-  #held: readonly string[] = [];
+  /** Rows that stay above the area once all have resumed it. */
+  #held = "";
   #isStopped = false;
 
   constructor(stream: TerminalStream, clock: Clock, lastFrame: "keep" | "erase") {
@@ -58,8 +59,8 @@ export class LiveView implements EventSink {
   print(text: string): void {
     if (this.#isStopped) return;
     const rows = this.#text.take(text, this.#columns());
-    if (this.#runs.size > 0) for (const row of rows) this.#printed.push(row);
-    else this.#keep([...rows, ...this.#text.end()]);
+    if (this.#runs.size > 0) this.#printed += rows;
+    else this.#keep(rows + this.#text.end());
   }
 
   suspend(): () => void {
@@ -75,15 +76,15 @@ export class LiveView implements EventSink {
   }
 
   /** Writes rows that stay, at once unless it is suspended. */
-  #keep(rows: readonly string[]): void {
-    this.#held = [...this.#held, ...rows];
+  #keep(rows: string): void {
+    this.#held += rows;
     this.#keepHeld();
   }
 
   #keepHeld(): void {
-    if (this.#suspensions > 0 || this.#held.length === 0 || this.#isStopped) return;
+    if (this.#suspensions > 0 || this.#held === "" || this.#isStopped) return;
     const rows = this.#held;
-    this.#held = [];
+    this.#held = "";
     this.#area.keep(rows);
   }
 
@@ -125,10 +126,11 @@ export class LiveView implements EventSink {
   #endRun(shown: Shown): void {
     this.#runs.delete(shown.fold.runId);
     const isLast = this.#runs.size === 0;
-    const printed = [...this.#printed, ...(isLast ? this.#text.end() : [])];
-    this.#printed = [];
+    const printed = this.#printed + (isLast ? this.#text.end() : "");
+    this.#printed = "";
     const frame = this.#lastFrame === "keep" ? this.#render(shown, this.#rows()) : [];
-    if (printed.length + frame.length > 0) this.#keep([...printed, ...frame]);
+    const staying = printed + frame.map((line) => `${line}\n`).join("");
+    if (staying !== "") this.#keep(staying);
     else this.#area.erase();
     if (isLast) this.#rest();
   }
@@ -147,11 +149,11 @@ export class LiveView implements EventSink {
     const rows = Math.max(1, Math.floor((this.#rows() - rest.length) / this.#runs.size));
     const trees = [...this.#runs.values()].flatMap((shown) => this.#render(shown, rows));
     this.#area.draw([...rest, ...trees], this.#printed);
-    this.#printed = [];
+    this.#printed = "";
   }
 
   #drawLast(): void {
-    this.#printed = [...this.#printed, ...this.#text.end()];
+    this.#printed += this.#text.end();
     this.#draw();
   }
 

@@ -27,14 +27,14 @@ export class PlainView implements EventSink {
     if (this.#isStopped) return;
     if (event.type === "run.started" || event.type === "run.resumed") this.#begin(event);
     const line = plainLine(event);
-    if (line !== undefined) this.#write([`${this.#stamp(event)}  ${line}`]);
+    if (line !== undefined) this.#write(`${this.#stamp(event)}  ${line}\n`);
     if (event.type === "run.ended" || event.type === "run.paused") this.#end(event.runId);
   }
 
   print(text: string): void {
     if (this.#isStopped) return;
     const rows = this.#text.take(text, Infinity);
-    this.#write(this.#startedAtMs.size > 0 ? rows : [...rows, ...this.#text.end()]);
+    this.#write(this.#startedAtMs.size > 0 ? rows : rows + this.#text.end());
   }
 
   suspend(): () => void {
@@ -68,8 +68,8 @@ export class PlainView implements EventSink {
     this.#stream.off("error", this.#onBroken);
   }
 
-  #write(rows: readonly string[]): void {
-    this.#held += rows.map((row) => `${row}\n`).join("");
+  #write(rows: string): void {
+    this.#held += rows;
     this.#writeHeld();
   }
 

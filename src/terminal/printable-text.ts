@@ -3,7 +3,7 @@
 // 1. Every control character is removed or replaced, so that no pieces that remain form a sequence.
 // 2. An escape sequence is removed only as a whole. Of an incomplete one the printable part stays.
 
-import { CodeUnits } from "./code-units.ts";
+import { CodeUnits, codeUnitsOf } from "./code-units.ts";
 
 /** How text is cleaned. */
 interface PrintableOptions {
@@ -17,23 +17,26 @@ interface PrintableOptions {
 export function printable(text: string, { layout, tab }: PrintableOptions): string {
   const isLine = layout === "line";
   if (!(isLine ? UNEVEN : STEERING).test(text)) return layout === "rows" ? text.trimEnd() : text;
-  const out = new CodeUnits(text.length);
+  const units = codeUnitsOf(text);
+  const tabUnits = codeUnitsOf(tab);
+  const out = new CodeUnits(units.length);
   let lineStart = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at);
+  for (let at = 0; at < units.length; at += 1) {
+    const unit = units[at] ?? 0;
     if ((unit > SPACE && unit < 0x7f) || (isPrinted(unit) && !(isLine && isSpace(unit)))) {
       out.push(unit);
     } else if (isDirectionMark(unit)) {
       continue;
     } else if (!isLine && isLineEnd(unit)) {
-      if (unit === CARRIAGE_RETURN && text.charCodeAt(at + 1) === LINE_FEED) at += 1;
+      if (unit === CARRIAGE_RETURN && units[at + 1] === LINE_FEED) at += 1;
       if (layout === "rows") out.trimEnd(lineStart, isSpace);
       out.push(LINE_FEED);
       lineStart = out.length;
     } else {
-      const end = sequenceEnd(text, at);
+      const end = sequenceEnd(units, at);
       if (end > at) at = end - 1;
-      else if (!isLine) out.pushText(unit === TAB ? tab : " ");
+      else if (!isLine && unit === TAB) out.pushAll(tabUnits);
+      else if (!isLine) out.push(SPACE);
       else if (out.length > 0 && out.last !== SPACE) out.push(SPACE);
     }
   }
@@ -44,11 +47,12 @@ export function printable(text: string, { layout, tab }: PrintableOptions): stri
 /** Returns the text without escape sequences. */
 export function withoutSequences(text: string): string {
   if (!CONTROL.test(text)) return text;
-  const out = new CodeUnits(text.length);
-  for (let at = 0; at < text.length; at += 1) {
-    const end = sequenceEnd(text, at);
+  const units = codeUnitsOf(text);
+  const out = new CodeUnits(units.length);
+  for (let at = 0; at < units.length; at += 1) {
+    const end = sequenceEnd(units, at);
     if (end > at) at = end - 1;
-    else out.push(text.charCodeAt(at));
+    else out.push(units[at] ?? 0);
   }
   return out.finish();
 }
@@ -114,57 +118,56 @@ function isSpace(unit: number): boolean {
  * no complete one. The search ends at the first character that no sequence contains. No sequence
  * begins before that, so each character is read twice at most.
  */
-function sequenceEnd(text: string, at: number): number {
-  const unit = text.charCodeAt(at);
+function sequenceEnd(units: Uint16Array, at: number): number {
+  const unit = units[at] ?? 0;
   if (unit === ESCAPE) {
-    const next = text.charCodeAt(at + 1);
-    const end = next >= 0x40 && next <= 0x5f ? bodyEnd(text, at + 2, next + 0x40) : at + 2;
-    if (next >= 0x30 && next <= 0x7e) return end ?? at;
-    return charsetEnd(text, at) ?? at;
+    const next = units[at + 1] ?? 0;
+    if (isWithin(next, 0x40, 0x5f)) return bodyEnd(units, at + 2, next + 0x40) ?? at;
+    return isWithin(next, 0x30, 0x7e) ? at + 2 : (charsetEnd(units, at) ?? at);
   }
-  return unit >= 0x80 && unit <= 0x9f ? (bodyEnd(text, at + 1, unit) ?? at) : at;
+  return isWithin(unit, 0x80, 0x9f) ? (bodyEnd(units, at + 1, unit) ?? at) : at;
 }
 
 /** `introducer`: as its C1 control. A control that introduces nothing stands alone. */
-function bodyEnd(text: string, from: number, introducer: number): number | undefined {
+function bodyEnd(units: Uint16Array, from: number, introducer: number): number | undefined {
   switch (introducer) {
     case 0x9b:
-      return parametersEnd(text, from);
+      return parametersEnd(units, from);
     case 0x90:
     case 0x98:
     case 0x9d:
     case 0x9e:
     case 0x9f:
-      return stringEnd(text, from);
+      return stringEnd(units, from);
     default:
       return from;
   }
 }
 
 /** Parameters, intermediate characters, and a final one, as in `31m`. */
-function parametersEnd(text: string, from: number): number | undefined {
+function parametersEnd(units: Uint16Array, from: number): number | undefined {
   let at = from;
-  while (isWithin(text.charCodeAt(at), 0x30, 0x3f)) at += 1;
-  while (isWithin(text.charCodeAt(at), 0x20, 0x2f)) at += 1;
-  return isWithin(text.charCodeAt(at), 0x40, 0x7e) ? at + 1 : undefined;
+  while (isWithin(units[at], 0x30, 0x3f)) at += 1;
+  while (isWithin(units[at], 0x20, 0x2f)) at += 1;
+  return isWithin(units[at], 0x40, 0x7e) ? at + 1 : undefined;
 }
 
 /** Printable characters up to the end of a string, as in `0;title`. */
-function stringEnd(text: string, from: number): number | undefined {
+function stringEnd(units: Uint16Array, from: number): number | undefined {
   let at = from;
-  while (at < text.length && !isControl(text.charCodeAt(at))) at += 1;
-  const unit = text.charCodeAt(at);
+  while (at < units.length && !isControl(units[at] ?? 0)) at += 1;
+  const unit = units[at] ?? 0;
   if (unit === BELL || unit === STRING_END) return at + 1;
-  return unit === ESCAPE && text.charCodeAt(at + 1) === 0x5c ? at + 2 : undefined;
+  return unit === ESCAPE && units[at + 1] === 0x5c ? at + 2 : undefined;
 }
 
 /** A choice of a character set, as in `ESC ( B`. */
-function charsetEnd(text: string, at: number): number | undefined {
-  const isCharset = isWithin(text.charCodeAt(at + 1), 0x21, 0x2f);
-  return isCharset && isWithin(text.charCodeAt(at + 2), 0x30, 0x7e) ? at + 3 : undefined;
+function charsetEnd(units: Uint16Array, at: number): number | undefined {
+  const isCharset = isWithin(units[at + 1], 0x21, 0x2f);
+  return isCharset && isWithin(units[at + 2], 0x30, 0x7e) ? at + 3 : undefined;
 }
 
 /** False after the end of the text, where there is no code unit. */
-function isWithin(unit: number, least: number, most: number): boolean {
-  return unit >= least && unit <= most;
+function isWithin(unit: number | undefined, least: number, most: number): boolean {
+  return unit !== undefined && unit >= least && unit <= most;
 }

@@ -1,5 +1,5 @@
-// PrintedText: text that comes in pieces, as rows. Owns the row that is not complete yet. A row is complete once a line break ends it, or
-// once it is as wide as it may be.
+// PrintedText: text that comes in pieces, as rows. Owns the row that is not complete yet. A line
+// break completes a row, and so does the width of the terminal.
 
 import { plainPiece, wrappedRows } from "./terminal-text.ts";
 
@@ -11,24 +11,44 @@ export class PrintedText {
     return this.#rest;
   }
 
-  /** The rows that are complete with this piece. */
-  take(text: string, width: number): readonly string[] {
-    const [first = "", ...lines] = plainPiece(text).split("\n");
-    const rows: string[] = [];
-    for (const line of [this.#rest + first, ...lines]) {
-      // No code unit needs more than two cells. A row without a limit is not read again: it may come
-      // in very many pieces.
-      if (line.length <= width / 2) rows.push(line);
-      else for (const row of wrappedRows(line, width)) rows.push(row);
-    }
-    this.#rest = rows.pop() ?? "";
-    return rows;
+  /** Returns the rows that are complete with this piece, each with a line break at its end. */
+  take(piece: string, width: number): string {
+    const plain = plainPiece(piece);
+    // What came before is read again only if it is cut: a row may come in very many pieces.
+    const lastStart = plain.lastIndexOf("\n") + 1;
+    const rows = lastStart === 0 ? "" : wrapLines(this.#rest + plain.slice(0, lastStart), width);
+    const last = lastStart === 0 ? this.#rest + plain : plain.slice(lastStart);
+    const lastRows = isShort(last.length, width) ? [last] : [...wrappedRows(last, width)];
+    this.#rest = lastRows.pop() ?? "";
+    return rows + lastRows.map((row) => `${row}\n`).join("");
   }
 
-  /** The row that was not complete, if there is one: nothing follows it. */
-  end(): readonly string[] {
+  /** Returns the row that was not complete, as `take` does. Nothing follows it. */
+  end(): string {
     const { rest } = this;
     this.#rest = "";
-    return rest === "" ? [] : [rest];
+    return rest === "" ? "" : `${rest}\n`;
   }
+}
+
+/** Wraps the lines of a text that ends with a line break. */
+function wrapLines(text: string, width: number): string {
+  if (isShort(text.length, width)) return text;
+  let wrapped = "";
+  let from = 0;
+  for (let start = 0; start < text.length;) {
+    const end = text.indexOf("\n", start);
+    if (!isShort(end - start, width)) {
+      const rows = wrappedRows(text.slice(start, end), width);
+      wrapped += text.slice(from, start) + rows.join("\n");
+      from = end;
+    }
+    start = end + 1;
+  }
+  return wrapped + text.slice(from);
+}
+
+/** Returns true if so many code units fit for sure: none needs more than two cells. */
+function isShort(length: number, width: number): boolean {
+  return length <= width / 2;
 }

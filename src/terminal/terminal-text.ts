@@ -15,10 +15,10 @@ const ELLIPSIS = "…";
 
 /**
  * Returns the cells that a terminal needs for one line of text. Escape sequences need none, wide
- * characters two. More than `most` cells are not counted.
+ * characters two. Reads at most 100,000 code units: no terminal is as wide.
  */
 export function displayWidth(text: string): number {
-  const plain = withoutSequences(text);
+  const plain = withoutSequences(text.slice(0, MOST_MEASURED));
   if (ASCII.test(plain)) return plain.length;
   let width = 0;
   const walk = new CharacterWalk(plain);
@@ -161,5 +161,7 @@ const TAB_STOP = "  ";
 const ROOM_FOR_SEQUENCES = 32;
 /** Characters in which the first line of a text is expected. */
 const MOST_BEFORE_FIRST_LINE = 4_000;
+/** Code units of a line that are measured. */
+const MOST_MEASURED = 100_000;
 /** Cells of a line of a view, unless it is narrower. */
 const MOST_SHOWN = 1_000;

@@ -29,6 +29,8 @@ export const REPEATED: Readonly<Record<string, string>> = {
   slashes: "/",
   "lone surrogates": "\ud83d",
   lines: "ab\n",
+  "line breaks": "\n",
+  "two line breaks": "\r\n",
 };
 
 /** Returns a text of at most so many bytes. */

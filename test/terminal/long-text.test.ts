@@ -33,7 +33,7 @@ proves(["D420"], "prints a long row that comes in many pieces without reading it
     work: (text) => {
       const printed = new PrintedText();
       for (let at = 0; at < text.length; at += 10) printed.take(text.slice(at, at + 10), Infinity);
-      expect(printed.end()).toEqual([text]);
+      expect(printed.end()).toBe(`${text}\n`);
     },
   });
 });
@@ -52,6 +52,6 @@ proves(["D421"], "removes whole sequences and leaves no part that could form ano
 });
 
 test("keeps at most 32 code units of a character that is printed", () => {
-  const [row] = new PrintedText().take(`e${"\u0301".repeat(1_000)}\n`, 80);
-  expect(row).toBe(`e${"\u0301".repeat(31)}`);
+  const row = new PrintedText().take(`e${"\u0301".repeat(1_000)}\n`, 80);
+  expect(row).toBe(`e${"\u0301".repeat(31)}\n`);
 });
