@@ -202,6 +202,16 @@ const attacks: Readonly<Record<string, Attack>> = {
     value: () => table(400_000, (index) => [`k${index}`, 1]),
     said: "expected a smaller value: this one has too many parts, got a larger one",
   },
+  "refuses 700 objects of 999 keys that no other has": {
+    schema: objectWith({}),
+    value: () => list(700, (row) => table(999, (index) => [(row * 999 + index).toString(36), 1])),
+    said: "expected a smaller value: this one has too many parts, got a larger one",
+  },
+  "validates 370 objects of 999 keys that no other has": {
+    schema: objectWith({}),
+    value: () => list(370, (row) => table(999, (index) => [(row * 999 + index).toString(36), 1])),
+    said: "valid",
+  },
   "refuses lists within lists 100,000 deep": {
     schema: objectWith({}),
     value: () => nested(100_000, (value) => [value], 1),

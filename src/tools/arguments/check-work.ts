@@ -11,8 +11,10 @@ const MAX_LEVELS = 1_000;
 
 /** An object with more entries is a hash table to V8, in which an entry takes ten times as long. */
 const MAX_FAST_ENTRIES = 1_000;
-const ENTRY_WEIGHT = 4;
-const SLOW_ENTRY_WEIGHT = 60;
+const ENTRY_UNITS = 4;
+const SLOW_ENTRY_UNITS = 60;
+/** V8 makes a new shape for each object whose keys no other has. Copying then takes longer. */
+const ENTRY_WEIGHT = 8;
 
 /** Building a path of this many characters doubles the price of a unit. */
 const PATH_CHARACTERS = 100;
@@ -69,11 +71,12 @@ export class CheckWork {
     if (levels === 0) throw new TooMuchWork("a value that is nested less deeply");
     if (path > this.#longestPath) this.#longestPath = path;
     if (isList(value)) {
-      this.#add(ENTRY_WEIGHT + value.length);
+      this.#add(ENTRY_UNITS + value.length);
       for (const part of value) this.#weigh(part, path, levels - 1);
     } else if (isJsonObject(value)) {
       const keys = Object.keys(value);
-      this.#add(ENTRY_WEIGHT + entriesWeight(keys));
+      const entryWeight = keys.length > MAX_FAST_ENTRIES ? SLOW_ENTRY_UNITS : ENTRY_WEIGHT;
+      this.#add(ENTRY_UNITS + keys.length * entryWeight);
       for (const key of keys) {
         const below = path + key.length;
         if (below > this.#longestPath) this.#longestPath = below;
@@ -95,9 +98,7 @@ function isList(value: object): value is readonly JsonValue[] {
 
 /** Returns the price of visiting the entries of an object; 0 for any other value. */
 export function priceOfEntries(value: JsonValue): number {
-  return isJsonObject(value) ? entriesWeight(Object.keys(value)) : 0;
-}
-
-function entriesWeight({ length }: readonly string[]): number {
-  return length * (length > MAX_FAST_ENTRIES ? SLOW_ENTRY_WEIGHT : ENTRY_WEIGHT);
+  if (!isJsonObject(value)) return 0;
+  const { length } = Object.keys(value);
+  return length * (length > MAX_FAST_ENTRIES ? SLOW_ENTRY_UNITS : ENTRY_UNITS);
 }
