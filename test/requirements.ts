@@ -1695,6 +1695,9 @@ const requirements = {
   D418: {
     text: "At whatever append a process dies, the next one never takes a result that its role does not allow",
   },
+  D488: {
+    text: "A message of an MCP server with more than 200,000 names and values, or 500 levels, is refused over both transports before it is parsed, with the code of one that is too long",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -77,7 +77,8 @@ export type ErrorCode =
   /** An MCP server does not take the credentials. Correct the headers or the provider of tokens that go with it. */
   | "mcp_unauthorized"
   /**
-   * An answer of an MCP server exceeds `maxResponseBytes`. Its connection was closed. Check the server, or raise the limit.
+   * An answer of an MCP server exceeds `maxResponseBytes`, or a message has too many values or levels. Its connection was closed. Check the
+   * server, or raise `maxResponseBytes`.
    */
   | "mcp_response_too_large"
   /**

@@ -15,7 +15,8 @@ import { grouped } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
-import { AnswerMeter, boundResponse, EventMeter } from "./bounded-response.ts";
+import { AnswerMeter, boundResponse, EventMeter, isSizeExcess } from "./bounded-response.ts";
+import { JsonMeter } from "./json-meter.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
 import { reasonOf } from "./sdk-fault.ts";
@@ -174,12 +175,14 @@ export class AuthorizedRequests {
     const isStanding = response.ok && this.#isStandingStream(init);
     return boundResponse(response, {
       meter: isStanding ? new EventMeter() : sending.meter,
+      json: new JsonMeter(isEventStream(response, init) ? "event" : "body"),
+      what: isStanding ? "an event" : "its answer",
       maxBytes: this.#settings.maxResponseBytes,
       // The responses to our answers are read in any case: they end what is waited for.
       waitForTurn: () =>
         isStanding || sending.onExcess !== undefined ? this.#answers.wait() : undefined,
       onExcess: (fault) => {
-        if (isStanding) return this.#refuseStandingStream();
+        if (isStanding) return this.#refuseStandingStream(fault);
         sending.excess = fault;
         sending.onExcess?.(fault);
       },
@@ -192,14 +195,17 @@ export class AuthorizedRequests {
     return init.method === "GET" && isStream(init) && !isOfRequest;
   }
 
-  #refuseStandingStream(): void {
+  #refuseStandingStream(fault: McpFault): void {
     this.#isStandingStreamRefused = true;
     const { name, maxResponseBytes } = this.#settings;
     const server = `MCP server ${JSON.stringify(name)}`;
-    process.emitWarning(
-      `The stream of notifications of ${server} was closed: an event is longer than ${grouped(maxResponseBytes)} bytes. Calls still work. To accept such events, raise maxResponseBytes.`,
-      { type: "EspalierWarning", code: "mcp_response_too_large" },
-    );
+    const why = isSizeExcess(fault)
+      ? `an event is longer than ${grouped(maxResponseBytes)} bytes. Calls still work. To accept such events, raise maxResponseBytes.`
+      : `${fault.message}. Calls still work.`;
+    process.emitWarning(`The stream of notifications of ${server} was closed: ${why}`, {
+      type: "EspalierWarning",
+      code: "mcp_response_too_large",
+    });
   }
 }
 
@@ -253,6 +259,13 @@ async function tokenOfOthers(
 /** Only the requests of the protocol itself ask for streams: messages, and streams alone. */
 function isStream({ headers }: RequestInit): boolean {
   return new Headers(headers).get("accept")?.includes("text/event-stream") ?? false;
+}
+
+/** True if the SDK reads the response as events, each a JSON text. It reads every stream that it asks for so. */
+function isEventStream({ ok, headers }: Response, init: RequestInit): boolean {
+  if (!ok || !isStream(init)) return false;
+  const [type = ""] = (headers.get("content-type") ?? "").split(";", 1);
+  return init.method === "GET" || type.trim().toLowerCase() === "text/event-stream";
 }
 
 /** A body that the server sent along may hold what it was sent. */

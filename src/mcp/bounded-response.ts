@@ -1,6 +1,7 @@
 // Bounds the bodies of HTTP responses. Counts decoded bytes, so that a compressed body cannot exceed the limit.
 
 import { grouped } from "../kernel/check.ts";
+import type { JsonMeter } from "./json-meter.ts";
 import { McpFault } from "./mcp-fault.ts";
 
 /** Counts the bytes of one body against its limit. */
@@ -11,17 +12,26 @@ export interface ByteMeter {
 
 export interface BodyBounds {
   readonly meter: ByteMeter;
+  readonly json: JsonMeter;
   readonly maxBytes: number;
+  /** The subject of the fault. For example, "its answer". */
+  readonly what: string;
   /** Resolves when more may be read. */
   readonly waitForTurn: () => Promise<void> | undefined;
   /** Called once, before reading the body fails with the same fault. */
   readonly onExcess: (fault: McpFault) => void;
 }
 
-/** Creates the fault for an answer that exceeds the limit. */
+/** Creates the fault for an answer of more bytes than the limit. */
 export function tooLarge(what: string, maxBytes: number): McpFault {
-  const limit = `${grouped(maxBytes)} bytes (maxResponseBytes)`;
-  return new McpFault("too_large", `${what} is longer than ${limit}`);
+  return new McpFault("too_large", `${what} is longer than ${grouped(maxBytes)} bytes ${OPTION}`);
+}
+
+const OPTION = "(maxResponseBytes)";
+
+/** True for a fault of `tooLarge`: no option raises the other limits of an answer. */
+export function isSizeExcess({ message }: McpFault): boolean {
+  return message.endsWith(OPTION);
 }
 
 /** Returns the response with a body that fails, and closes its connection, once it exceeds the limit. */
@@ -37,9 +47,8 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
         await bounds.waitForTurn();
         const read = await reader?.read();
         if (read?.value === undefined) return controller.close();
-        if (bounds.meter.count(read.value) <= bounds.maxBytes)
-          return controller.enqueue(read.value);
-        const fault = tooLarge("its answer", bounds.maxBytes);
+        const fault = findExcess(read.value, bounds);
+        if (fault === undefined) return controller.enqueue(read.value);
         bounds.onExcess(fault);
         controller.error(fault);
         await reader?.cancel(fault).catch(() => undefined);
@@ -51,6 +60,11 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
   const copy = new Response(bounded, { status, statusText, headers });
   Object.defineProperty(copy, "url", { value: url });
   return copy;
+}
+
+function findExcess(chunk: Uint8Array, bounds: BodyBounds): McpFault | undefined {
+  const { meter, json, maxBytes, what } = bounds;
+  return meter.count(chunk) > maxBytes ? tooLarge(what, maxBytes) : json.read(chunk, what);
 }
 
 /** Counts all bytes of one answer, over as many responses as it takes. */

@@ -3,6 +3,7 @@
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { FunctionTool } from "../tools/tool.ts";
+import { isSizeExcess } from "./bounded-response.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
 import { codesOf, McpFault } from "./mcp-fault.ts";
 import {
@@ -56,7 +57,7 @@ export interface McpServer extends AsyncDisposable {
  *
  * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time, or if the official client is not
  * installed; `mcp_unauthorized` if it wants credentials, or others than it was given (HTTP 401, or 403 for what a token does not permit):
- * `data.challenge` has what it asks for; `mcp_response_too_large` if an answer exceeds `maxResponseBytes`; `invalid_definition` or `invalid_option` for options that cannot be used.
+ * `data.challenge` has what it asks for; `mcp_response_too_large` if an answer exceeds `maxResponseBytes` or the limits of one message; `invalid_definition` or `invalid_option` for options that cannot be used.
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
   const settings = mcpSettings(options);
@@ -175,9 +176,12 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
 }
 
 function tooLarge(name: string, cause: McpFault): EspalierError {
+  const advice = isSizeExcess(cause)
+    ? "Raise maxResponseBytes if the server is to be trusted."
+    : "Have the server send less at once, for example in pages or as text.";
   return new EspalierError({
     code: "mcp_response_too_large",
-    message: `Cannot use the MCP server ${JSON.stringify(name)}: ${cause.message}. Raise maxResponseBytes if the server is to be trusted.`,
+    message: `Cannot use the MCP server ${JSON.stringify(name)}: ${cause.message}. ${advice}`,
     data: { server: name, reason: cause.kind },
     cause,
   });

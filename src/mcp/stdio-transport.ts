@@ -12,11 +12,10 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { messageOf } from "../kernel/error.ts";
 import { CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
 import { callListener } from "../kernel/call-listener.ts";
-import { tooLarge } from "./bounded-response.ts";
+import { BoundedLines } from "./bounded-lines.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings, McpStdio } from "./mcp-options.ts";
 
@@ -30,8 +29,6 @@ const LINGER_MS = 500;
 const KEPT_CHARACTERS = 2_000;
 /** The most answers to the server that may wait until it reads them. */
 const MAX_ANSWERS = 1_000;
-/** The SDK's error for a message that exceeds the limit. It has no code. */
-const EXCEEDED = /^ReadBuffer exceeded maximum size/;
 
 export class StdioTransport extends StdioClientTransport {
   readonly #clock: Clock;
@@ -49,13 +46,13 @@ export class StdioTransport extends StdioClientTransport {
       env: { ...env },
       stderr: "pipe",
       ...defined({ cwd }),
-      maxBufferSize: maxResponseBytes,
     });
     this.#clock = clock;
+    // The SDK makes a buffer of its own, which bounds bytes only.
+    Reflect.set(this, "_readBuffer", new BoundedLines(maxResponseBytes));
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
     this.onerror = (error) => {
-      if (!EXCEEDED.test(messageOf(error))) return;
-      this.#end(tooLarge("its answer", maxResponseBytes));
+      if (error instanceof McpFault) this.#end(error);
     };
     const decoder = new TextDecoder();
     this.stderr?.on("data", (chunk: Uint8Array) => {

@@ -26,6 +26,7 @@ export type EndlessShape =
   | "event"
   | "events"
   | "lines"
+  | "values"
   | "questions"
   | "numbered event"
   | "resumed events"
@@ -84,6 +85,8 @@ function floodOf(shape: EndlessShape, id: Incoming["id"], isResumed: boolean): F
       return { ...same, first: `data: ${json}` };
     case "lines":
       return { ...same, piece: () => `data: ${PIECE}\n` };
+    case "values":
+      return { ...same, first: "data: ", piece: () => "[],".repeat(4_000) };
     case "events":
       return { ...same, piece: () => notice };
     case "questions":

@@ -66,8 +66,11 @@ export const ASKING = [
   { name: "sample", inputSchema: OBJECT, description: "Asks for a model." },
 ];
 
-/** A tool whose text is as long as `length` says. */
-export const LONG = [{ name: "long", inputSchema: OBJECT }];
+/** A tool whose text is as long as `length` says, and one whose data has so many `values` and `levels`. */
+export const LONG = [
+  { name: "long", inputSchema: OBJECT },
+  { name: "wide", inputSchema: OBJECT },
+];
 
 /** What `elicit` asks for, unless its arguments say what else. */
 export const PLACE = {
@@ -102,6 +105,12 @@ const RESULTS: Readonly<Record<string, object>> = {
   grown: { content: [{ type: "text", text: "here" }] },
   "with.dots/and more": { content: [{ type: "text", text: "dotted" }] },
 };
+
+function data({ values = 0, levels = 0 }: Readonly<Record<string, unknown>>): object {
+  let nested: unknown = "core";
+  for (let level = 0; level < Number(levels); level += 1) nested = [nested];
+  return { nested, list: Array.from({ length: Number(values) }, () => 0) };
+}
 
 export class HandMadeServer {
   /** What came in, in order: methods, of calls the tool, of cancellations the reason. */
@@ -219,6 +228,11 @@ export class HandMadeServer {
         return say(this.seen.join("\n"));
       case "long":
         return say("x".repeat(Number(given["length"])));
+      case "wide":
+        return answer({
+          content: [{ type: "text", text: "wide" }],
+          structuredContent: data(given),
+        });
       case "die":
         return process.exit(7);
       case "grow":

@@ -22,8 +22,7 @@ async function offering(
   tools: readonly unknown[],
   more: Partial<McpOptions> = {},
 ): Promise<McpServer> {
-  const rewrite = (text: string): string => text.replace('"(deep)"', DEEP);
-  const { transport } = await handMadeOverHttp({ tools, rewrite });
+  const { transport } = await handMadeOverHttp({ tools });
   const server = await connectMcp({ name: "odd", transport, ...more });
   afterwards(() => server.close());
   return server;
@@ -114,8 +113,8 @@ const UNUSABLE: Readonly<Record<string, readonly [tool: object, reason: RegExp]>
     /to be a JSON Schema that can be checked/,
   ],
   "a schema of 150 levels": [{ name: "bad", inputSchema: deep(150) }, /./],
-  "a schema of 100,000 levels": [
-    { name: "bad", inputSchema: "(deep)" },
+  "a schema of 481 levels": [
+    { name: "bad", inputSchema: deep(240) },
     /^It does not fit the protocol: it is nested too deep\.$/,
   ],
   "a schema that is too long": [
@@ -127,9 +126,6 @@ const UNUSABLE: Readonly<Record<string, readonly [tool: object, reason: RegExp]>
     /^Expected outputSchema to be a JSON Schema that can be checked/,
   ],
 };
-
-/** Deeper than JSON.stringify can write. */
-const DEEP = `${'{"type":"object","properties":{"a":'.repeat(100_000)}{"type":"object"}${"}}".repeat(100_000)}`;
 
 for (const [what, [tool, reason]] of Object.entries(UNUSABLE))
   proves(["D402"], `skips a tool with ${what}, and the others work`, async () => {

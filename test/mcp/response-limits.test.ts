@@ -4,8 +4,10 @@
 import { ClientCredentialsProvider } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 
+import { BoundedLines } from "../../src/mcp/bounded-lines.ts";
 import { EventMeter } from "../../src/mcp/bounded-response.ts";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
+import { JsonMeter, MAX_LEVELS, MAX_PARTS, type JsonEnd } from "../../src/mcp/json-meter.ts";
 import type { McpTransport } from "../../src/mcp/mcp-options.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
@@ -64,6 +66,112 @@ proves(
     ]).toEqual([`too_large: ${TOO_LONG}`, "{}", 2]);
   },
 );
+
+/** The message of a call of `wide`, without its values. */
+const WIDE =
+  'data: {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"wide"}],"structuredContent":{"nested":"core","list":[]}}}';
+const MOST_VALUES = MAX_PARTS - (WIDE.match(/[{[,:]/g)?.length ?? 0) + 1;
+/** The message, its result and the data. */
+const MOST_NESTED = MAX_LEVELS - 3;
+const TOO_WIDE = "too_large: its answer has more than 200,000 names and values";
+const TOO_DEEP = "too_large: its answer has more than 500 levels";
+
+proves(
+  ["D488"],
+  "accepts a message over HTTP as wide and deep as the limits, and refuses one more value or level",
+  async () => {
+    const { transport } = await handMadeOverHttp({ tools: LONG });
+    const { call } = await line(transport);
+    expect([
+      await call("wide", { arguments: { values: MOST_VALUES } }),
+      await call("wide", { arguments: { values: MOST_VALUES + 1 } }),
+      await call("wide", { arguments: { levels: MOST_NESTED } }),
+      await call("wide", { arguments: { levels: MOST_NESTED + 1 } }),
+      await call("meta"),
+    ]).toEqual(["wide", TOO_WIDE, "wide", TOO_DEEP, "{}"]);
+  },
+);
+
+proves(
+  ["D488"],
+  "ends a server over stdio whose message has too many values or levels",
+  async () => {
+    const peer = handMadeOverStdio("long");
+    const { call } = await line(peer.transport);
+    expect([
+      await call("wide", { arguments: { values: MOST_VALUES } }),
+      await call("wide", { arguments: { values: MAX_PARTS } }),
+      await call("wide", { arguments: { levels: MOST_NESTED + 1 } }),
+      await call("meta"),
+      peer.pids.length,
+    ]).toEqual(["wide", TOO_WIDE, TOO_DEEP, "{}", 3]);
+  },
+);
+
+proves(["D488"], "does not connect to a server whose list is nested 100,000 levels", async () => {
+  const rewrite = (text: string): string => text.replace('"(deep)"', DEEP);
+  const tools = [{ name: "bad", inputSchema: "(deep)" }];
+  const { transport } = await handMadeOverHttp({ tools, rewrite });
+  expect(await rejectionOf(connectMcp({ name: "peer", transport }))).toEqual({
+    code: "mcp_response_too_large",
+    data: { server: "peer", reason: "too_large" },
+    message:
+      'Cannot use the MCP server "peer": its answer has more than 500 levels. Have the server send less at once, for example in pages or as text.',
+  });
+});
+
+/** Deeper than JSON.stringify can write. */
+const DEEP = `${'{"type":"object","properties":{"a":'.repeat(100_000)}{"type":"object"}${"}}".repeat(100_000)}`;
+
+proves(["D488"], "closes a standing stream with an event of too many values", async () => {
+  const server = await startEndlessServer("standing stream", "values");
+  const { call } = await line({ type: "http", url: server.url });
+  await until(() => server.floods === 1 && server.flooded.size === 0);
+  expect([await call("look"), takeWarnings()]).toEqual([
+    "seen",
+    [
+      'EspalierWarning: The stream of notifications of MCP server "peer" was closed: an event has more than 200,000 names and values. Calls still work.',
+    ],
+  ]);
+});
+
+const OPENED = "[".repeat(MAX_LEVELS);
+const NUMBERS = "0,".repeat(MAX_PARTS);
+test.each<readonly [what: string, end: JsonEnd, texts: readonly string[], excess: string]>([
+  ["no level of a string", "body", [`["${OPENED}"]`], "none"],
+  ["no level of a string with quotes", "body", [`["\\"${OPENED}"]`], "none"],
+  ["no level of a string whose escape is cut", "body", ['["\\', `"${OPENED}"]`], "none"],
+  ["the levels after a string that ends with a backslash", "body", [`"\\\\"[${OPENED}`], "levels"],
+  ["levels that are closed", "body", ["[]".repeat(MAX_LEVELS), OPENED], "none"],
+  ["no closing bracket for an open one", "body", ["]]", `[${OPENED}`], "levels"],
+  ["the levels of objects", "body", ["[", '{"a":'.repeat(MAX_LEVELS)], "levels"],
+  ["the values of a body over empty lines", "body", [NUMBERS, "\n\n", ","], "parts"],
+  ["the values of each line", "line", [NUMBERS, "\n", NUMBERS], "none"],
+  ["the values of a line over carriage returns", "line", [NUMBERS, "\r", ","], "parts"],
+  ["the values of each event", "event", [NUMBERS, "\n\n", NUMBERS, "\r\r", NUMBERS], "none"],
+  ["the values of an event over its lines", "event", [NUMBERS, "\r\n", ","], "parts"],
+  ["levels behind a comment with a quote", "event", [': "\n', `data: [${OPENED}`], "levels"],
+])("counts %s", (_what, end, texts, excess) => {
+  const meter = new JsonMeter(end);
+  const faults = texts.map((text) => meter.read(Buffer.from(text), "it")?.message ?? "none");
+  const words: Readonly<Record<string, string>> = {
+    levels: "it has more than 500 levels",
+    parts: "it has more than 200,000 names and values",
+  };
+  expect(faults).toEqual([...texts.slice(1).map(() => "none"), words[excess] ?? excess]);
+});
+
+test("reads a line of 10 MB that comes in 100,000 pieces", () => {
+  const lines = new BoundedLines(11_000_000);
+  const piece = Buffer.from("a".repeat(100));
+  lines.append(Buffer.from('{"jsonrpc":"2.0","method":"'));
+  for (let count = 0; count < 100_000; count += 1) lines.append(piece);
+  lines.append(Buffer.from('"}\n{"jsonrpc":"2.0","method":"b"}\n{'));
+  const methods = [lines.readMessage(), lines.readMessage(), lines.readMessage()].map(
+    (message) => message !== null && "method" in message && message.method.length,
+  );
+  expect(methods).toEqual([10_000_000, 1, false]);
+});
 
 test("does not connect to a server over stdio that writes without end", async () => {
   expect(await failureOf(handMadeOverStdio("endless").transport)).toEqual({
