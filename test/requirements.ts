@@ -1698,6 +1698,9 @@ const requirements = {
   D488: {
     text: "A message of an MCP server with more than 200,000 names and values, or 500 levels, is refused over both transports before it is parsed, with the code of one that is too long",
   },
+  D495: {
+    text: "With a signing key, a promise or a result that is handed in for a paused run is named as such",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

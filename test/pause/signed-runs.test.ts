@@ -17,6 +17,7 @@ import { altered } from "../support/altered.ts";
 import { alterations } from "../support/alterations.ts";
 import { pauseStory, resumeStory } from "../support/altered-run-story.ts";
 import { approveAll, payTool } from "../support/pause-stories.ts";
+import { thrownBy } from "../support/thrown.ts";
 import { calls } from "../tree/scripted-agents.ts";
 
 const KEY = "a key of thirty-two bytes or more";
@@ -147,6 +148,18 @@ describe("keys", () => {
       ]);
     },
   );
+
+  proves(["D495"], "a promise and a result are named as such with a key, too", async () => {
+    const result = await newFixture({ signingKey: KEY }).run(clerk());
+    const messageFor = (stored: unknown) => {
+      const orchestrator = new Orchestrator({ signingKey: KEY });
+      return thrownBy(() => Reflect.apply(orchestrator.resume, orchestrator, [stored, []])).message;
+    };
+    expect(messageFor(Promise.resolve(result.pausedRun))).toContain("it is a promise; await it");
+    expect(messageFor(result)).toContain("it is the result; hand in its pausedRun");
+    const { signature: _none, ...unsigned } = result.pausedRun ?? {};
+    expect(messageFor(unsigned)).toContain("no signature");
+  });
 
   proves(["D456"], "rotate: the first signs, and all verify", async () => {
     const { text } = await pauseStory({ signingKey: KEY });

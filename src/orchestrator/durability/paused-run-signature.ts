@@ -106,6 +106,6 @@ export function invalidSignature(problem: keyof typeof PROBLEMS): EspalierError 
 }
 
 /** Returns true if the value has a signature, whatever it is worth. */
-export function isSigned(value: unknown): boolean {
+export function isSigned(value: unknown): value is Readonly<Record<string, unknown>> {
   return isRecord(value) && value["signature"] !== undefined;
 }

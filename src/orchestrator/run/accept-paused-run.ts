@@ -1,6 +1,5 @@
 // How a paused run that a caller hands in is taken in: read, checked for contradictions, and held to the roles in code.
 
-import { isRecord } from "../../kernel/json.ts";
 import { findContradiction } from "../durability/paused-run-checks.ts";
 import {
   invalidPausedRun,
@@ -23,7 +22,10 @@ export function acceptPausedRun(
 ): PausedRunRecord {
   if (signer !== undefined) {
     const value = typeof stored === "string" ? parsePausedText(stored) : stored;
-    return parsePausedRun(isRecord(value) ? signer.verify(value) : value);
+    if (isSigned(value)) return parsePausedRun(signer.verify(value));
+    // For example a promise, or the result: the error names that mistake, and not the signature.
+    parsePausedRun(value);
+    throw invalidSignature("missing");
   }
   const run = parsePausedRun(stored);
   if (isSigned(run)) throw invalidSignature("unverifiable");
