@@ -223,6 +223,7 @@ describe("a run that fails for its crashes", () => {
       },
     ]);
     expect(result.reason.message).toMatch(/5 processes in a row died .* It was calling /);
+    expect(result.reason.message).toMatch(/Correct it and start the run anew\.$/u);
     expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
       ["lead", "failed"],
       ["lead/leaf#1", "completed"],
@@ -242,7 +243,7 @@ describe("a run that fails for its crashes", () => {
   });
 
   proves(
-    ["D468"],
+    ["D468", "D497"],
     "rests with crash_loop if its process dies even of that, until it is asked to resume",
     async () => {
       const world = engineWorld();
@@ -267,7 +268,9 @@ describe("a run that fails for its crashes", () => {
       const last = mortalProcess(world, { roles: [role] });
       cast.now = undefined;
       const worker = await last.orchestrator.work(storeEngine({ clock: world.clock }));
-      expect(await rejectionOf(world.pushed(run.result()))).toMatchObject({ code: "crash_loop" });
+      const refusal = await rejectionOf(world.pushed(run.result()));
+      expect(refusal.code).toBe("crash_loop");
+      expect(refusal.message).toMatch(/Correct it and ask the run to resume\.$/u);
       expect(await crashesOf(world)).toBe(0);
       isMended = true;
       await run.post({ type: "resume" });

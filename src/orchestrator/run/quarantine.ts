@@ -123,7 +123,10 @@ export function isCrashLoop(cause: unknown): boolean {
 /** How many of the calls under way an error names. */
 const NAMED_CALLS = 3;
 
-/** Returns the error of a run that ends the processes that lead it. `folded`: what is known of the run. */
+/**
+ * Returns the error of a run that ends the processes that lead it. `folded`: the run, if it fails.
+ * Without it the run rests, and may be tried again.
+ */
 export function crashLoop(runId: RunId, crashes: number, folded?: FoldedRun): EspalierError {
   const calls = (folded?.run.agents ?? []).flatMap(({ agentPath, state }) =>
     pendingCallsOf(state).map(({ toolName }) => `${toolName} of ${agentPath}`),
@@ -131,6 +134,7 @@ export function crashLoop(runId: RunId, crashes: number, folded?: FoldedRun): Es
   // Those of the deepest agents first: they are under way in the calls of their parents.
   const named = [...new Set(calls.toReversed())].slice(0, NAMED_CALLS);
   const where = named.length === 0 ? "" : ` It was calling ${named.join(", ")}.`;
-  const message = `Expected run ${runId} to complete a step or a tool call, but ${crashes} processes in a row died while they led it.${where} Find what ends the process, such as process.exit, a lack of memory or a native crash. Correct it and start the run anew.`;
+  const remedy = folded === undefined ? "ask the run to resume" : "start the run anew";
+  const message = `Expected run ${runId} to complete a step or a tool call, but ${crashes} processes in a row died while they led it.${where} Find what ends the process, such as process.exit, a lack of memory or a native crash. Correct it and ${remedy}.`;
   return new EspalierError({ code: "crash_loop", message, data: { runId, crashes, calls: named } });
 }
