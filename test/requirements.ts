@@ -1701,6 +1701,12 @@ const requirements = {
   D495: {
     text: "With a signing key, a promise or a result that is handed in for a paused run is named as such",
   },
+  D496: {
+    text: "A person who looks at a run that no process could lead reads the code and the message: in espalier show and in the viewer",
+  },
+  D497: {
+    text: "The error of a run that rests with crash_loop says to ask it to resume; that of a run that failed with it says to start anew",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -22,7 +22,7 @@ import {
   type RunListing,
 } from "espalier/view";
 
-import { factsOnceAnswered } from "../view/run-row.ts";
+import { factsOnceAnswered, factsOnceRefused, findRefusal } from "../view/run-row.ts";
 
 export class RunReading {
   readonly fold: RunFold;
@@ -31,6 +31,7 @@ export class RunReading {
   #stored: StoredRun;
   /** What it asks still: without the questions that have an answer in its mailbox. */
   #questions: readonly QuestionRow[] = [];
+  #refusal: ReturnType<typeof findRefusal>;
   /** The last line and the last post by which that is known. */
   #knownBy = "";
 
@@ -51,6 +52,11 @@ export class RunReading {
     return this.#questions;
   }
 
+  /** Why no process could lead it, if it rests for that. */
+  get refusal(): ReturnType<typeof findRefusal> {
+    return this.#refusal;
+  }
+
   /** Reads what was recorded since; `take` is called with each event. Rejects with what reading rejects with. */
   async advance(take: (event: EspalierEvent) => void = () => undefined): Promise<void> {
     this.#stored = (await this.#store.find(this.#stored.runId)) ?? this.#stored;
@@ -59,6 +65,13 @@ export class RunReading {
       take(event);
     });
     this.#questions = await this.#unanswered();
+    this.#refusal = await this.#readRefusal();
+  }
+
+  async #readRefusal(): Promise<ReturnType<typeof findRefusal>> {
+    const { runId, status } = this.#stored;
+    if (status !== "paused") return undefined;
+    return findRefusal(await this.#store.posts(runId), this.record.handledPosts);
   }
 
   async #unanswered(): Promise<readonly QuestionRow[]> {
@@ -78,7 +91,7 @@ export class RunReading {
   /** What stands above its tree, once its beginning was read. */
   head(nowMs: number): RunHead {
     const facts = factsOnceAnswered(this.fold.snapshot().run, this.#questions.length === 0);
-    return runHead(this.#stored, facts, onlooker(nowMs));
+    return runHead(this.#stored, factsOnceRefused(facts, this.#refusal), onlooker(nowMs));
   }
 
   /** What is known of it without reading. */

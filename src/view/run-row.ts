@@ -1,7 +1,15 @@
 // What a store knows of a run, beside what its events say: its state as a person sees it, and the process that leads it. Pure.
 
+import { isRecord, parseJson } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
-import type { Leader, RunOverview, RunHead, RunListing, RunRowStatus } from "./viewer-data.ts";
+import type {
+  Leader,
+  RunHead,
+  RunListing,
+  RunOverview,
+  RunRowStatus,
+  RunSummary,
+} from "./viewer-data.ts";
 
 /** An entry of the list of a store; a `StoredRun` is one. */
 export interface ListedRun {
@@ -54,6 +62,38 @@ export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): Ru
 /** A run whose questions all have an answer in its mailbox needs no person. */
 export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunOverview {
   return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
+}
+
+/** Why a run rests or ended. */
+type Reason = NonNullable<RunSummary["reason"]>;
+
+/** Returns the facts with the reason for which no process could lead the run, if there is one. */
+export function factsOnceRefused(facts: RunOverview, refusal: Reason | undefined): RunOverview {
+  return refusal === undefined ? facts : { ...facts, reason: refusal };
+}
+
+/**
+ * Returns why no process could lead the run, if the newest post of its mailbox says so. `handled`: the
+ * numbers of the posts that a process has handled.
+ */
+export function findRefusal(
+  posts: readonly { readonly number: number; readonly body: string }[],
+  handled: readonly number[],
+): Reason | undefined {
+  const last = posts.at(-1);
+  if (last === undefined || handled.includes(last.number)) return undefined;
+  const mail = readJson(last.body);
+  if (!isRecord(mail) || mail["type"] !== "refused") return undefined;
+  const { code, message } = mail;
+  return typeof code === "string" && typeof message === "string" ? { code, message } : undefined;
+}
+
+function readJson(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined; // A later release wrote it.
+  }
 }
 
 function leaderOf(

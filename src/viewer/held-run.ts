@@ -12,7 +12,8 @@ import type { StoredRun } from "../store/run-store.ts";
 import { unknownRun } from "../store/store-errors.ts";
 import type { Store } from "../store/store.ts";
 import { RunFold } from "../view/run-fold.ts";
-import type { VainPost } from "../view/viewer-data.ts";
+import { findRefusal } from "../view/run-row.ts";
+import type { RunSummary, VainPost } from "../view/viewer-data.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** What runs are read with. */
@@ -22,12 +23,14 @@ export interface ReadingMeans {
   readonly content: ShownContent;
 }
 
-/** What its mailbox has of the open questions of a run. */
-interface MailedAnswers {
+/** What its mailbox has of the open questions of a run, and of a run that rests. */
+interface HeldMail {
   /** Those with an answer that the process that leads the run has not taken yet. */
   readonly answered: ReadonlySet<QuestionId>;
   /** The last answers that were taken and came to nothing. */
   readonly vain: ReadonlyMap<QuestionId, VainPost>;
+  /** Why no process could lead the run, if it rests for that. */
+  readonly refusal?: RunSummary["reason"];
 }
 
 /** How often a run with a watcher is looked at, and at most how often its watchers are notified. */
@@ -45,7 +48,7 @@ export class HeldRun {
   readonly recorded: RunRecord;
   readonly #means: ReadingMeans;
   readonly #watchers = new Set<() => void>();
-  #mailed: MailedAnswers = NONE;
+  #mailed: HeldMail = NONE;
   #stored: StoredRun | undefined;
   #looking: Promise<void> | undefined;
   /** When something new was found last, and when it is looked for next. */
@@ -81,7 +84,7 @@ export class HeldRun {
     return this.#stored;
   }
 
-  get mailed(): MailedAnswers {
+  get mailed(): HeldMail {
     return this.#mailed;
   }
 
@@ -145,7 +148,8 @@ export class HeldRun {
       this.#newsMs = clock.monotonicMs();
       await this.#readOn();
     }
-    this.#mailed = this.fold.questions.length === 0 ? NONE : await this.#answersInMail();
+    const hasMail = this.fold.questions.length > 0 || stored.status === "paused";
+    this.#mailed = hasMail ? await this.#readMail(stored) : NONE;
     this.#stored = stored;
   }
 
@@ -159,12 +163,13 @@ export class HeldRun {
     }
   }
 
-  async #answersInMail(): Promise<MailedAnswers> {
+  async #readMail({ status }: StoredRun): Promise<HeldMail> {
     const { store, content } = this.#means;
     const handled = new Set(this.recorded.handledPosts);
     const answered = new Set<QuestionId>();
     const vain = new Map<QuestionId, VainPost>();
-    for (const one of await store.posts(this.runId)) {
+    const posts = await store.posts(this.runId);
+    for (const one of posts) {
       const mail = mailIn(one)?.mail;
       if (mail?.type !== "answer") continue;
       const { questionId } = mail.answer;
@@ -173,9 +178,15 @@ export class HeldRun {
       else if (problem !== undefined)
         vain.set(questionId, { number: one.number, problem: content.text(problem) });
     }
-    return { answered, vain };
+    const refusal =
+      status === "paused" ? findRefusal(posts, this.recorded.handledPosts) : undefined;
+    return {
+      answered,
+      vain,
+      ...(refusal && { refusal: { ...refusal, message: content.text(refusal.message) } }),
+    };
   }
 }
 
 const FOR_GOOD: ReadonlySet<ErrorCode> = new Set(["invalid_journal", "unsupported_version"]);
-const NONE: MailedAnswers = { answered: new Set(), vain: new Map() };
+const NONE: HeldMail = { answered: new Set(), vain: new Map() };

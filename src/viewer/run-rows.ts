@@ -2,7 +2,7 @@
 
 import { defined } from "../kernel/json.ts";
 import type { StoredRun } from "../store/run-store.ts";
-import { factsOnceAnswered, runHead, runListing } from "../view/run-row.ts";
+import { factsOnceAnswered, factsOnceRefused, runHead, runListing } from "../view/run-row.ts";
 import type {
   QuestionRow,
   RunOverview,
@@ -34,7 +34,8 @@ const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 export function learntOf(run: HeldRun, nowMs: number): LearntRun {
   const snapshot = run.fold.snapshot();
   const questions = openOf(run, snapshot.questions);
-  const facts = factsOnceAnswered(snapshot.run, questions.length === 0);
+  const answered = factsOnceAnswered(snapshot.run, questions.length === 0);
+  const facts = factsOnceRefused(answered, run.mailed.refusal);
   return { facts, questions, title: titleOf(run), stored: run.stored, atMs: nowMs };
 }
 
@@ -92,13 +93,14 @@ export function leaderText(run: HeldRun, nowMs: number): string {
   return JSON.stringify([status, leader]);
 }
 
-/** What its mailbox has of its questions. */
-export function mailText({ mailed: { answered, vain } }: HeldRun): string {
-  return JSON.stringify([[...answered], [...vain]]);
+/** What its mailbox has of its questions, and why no process could lead it. */
+export function mailText({ mailed: { answered, vain, refusal } }: HeldRun): string {
+  return JSON.stringify([[...answered], [...vain], refusal]);
 }
 
 function headOf(run: HeldRun, facts: RunOverview, nowMs: number) {
-  return runHead({ ...run.stored, title: titleOf(run) }, facts, onlooker(nowMs));
+  const all = factsOnceRefused(facts, run.mailed.refusal);
+  return runHead({ ...run.stored, title: titleOf(run) }, all, onlooker(nowMs));
 }
 
 /** The title that the store has was cut before anything was redacted: where that matters, it is made anew. */

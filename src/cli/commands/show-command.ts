@@ -7,6 +7,7 @@ import type { CommandBody, CommandCall } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
 import { aloneText, RunReading } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
+import { plainText } from "espalier/terminal";
 import { namedRun } from "../named-run.ts";
 import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
@@ -23,13 +24,19 @@ export const body: CommandBody = async (call) => {
   await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
   const run = new RunReading(kept.store, await namedRun(kept.store, name));
   await run.advance();
-  if (run.fold.startedAtMs === undefined)
-    throw new UsageError(`Run ${run.stored.runId} has not begun: nothing of it is recorded yet.`);
+  if (run.fold.startedAtMs === undefined) throw new UsageError(notBegunText(run));
   if (path === undefined) showRun(call, run);
   else if (step === undefined) showAgent(call, run, agentAt(run, path));
   else await showStep(call, run, { agent: agentAt(run, path), step });
   return 0;
 };
+
+function notBegunText({ stored: { runId }, refusal }: RunReading): string {
+  const text = `Run ${runId} has not begun: nothing of it is recorded yet.`;
+  return refusal === undefined
+    ? text
+    : plainText(`${text} No process could lead it: ${refusal.message} [${refusal.code}]`);
+}
 
 function showRun({ shell, has }: CommandCall, run: RunReading): void {
   const { fold, questions } = run;

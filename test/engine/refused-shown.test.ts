@@ -1,0 +1,99 @@
+// Goal: a person who looks at a run that no process could lead reads why, in the terminal and in the viewer.
+// Method: a worker rests a run, the next one cannot lead it; `espalier show` and the viewer read the store.
+
+import { expect } from "vitest";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import { layToRest } from "../../src/orchestrator/run/quarantine.ts";
+import type { Store } from "../../src/store/store.ts";
+import { keptRuns } from "../cli/kept-runs.ts";
+import { performed } from "../cli/performed.ts";
+import { proves } from "../harness/proves.ts";
+import { askApi } from "../viewer/asking.ts";
+import { asker, viewerWorld } from "../viewer/viewer-world.ts";
+import { clientOf, engineWorld, runId, workerIn, type EngineWorld } from "./engine-world.ts";
+
+const ID = runId("order");
+const NO_TENANT =
+  "Expected options.context to give the context of run order, but it threw: No tenant.. Correct it, and ask the run to resume.";
+
+/** A run whose second worker refuses it, after the first one has asked for an approval. */
+async function refuse(world: EngineWorld): Promise<void> {
+  const { pushed } = world;
+  const roles = [asker(["pear"])];
+  const client = clientOf(world);
+  const first = await workerIn(world, { roles });
+  const run = await client.start("asker", "Buy.", { runId: ID });
+  const { questions } = await pushed(run.result());
+  await pushed(first.close());
+  const context = () => {
+    throw new Error("No tenant.");
+  };
+  const second = await workerIn(world, { roles }, { context });
+  await run.answer(
+    questions.map(({ questionId, argumentsHash }) => ({
+      type: "approved",
+      questionId,
+      argumentsHash,
+    })),
+  );
+  await pushed(run.result()).catch((cause: unknown) => {
+    if (!EspalierError.is(cause) || cause.code !== "context_failed") throw cause;
+  });
+  await pushed(second.close());
+}
+
+proves(["D496"], "says in espalier show why no process could lead a run", async () => {
+  await using kept = keptRuns();
+  const world = engineWorld(kept.store);
+  await refuse(world);
+  const show = (...args: readonly string[]) =>
+    performed(["show", ...args, "--store", kept.path], { cwd: kept.folder });
+  const { code, stdout } = await show(ID);
+  expect([code, stdout.split("\n").slice(0, 3)]).toEqual([
+    0,
+    ["order ‖ paused: context_failed", "asker: Buy.", NO_TENANT],
+  ]);
+  expect(JSON.parse((await show(ID, "--json")).stdout)).toMatchObject({
+    run: { reason: { code: "context_failed", message: NO_TENANT } },
+  });
+  const third = await workerIn(world, { roles: [asker(["pear"])] });
+  await clientOf(world).attach(ID).post({ type: "resume" });
+  await world.pushed(clientOf(world).attach(ID).result());
+  expect((await show(ID)).stdout).toMatch(/^order ✔ completed\n/u);
+  await world.pushed(third.close());
+});
+
+/** A run that no process has begun, and at whose beginning processes died. */
+async function laidToRest(store: Store): Promise<void> {
+  const owner = { token: "dead", hostname: "elsewhere", processId: 1 };
+  const cause = new EspalierError({ code: "crash_loop", message: "It dies." });
+  await layToRest(store, await store.create(ID, "asker: Buy.", owner), cause);
+}
+
+proves(["D496"], "says so of a run that has not begun, too", async () => {
+  await using kept = keptRuns();
+  await laidToRest(kept.store);
+  const { code, stderr } = await performed(["show", ID, "--store", kept.path], {
+    cwd: kept.folder,
+  });
+  expect([code, stderr.trim()]).toEqual([
+    2,
+    "Run order has not begun: nothing of it is recorded yet. No process could lead it: It dies. [crash_loop]",
+  ]);
+});
+
+proves(
+  ["D496"],
+  "says in the viewer why no process could lead a run, without its message if content is not shown",
+  async () => {
+    for (const content of [true, false]) {
+      const { place, ...world } = await viewerWorld({ content });
+      await refuse(world);
+      const reason = { code: "context_failed", message: content ? NO_TENANT : "" };
+      const { body } = await askApi(place, `runs/${ID}`);
+      expect(body).toMatchObject({ run: { runId: ID, status: "paused", reason } });
+      expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ runId: ID, reason }] });
+    }
+  },
+);
