@@ -136,7 +136,7 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
   } catch (cause) {
     throw unavailable(settings, cause);
   }
-  const toolset = mcpToolset(settings, connection, listed);
+  const toolset = await mcpToolset(settings, connection, listed);
   const server = `MCP server ${JSON.stringify(settings.name)}`;
   for (const { name, reason } of toolset.skipped.slice(0, MAX_WARNINGS)) {
     const tool = `Tool ${JSON.stringify(name.slice(0, MAX_WARNED_CHARACTERS))} of ${server}`;

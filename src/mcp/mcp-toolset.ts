@@ -4,13 +4,14 @@ import type { CallToolResult, Tool } from "@modelcontextprotocol/client";
 import { trace } from "@opentelemetry/api";
 
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { misdefinition } from "../kernel/check.ts";
+import { grouped, misdefinition } from "../kernel/check.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze, defined, type JsonObject } from "../kernel/json.ts";
 import { quotesSecret, redactValues } from "../kernel/redact-values.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+import { countWork } from "../tools/arguments/schema-size.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { jsonSchema } from "../tools/json-schema.ts";
 import type { ToolContext, ToolProgress } from "../tools/tool-context.ts";
@@ -34,25 +35,38 @@ export interface McpToolset {
   readonly instructions: string | undefined;
 }
 
-/** Creates the tools. A tool that cannot be used is skipped, so that the others can be used. */
-export function mcpToolset(
+/** The most work of compiling the schemas of one list. Each request to a model holds them all. */
+const MAX_WORK = 50_000;
+
+/**
+ * Creates the tools. A tool that cannot be used is skipped, so that the others can be used. Other work of
+ * the process runs between two tools.
+ */
+export async function mcpToolset(
   settings: McpSettings,
   connection: McpConnection,
   listed: McpListing,
-): McpToolset {
+): Promise<McpToolset> {
   const tools: FunctionTool[] = [];
   const { instructions, unreadable } = listed;
   const skipped: SkippedMcpTool[] = [...unreadable];
   const names = new Map<string, string>();
+  let work = 0;
   for (const tool of listed.tools) {
     const descriptor = descriptorOf(tool);
     if (!isSelected(settings, descriptor)) continue;
     const name = nameFor(settings, tool.name);
-    const reason = unusable(tool) ?? unusableName(name, tool, names.get(name));
+    const more = countWork(tool.inputSchema) + countWork(tool.outputSchema);
+    const reason =
+      unusable(tool) ??
+      unusableName(name, tool, names.get(name)) ??
+      (work + more > MAX_WORK ? TOO_MUCH_WORK : undefined);
     if (reason !== undefined) {
       skipped.push({ name: tool.name, reason });
       continue;
     }
+    work += more;
+    await nextTurn();
     try {
       tools.push(functionTool({ settings, connection, tool }, name, descriptor));
       names.set(name, tool.name);
@@ -71,6 +85,12 @@ function isSelected({ filter }: McpSettings, descriptor: McpTool): boolean {
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
   const field = `the answer of connectMcp.filter about ${JSON.stringify(descriptor.name)}`;
   throw misdefinition(field, "true or false", answer, "Say which, at once.");
+}
+
+const TOO_MUCH_WORK = `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts, of which a pattern counts as ten. Take fewer tools with filter.`;
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Why a tool cannot be called at all. */

@@ -103,3 +103,15 @@ proves(
   },
   TIME_LIMIT_MS,
 );
+
+proves(
+  ["D489"],
+  "lists 49 tools with 4,900 large patterns in bounded memory",
+  async () => {
+    const { outcomes, usedAfter, peakBytes } = await report([["tools/list", "patterns"]], 60_000);
+    expect(outcomes).toEqual([["seen", "seen"]]);
+    expect(Math.max(...usedAfter)).toBeLessThan(MAX_USED_BYTES);
+    expect(peakBytes).toBeLessThan(MAX_PEAK_BYTES);
+  },
+  TIME_LIMIT_MS,
+);

@@ -34,7 +34,8 @@ export type EndlessShape =
   | "error"
   | "refusal"
   | "redirect"
-  | "accepted";
+  | "accepted"
+  | "patterns";
 
 export interface EndlessServer {
   readonly url: string;
@@ -108,6 +109,7 @@ function floodOf(shape: EndlessShape, id: Incoming["id"], isResumed: boolean): F
       return { ...same, status: 401, headers: { "www-authenticate": "Bearer" } };
     case "redirect":
       return { ...same, status: 307, headers: { location: "/mcp" } };
+    case "patterns":
     case "accepted":
       return { ...same, status: 202, headers: {} };
   }
@@ -164,10 +166,10 @@ export async function startEndlessServer(
     const message = await messageOf(request);
     const { id, method = "" } = message;
     const isPlace = method === place || method === `notifications/${place}`;
-    if (isPlace) return flood(response, id);
+    if (isPlace && shape !== "patterns") return flood(response, id);
     if (id === undefined || method === "") return void response.writeHead(202).end();
     response.writeHead(200, { ...JSON_TYPE, "mcp-session-id": "one" });
-    response.end(JSON.stringify({ jsonrpc: "2.0", id, result: resultOf(message) }));
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result: resultOf(message, shape) }));
   };
 
   const http = createServer((request, response) => void answer(request, response));
@@ -194,7 +196,21 @@ export async function startEndlessServer(
   };
 }
 
-function resultOf({ method, params }: Incoming): object {
+/** Tools whose patterns are as large as can be. */
+const PATTERNED = Array.from({ length: 49 }, (_tool, index) => ({
+  name: `patterns_${index}`,
+  inputSchema: {
+    type: "object",
+    properties: Object.fromEntries(
+      Array.from({ length: 100 }, (_none, at) => [
+        `p${at}`,
+        { type: "string", pattern: `^[a-z]{1,400}x${at}y${index}$` },
+      ]),
+    ),
+  },
+}));
+
+function resultOf({ method, params }: Incoming, shape: EndlessShape): object {
   switch (method) {
     case "initialize":
       return {
@@ -203,7 +219,12 @@ function resultOf({ method, params }: Incoming): object {
         serverInfo: { name: "endless", version: "1" },
       };
     case "tools/list":
-      return { tools: [{ name: "look", inputSchema: { type: "object" } }] };
+      return {
+        tools: [
+          { name: "look", inputSchema: { type: "object" } },
+          ...(shape === "patterns" ? PATTERNED : []),
+        ],
+      };
     default:
       return { content: [{ type: "text", text: "seen" }] };
   }

@@ -1,7 +1,7 @@
 // Goal: a server can neither flood a run with tools or questions, nor take its other tools away by one that cannot be used.
 // Method: the hand-made server with tools of the test.
 
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 
 import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
 import type { McpOptions } from "../../src/mcp/mcp-options.ts";
@@ -60,6 +60,78 @@ proves(["D401"], "takes all tools of a list that is as long as the limit", async
   const filter: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
   const server = await offering(numbered(6), { filter, maxTools: OWN_TOOLS + 6 });
   expect([server.tools.length, server.skipped]).toEqual([6, []]);
+});
+
+/** Tools with so many patterns each. */
+function patterned(
+  count: number,
+  patterns: number,
+  pattern: (tool: number, at: number) => string,
+): readonly object[] {
+  return Array.from({ length: count }, (_tool, index) => ({
+    name: `t${index}`,
+    inputSchema: {
+      type: "object",
+      properties: Object.fromEntries(
+        Array.from({ length: patterns }, (_none, at) => [
+          `p${at}`,
+          { type: "string", pattern: pattern(index, at) },
+        ]),
+      ),
+    },
+  }));
+}
+
+const isNumbered: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
+
+proves(["D489"], "takes 200 tools with 10 patterns each", async () => {
+  const tools = patterned(200, 10, (tool, at) => `^[a-z]{1,20}-\\d+x${at}y${tool}$`);
+  const server = await offering(tools, { filter: isNumbered });
+  expect([server.tools.length, server.skipped]).toEqual([200, []]);
+  const good = { p0: "ab-1x0y199" };
+  const texts = textsOf(
+    await made(server.tools, [
+      ["odd_t199", good],
+      ["odd_t199", { p0: "b" }],
+    ]),
+  );
+  expect(texts).toEqual(["", expect.stringContaining("p0")]);
+});
+
+proves(
+  ["D489"],
+  "skips the tools with which a list has too many patterns, and takes the others",
+  async () => {
+    const tools = [
+      ...patterned(52, 100, () => "a"),
+      { name: "t", inputSchema: OBJECT },
+      ...numbered(1),
+    ];
+    const filter: McpOptions["filter"] = ({ name }) => /^t\d*$/.test(name);
+    const server = await offering(tools, { filter });
+    const reason =
+      "With it, the schemas of the list have more than 50,000 parts, of which a pattern counts as ten. Take fewer tools with filter.";
+    expect([server.tools.length, server.tools.at(-1)?.name, server.skipped]).toEqual([
+      50,
+      "odd_t",
+      [49, 50, 51].map((index) => ({ name: `t${index}`, reason })),
+    ]);
+    await settled();
+    expect(takeWarnings().length).toBe(3);
+  },
+);
+
+test("runs other work of the process between two tools of a list", async () => {
+  const { transport } = await handMadeOverHttp({ tools: numbered(30) });
+  const turnsAt: number[] = [];
+  let turns = 0;
+  const count = (): void => void ((turns += 1), (timer = setImmediate(count)));
+  let timer = setImmediate(count);
+  const filter: McpOptions["filter"] = ({ name }) => turnsAt.push(turns) > 0 && /^t\d/.test(name);
+  const server = await connectMcp({ name: "odd", transport, filter });
+  clearImmediate(timer);
+  await server.close();
+  expect(new Set(turnsAt).size).toBeGreaterThanOrEqual(30);
 });
 
 function deep(levels: number): object {

@@ -1,15 +1,18 @@
 // SchemaPatterns: the patterns of one schema, for its checker. Matching spends units of the check in
 // progress (check-work.ts): instructions of the pattern times characters of the text.
-// Owns the compiled patterns.
+// Owns the compiled patterns. A pattern that was never matched holds no program: 100 tools that
+// are listed and not called held 1 GB.
 
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { CheckWork } from "./check-work.ts";
-import { linearPattern } from "./linear-pattern.ts";
+import { linearPattern, type LinearPattern } from "./linear-pattern.ts";
 
 /** The units of a step: an instruction of the pattern at a character of the text. */
 const UNITS_PER_STEP = 4;
 /** Of all patterns of a schema. */
 const MOST_INSTRUCTIONS = 100_000;
+/** A short pattern takes as much time and memory as one of so many instructions more. */
+const BASE_INSTRUCTIONS = 100;
 
 interface Matcher {
   readonly test: (text: string) => boolean;
@@ -49,17 +52,18 @@ export class SchemaPatterns {
   #matcher(pattern: string): Matcher {
     const known = this.#matchers.get(pattern);
     if (known !== undefined) return known;
-    const linear = linearPattern(pattern);
-    if (linear === undefined) this.#unchecked.add(pattern);
-    const size = linear?.size ?? 0;
-    this.#instructions += size;
+    const size = linearPattern(pattern)?.size;
+    if (size === undefined) this.#unchecked.add(pattern);
+    this.#instructions += BASE_INSTRUCTIONS + (size ?? 0);
     if (this.#instructions > MOST_INSTRUCTIONS) throw new RangeError("its patterns are too large");
+    let linear: LinearPattern | undefined;
     const matcher: Matcher = {
       test: (text) => {
-        if (linear === undefined) return true;
+        if (size === undefined) return true;
         const units = UNITS_PER_STEP * size * (text.length + 1);
         this.#work.spend(units, "texts short enough to match patterns with");
-        return linear.test(text);
+        linear ??= linearPattern(pattern);
+        return linear?.test(text) ?? true;
       },
       toString: () => pattern,
     };
