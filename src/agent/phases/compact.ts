@@ -1,22 +1,19 @@
 // Compaction: a history that outgrew its window is made shorter, in whole groups of calls and results. Neither an error nor a step (R14).
-// What goes is left out, or summed up by a model call of its own, as the role says (R100).
+// What goes is left out, or summed up by a model call of its own, as the role says (R100). Loaded when a history is first made shorter.
 
-import { countInputTokens } from "../../model/count-tokens.ts";
 import { headLength } from "../../policies/message-groups.ts";
 import { cutHistory, truncateHistory } from "../../policies/truncate-history.ts";
 import { withNewestContent } from "../../policies/newest-content.ts";
 import { isSummary, summaryMessage, summaryTask, type SummaryRoom } from "./summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { NO_PREFIX, type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
+import { type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
 import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
-import { attachedBytesOf, forModel } from "../../model/written-by.ts";
-import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
-import { requestMessages } from "./assemble-request.ts";
+import { measure, type Measure } from "./history-size.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 import { defined } from "../../kernel/json.ts";
 import {
@@ -29,43 +26,6 @@ import { storedMessages } from "../message-tags.ts";
 /** Messages, and attachments, that a compaction keeps by default. */
 const DEFAULT_KEPT_MESSAGES = 20;
 const DEFAULT_KEPT_ATTACHMENTS = 10;
-
-/** True if the role has a window in which a request is made to fit, and the history with the sections is longer, or carries too much. */
-export function isOverflowing(
-  agent: AgentRuntime,
-  { conversation }: AgentState,
-  sections: SectionMessages,
-): boolean {
-  const { compaction } = agent.role;
-  if (compaction === undefined || compaction.strategy === "error") return false;
-  const { maxInputTokens = Infinity } = compaction;
-  const seen = forModel(conversation.messages, agent.model);
-  if (attachedBytesOf(seen) > MOST_REQUEST_BYTES) return true;
-  if (maxInputTokens === Infinity) return false;
-  return measureSeen(agent, sections)(seen, conversation.prefix) > maxInputTokens;
-}
-
-/** How many input tokens a list of messages takes, among the sections. */
-type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => number;
-
-function measure(agent: AgentRuntime, sections: SectionMessages): Measure {
-  const tokensOf = measureSeen(agent, sections);
-  return (history, prefix) => tokensOf(forModel(history, agent.model), prefix);
-}
-
-/** The same for what the model may see of them. */
-function measureSeen(
-  { role, model, tools, output }: AgentRuntime,
-  sections: SectionMessages,
-): Measure {
-  const ephemeral = new Set(sections.values());
-  const { maxOutputTokens } = role;
-  return (history, prefix = NO_PREFIX) => {
-    const messages = requestMessages(role, history, sections);
-    const request = { messages, tools: tools.specs, maxOutputTokens, ...defined({ output }) };
-    return countInputTokens(model, request, prefix, ephemeral).tokens;
-  };
-}
 
 /**
  * Leaves out the oldest attachments; if that is not enough, the oldest messages, keeping the instructions, the task and the most recent

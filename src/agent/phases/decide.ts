@@ -26,7 +26,6 @@ import { dismissChildren, completeStep } from "../life-cycle.ts";
 import { isTextAlone, stepOutcome, type StepOutcome } from "../step-outcome.ts";
 import { textResult } from "../text-result.ts";
 import { transition } from "../transition.ts";
-import { compact } from "./compact.ts";
 import { lastStepSignal } from "./evaluate.ts";
 
 /** Times that stop hooks may make an execution continue (C35). */
@@ -94,6 +93,7 @@ function withTextResult(agent: AgentRuntime, state: AgentState): AgentState {
 
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
 async function shorten(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { compact } = await import("./compact.ts");
   const shorter = await compact(agent, state);
   const error = state.step?.error;
   const isSame = shorter.conversation.messages === state.conversation.messages;

@@ -6,7 +6,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState, stepPosition } from "../agent-state.ts";
 import { isHeld, briefed, type Prepared } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
-import { compact, isOverflowing, retain } from "./compact.ts";
+import { isOverflowing } from "./history-size.ts";
 import { makeSections, NO_SECTIONS, type MadeSections } from "./make-sections.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
 import { askConditions } from "../ask-conditions.ts";
@@ -25,7 +25,10 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
   let next = state.log.isBriefed ? state : await takeTask(agent, state);
   if (isHeld(agent, next)) return withoutSections(next);
   const { retention } = agent;
-  if (retention !== undefined && !state.log.isBriefed) next = await retain(agent, next, retention);
+  if (retention !== undefined && !state.log.isBriefed) {
+    const { retain } = await import("./compact.ts");
+    next = await retain(agent, next, retention);
+  }
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return withoutSections(next);
   if (next.log.isAwaiting && agent.mailbox?.hasMessages !== true)
@@ -34,6 +37,7 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
   const hasSections = agent.role.sections.length > BUILT_IN_SECTIONS.length;
   const made = hasSections ? await makeSections(agent, next) : withoutSections(next);
   if (isHeld(agent, made.state) || !isOverflowing(agent, made.state, made.sections)) return made;
+  const { compact } = await import("./compact.ts");
   return { ...made, state: await compact(agent, made.state, made.sections) };
 }
 
