@@ -1,6 +1,10 @@
 // The public surface of espalier. What it takes to define agents, to run and observe them, and to handle errors; hooks stand in
 // `espalier/hooks`, ports and parts of what is here in `espalier/extend`. Whatever is exported is a promise; everything is named, in one entry.
 
+import { checkNode } from "./kernel/check-node.ts";
+
+checkNode();
+
 // Define
 export type { AgentRole, ContextOf, OutputOf } from "./agent/agent-role.ts";
 export { defineAgent, type AgentDefinition } from "./agent/define-agent.ts";

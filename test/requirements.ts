@@ -1710,6 +1710,9 @@ const requirements = {
   D489: {
     text: "The schemas of a list of MCP tools are compiled in bounded memory and work: a tool beyond it is skipped with a warning, and a pattern that is never matched holds no program",
   },
+  D580: {
+    text: "Importing the library with a version of Node that is too old fails with a coded error that names the version it needs",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -54,6 +54,7 @@ const MISUSE_CODES: ReadonlySet<string> = new Set([
   "output_mismatch",
   "price_unknown",
   "missing_api_key",
+  "unsupported_node",
   "mcp_unavailable",
   "mcp_unauthorized",
   "mcp_response_too_large",

@@ -28,6 +28,8 @@ export type ErrorCode =
   | "price_unknown"
   /** A model has no key. Set `OPENAI_API_KEY` or the option `apiKey`; name a server that needs no key by `baseUrl`. */
   | "missing_api_key"
+  /** espalier was imported by a version of Node that is too old for it. Install the version that the message names, or a newer one. */
+  | "unsupported_node"
   /**
    * A role file cannot be read, or says something that no role can be. The message has file and line: correct it, and check with
    * `espalier roles check`.
