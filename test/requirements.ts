@@ -1707,6 +1707,9 @@ const requirements = {
   D497: {
     text: "The error of a run that rests with crash_loop says to ask it to resume; that of a run that failed with it says to start anew",
   },
+  D498: {
+    text: "espalier cancel ends a run whose process has died, with the roles at hand",
+  },
   D489: {
     text: "The schemas of a list of MCP tools are compiled in bounded memory and work: a tool beyond it is skipped with a warning, and a pattern that is never matched holds no program",
   },

@@ -1,6 +1,6 @@
 // `espalier cancel <run>`: asks the process that leads the run; a run that no process leads is led to its end here, which needs its roles.
 
-import { Orchestrator, type AgentRole, type RunId } from "espalier";
+import { EspalierError, Orchestrator, type AgentRole, type RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
@@ -20,9 +20,18 @@ export const body: CommandBody = async (call) => {
   const { store } = kept;
   const run = await namedRun(store, args[0] ?? "");
   const message = text("reason") ?? "Cancelled by espalier cancel.";
-  const roles = await rolesFor(call, project, run);
-  const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store, roles });
-  await orchestrator.cancel(run.runId, { message });
+  const cancelWith = async (roles: readonly AgentRole[]): Promise<Orchestrator> => {
+    const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store, roles });
+    await orchestrator.cancel(run.runId, { message });
+    return orchestrator;
+  };
+  const orchestrator = await (run.owner === null
+    ? cancelWith(await findRoles(call, project, run))
+    : // A live process needs no roles here. One that has died may stand as the owner, too.
+      cancelWith([]).catch(async (cause: unknown) => {
+        if (!EspalierError.is(cause) || cause.code !== "invalid_paused_run") throw cause;
+        return await cancelWith(await findRoles(call, project, run));
+      }));
   note(shell, await outcomeText(orchestrator, store, run.runId));
   return 0;
 };
@@ -40,12 +49,11 @@ async function outcomeText(
 }
 
 /** The roles of a run that is led to its end here, without the tools of servers: none is called. None, where they are not to be had. */
-async function rolesFor(
+async function findRoles(
   { shell, text }: CommandCall,
   project: Project,
   run: StoredRun,
 ): Promise<readonly AgentRole[]> {
-  if (run.owner !== null) return [];
   const folder = readableFolder(shell, text("roles"));
   const usual = text("model");
   const models = { model: undefined, ...(usual === undefined ? {} : { usualModel: usual }) };
