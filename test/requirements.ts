@@ -443,7 +443,7 @@ const requirements = {
     text: "A retry is paid for from what is really left: losses of earlier attempts count before the next attempt is asked for",
   },
   "S7.3": {
-    text: "The client itself holds the cap: a stream is cut at twice its cap, and a body over 16 MiB or a line without an end is model_protocol_error, not retried, in bounded memory; each is charged by what came, at most twice the cap",
+    text: "The client itself holds the cap: a reply is cut at twice its cap, and a body over 16 MiB or a line without an end is model_protocol_error, not retried, in bounded memory; each is charged by what came, at most twice the cap",
   },
   "S7.4": {
     text: "A pattern in a tool's JSON Schema cannot freeze the process",
@@ -1715,6 +1715,15 @@ const requirements = {
   },
   D580: {
     text: "Importing the library with a version of Node that is too old fails with a coded error that names the version it needs",
+  },
+  D504: {
+    text: "A reply that comes whole, or in whole items and calls, is cut at twice the cap by the same count as a stream, over Chat Completions, Responses and the AI SDK",
+  },
+  D505: {
+    text: "A whole reply whose usage says that it kept to its cap is cut at eight bytes per token of that usage; a cut reply is charged by its usage if that is more than our count",
+  },
+  D506: {
+    text: "A refusal without usage is charged by our count like a text",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

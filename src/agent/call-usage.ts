@@ -228,8 +228,9 @@ function estimate(inputTokens: number, outputTokens: number): TokenUsage {
   return { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
 }
 
-function replyTokens({ message: { text, toolCalls, parts = [] } }: ModelReply): number {
+function replyTokens({ message }: ModelReply): number {
+  const { text, refusal = "", toolCalls, parts = [] } = message;
   const calls = toolCalls.map((call) => call.toolName + call.argumentsText);
   const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : ""));
-  return estimateTokens(text + calls.join("") + reasoning.join(""));
+  return estimateTokens(text + refusal + calls.join("") + reasoning.join(""));
 }

@@ -3,9 +3,8 @@
 import { shown } from "../kernel/check.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
-import { isTokenCount, MOST_TOKENS, tokensInBytes } from "./count-tokens.ts";
+import { isTokenCount, MOST_TOKENS } from "./count-tokens.ts";
 import type { Model } from "./model.ts";
-import { REPLY_ALLOWANCE_BYTES } from "./reply-limits.ts";
 import { isCost, type TokenUsage } from "./token-usage.ts";
 
 /** What we know of the size of a call ourselves: the figures of a provider are compared with it. */
@@ -18,6 +17,8 @@ export interface CallSize {
 
 /** So many times the counted input plus the cap is more than any difference between tokenizers explains. */
 const MOST_TIMES_COUNTED = 10;
+/** 4 KiB, which a client may have read whatever the cap is. */
+const LOSS_ALLOWANCE_TOKENS = 1_366;
 
 /** The most tokens that a provider can have counted for a call of this size. */
 function mostTokens({ inputTokens, maxOutputTokens }: CallSize): number {
@@ -69,9 +70,7 @@ function usageIn(reported: unknown): TokenUsage | undefined {
  * then names the model once.
  */
 export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: number): number {
-  // Our own client breaks a reply off at 16 bytes per token of its cap and the allowance: all that it can have lost is believed.
-  const most = mostTokens(size) + tokensInBytes(REPLY_ALLOWANCE_BYTES);
-  if (isTokenCount(lost) && lost <= most) return lost;
+  if (isTokenCount(lost) && lost <= mostTokens(size) + LOSS_ALLOWANCE_TOKENS) return lost;
   warnOfFigures(model, `a loss that cannot be true (lostOutputTokens ${shown(lost)})`, size);
   return arrived;
 }

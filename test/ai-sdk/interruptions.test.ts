@@ -177,11 +177,18 @@ const ENDLESS_TEXT: Readonly<Record<string, (round: number) => Part>> = {
     round === 1
       ? { type: "tool-input-start", id: "c", toolName: "go" }
       : { type: "tool-input-delta", id: "c", delta: "x".repeat(500) },
+  calls: (round) => ({ type: "tool-call", toolCallId: `c${round}`, toolName: "t", input: "{}" }),
+  "one whole call": () => ({
+    type: "tool-call",
+    toolCallId: "c",
+    toolName: "go",
+    input: JSON.stringify({ to: "x".repeat(5_000) }),
+  }),
 };
 
 /** Other parts that it may send without end. */
 const ENDLESS: Readonly<Record<string, (round: number) => Part>> = {
-  calls: (round) => ({ type: "tool-call", toolCallId: `c${round}`, toolName: "t", input: "{}" }),
+  "texts without a word": (round) => ({ type: "text-start", id: `t${round}` }),
   "opened calls": (round) => ({ type: "tool-input-start", id: `c${round}`, toolName: "t" }),
   "calls without a name": (round) => ({ type: "tool-input-start", id: `c${round}`, toolName: "" }),
   data: (round) => ({
@@ -199,31 +206,35 @@ const ENDLESS: Readonly<Record<string, (round: number) => Part>> = {
 
 describe("an endless stream", () => {
   for (const [what, part] of Object.entries(ENDLESS_TEXT))
-    proves(["M33", "D432"], `of ${what} is cut at twice the cap and ends as length`, async () => {
-      let rounds = 0;
-      const cancelled = Promise.withResolvers<void>();
-      const stream = new ReadableStream<Part>({
-        pull: (controller) => {
-          rounds += 1;
-          controller.enqueue(part(rounds));
-        },
-        cancel: () => cancelled.resolve(),
-      });
-      const reply = await ask(aiSdkModel(fakeModel(() => ({ stream }))));
-      await cancelled.promise;
-      const { text, parts = [], toolCalls } = reply.message;
-      const reasoning = parts.map((piece) => (piece.type === "reasoning" ? piece.text : ""));
-      const calls = toolCalls.map(({ argumentsText }) => argumentsText);
-      const said = [text, ...reasoning, ...calls].join("").length;
-      expect([reply.finishReason, reply.usage, said, rounds < 10]).toEqual([
-        "length",
-        undefined,
-        // Two times the cap of 100 tokens, at three bytes each.
-        600,
-        true,
-      ]);
-      expect(reply.warnings).toEqual([expect.stringContaining("cut at twice the cap")]);
-    });
+    proves(
+      ["M33", "D432", "D504"],
+      `of ${what} is cut at twice the cap and ends as length`,
+      async () => {
+        let rounds = 0;
+        const cancelled = Promise.withResolvers<void>();
+        const stream = new ReadableStream<Part>({
+          pull: (controller) => {
+            rounds += 1;
+            controller.enqueue(part(rounds));
+          },
+          cancel: () => cancelled.resolve(),
+        });
+        const reply = await ask(aiSdkModel(fakeModel(() => ({ stream }))));
+        await cancelled.promise;
+        const { text, parts = [], toolCalls } = reply.message;
+        const reasoning = parts.map((piece) => (piece.type === "reasoning" ? piece.text : ""));
+        const calls = toolCalls.map((call) => call.toolName + call.argumentsText);
+        const said = [text, ...reasoning, ...calls].join("").length;
+        expect([reply.finishReason, reply.usage, said, rounds < 210]).toEqual([
+          "length",
+          undefined,
+          // Two times the cap of 100 tokens, at three bytes each.
+          600,
+          true,
+        ]);
+        expect(reply.warnings).toEqual([expect.stringContaining("cut at twice the cap")]);
+      },
+    );
 
   for (const [what, part] of Object.entries(ENDLESS))
     proves(["M33"], `of ${what} is broken off, and what came is paid for`, async () => {

@@ -1,14 +1,18 @@
-// Goal: a provider that ignores the cap costs an agent at most twice its cap. Method: a server that sends
-// deltas until its connection is closed, and a child with a budget, with and without a reader of pieces.
+// Goal: a provider that ignores the cap costs an agent at most twice its cap. Method: servers that send
+// deltas until their connection is closed, or a long reply at once, and a child with a budget.
 
 import { describe, expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
+import type { Model } from "../../src/model/model.ts";
+import type { Usage } from "../../src/protocol/usage.ts";
 import { says } from "../../src/testing/scripted-model.ts";
+import { fakeModel, finish, NO_USAGE, streamOf } from "../ai-sdk/fake-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { modelAt } from "../support/openai-calls.ts";
-import { OpenAiServer, says as served } from "../support/openai-server.ts";
+import { OpenAiServer, says as served, type ServerReply } from "../support/openai-server.ts";
 import { calls, part, spawn } from "./scripted-agents.ts";
 
 const CAP = 1_000;
@@ -54,4 +58,59 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
       );
     });
   }
+});
+
+/** What a child with a cap of 1,000 tokens was charged for its first call. */
+async function chargedFor(model: Model, isStreamed: boolean): Promise<Usage> {
+  const helper = defineAgent({
+    name: "helper",
+    purpose: "Helps.",
+    instructions: "Help.",
+    model,
+    maxOutputTokens: CAP,
+    budget: { totalTokens: 2_000 },
+  });
+  const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper] });
+  const s = newFixture();
+  await s.run(lead.role, isStreamed ? { onPiece: () => undefined } : {});
+  const [reply] = s.sink
+    .of("model.replied")
+    .filter(({ agentPath }) => agentPath.includes("helper"));
+  if (reply === undefined) throw new Error("Expected a reply of the helper.");
+  expect(reply.finishReason).toBe("length");
+  return reply.usage;
+}
+
+describe("a child with a cap of 1,000 tokens is charged twice its cap for 20,000 bytes without usage:", () => {
+  const long = "word ".repeat(4_000);
+  const raw = (body: object): ServerReply => ({ type: "raw", body: JSON.stringify(body) });
+  const message = (fields: object): ServerReply =>
+    raw({ choices: [{ index: 0, message: { role: "assistant", ...fields } }] });
+  const item = { type: "message", content: [{ type: "output_text", text: long }] };
+  const call = { type: "function_call", call_id: "c", name: "go", arguments: long };
+  const done = [item, call].map((one, index) => {
+    return { type: "response.output_item.done", output_index: index, item: one };
+  });
+
+  const answers: Readonly<Record<string, readonly ["chat" | "responses", boolean, ServerReply]>> = {
+    "a text over Chat Completions": ["chat", false, message({ content: long })],
+    "a refusal over Chat Completions": ["chat", false, message({ refusal: long })],
+    "a text over Responses": ["responses", false, raw({ output: [item] })],
+    "a call over Responses": ["responses", false, raw({ output: [call] })],
+    "a text in a whole item": ["responses", true, { type: "events", data: [done[0]] }],
+    "a call in a whole item": ["responses", true, { type: "events", data: [done[1]] }],
+  };
+  for (const [what, [api, isStreamed, answer]] of Object.entries(answers))
+    proves(["D504", "D506"], what, async () => {
+      await using server = await OpenAiServer.start(() => answer);
+      const { outputTokens } = await chargedFor(modelAt(server, { api }), isStreamed);
+      expect(outputTokens).toBe(2 * CAP);
+    });
+
+  proves(["D504"], "a whole call over the AI SDK", async () => {
+    const part = { type: "tool-call", toolCallId: "c", toolName: "go", input: long } as const;
+    const end = finish("stop", "stop", NO_USAGE);
+    const model = aiSdkModel(fakeModel(() => ({ stream: streamOf([part, end]) })));
+    expect((await chargedFor(model, false)).outputTokens).toBe(2 * CAP);
+  });
 });

@@ -16,7 +16,7 @@ import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import {
   CUT_WARNING,
-  OPENED_CALL_BYTES,
+  OPENED_BYTES,
   ReplyCut,
   tokensThatCame,
   type ReplyLimits,
@@ -42,6 +42,8 @@ interface UnfinishedCall {
   readonly toolName: string;
   readonly isOwn: boolean;
   input: string;
+  /** Its name and arguments, as the cut has counted them. */
+  countedBytes: number;
 }
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
@@ -63,12 +65,11 @@ export class SdkReply {
   readonly #open = new Map<string, GrowingText>();
   /** Calls that are not whole yet, by their ids. */
   readonly #unfinished = new Map<string, UnfinishedCall>();
-  /** The ids of calls that were said, in their order. */
-  readonly #saidCalls: string[] = [];
+  /** Which call of the reply each one is that was said, by their ids. */
+  readonly #saidCalls = new Map<string, number>();
   readonly #warnings: string[] = [];
-  /** What the model wrote; what its calls take besides; what the provider adds. */
-  #saidBytes = 0;
-  #callBytes = 0;
+  /** What pieces take besides what the model wrote, and what the provider adds. */
+  #openedBytes = 0;
   #dataBytes = 0;
   #hasBegun = false;
   #finish: Finish | undefined;
@@ -192,12 +193,12 @@ export class SdkReply {
     const open = isStart ? undefined : this.#open.get(key);
     const piece = open ?? { type, text: "", metadata: {} };
     if (open === undefined) {
+      this.#countOpened(key);
       this.#open.set(key, piece);
       this.#pieces.push(piece);
     }
     if ("delta" in part) {
       const delta = this.#cut.admit(part.delta);
-      this.#count(delta);
       piece.text += delta;
       this.#onDelta?.({ type, text: delta });
     } else if (!isStart) this.#open.delete(key);
@@ -206,39 +207,47 @@ export class SdkReply {
     piece.metadata = merged(piece.metadata, part.providerMetadata);
   }
 
-  #openCall(id: string, toolName: string, isOwn: boolean): void {
-    if (this.#unfinished.has(id)) return;
-    this.#unfinished.set(id, { toolName, isOwn, input: "" });
-    this.#callBytes += OPENED_CALL_BYTES + Buffer.byteLength(id);
-    this.#count(toolName);
+  /** Returns the call; `undefined` if its name does not fit. Half a name would name another tool. */
+  #openCall(id: string, toolName: string, isOwn: boolean): UnfinishedCall | undefined {
+    const known = this.#unfinished.get(id);
+    if (known !== undefined || this.#cut.admit(toolName) !== toolName) return known;
+    this.#countOpened(id);
+    const call = { toolName, isOwn, input: "", countedBytes: Buffer.byteLength(toolName) };
+    this.#unfinished.set(id, call);
+    return call;
   }
 
   /** One without an id is said when its reply has come. */
   #sayCall(id: string, toolName: string): void {
-    if (id === "" || this.#saidCalls.includes(id)) return;
-    const index = this.#saidCalls.push(id) - 1;
+    if (id === "" || this.isCut || this.#saidCalls.has(id)) return;
+    const index = this.#saidCalls.size;
+    this.#saidCalls.set(id, index);
     this.#onDelta?.({ type: "call", index, callId: idOf<"CallId">(id), toolName });
   }
 
   #takeArguments(id: string, delta: string): void {
     const piece = this.#cut.admit(delta);
-    const call = this.#unfinished.get(id);
-    if (call !== undefined) call.input += piece;
-    this.#count(piece);
-    const index = this.#saidCalls.indexOf(id);
-    if (index >= 0 && piece !== "") this.#onDelta?.({ type: "arguments", index, text: piece });
+    // Without a name it can only be counted.
+    const call = this.#openCall(id, "", false);
+    if (call !== undefined) {
+      call.input += piece;
+      call.countedBytes += Buffer.byteLength(piece);
+    }
+    const index = this.#saidCalls.get(id);
+    if (index !== undefined && piece !== "")
+      this.#onDelta?.({ type: "arguments", index, text: piece });
   }
 
   #takeCall(part: LanguageModelV4ToolCall): void {
     const { toolCallId: id, toolName } = part;
-    this.#openCall(id, toolName, part.providerExecuted !== true);
-    const seen = Buffer.byteLength(this.#unfinished.get(id)?.input ?? "");
-    const unseen = Buffer.byteLength(part.input) - seen;
+    const call = this.#openCall(id, toolName, part.providerExecuted !== true);
+    const countedBytes = call?.countedBytes ?? 0;
     this.#unfinished.delete(id);
-    this.#countBytes(Math.max(0, unseen));
+    const [name, input = ""] = this.#cut.admitItem([toolName, part.input], countedBytes);
+    if (name !== toolName) return;
     if (part.providerMetadata !== undefined) this.#countData(part.providerMetadata);
-    const ran = part.providerExecuted === true ? opaqueOf(part) : undefined;
-    this.#pieces.push(ran ?? part);
+    if (part.providerExecuted !== true) this.#pieces.push({ ...part, input });
+    else if (!this.isCut) this.#pieces.push(opaqueOf(part) ?? part);
   }
 
   #unfinishedCalls(): readonly LanguageModelV4ToolCall[] {
@@ -253,16 +262,14 @@ export class SdkReply {
     this.#pieces.push(opaque);
   }
 
-  /** Takes account of a piece that the model wrote, before it is kept (S3). */
-  #count(piece: string): void {
-    this.#countBytes(Buffer.byteLength(piece));
-  }
-
-  #countBytes(bytes: number): void {
-    this.#saidBytes += bytes;
-    const { replyBytes } = this.#limits;
-    if (this.#saidBytes + this.#callBytes > replyBytes)
-      throw failures.excess(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
+  /** Takes account of a piece that is opened, before it is kept (S3). */
+  #countOpened(id: string): void {
+    this.#openedBytes += OPENED_BYTES + Buffer.byteLength(id);
+    const { besideBytes } = this.#limits;
+    if (this.#openedBytes > besideBytes) {
+      const got = `a reply with more than ${besideBytes} bytes of ids`;
+      throw failures.excess(got, this.#arrivedTokens);
+    }
   }
 
   #countData(data: object): void {
@@ -273,7 +280,7 @@ export class SdkReply {
   }
 
   get #arrivedTokens(): number {
-    return tokensThatCame(this.#saidBytes, this.#limits);
+    return tokensThatCame(this.#cut.bytes, this.#limits);
   }
 }
 

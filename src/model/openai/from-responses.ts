@@ -7,8 +7,9 @@ import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import {
+  CUT_WARNING,
   MOST_DATA_BYTES,
-  OPENED_CALL_BYTES,
+  ReplyCut,
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
@@ -18,20 +19,17 @@ import { dataBytes, objectOfBody } from "./from-openai.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
 import { countIn, fieldsOf, isParsed, isText, usageOfFigures, type Fields } from "../wire-json.ts";
 
-/** How large items are. */
-export interface ItemsSize {
-  /** What the model said, and what a call takes besides. */
-  readonly saidBytes: number;
-  /** What goes back as it came. */
-  readonly dataBytes: number;
-}
-
 /** What is kept of one item. */
-export interface ReadItem extends ItemsSize {
+export interface ReadItem {
   readonly pieces: readonly ReplyPiece[];
   readonly text: string;
   readonly refusal: string;
+  /** The size of what goes back as it came. */
+  readonly dataBytes: number;
 }
+
+/** Returns the texts of an item, or their beginning where the reply is cut. */
+export type AdmitTexts = (texts: readonly string[]) => readonly string[];
 
 const WRONG_SERVER =
   'Check that the base URL is that of a server that speaks Responses, or say api: "chat".';
@@ -55,27 +53,39 @@ export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
   const { output } = response;
   if (!Array.isArray(output))
     throw noResponseError(`a response without output: ${body}`, undefined);
-  const items = output.map((item, index) => readItem(item, index, cameTokens));
-  const saidBytes = items.reduce((sum, item) => sum + item.saidBytes, 0);
-  const dataBytes = items.reduce((sum, item) => sum + item.dataBytes, 0);
-  checkSize({ saidBytes, dataBytes }, limits, cameTokens);
-  return toReplyOfResponse(response, items);
+  const cut = new ReplyCut(limits);
+  cut.trust(outputTokensOf(response));
+  const admit: AdmitTexts = (texts) => cut.admitItem(texts, 0);
+  const items = output.map((item, index) => readItem(item, index, admit, cameTokens));
+  checkData(
+    items.reduce((sum, item) => sum + item.dataBytes, 0),
+    cameTokens,
+  );
+  return cut.isCut ? cutReply(response, items, cut) : toReplyOfResponse(response, items);
 }
 
-/** Throws `model_protocol_error` if items are larger than a reply may be. `lostOutputTokens` are on the error. */
-export function checkSize(
-  { saidBytes, dataBytes }: ItemsSize,
-  { replyBytes }: ReplyLimits,
-  lostOutputTokens: number,
-): void {
-  if (saidBytes > replyBytes)
-    throw failures.excess(`a reply of more than ${replyBytes} bytes`, lostOutputTokens);
-  if (dataBytes > MOST_DATA_BYTES)
-    throw failures.excess(
-      `a reply with more than ${MOST_DATA_BYTES} bytes of data`,
-      lostOutputTokens,
-    );
+/** Throws `model_protocol_error` if a reply has too much data. `lostOutputTokens` are on the error. */
+export function checkData(bytes: number, lostOutputTokens: number): void {
+  if (bytes <= MOST_DATA_BYTES) return;
+  const got = `a reply with more than ${MOST_DATA_BYTES} bytes of data`;
+  throw failures.excess(got, lostOutputTokens);
 }
+
+/** Returns the reply that was cut: with its reported usage, unless what came counts for more. */
+export function cutReply(
+  { usage, ...response }: Fields,
+  items: readonly ReadItem[],
+  cut: ReplyCut,
+): ModelReply {
+  const isHonest = cut.isHonest(outputTokensOf({ usage }));
+  const ended = { ...response, ...CUT_END, ...(isHonest ? { usage } : {}) };
+  return { ...toReplyOfResponse(ended, items), warnings: [CUT_WARNING] };
+}
+
+const CUT_END: Fields = {
+  status: "incomplete",
+  incomplete_details: { reason: "max_output_tokens" },
+};
 
 /** The error that a response, or an event without a type, reports in place of an answer. */
 export function reportIn(response: Fields): unknown {
@@ -115,16 +125,24 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ["content_filter", "content_filter"],
 ]);
 
-/** Reads the item at this place of a response. `lostOutputTokens` are on the error if it cannot be used. */
-export function readItem(item: unknown, index: number, lostOutputTokens: number): ReadItem {
+/**
+ * Reads the item at this place of a response, as far as its texts are admitted. `lostOutputTokens`
+ * are on the error if it cannot be used.
+ */
+export function readItem(
+  item: unknown,
+  index: number,
+  admit: AdmitTexts,
+  lostOutputTokens: number,
+): ReadItem {
   if (!isRecord(item)) return NO_ITEM;
   switch (item["type"]) {
     case "message":
-      return readMessage(item);
+      return readMessage(item, admit);
     case "reasoning":
-      return readReasoning(item);
+      return readReasoning(item, admit);
     case "function_call":
-      return readCall(item, index, lostOutputTokens);
+      return readCall(item, index, admit, lostOutputTokens);
     default:
       return readOther(item);
   }
@@ -134,53 +152,64 @@ const NO_ITEM: ReadItem = Object.freeze({
   pieces: [],
   text: "",
   refusal: "",
-  saidBytes: 0,
   dataBytes: 0,
 });
 
-function readMessage({ content, phase }: Fields): ReadItem {
-  const text = textsIn(content, "output_text", "text").join("");
-  const refusal = textsIn(content, "refusal", "refusal").join("");
+function readMessage({ content, phase }: Fields, admit: AdmitTexts): ReadItem {
+  const [text = "", refusal = ""] = admit([
+    textsIn(content, "output_text", "text").join(""),
+    textsIn(content, "refusal", "refusal").join(""),
+  ]);
   const data = isText(phase) ? { [NAMESPACE]: { phase } } : undefined;
   return {
     ...NO_ITEM,
     pieces: text === "" ? [] : [{ type: "text", text, data }],
     text,
     refusal,
-    saidBytes: Buffer.byteLength(text) + Buffer.byteLength(refusal),
   };
 }
 
 /** Of a model that shows its reasoning, there is no summary but the text itself. */
-function readReasoning({ summary, content, encrypted_content: sealed }: Fields): ReadItem {
+function readReasoning(
+  { summary, content, encrypted_content: sealed }: Fields,
+  admit: AdmitTexts,
+): ReadItem {
   const summaries = textsIn(summary, "summary_text", "text");
-  const text =
+  const whole =
     summaries.length > 0
       ? summaries.join(BETWEEN_SUMMARIES)
       : textsIn(content, "reasoning_text", "text").join("");
+  const [text = ""] = admit([whole]);
   const lengths = summaries.map(({ length }) => length);
   const isOne = text === "" ? lengths.length === 0 : lengths[0] === text.length;
-  const own = isText(sealed)
-    ? { encrypted_content: sealed, ...(isOne ? {} : { summary: lengths }) }
-    : undefined;
+  // Sealed reasoning goes back with the whole of its summary, or not at all.
+  const own =
+    isText(sealed) && text === whole
+      ? { encrypted_content: sealed, ...(isOne ? {} : { summary: lengths }) }
+      : undefined;
   if (text === "" && own === undefined) return NO_ITEM;
   const data = own === undefined ? undefined : { [NAMESPACE]: own };
   return {
     ...NO_ITEM,
     pieces: [{ type: "reasoning", text, data }],
-    saidBytes: Buffer.byteLength(text),
     dataBytes: dataBytes(data),
   };
 }
 
-function readCall(item: Fields, index: number, lostOutputTokens: number): ReadItem {
+function readCall(
+  item: Fields,
+  index: number,
+  admit: AdmitTexts,
+  lostOutputTokens: number,
+): ReadItem {
   const { name, arguments: args = "" } = item;
   if (!isText(name)) throw protocolError("a tool call that names no tool", lostOutputTokens);
-  const argumentsText = typeof args === "string" ? args : JSON.stringify(args);
-  const ownId = callIdIn(item, index);
-  const saidBytes = Buffer.byteLength(ownId + name + argumentsText) + OPENED_CALL_BYTES;
-  const call = { callId: ownId, toolName: name, argumentsText };
-  return { ...NO_ITEM, pieces: [{ type: "call", ...call }], saidBytes };
+  const written = typeof args === "string" ? args : JSON.stringify(args);
+  const [toolName = "", argumentsText = ""] = admit([name, written]);
+  // Half a name would be the name of another tool.
+  if (toolName !== name) return NO_ITEM;
+  const call = { callId: callIdIn(item, index), toolName, argumentsText };
+  return { ...NO_ITEM, pieces: [{ type: "call", ...call }] };
 }
 
 /** The id of a call, or one by its place where the server gives none. */

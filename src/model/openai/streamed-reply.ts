@@ -12,7 +12,7 @@ import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import {
   CUT_WARNING,
-  OPENED_CALL_BYTES,
+  OPENED_BYTES,
   ReplyCut,
   tokensThatCame,
   type ReplyLimits,
@@ -54,8 +54,7 @@ export class StreamedReply {
   readonly #limits: ReplyLimits;
   readonly #cut: ReplyCut;
   readonly #onDelta: (delta: ModelDelta) => void;
-  /** What the model wrote, reasoning included, and what its calls and data take besides. */
-  #saidBytes = 0;
+  /** What calls and data take besides what the model wrote. */
   #besideBytes = 0;
   readonly #reasoning: ChatReasoning;
   readonly #text = new GrowingText();
@@ -71,8 +70,6 @@ export class StreamedReply {
   #responseModel: string | undefined;
   #hasBegun = false;
   #hasEnded = false;
-  /** It came whole, with its usage: nothing is saved by cutting it. */
-  #isReported = false;
   #failedCall: CompletionCall | undefined;
 
   constructor(
@@ -143,7 +140,7 @@ export class StreamedReply {
     // A choice that was filtered as a whole has a reason to end and no message.
     const delta = isRecord(message) ? withPlaces(message) : {};
     const isSaid = isRecord(message) || isText(reason);
-    this.#isReported = reportedTokens(usageOfReply(response, choice)) !== undefined;
+    this.#cut.trust(reportedTokens(usageOfReply(response, choice)));
     this.#takeChunk(response, isSaid ? { ...choice, delta } : undefined);
     this.#hasEnded = true;
     return this.#hasBegun;
@@ -195,10 +192,9 @@ export class StreamedReply {
     return isCut ? { ...reply, warnings: [CUT_WARNING] } : reply;
   }
 
-  /** The usage that the stream has reported, unless the received text counts for more. */
+  /** The reported usage, unless the received text counts for more. */
   get #usageOfCut(): unknown {
-    const tokens = reportedTokens(this.#usage) ?? 0;
-    return tokens < this.#arrivedTokens ? undefined : this.#usage;
+    return this.#cut.isHonest(reportedTokens(this.#usage)) ? this.#usage : undefined;
   }
 
   #callPieces(): readonly ReplyPiece[] {
@@ -226,18 +222,17 @@ export class StreamedReply {
 
   /** Gives the text of it. */
   #takeDelta(delta: Fields): string {
-    const thought = this.#reasoning.take(delta, (text) => this.#admitted(text));
-    this.#besideBytes += thought.dataBytes;
-    this.#count("");
+    const thought = this.#reasoning.take(delta, (text) => this.#cut.admit(text));
+    this.#countBeside(thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
     const { data } = extraContent(delta);
     if (data !== undefined) {
       this.#data = data;
-      this.#countData(data);
+      this.#countBeside(dataBytes(data));
     }
     const text = textOf(delta["content"]);
     this.#takeText(text);
-    const refusal = this.#admitted(textOf(delta["refusal"]));
+    const refusal = this.#cut.admit(textOf(delta["refusal"]));
     this.#refusal += refusal;
     if (refusal !== "") this.#onDelta({ type: "refusal", text: refusal });
     for (const piece of listOf(delta["tool_calls"])) {
@@ -248,7 +243,7 @@ export class StreamedReply {
 
   #takeText(piece: string): void {
     if (piece === "") return;
-    const text = this.#admitted(piece);
+    const text = this.#cut.admit(piece);
     if (text === "") return;
     this.#text.push(text);
     this.#onDelta({ type: "text", text });
@@ -262,22 +257,22 @@ export class StreamedReply {
     const open = this.#callAt.get(index);
     const known = open === undefined || isAnother(piece, open) ? undefined : open;
     const isNamed = piece.name !== (known?.name ?? "");
-    if (isNamed) this.#admitted(piece.name);
+    if (isNamed) this.#cut.admit(piece.name);
     // Half a name would be the name of another tool.
     if (this.isCut) return;
     const call = known ?? this.#openCall(index);
     if (call.id === "") {
-      this.#besideBytes += Buffer.byteLength(piece.id);
+      this.#countBeside(Buffer.byteLength(piece.id));
       call.id = piece.id;
     }
     if (isNamed) call.name += piece.name;
-    const argumentsText = this.#admitted(piece.argumentsText);
+    const argumentsText = this.#cut.admit(piece.argumentsText);
     if (argumentsText !== "") call.cameWhole = call.argumentsText.isEmpty && isWhole(argumentsText);
     call.argumentsText.push(argumentsText);
     this.#say(call, argumentsText);
     if (piece.data !== undefined) {
       call.data = piece.data;
-      this.#countData(piece.data);
+      this.#countBeside(dataBytes(piece.data));
     }
   }
 
@@ -298,11 +293,6 @@ export class StreamedReply {
     return `${this.#responseId ?? "call"}.${index}`;
   }
 
-  #countData(data: ProviderData): void {
-    this.#besideBytes += dataBytes(data);
-    this.#count("");
-  }
-
   #openCall(index: unknown): GrowingCall {
     const argumentsText = new GrowingText();
     const call: GrowingCall = {
@@ -313,30 +303,24 @@ export class StreamedReply {
       cameWhole: false,
       isSaid: false,
     };
-    this.#besideBytes += OPENED_CALL_BYTES;
+    this.#countBeside(OPENED_BYTES);
     this.#calls.push(call);
     this.#callAt.set(index, call);
     return call;
   }
 
-  /** Returns the part of a piece that fits below the cut. */
-  #admitted(piece: string): string {
-    const admitted = this.#isReported ? piece : this.#cut.admit(piece);
-    this.#count(admitted);
-    return admitted;
-  }
-
-  /** Takes account of a piece that the model wrote, before it is kept (S3). */
-  #count(piece: string): void {
-    this.#saidBytes += Buffer.byteLength(piece);
-    const { replyBytes } = this.#limits;
-    if (this.#saidBytes + this.#besideBytes > replyBytes) {
-      throw failures.excess(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
+  /** Takes account of what is kept besides the text, before it is kept (S3). */
+  #countBeside(bytes: number): void {
+    this.#besideBytes += bytes;
+    const { besideBytes } = this.#limits;
+    if (this.#besideBytes > besideBytes) {
+      const got = `a reply with more than ${besideBytes} bytes of ids and data`;
+      throw failures.excess(got, this.#arrivedTokens);
     }
   }
 
   get #arrivedTokens(): number {
-    return tokensThatCame(this.#saidBytes, this.#limits);
+    return tokensThatCame(this.#cut.bytes, this.#limits);
   }
 }
 

@@ -10,20 +10,22 @@ import { isRecord } from "../../kernel/json.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import {
-  CUT_WARNING,
-  OPENED_CALL_BYTES,
+  OPENED_BYTES,
   ReplyCut,
+  sizeOf,
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
 import {
   callIdIn,
-  checkSize,
+  checkData,
+  cutReply,
   noResponseError,
   outputTokensOf,
   readItem,
   reportIn,
   toReplyOfResponse,
+  type AdmitTexts,
   type ReadItem,
 } from "./from-responses.ts";
 import { GrowingText } from "./growing-text.ts";
@@ -42,6 +44,8 @@ type Reader = (reply: StreamedResponse, event: Fields) => void;
 interface Slot {
   /** What its events have said of it. */
   readonly opened: Fields;
+  /** What the model wrote of it, as the cut has counted it. */
+  countedBytes: number;
   readonly text: GrowingText;
   refusal: string;
   readonly reasoning: GrowingText;
@@ -59,11 +63,9 @@ export class StreamedResponse implements ReplyStream {
   readonly #slots = new Map<number, Slot>();
   #lastPlace = -1;
   #callCount = 0;
-  /** All pieces that came, and what opened items take besides. */
-  #cameBytes = 0;
+  /** What opened items take besides what the model wrote. */
   #openedBytes = 0;
   /** Of the items that are done. */
-  #saidBytes = 0;
   #dataBytes = 0;
   #response: Fields | undefined;
   #isMarked = false;
@@ -112,10 +114,7 @@ export class StreamedResponse implements ReplyStream {
    * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no response.
    */
   finish(): ModelReply {
-    if (this.isCut) {
-      const reply = toReplyOfResponse(CUT_RESPONSE, this.#items());
-      return { ...reply, warnings: [CUT_WARNING] };
-    }
+    if (this.isCut) return cutReply(this.#response ?? {}, this.#items(), this.#cut);
     if (this.#response === undefined) {
       if (this.#isMarked && this.#slots.size === 0)
         throw noResponseError("a stream without a response", undefined);
@@ -156,14 +155,15 @@ export class StreamedResponse implements ReplyStream {
   }
 
   #takeRefusal(event: Fields): void {
-    const piece = this.#counted(event);
-    this.#slotFor(event, "message").refusal += piece;
+    const slot = this.#slotFor(event, "message");
+    const piece = this.#admit(slot, deltaOf(event));
+    slot.refusal += piece;
     if (piece !== "") this.#onDelta({ type: "refusal", text: piece });
   }
 
   #takeArguments(event: Fields): void {
     const slot = this.#slotFor(event, "function_call");
-    const text = this.#counted(event);
+    const text = this.#admit(slot, deltaOf(event));
     slot.argumentsText.push(text);
     const { callIndex: index } = slot;
     if (text !== "" && index !== undefined) this.#onDelta({ type: "arguments", index, text });
@@ -177,7 +177,7 @@ export class StreamedResponse implements ReplyStream {
 
   #takeText(event: Fields): void {
     const slot = this.#slotFor(event, "message");
-    const piece = this.#counted(event);
+    const piece = this.#admit(slot, deltaOf(event));
     if (piece === "") return;
     slot.text.push(piece);
     this.#onDelta({ type: "text", text: piece });
@@ -185,24 +185,27 @@ export class StreamedResponse implements ReplyStream {
 
   #takeReasoning(event: Fields): void {
     const slot = this.#slotFor(event, "reasoning");
-    const piece = this.#counted(event);
+    const piece = deltaOf(event);
     const { summary_index: index } = event;
     const isNext = !slot.reasoning.isEmpty && index !== slot.summaryIndex;
     slot.summaryIndex = index;
-    const text = isNext ? BETWEEN_SUMMARIES + piece : piece;
+    const text = this.#admit(slot, isNext ? BETWEEN_SUMMARIES + piece : piece);
     slot.reasoning.push(text);
     if (text !== "") this.#onDelta({ type: "reasoning", text });
   }
 
   #close(place: number, item: unknown): void {
     const slot = this.#slots.get(place) ?? this.#addSlot(place, fieldsOf(item));
-    const read = readItem(item, place, this.#arrivedTokens);
+    const admit: AdmitTexts = (texts) => {
+      const admitted = this.#cut.admitItem(texts, slot.countedBytes);
+      slot.countedBytes = Math.max(slot.countedBytes, sizeOf(admitted));
+      return admitted;
+    };
+    const read = readItem(item, place, admit, this.#arrivedTokens);
     this.#sayRest(slot, read.text);
-    this.#saidBytes += read.saidBytes - (slot.done?.saidBytes ?? 0);
     this.#dataBytes += read.dataBytes - (slot.done?.dataBytes ?? 0);
     slot.done = read;
-    const size = { saidBytes: this.#saidBytes, dataBytes: this.#dataBytes };
-    checkSize(size, this.#limits, this.#arrivedTokens);
+    checkData(this.#dataBytes, this.#arrivedTokens);
   }
 
   /** Some servers say only in the end what others say in pieces. */
@@ -226,6 +229,7 @@ export class StreamedResponse implements ReplyStream {
     }
     const { output } = ended;
     // Some servers send all of it, or a part, only at the end.
+    this.#cut.trust(outputTokensOf(ended));
     if (Array.isArray(output) && output.length > this.#doneItems) {
       for (const place of this.#slots.keys()) if (place >= output.length) this.#slots.delete(place);
       for (const [place, item] of output.entries()) this.#close(place, item);
@@ -249,12 +253,18 @@ export class StreamedResponse implements ReplyStream {
 
   #addSlot(place: number, opened: Fields): Slot {
     const { type, call_id, id, name } = opened;
-    const kept = { type, call_id, id, name };
-    const bytes = OPENED_CALL_BYTES + Buffer.byteLength(JSON.stringify(kept));
-    this.#openedBytes += bytes;
-    this.#count(bytes);
+    const said = type === "function_call" && isText(name) ? name : "";
+    // Half a name would be the name of another tool.
+    const kept = this.#cut.admit(said) === said ? { type, call_id, id, name } : {};
+    this.#openedBytes += OPENED_BYTES + Buffer.byteLength(JSON.stringify(kept));
+    const { besideBytes } = this.#limits;
+    if (this.#openedBytes > besideBytes) {
+      const got = `a reply with more than ${besideBytes} bytes of ids`;
+      throw failures.excess(got, this.#arrivedTokens);
+    }
     const slot: Slot = {
       opened: kept,
+      countedBytes: Buffer.byteLength(said),
       text: new GrowingText(),
       refusal: "",
       reasoning: new GrowingText(),
@@ -280,37 +290,25 @@ export class StreamedResponse implements ReplyStream {
   #items(): readonly ReadItem[] {
     const inOrder = [...this.#slots].toSorted(([left], [right]) => left - right);
     return inOrder.map(
-      ([place, slot]) => slot.done ?? readItem(itemOf(slot), place, this.#arrivedTokens),
+      ([place, slot]) => slot.done ?? readItem(itemOf(slot), place, admitAll, this.#arrivedTokens),
     );
   }
 
-  /** The piece in an event, after account was taken of it (S3). */
-  #counted({ delta }: Fields): string {
-    const piece = this.#cut.admit(typeof delta === "string" ? delta : "");
-    this.#count(Buffer.byteLength(piece));
-    return piece;
-  }
-
-  #count(bytes: number): void {
-    this.#cameBytes += bytes;
-    const { replyBytes } = this.#limits;
-    if (this.#cameBytes > replyBytes) {
-      throw failures.excess(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
-    }
+  /** Returns the part of a piece of this item that fits below the cut (S3). */
+  #admit(slot: Slot, piece: string): string {
+    const admitted = this.#cut.admit(piece);
+    slot.countedBytes += Buffer.byteLength(admitted);
+    return admitted;
   }
 
   /** What is sealed is base64 for the most part: it stands for reasoning that was paid for. */
   get #arrivedTokens(): number {
-    const said = Math.max(this.#cameBytes - this.#openedBytes, this.#saidBytes);
-    return tokensThatCame(said + (this.#dataBytes * 3) / 4, this.#limits);
+    return tokensThatCame(this.#cut.bytes + (this.#dataBytes * 3) / 4, this.#limits);
   }
 }
 
-/** The end of a response that was cut at twice its cap. */
-const CUT_RESPONSE: Fields = {
-  status: "incomplete",
-  incomplete_details: { reason: "max_output_tokens" },
-};
+/** Pieces were admitted when they came. */
+const admitAll: AdmitTexts = (texts) => texts;
 
 /** The item that its pieces add up to. */
 function itemOf({ opened, text, refusal, reasoning, argumentsText }: Slot): Fields {
@@ -347,4 +345,8 @@ function typeAtEdge(data: string): string | undefined {
 
 function placeOf({ output_index: place }: Fields): number | undefined {
   return typeof place === "number" && Number.isSafeInteger(place) && place >= 0 ? place : undefined;
+}
+
+function deltaOf({ delta }: Fields): string {
+  return typeof delta === "string" ? delta : "";
 }
