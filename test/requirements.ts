@@ -1725,6 +1725,9 @@ const requirements = {
   D506: {
     text: "A refusal without usage is charged by our count like a text",
   },
+  D520: {
+    text: "At a terminal every open question can be answered, one after the other",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

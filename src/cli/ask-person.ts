@@ -142,8 +142,8 @@ class Asking {
     choices: readonly Choice<Value>[],
   ): Promise<Value | undefined> {
     const options: { value: string; label: string }[] = choices.map((choice) => ({ ...choice }));
-    const value = this.#given(
-      await prompts.select<string>({ message, options, ...this.#streams() }),
+    const value = await this.#prompted((common) =>
+      prompts.select<string>({ message, options, ...common }),
     );
     return choices.find((choice) => choice.value === value)?.value;
   }
@@ -154,19 +154,29 @@ class Asking {
     problemWith: (text: string) => string | undefined = isSaid,
   ): Promise<string | undefined> {
     const validate = (text: string | undefined): string | undefined => problemWith(text ?? "");
-    return this.#given(await prompts.text({ message, initialValue, validate, ...this.#streams() }));
+    return await this.#prompted((common) =>
+      prompts.text({ message, initialValue, validate, ...common }),
+    );
   }
 
-  /** What a prompt has given. Ctrl-C in a prompt is one for the run; a prompt that was withdrawn gives nothing. */
-  #given(value: string | symbol): string | undefined {
+  /**
+   * Returns the value of a prompt, or `undefined` if the prompt was withdrawn or left by Ctrl-C.
+   * Ctrl-C interrupts the run.
+   */
+  async #prompted(
+    open: (common: prompts.CommonOptions) => Promise<string | symbol>,
+  ): Promise<string | undefined> {
+    const { stdin, stderr } = this.#place.shell;
+    // A prompt listens to its signal after its end, and closes the terminal of the next prompt.
+    const withdrawal = new AbortController();
+    const withdraw = (): void => withdrawal.abort();
+    if (this.#signal.aborted) return undefined;
+    this.#signal.addEventListener("abort", withdraw);
+    const value = await open({ input: stdin, output: stderr, signal: withdrawal.signal });
+    this.#signal.removeEventListener("abort", withdraw);
     if (typeof value === "string") return value;
     if (!this.#signal.aborted) this.#place.interrupt();
     return undefined;
-  }
-
-  #streams(): prompts.CommonOptions {
-    const { stdin, stderr } = this.#place.shell;
-    return { input: stdin, output: stderr, signal: this.#signal };
   }
 }
 
