@@ -6,6 +6,7 @@ const GROUPS = [
     text: "Start",
     files: [
       "README.md",
+      "docs/overview.md",
       "docs/guides/first-tree.md",
       "docs/cli.md",
       "docs/viewer.md",
