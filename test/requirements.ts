@@ -1728,6 +1728,9 @@ const requirements = {
   D520: {
     text: "At a terminal every open question can be answered, one after the other",
   },
+  D521: {
+    text: "A failed tool call is reported with its message, redacted and at most 500 characters, by its event, causes, reports, terminal lines and lists of calls; with content off only by name and code",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -77,7 +77,10 @@ function stepLines(
 /** A line for the step, with its first call, and one for each further call. */
 function linesOf(step: StepRow, fold: RunFold, isNumbered: boolean): readonly Line[] {
   const { execution, number, startedAtMs, endedAtMs, usage, error } = step;
-  const calls = step.calls.map((call) => callText(call, fold));
+  const calls = step.calls.flatMap((call) => [
+    callText(call, fold),
+    ...(call.message === undefined ? [] : [`  ${singleLine(call.message)}`]),
+  ]);
   const broke = error === undefined ? [] : [`✖ ${error.code}: ${singleLine(error.message)}`];
   const [first = "", ...others] = [...calls, ...broke];
   const blank = { step: "", time: "", tokens: "", cost: "" };
@@ -102,7 +105,7 @@ const OUTCOMES: Readonly<Record<CallRow["outcome"], string>> = {
 };
 
 function callText(
-  { toolName, outcome, errorCode, durationMs, child }: CallRow,
+  { toolName, outcome, errorCode, errorName, durationMs, child }: CallRow,
   fold: RunFold,
 ): string {
   const path = child === undefined ? undefined : fold.agents[child]?.agentPath;
@@ -110,6 +113,7 @@ function callText(
     singleLine(toolName),
     OUTCOMES[outcome],
     ...(errorCode === undefined ? [] : [errorCode]),
+    ...(errorName === undefined ? [] : [`(${errorName})`]),
     ...(durationMs === undefined ? [] : [durationText(durationMs)]),
     ...(path === undefined ? [] : [`→ ${path}`]),
   ].join(" ");

@@ -92,10 +92,13 @@ function agentLine({ agentPath, rest, step }: AgentFold): readonly string[] {
 
 function callLines({ agentPath, steps }: AgentFold): readonly string[] {
   return steps.flatMap(({ number, calls }) =>
-    calls.flatMap(({ toolName, outcome, errorCode = "", durationMs }) => {
+    calls.flatMap(({ toolName, outcome, errorCode = "", message = "", durationMs }) => {
       if (outcome !== "failed" && outcome !== "retry") return [];
       const took = durationMs === undefined ? "" : `, after ${durationText(durationMs)}`;
-      return [`${agentPath} · step ${number} · ${toolName}: ${outcome} (${errorCode})${took}`];
+      const why = message === "" ? "" : `: ${message}`;
+      return [
+        `${agentPath} · step ${number} · ${toolName}: ${outcome} (${errorCode})${took}${why}`,
+      ];
     }),
   );
 }

@@ -351,6 +351,8 @@ export interface EventBodies {
     readonly blockedBy?: string;
     /** Why it was denied: the reasons of guards, of the hook, or of the approver. */
     readonly reason?: string;
+    /** Why it was not run, at most 500 characters, without secrets. */
+    readonly message?: string;
     /** Of a subagent that was not started. `isKnownRole` as in `subagent.refused`. */
     readonly spawn?: {
       /** The role that was to be started. */
@@ -384,6 +386,13 @@ export interface EventBodies {
     readonly errorCode?: string | undefined;
     /** Set if it went wrong: what follows from it for the agent. */
     readonly severity?: ToolErrorSeverity | undefined;
+    /** The name of a typed error that the tool threw, for example `TypeError`. */
+    readonly errorName?: string | undefined;
+    /**
+     * Set if it went wrong: the tool's own words, at most 500 characters, without secrets. Absent
+     * for a subagent, which reports its own end.
+     */
+    readonly message?: string | undefined;
     /** What denied the call. Only in what releases without `tool.rejected` wrote. */
     readonly blockedBy?: string | undefined;
     /** Length of the whole result. */

@@ -6,6 +6,8 @@ import { questionText } from "./question-lines.ts";
 import { firstLine, shortLine } from "./terminal-text.ts";
 
 const LONGEST_TEXT = 160;
+/** Events have no longer messages of failed calls. */
+const LONGEST_REASON = 500;
 const PERCENT = 100;
 
 /** The line for an event, without its time; undefined if the event is not worth one. */
@@ -81,8 +83,9 @@ function callText(event: EspalierEvent): string | undefined {
     case "tool.rejected":
     case "tool.ended": {
       if (!isNews(event)) return undefined;
+      const { toolName, outcome, errorCode, message } = event;
       const reason = event.type === "tool.rejected" ? event.reason : undefined;
-      return `${shortLine(event.toolName)} ${event.outcome} (${event.errorCode})${whyText(reason)}`;
+      return `${shortLine(toolName)} ${outcome} (${errorCode})${whyText(reason ?? message)}`;
     }
     case "result.summarized": {
       const { toolName, resultCharacters, usage } = event;
@@ -172,7 +175,7 @@ function spentText(usage: Usage): string {
 }
 
 function whyText(reason: string | undefined): string {
-  return reason === undefined ? "" : `: ${short(reason)}`;
+  return reason === undefined ? "" : `: ${shortLine(reason, LONGEST_REASON)}`;
 }
 
 function short(text: string): string {

@@ -16,7 +16,7 @@ import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
 import { treeOf } from "./result-tree.ts";
 import { table, type Column } from "./table.ts";
-import { fit, painter, shortLine, singleLine, type Paint } from "./terminal-text.ts";
+import { fit, painter, shortLine, singleLine, wrappedRows, type Paint } from "./terminal-text.ts";
 
 /** How a report is written. */
 export interface ReportOptions {
@@ -46,6 +46,7 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
       paint,
     ),
     section("Tree", tree, paint),
+    section("Calls that failed", failedCallLines(result, width, paint), paint),
     section("Budget of the run", budgetLines(result, width, paint), paint),
     section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
     section("Usage by model", usageLines("model", result.usage.byModel, width, paint), paint),
@@ -59,6 +60,22 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
 
 function section(title: string, lines: readonly string[], paint: Paint): readonly string[] {
   return lines.length === 0 ? [] : [paint("bold", title), ...lines];
+}
+
+/** Most failed calls that a report lists. */
+const MOST_CALLS = 20;
+const LONGEST_MESSAGE = 500;
+
+function failedCallLines({ agents }: RunResult, width: number, paint: Paint): readonly string[] {
+  const calls = agents.flatMap(({ agentPath, toolErrors }) =>
+    toolErrors.map(({ stepNumber, toolName, code, message }) => {
+      const place = `${agentPath} · step ${stepNumber} · ${toolName} (${code})`;
+      return `${shortLine(place)}: ${shortLine(message, LONGEST_MESSAGE)}`;
+    }),
+  );
+  const hidden = calls.length - MOST_CALLS;
+  const more = hidden > 0 ? [paint("dim", fit(`… ${hidden} more`, width))] : [];
+  return [...calls.slice(0, MOST_CALLS).flatMap((line) => wrappedRows(line, width)), ...more];
 }
 
 interface BudgetRow {

@@ -30,6 +30,11 @@ export function shortenText(text: string, maxCharacters: number): ShortenedText 
   };
 }
 
+/** Returns the text, or its beginning with an ellipsis if it has more than `maxCharacters`. */
+export function cutText(text: string, maxCharacters: number): string {
+  return text.length <= maxCharacters ? text : `${text.slice(0, cutAt(text, maxCharacters - 1))}…`;
+}
+
 /** A character of more code units than this may be split between two code points. */
 const LONGEST_CHARACTER = 64;
 

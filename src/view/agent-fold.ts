@@ -6,7 +6,8 @@ import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protoc
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import { SpanList, type SpanEnding } from "./span-list.ts";
-import { newCall, newStep, type CallFold, type CallUnderWay, type StepFold } from "./step-fold.ts";
+import { endCall, newCall, newStep } from "./step-fold.ts";
+import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import type { ActivityName, AxisAmounts, Spent } from "./viewer-data.ts";
 
 interface AskFold extends CallUnderWay {
@@ -394,7 +395,7 @@ export class AgentFold {
   }
 
   #closeCall(event: EspalierEvent<"tool.ended" | "tool.rejected">): void {
-    const { callId, toolName, atMs, outcome, errorCode } = event;
+    const { callId, toolName, atMs, outcome } = event;
     if (outcome === "failed" || outcome === "retry") this.toolErrors += 1;
     if (callId === null) return;
     const isEnd = event.type === "tool.ended";
@@ -409,9 +410,7 @@ export class AgentFold {
     if (call.span === -1 && !isEnd)
       this.spans.add("tool", { beganAtMs: atMs, atMs, end: "rejected" }, this.step);
     this.#rest(call, atMs, SPAN_END_OF[outcome]);
-    call.outcome = outcome;
-    call.errorCode = errorCode;
-    call.durationMs = isEnd ? event.durationMs : 0;
+    endCall(call, event);
     this.#calls.delete(callId);
     this.#updateActivity(atMs);
   }

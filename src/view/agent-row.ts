@@ -84,8 +84,15 @@ function stepRow({ execution, number, startedAtMs, calls, ...ended }: StepFold):
   return { execution, number, startedAtMs, calls: calls.map(callRow), ...defined(ended) };
 }
 
-function callRow({ callId, toolName, outcome, errorCode, durationMs, child }: CallFold): CallRow {
-  return { callId, toolName, outcome, ...defined({ errorCode, durationMs, child }) };
+function callRow({ callId, toolName, outcome, ...details }: CallFold): CallRow {
+  const { errorCode, errorName, durationMs, child } = details;
+  const message = details.message || undefined;
+  return {
+    callId,
+    toolName,
+    outcome,
+    ...defined({ errorCode, errorName, message, durationMs, child }),
+  };
 }
 
 /** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `steps_limit`. */

@@ -139,9 +139,10 @@ function causeIn(agent: AgentFold, rest: AgentRest): Cause {
 }
 
 function callCause({ agentId, agentPath, step }: AgentFold, call: CallFold): Cause {
-  const { toolName, errorCode, outcome, startedAtMs, durationMs = 0 } = call;
+  const { toolName, errorCode, errorName, outcome, startedAtMs, durationMs = 0 } = call;
   const code = errorCode ?? outcome;
-  const message = OUTCOMES[outcome] ?? "The call came to nothing.";
+  const known = OUTCOMES[outcome] ?? "The call came to nothing.";
+  const message = call.message || (errorName === undefined ? known : `${known} (${errorName})`);
   return { agentId, agentPath, step, toolName, code, message, atMs: startedAtMs + durationMs };
 }
 

@@ -1,5 +1,6 @@
 // Steps of an agent and their calls, as their events have left them: numbers, names and times, no content.
 
+import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
@@ -25,6 +26,10 @@ export interface CallFold extends CallUnderWay {
   outcome: ToolOutcomeType | "open";
   /** Why it did not succeed. Undefined: it did, or has not ended. */
   errorCode: string | undefined;
+  /** The name of a typed error that the tool threw. */
+  errorName: string | undefined;
+  /** Why it did not succeed, at most 500 characters. Empty if content is not shown. */
+  message: string | undefined;
   /** How long it was at work, without its wait for a slot; 0 if it was rejected. Undefined: it has not ended. */
   durationMs: number | undefined;
   /** The index of the agent that it started or resumed; the first, if there are several. */
@@ -60,6 +65,19 @@ export function newStep(at: Pick<StepFold, "execution" | "number" | "startedAtMs
 export function newCall(
   at: Pick<CallFold, "callId" | "toolName" | "kind" | "startedAtMs">,
 ): CallFold {
-  const nothing = { errorCode: undefined, durationMs: undefined, child: undefined };
-  return { ...at, ...nothing, outcome: "open", span: -1 };
+  const failure = { errorCode: undefined, errorName: undefined, message: undefined };
+  return { ...at, ...failure, durationMs: undefined, child: undefined, outcome: "open", span: -1 };
+}
+
+/** Records how a call ended. */
+export function endCall(
+  call: CallFold,
+  event: EspalierEvent<"tool.ended" | "tool.rejected">,
+): void {
+  const isEnd = event.type === "tool.ended";
+  call.outcome = event.outcome;
+  call.errorCode = event.errorCode;
+  call.errorName = isEnd ? event.errorName : undefined;
+  call.message = event.message;
+  call.durationMs = isEnd ? event.durationMs : 0;
 }

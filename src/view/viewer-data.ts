@@ -397,6 +397,10 @@ export interface CallRow {
   readonly outcome: ToolOutcomeType | "open";
   /** Why it did not succeed. Left out: it did, or has not ended. */
   readonly errorCode?: string | undefined;
+  /** The name of a typed error that the tool threw, for example `TypeError`. */
+  readonly errorName?: string | undefined;
+  /** Why it did not succeed, at most 500 characters. Left out if content is not shown. */
+  readonly message?: string | undefined;
   /** How long it was at work, without its wait for a slot; 0 if it was rejected. Left out: it has not ended. */
   readonly durationMs?: number | undefined;
   /** The index of the agent that it started or resumed. */

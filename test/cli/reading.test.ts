@@ -75,7 +75,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
 
     Calls that failed (2)
       lead · step 1 · SpawnSubagent: failed (subagent_failed), after 0ms
-      lead/reader#1 · step 1 · read: failed (tool_error), after 0ms
+      lead/reader#1 · step 1 · read: failed (tool_error), after 0ms: ENOENT
     "
   `);
 });
@@ -136,6 +136,7 @@ proves(
 
       step  time  tokens     cost  calls
       1      0ms      15  unknown  read ✖ tool_error 0ms
+                                     ENOENT
       2      0ms       0  unknown  ✖ model_not_authorized: Wrong key.
       "
     `);

@@ -26,7 +26,7 @@ proves(
       "
           0ms  lead started: Audit the code.
           0ms  lead/reader#1 started: Read the docs.
-          0ms  lead/reader#1 read failed (tool_error)
+          0ms  lead/reader#1 read failed (tool_error): ENOENT
           0ms  lead/reader#1 step 1: 15 tokens, cost unknown, 1 tool call
           0ms  lead/reader#1 step 2: 0 tokens, cost unknown
           0ms  lead/reader#1 failed (error: Wrong key.): 2 steps, 15 tokens, cost unknown, 0ms

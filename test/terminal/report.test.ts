@@ -33,6 +33,9 @@ test("a report has the tree, the budget, who used how much, the refusals and the
     ├─ researcher#1  ✔ completed     1       15        15   $0.0030    $0.0030   0ms  Read the docs.
     └─ researcher#2  ✔ completed     2       30        30   $0.0060    $0.0060   0ms  Read the code.
 
+    Calls that failed
+    lead/researcher#2 · step 1 · compile (tool_error): compile failed: no compiler
+
     Budget of the run
     axis          limit    spent    left
     tokens      100,000       75  99,925
@@ -68,6 +71,10 @@ test("a report of a run that was stopped says by what, and that nothing was limi
     Tree
     agent  state                   step  own tok  tree tok  own cost  tree cost
     lead   ■ stopped: steps_limit     1       15        15   unknown    unknown
+
+    Calls that failed
+    lead · step 1 · nothing (unknown_tool): There is no tool named "nothing". You
+    have no tools; answer in text.
 
     Budget of the run
     axis   limit  spent  left

@@ -268,7 +268,7 @@ test("plain lines say once what happened, without any escape sequence", async ()
         0ms  lead spawn of poet refused (unknown_role): Not started: there is no subagent "poet". You can start: researcher. Call again with one of these.
         0ms  lead/researcher#1 started: Read the docs.
         0ms  lead/researcher#2 started: Read the code.
-        0ms  lead/researcher#2 compile failed (tool_error)
+        0ms  lead/researcher#2 compile failed (tool_error): no compiler
         0ms  lead/researcher#2 step 1: 15 tokens, $0.0030, 1 tool call
        1.2s  lead/researcher#1 step 1: 15 tokens, $0.0030
        1.2s  lead/researcher#1 completed: 1 step, 15 tokens, $0.0030, 1.2s
@@ -302,7 +302,7 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
         0ms  lead attempt 1 failed (model_overloaded), the next one in 500ms: Too many requests.
       500ms  lead has spent 80 % of its steps budget
       500ms  lead has spent 95 % of its steps budget
-      500ms  lead nothing failed (unknown_tool)
+      500ms  lead nothing failed (unknown_tool): There is no tool named "nothing". You have no tools; answer in text.
       500ms  lead step 1: 15 tokens, cost unknown, 1 tool call
       500ms  lead stopped (steps_limit: The steps budget of lead allows 1; 1 are spent and 1 more were asked for.): 1 step, 15 tokens, cost unknown, 500ms
     "

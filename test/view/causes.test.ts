@@ -43,7 +43,7 @@ proves(
       errorBudget: STRICT,
     });
     expect(await causesIn(lead)).toEqual([
-      "lead step 1 read tool_error: The call failed.",
+      "lead step 1 read tool_error: ENOENT",
       "lead step 1 error_budget, a limit",
     ]);
   },

@@ -136,6 +136,7 @@ proves(["V75"], "a canary in every text of a run that is paused, then ends", asy
     "subagent.ended",
     "subagent.refused",
     "subagent.spawned",
+    "tool.ended",
     "tool.guarded",
     "tool.rejected",
     "tool.started",

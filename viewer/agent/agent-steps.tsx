@@ -97,7 +97,7 @@ export function CallSummary({
   readonly state: RunState;
   readonly route: RunRoute;
 }) {
-  const { toolName, outcome, errorCode, durationMs, child } = call;
+  const { toolName, outcome, errorCode, errorName, message, durationMs, child } = call;
   return (
     <span class="call">
       <Icon sign={OUTCOME_SIGNS[outcome]} />
@@ -107,11 +107,12 @@ export function CallSummary({
       )}
       {errorCode !== undefined && (
         <span class="is-failed">
-          <Code text={errorCode} />
+          <Code text={errorName === undefined ? errorCode : `${errorCode} (${errorName})`} />
         </span>
       )}
       {durationMs !== undefined && <span class="muted">{durationText(durationMs)}</span>}
       {child !== undefined && <AgentLink state={state} route={route} index={child} />}
+      {message !== undefined && <span class="is-failed">{message}</span>}
     </span>
   );
 }

@@ -26,6 +26,8 @@ export interface CallOutcome extends Omit<
   /** Where in the text of a failure the words of the tool are: they alone are cut, like a result. */
   readonly words?: TextRange | undefined;
   readonly errorCode?: ToolFailureCode;
+  /** The name of a typed error that the tool threw. */
+  readonly errorName?: string | undefined;
   /** What a delegated subtree consumed. */
   readonly usage?: Usage;
   /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth continuing. */

@@ -95,16 +95,16 @@ function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
   if (isToolTimeout(cause)) return failed("tool_timeout", messageOf(cause));
   const severity = severityOf(cause);
   const saying = failureSaying(toolName, cause, severity);
+  const errorName = kindOf(cause);
   if (severity !== undefined) {
-    const attachments = attachmentsIn(cause);
-    const kept = attachments === undefined ? {} : { attachments };
+    const kept = defined({ errorName, attachments: attachmentsIn(cause) });
     if (severity === "retryable") return failedSaying("tool_retry", saying, kept);
     const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
     return failedSaying("tool_error", saying, { severity, ...failure, ...kept });
   }
   return isBrokenHook(cause)
     ? failedSaying("tool_error", saying, { severity: "abortive", failure: errorRecord(cause) })
-    : failedSaying("tool_error", saying);
+    : failedSaying("tool_error", saying, { errorName });
 }
 
 /** True for a hook of ours that broke, and not for what a tool gave the code of one. */

@@ -20,7 +20,8 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
 import { shortenReports } from "../../tools/shorten-reports.ts";
-import { shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import { cutText, shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
 
 /** A call that has begun. */
 export interface BegunCall {
@@ -70,7 +71,16 @@ export async function recordEnd(
   const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
   agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
   sayResult(agent, call.effectPosition, ended);
-  const { type, text, fullText = text, errorCode, severity, attachments, usage } = outcome;
+  const {
+    type,
+    text,
+    fullText = text,
+    errorCode,
+    errorName,
+    severity,
+    attachments,
+    usage,
+  } = outcome;
   const { shownCharacters } = outcome;
   agent.emit(
     {
@@ -79,7 +89,9 @@ export async function recordEnd(
       outcome: type,
       success: type === "succeeded",
       resultCharacters: fullText.length,
-      ...defined({ errorCode, severity, shownCharacters, attachments: attachments?.length, usage }),
+      ...defined({ errorCode, severity, errorName }),
+      ...defined({ shownCharacters, attachments: attachments?.length, usage }),
+      ...(type === "succeeded" || isReport(call, outcome) ? {} : { message: messageOf(outcome) }),
       durationMs: endedAtMs - startedAtMs,
       queuedMs,
     },
@@ -89,6 +101,20 @@ export async function recordEnd(
   const end = timed(ended, [...before, ...spans]);
   planned.onEnd(end);
   return end;
+}
+
+/** Longest message of a failed call in events. The step has the whole text. */
+const LONGEST_MESSAGE = 500;
+
+/** Returns why a call failed, in the tool's own words if it has any, without secrets. */
+function messageOf({ text, fullText = text, words }: Formatted): string {
+  const said = words === undefined ? fullText : fullText.slice(words.start, words.end);
+  return cutText(redactSecrets(said), LONGEST_MESSAGE);
+}
+
+/** True for the report of a subagent, which is JSON. */
+function isReport({ bound }: OpenCall, { words }: CallOutcome): boolean {
+  return bound.tool?.kind === "delegation" && words === undefined;
 }
 
 /** Emits, for present and later readers, what the model will read. What is to be summarised is emitted afterwards. */
@@ -258,6 +284,7 @@ function recordRejected(
       severity,
       resultCharacters: fullText.length,
       ...defined({ blockedBy, reason, spawn, shownCharacters }),
+      ...(spawn === undefined ? { message: messageOf(outcome) } : {}),
     },
     call.position,
     () => [argumentsContent(call), { type: "result", text }],
