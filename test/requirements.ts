@@ -1731,6 +1731,9 @@ const requirements = {
   D521: {
     text: "A failed tool call is reported with its message, redacted and at most 500 characters, by its event, causes, reports, terminal lines and lists of calls; with content off only by name and code",
   },
+  D507: {
+    text: "Pieces of a reply that are handed on are cut at twice the cap even if the whole item says something else, or a call is opened behind its arguments",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

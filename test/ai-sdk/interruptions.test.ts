@@ -16,6 +16,7 @@ import {
   ask,
   fakeModel,
   finish,
+  saying,
   text,
   type FakeModel,
   type Opening,
@@ -235,6 +236,20 @@ describe("an endless stream", () => {
         expect(reply.warnings).toEqual([expect.stringContaining("cut at twice the cap")]);
       },
     );
+
+  proves(
+    ["D507"],
+    "of a name does not say it, also of a call whose arguments came first",
+    async () => {
+      const first = { type: "tool-input-delta", id: "c", delta: "{" } as const;
+      const long = { type: "tool-input-start", id: "c", toolName: "x".repeat(5_000) } as const;
+      const said: string[] = [];
+      const reply = await ask(aiSdkModel(saying([first, long, finish()])), {}, never(), {
+        onDelta: (delta) => said.push(delta.type),
+      });
+      expect([said, reply.message.toolCalls, reply.finishReason]).toEqual([[], [], "length"]);
+    },
+  );
 
   for (const [what, part] of Object.entries(ENDLESS))
     proves(["M33"], `of ${what} is broken off, and what came is paid for`, async () => {

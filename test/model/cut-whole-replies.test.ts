@@ -176,6 +176,27 @@ proves(["D504"], "pieces of items that are then said to be empty count all the s
   expect([cut.finishReason, pieces.join("").length]).toEqual(["length", CUT_BYTES]);
 });
 
+proves(
+  ["D507"],
+  "what is handed on of items whose end says something else is cut, too",
+  async () => {
+    const round = (place: number): readonly object[] => [
+      sent("refusal.delta", { output_index: place, delta: "x".repeat(100) }),
+      sent("output_item.done", { output_index: place, item: said("y".repeat(100)) }),
+    ];
+    const data = Array.from({ length: 7 }, (_none, place) => round(place)).flat();
+    await using server = await OpenAiServer.start(() => ({ type: "events", data }));
+    let handed = "";
+    await modelAt(server, { api: "responses" }).generate(QUESTION, {
+      signal: new AbortController().signal,
+      onDelta: (delta) => {
+        if ("text" in delta) handed += delta.text;
+      },
+    });
+    expect(handed).toBe("x".repeat(CUT_BYTES));
+  },
+);
+
 proves(["D504"], "what stands between summaries counts like the summaries", async () => {
   const data = Array.from({ length: 1_000 }, (_none, index) =>
     sent("reasoning_summary_text.delta", {

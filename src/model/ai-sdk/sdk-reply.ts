@@ -39,8 +39,8 @@ type Came = GrowingText | LanguageModelV4ToolCall | OpaquePart;
 
 /** A call of which arguments are arriving. */
 interface UnfinishedCall {
-  readonly toolName: string;
-  readonly isOwn: boolean;
+  toolName: string;
+  isOwn: boolean;
   input: string;
   /** Its name and arguments, as the cut has counted them. */
   countedBytes: number;
@@ -170,7 +170,7 @@ export class SdkReply {
         return;
       case "tool-input-start":
         this.#openCall(part.id, part.toolName, part.providerExecuted !== true);
-        if (part.providerExecuted !== true) this.#sayCall(part.id, part.toolName);
+        this.#sayCall(part.id);
         return;
       case "tool-input-delta":
         this.#takeArguments(part.id, part.delta);
@@ -210,16 +210,21 @@ export class SdkReply {
   /** Returns the call; `undefined` if its name does not fit. Half a name would name another tool. */
   #openCall(id: string, toolName: string, isOwn: boolean): UnfinishedCall | undefined {
     const known = this.#unfinished.get(id);
-    if (known !== undefined || this.#cut.admit(toolName) !== toolName) return known;
-    this.#countOpened(id);
-    const call = { toolName, isOwn, input: "", countedBytes: Buffer.byteLength(toolName) };
+    if (known !== undefined && (known.toolName !== "" || toolName === "")) return known;
+    if (this.#cut.admit(toolName) !== toolName) return undefined;
+    if (known === undefined) this.#countOpened(id);
+    const call = known ?? { toolName, isOwn, input: "", countedBytes: 0 };
+    call.toolName = toolName;
+    call.isOwn = isOwn;
+    call.countedBytes += Buffer.byteLength(toolName);
     this.#unfinished.set(id, call);
     return call;
   }
 
   /** One without an id is said when its reply has come. */
-  #sayCall(id: string, toolName: string): void {
-    if (id === "" || this.isCut || this.#saidCalls.has(id)) return;
+  #sayCall(id: string): void {
+    const { toolName = "", isOwn = false } = this.#unfinished.get(id) ?? {};
+    if (id === "" || !isOwn || this.isCut || this.#saidCalls.has(id)) return;
     const index = this.#saidCalls.size;
     this.#saidCalls.set(id, index);
     this.#onDelta?.({ type: "call", index, callId: idOf<"CallId">(id), toolName });

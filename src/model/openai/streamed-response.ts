@@ -196,21 +196,26 @@ export class StreamedResponse implements ReplyStream {
 
   #close(place: number, item: unknown): void {
     const slot = this.#slots.get(place) ?? this.#addSlot(place, fieldsOf(item));
+    const { countedBytes } = slot;
     const admit: AdmitTexts = (texts) => {
-      const admitted = this.#cut.admitItem(texts, slot.countedBytes);
-      slot.countedBytes = Math.max(slot.countedBytes, sizeOf(admitted));
+      const admitted = this.#cut.admitItem(texts, countedBytes);
+      slot.countedBytes = Math.max(countedBytes, sizeOf(admitted));
       return admitted;
     };
     const read = readItem(item, place, admit, this.#arrivedTokens);
-    this.#sayRest(slot, read.text);
+    this.#sayRest(slot, read.text, countedBytes);
     this.#dataBytes += read.dataBytes - (slot.done?.dataBytes ?? 0);
     slot.done = read;
     checkData(this.#dataBytes, this.#arrivedTokens);
   }
 
-  /** Some servers say only in the end what others say in pieces. */
-  #sayRest(slot: Slot, text: string): void {
+  /**
+   * Some servers say only in the end what others say in pieces. Bytes that were counted for anything but
+   * the text do not pay for its rest.
+   */
+  #sayRest(slot: Slot, text: string, countedBytes: number): void {
     const said = String(slot.text);
+    if (Buffer.byteLength(said) !== countedBytes) return;
     if (text.length <= said.length || !text.startsWith(said)) return;
     const rest = text.slice(said.length);
     slot.text.push(rest);
