@@ -1734,6 +1734,9 @@ const requirements = {
   D507: {
     text: "Pieces of a reply that are handed on are cut at twice the cap even if the whole item says something else, or a call is opened behind its arguments",
   },
+  D508: {
+    text: "A call that a server would not take, as Groq reports it, is read in time linear in its length",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -136,6 +136,22 @@ describe("a reply without usage over Chat Completions, whole, is cut at twice th
     });
 });
 
+proves(["D504"], "a call that the server would not take is cut at twice the cap", async () => {
+  const written = `<function=go>${" x".repeat(15_000)}</function>`;
+  const error = { code: "tool_use_failed", message: "Failed.", failed_generation: written };
+  expect([
+    await answered("chat", { type: "status", status: 400, body: { error } }, "whole"),
+    await answered("chat", bodyOf({ error }), "whole"),
+    await answered("chat", { type: "events", data: [{ error }] }, "streamed"),
+  ]).toEqual([CUT, CUT, CUT]);
+});
+
+proves(["D508"], "such a call is read in linear time, however many blanks it has", async () => {
+  const written = `<function=go>x${" ".repeat(1_000_000)}y</function>`;
+  const error = { code: "tool_use_failed", message: "Failed.", failed_generation: written };
+  expect(await answered("chat", { type: "events", data: [{ error }] }, "streamed")).toEqual(CUT);
+});
+
 describe.each([
   ["whole", "whole", response],
   ["in whole items", "streamed", items],

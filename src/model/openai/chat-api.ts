@@ -1,5 +1,6 @@
 // Chat Completions, which every server speaks, as the connection uses it.
 
+import { ReplyCut } from "../reply-limits.ts";
 import { failedCall, replyOfFailedCall } from "./from-openai.ts";
 import { replyOfBody, StreamedReply } from "./streamed-reply.ts";
 import { toOpenAi, type WireSettings } from "./to-openai.ts";
@@ -13,9 +14,9 @@ export function chatApi(settings: WireSettings): WireApi {
     write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
     read: (body, limits) => replyOfBody(body, limits, reasoningField),
     stream: (limits, onDelta) => new StreamedReply(limits, onDelta, reasoningField),
-    rescue: (body) => {
+    rescue: (body, limits) => {
       const failed = failedCall(body);
-      return failed === undefined ? undefined : replyOfFailedCall(failed);
+      return failed === undefined ? undefined : replyOfFailedCall(failed, new ReplyCut(limits));
     },
   };
 }

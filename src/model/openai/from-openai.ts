@@ -7,7 +7,7 @@ import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
-import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
+import { CUT_WARNING, tokensThatCame, type ReplyCut, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { extraContent, textOf } from "./chat-reasoning.ts";
 import {
@@ -69,18 +69,29 @@ export function failedCall(report: unknown): CompletionCall | undefined {
     const { name, argumentsText } = completionCall({ function: call });
     return name === "" ? undefined : { id: "", name, argumentsText };
   }
-  const [, name, argumentsText] =
-    /<function=([\w.-]+)>?\s*([^]*?)\s*(?:<\/function>|$)/.exec(written) ?? [];
-  return name === undefined ? undefined : { id: "", name, argumentsText: argumentsText ?? "" };
+  const [opening, name] = /<function=([\w.-]+)>?/.exec(written) ?? [];
+  if (opening === undefined || name === undefined) return undefined;
+  const [argumentsText = ""] = written
+    .slice(written.indexOf(opening) + opening.length)
+    .split("</function>", 1);
+  return { id: "", name, argumentsText: argumentsText.trim() };
 }
 
-/** The reply that such a call is: to be checked, and corrected, like any other. */
+/** The reply that such a call is: to be checked, and corrected, like any other. It is cut like any other, too. */
 export function replyOfFailedCall(
   call: CompletionCall,
+  cut: ReplyCut,
   reasoning: readonly ReplyPiece[] = [],
 ): ModelReply {
-  return toReply([...reasoning, callPiece(call, "call.0")], { finishReason: "tool_calls" });
+  const [name = "", argumentsText = ""] = cut.admitItem([call.name, call.argumentsText], 0);
+  if (!cut.isCut) return toReply([...reasoning, callPiece(call, "call.0")], FAILED);
+  // Half a name would be the name of another tool.
+  const calls = name === call.name ? [callPiece({ ...call, argumentsText }, "call.0")] : [];
+  const reply = toReply([...reasoning, ...calls], { finishReason: "length" });
+  return { ...reply, warnings: [CUT_WARNING] };
 }
+
+const FAILED: Completion = { finishReason: "tool_calls" };
 
 /** The usage, wherever in a response or chunk its server puts it. */
 export function usageOfReply(response: Fields, choice: Fields | undefined): unknown {

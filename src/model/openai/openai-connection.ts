@@ -127,7 +127,7 @@ export class OpenAiConnection {
     options: GenerateOptions,
     { thrown, body, progress, isLate }: FailedRequest,
   ): ModelReply | Relented {
-    const rescued = this.#rescued(thrown);
+    const rescued = this.#rescued(thrown, request);
     if (rescued !== undefined) return rescued;
     if (isLate) throw failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens);
     const { apiKey, headers } = this.#settings;
@@ -150,8 +150,9 @@ export class OpenAiConnection {
     return new Answer(this.#api, limits, { onDelta, letGo });
   }
 
-  #rescued(thrown: unknown): ModelReply | undefined {
-    return thrown instanceof APIError ? this.#api.rescue?.(thrown.error) : undefined;
+  #rescued(thrown: unknown, { maxOutputTokens }: ModelRequest): ModelReply | undefined {
+    if (!(thrown instanceof APIError)) return undefined;
+    return this.#api.rescue?.(thrown.error, replyLimits(maxOutputTokens));
   }
 
   /** Only as long as nothing was paid for (A3). */

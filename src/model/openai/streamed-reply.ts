@@ -177,7 +177,7 @@ export class StreamedReply {
     }
     if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
-      return replyOfFailedCall(this.#failedCall, this.#reasoning.pieces);
+      return replyOfFailedCall(this.#failedCall, this.#cut, this.#reasoning.pieces);
     }
     const text: ReplyPiece = { type: "text", text: String(this.#text), data: this.#data };
     const { isCut } = this;

@@ -24,7 +24,7 @@ export interface WireApi {
   /** Reads a reply that comes in pieces. */
   stream(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void): ReplyStream;
   /** The reply that is in the body of a refusal, if it is about a reply that the server would not take. */
-  rescue?(body: unknown): ModelReply | undefined;
+  rescue?(body: unknown, limits: ReplyLimits): ModelReply | undefined;
   /**
    * What is left out of requests from now on, so that the server may take one that it has refused: if that one is written otherwise now.
    * Another call may have learnt of it meanwhile.
