@@ -4,6 +4,7 @@ import { z } from "zod";
 
 import { misdefinition } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
+import { EspalierError } from "../kernel/error.ts";
 import {
   canonicalJson,
   isRecord,
@@ -11,6 +12,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../kernel/json.ts";
+import { jsonCopy, NotJsonError } from "../kernel/json-copy.ts";
 import { remembered } from "../model/remembered.ts";
 import { strictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
@@ -64,10 +66,10 @@ interface ResultShape {
 /** What a zod schema makes of the arguments has to be JSON; a JSON Schema makes nothing of them. */
 function resultShape(field: string, output: ToolInput): ResultShape {
   if (output instanceof z.ZodType) {
-    const schema = zodInput(field, output.pipe(JsonValueSchema), false);
+    const schema = zodInput(field, output, false);
     return {
       jsonSchema: schema.jsonSchema,
-      bind: (input) => used(schema.check(input), ({ value }) => value),
+      bind: (input) => used(schema.check(input), ({ value }) => jsonResult(field, value)),
     };
   }
   const schema = inputSchema(field, output, { isStrict: false });
@@ -84,13 +86,32 @@ function resultShape(field: string, output: ToolInput): ResultShape {
 const WRAPPING_KEY = "result";
 
 function wrappedShape(field: string, output: z.ZodType): ResultShape {
-  const whole = z.object({ [WRAPPING_KEY]: output.pipe(JsonValueSchema) });
+  const whole = z.object({ [WRAPPING_KEY]: output });
   const schema = zodInput(field, whole, false);
   return {
     jsonSchema: schema.jsonSchema,
     bind: (input) =>
-      used(schema.check(input), ({ value: { [WRAPPING_KEY]: result = null } }) => result),
+      used(schema.check(input), ({ value: { [WRAPPING_KEY]: result = null } }) =>
+        jsonResult(field, result),
+      ),
   };
+}
+
+/** Returns a copy of what a schema makes of a result. Throws `invalid_definition` if it is not JSON. */
+function jsonResult(field: string, value: unknown): JsonValue {
+  try {
+    return JsonValueSchema.parse(jsonCopy(value));
+  } catch (cause) {
+    if (!(cause instanceof NotJsonError)) throw cause;
+    const { place, got } = cause;
+    const expected = `a schema whose results are JSON${place === "" ? "" : ` at ${place}`}`;
+    throw new EspalierError({
+      code: "invalid_definition",
+      message: `Expected ${field} to be ${expected}, got ${got}. Correct its transform.`,
+      data: { field, expected, got },
+      cause,
+    });
+  }
 }
 
 type Valid<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;

@@ -69,3 +69,25 @@ proves(
     }
   },
 );
+
+proves(["D582"], "fails a run whose output schema makes a value that is not JSON", async () => {
+  const list = z.object({ list: z.array(z.string().transform(Number)) });
+  const when = z.array(z.iso.date().transform((text) => new Date(text)));
+  for (const [output, given, place, got] of [
+    [list, { list: ["1", "one"] }, " at .list[1]", "NaN"],
+    [when, { result: ["2026-01-02"] }, " at [0]", "a date"],
+  ] as const)
+    for (const reply of [asks("Finish", JSON.stringify(given)), says(JSON.stringify(given))]) {
+      const { role } = soloist([reply], { output });
+      const { status, errors } = await newFixture().run(role);
+      expect([status, errors.map(({ code, message }) => [code, message])]).toEqual([
+        "failed",
+        [
+          [
+            "invalid_definition",
+            `Expected solo.output to be a schema whose results are JSON${place}, got ${got}. Correct its transform.`,
+          ],
+        ],
+      ]);
+    }
+});
