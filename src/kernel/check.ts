@@ -39,7 +39,36 @@ export function checkKeys(field: string, value: unknown, known: readonly string[
   }
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, "Correct the name.");
+  const advice = adviceForKey(unknown, known);
+  throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, advice);
+}
+
+/** Names that other libraries use, with ours. */
+const SYNONYMS = new Map([
+  ["tool", "tools"],
+  ["functions", "tools"],
+  ["parameters", "input"],
+  ["inputSchema", "input"],
+  ["schema", "input"],
+  ["handler", "execute"],
+  ["run", "execute"],
+  ["func", "execute"],
+  ["prompt", "instructions"],
+  ["system", "instructions"],
+  ["systemPrompt", "instructions"],
+  ["outputType", "output"],
+  ["outputSchema", "output"],
+  ["handoffs", "subagents"],
+  ["agents", "subagents"],
+  ["maxTurns", "budget: { steps: … }"],
+  ["maxSteps", "budget: { steps: … }"],
+  ["recursionLimit", "budget: { steps: … }"],
+]);
+
+function adviceForKey(key: string, known: readonly string[]): string {
+  const ours = SYNONYMS.get(key);
+  const [field = ""] = ours?.split(":") ?? [];
+  return known.includes(field) ? `Use ${ours}.` : "Correct the name.";
 }
 
 /**

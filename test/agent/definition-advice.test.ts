@@ -11,6 +11,7 @@ import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
+import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const TOOL = { name: "read", description: "Reads.", input: z.object({}), execute: () => "" };
@@ -28,6 +29,8 @@ function loosely(call: (...given: never[]) => unknown, ...given: readonly unknow
 
 const OTHER_ZOD =
   'a zod object schema of zod 4, from the same copy of zod that espalier uses, got an object. Take z from "zod", not from "zod/mini" or "zod/v3".';
+const ZOD_3 =
+  'a zod object schema of zod 4, got a schema of zod 3. Install zod 4 (npm install zod@4), and take z from "zod".';
 
 test.each<readonly [string, () => unknown]>([
   // Left out, these have a default; none of them is without a limit then.
@@ -116,9 +119,9 @@ test.each<readonly [string, () => unknown]>([
     roleOf({ output: null }),
   ],
   [`lead.output to be ${OTHER_ZOD}`, roleOf({ output: mini.object({}) })],
-  [`lead.output to be ${OTHER_ZOD}`, roleOf({ output: early.z.object({}) })],
+  [`lead.output to be ${ZOD_3}`, roleOf({ output: early.z.object({}) })],
   [`read.input to be ${OTHER_ZOD}`, toolOf({ input: mini.object({}) })],
-  [`read.input to be ${OTHER_ZOD}`, toolOf({ input: early.z.object({}) })],
+  [`read.input to be ${ZOD_3}`, toolOf({ input: early.z.object({}) })],
   [
     "read.input to be a zod object schema, got an object. Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.",
     toolOf({ input: { type: "object" } }),
@@ -152,4 +155,36 @@ test.each<readonly [string, () => unknown]>([
 test("a JSON Schema whose properties are called like parts of a zod schema is one", () => {
   const properties = { _def: { type: "string" }, _zod: { type: "string" } };
   expect(jsonSchema({ type: "object", properties }).schema).toEqual({ type: "object", properties });
+});
+
+const FOREIGN_NAMES: readonly (readonly [string, () => unknown])[] = [
+  ["agent.tool to be one of * Use tools.", roleOf({ tool: [tool] })],
+  ["agent.prompt to be one of * Use instructions.", roleOf({ prompt: "Lead." })],
+  ["agent.maxTurns to be one of * Use budget: { steps: … }.", roleOf({ maxTurns: 5 })],
+  ["agent.handoffs to be one of * Use subagents.", roleOf({ handoffs: [] })],
+  ["tool.parameters to be one of * Use input.", toolOf({ parameters: z.object({}) })],
+  ["tool.handler to be one of * Use execute.", toolOf({ handler: () => "" })],
+  // A name that has no meaning there gets no suggestion.
+  ["tool.maxTurns to be one of * Correct the name.", toolOf({ maxTurns: 5 })],
+  ["agent.constructor to be one of * Correct the name.", roleOf({ constructor: 1 })],
+];
+
+proves(["D583"], "names our field for that of another library, and zod 4 for zod 3", () => {
+  for (const [expected, define] of FOREIGN_NAMES) {
+    const { message } = thrownBy(define);
+    const short = message.replace(/one of .*\. (?=Use|Correct)/, "one of * ");
+    expect(short).toBe(`Expected ${expected}`);
+  }
+  const { message } = thrownBy(toolOf({ input: early.z.object({}) }));
+  expect(message).toBe(`Expected read.input to be ${ZOD_3}`);
+});
+
+test("refuses a tool named __proto__, or with a name that a provider does not accept", () => {
+  for (const name of ["__proto__", "read file", "r".repeat(65), ""])
+    expect(thrownBy(toolOf({ name }))).toMatchObject({
+      code: "invalid_definition",
+      data: { field: "tool.name" },
+    });
+  for (const name of ["_", "__proto", "constructor", "r".repeat(64)])
+    expect(toolOf({ name })().name).toBe(name);
 });

@@ -6,19 +6,27 @@ import { misdefinition } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 
-/** The error for something that is no zod schema that we can read. */
+/** Returns the error for a value that is not a zod schema that espalier can read. */
 export function noZodSchema(field: string, value: unknown, advice: string): EspalierError {
   if (!isZodLike(value)) return misdefinition(field, "a zod object schema", value, advice);
-  return misdefinition(
-    field,
-    "a zod object schema of zod 4, from the same copy of zod that espalier uses",
-    value,
-    'Take z from "zod", not from "zod/mini" or "zod/v3".',
-  );
+  if ("_zod" in value)
+    return misdefinition(
+      field,
+      "a zod object schema of zod 4, from the same copy of zod that espalier uses",
+      value,
+      'Take z from "zod", not from "zod/mini" or "zod/v3".',
+    );
+  const expected = "a zod object schema of zod 4";
+  const got = "a schema of zod 3";
+  return new EspalierError({
+    code: "invalid_definition",
+    message: `Expected ${field} to be ${expected}, got ${got}. Install zod 4 (npm install zod@4), and take z from "zod".`,
+    data: { field, expected, got },
+  });
 }
 
 /** True for a schema of any zod: also of another version, another copy or `zod/mini`. */
-export function isZodLike(value: unknown): boolean {
+export function isZodLike(value: unknown): value is object {
   if (!isRecord(value)) return false;
   return "_zod" in value || ("_def" in value && typeof value["parse"] === "function");
 }
