@@ -9,6 +9,7 @@ import { defineAgent, defineTool, Orchestrator } from "espalier";
 import type { Model } from "espalier/extend";
 import {
   asks,
+  executeTool,
   goldenTree,
   latch,
   ManualClock,
@@ -150,4 +151,12 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
       ["buyer/clerk#2", "failed"],
     ],
   );
+}
+
+// 6. One tool, without an agent: the call that an agent would make of it.
+{
+  const { type, text } = await executeTool(lookUp, { thing: "pears" });
+  assert.deepEqual([type, text], ["succeeded", '{"euros":12,"thing":"pears"}']);
+  const wrong = await executeTool(lookUp, { name: "pears" });
+  assert.equal(wrong.errorCode, "invalid_arguments");
 }

@@ -27,4 +27,5 @@ export {
 export type { SegmentEnd } from "./replay/replay-script.ts";
 export type { SegmentBegin } from "./replay/segment.ts";
 export type { ReplayOrder } from "./replay/replayer.ts";
+export { executeTool, type ExecuteToolOptions } from "./execute-tool.ts";
 export { goldenTree } from "./golden-tree.ts";
