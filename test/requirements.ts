@@ -1737,6 +1737,18 @@ const requirements = {
   D508: {
     text: "A call that a server would not take, as Groq reports it, is read in time linear in its length",
   },
+  D581: {
+    text: "executeTool makes one call of a tool as an agent does, and returns what the model reads, the outcome and the result as data",
+  },
+  D582: {
+    text: "An output schema whose transform makes a value that is not JSON fails the run with invalid_definition, which names role, field and value",
+  },
+  D583: {
+    text: "A definition with the name that another library uses for a field, or with a schema of zod 3, is refused with the name or version to use",
+  },
+  D584: {
+    text: "Of several results in a reply the last that fits counts, after all other calls of the reply have run, also over a pause",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
