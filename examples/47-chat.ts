@@ -44,7 +44,7 @@ async function say(request: IncomingMessage, response: ServerResponse, chat: str
 async function history(response: ServerResponse, chat: string) {
   const { executions } = await orchestrator.session(chat);
   const runIds = new Set(executions.map(({ runId }) => runId));
-  const ended = [...runIds].filter((runId) => orchestrator.find(runId) === undefined);
+  const ended = [...runIds].filter((runId) => orchestrator.findActiveRun(runId) === undefined);
   const turns = await Promise.all(ended.map((runId) => orchestrator.resultOf(runId)));
   const said = turns
     .flatMap(({ newMessages }) => newMessages)
@@ -54,7 +54,7 @@ async function history(response: ServerResponse, chat: string) {
 
 /** GET /chats/<conversation>/answer: what is being answered, with its question, from the beginning on. */
 async function follow(request: IncomingMessage, response: ServerResponse, chat: string) {
-  const run = orchestrator.runs().find(({ sessionId }) => sessionId === chat);
+  const run = orchestrator.activeRuns().find(({ sessionId }) => sessionId === chat);
   if (run === undefined) return void response.writeHead(204).end(); // an EventSource does not come back
   const lastEventId = request.headers["last-event-id"]?.toString();
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });

@@ -34,7 +34,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     await run.kept(); // from here on it is not lost, whatever happens to this process
     return void response.writeHead(201).end(JSON.stringify({ runId: run.runId }));
   }
-  const run = orchestrator.find(runId ?? "");
+  const run = orchestrator.findActiveRun(runId ?? "");
   if (run !== undefined) return await follow(run, request, response);
   const { status, text: told } = await orchestrator.resultOf(runId ?? ""); // it is over
   response.writeHead(200, { "content-type": "text/event-stream" });
@@ -72,7 +72,7 @@ server.listen(Number(port), "127.0.0.1", () => {
 
 async function stop(): Promise<void> {
   server.close();
-  await Promise.all(orchestrator.runs().map((run) => run.leave({ graceMs: 2_000 })));
+  await Promise.all(orchestrator.activeRuns().map((run) => run.leave({ graceMs: 2_000 })));
   await orchestrator.close();
   await store.close();
   server.closeAllConnections(); // clients come back to the next process

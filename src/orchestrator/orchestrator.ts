@@ -181,20 +181,26 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     return this.#live.add(continuedByMail(this.#settings, run, { options, isClosed }), signal);
   }
 
-  /** The runs that are under way, in the order of their start. A run is gone from here when it rests: at its end, or at its pause. */
-  runs(): readonly Run[] {
+  /**
+   * Returns the runs that are under way in this process, in the order of their start. Stored runs that
+   * have ended or are paused are not among them: list these with the store.
+   */
+  activeRuns(): readonly Run[] {
     return this.#live.all;
   }
 
-  /** The run of this id, if it is under way here, from the tick of its start on; undefined: it is not. Of one that rests, `resultOf` has the result, if there is a store. */
-  find(runId: string): Run | undefined {
+  /**
+   * Returns the run of this id if it is under way in this process, else `undefined`. `resultOf` returns
+   * the result of a stored run.
+   */
+  findActiveRun(runId: string): Run | undefined {
     checkText("runId", runId);
     return this.#live.find(RunIdSchema.parse(runId));
   }
 
   /**
    * Lets no further run begin or continue, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
-   * be faster, give them up for the next process, as in `for (const run of orchestrator.runs()) void run.leave()`, pause or cancel them. Never rejects for what comes of a run. Store,
+   * be faster, give them up for the next process, as in `for (const run of orchestrator.activeRuns()) void run.leave()`, pause or cancel them. Never rejects for what comes of a run. Store,
    * tracing and MCP servers belong to the caller, and stay open: close them after this.
    */
   async close(): Promise<void> {

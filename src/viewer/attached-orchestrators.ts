@@ -8,7 +8,7 @@ import type { RunId } from "../protocol/ids.ts";
 /** What a viewer asks of an orchestrator: any is one. */
 export type ActingOrchestrator = Pick<
   Orchestrator,
-  "find" | "answer" | "cancel" | "post" | "recover"
+  "findActiveRun" | "answer" | "cancel" | "post" | "recover"
 >;
 
 /** What goes with an orchestrator. */
@@ -38,8 +38,9 @@ export class AttachedOrchestrators {
 
   /** The one that leads the run now. */
   leading(runId: RunId): ActingOrchestrator | undefined {
-    return this.#attached.find(({ orchestrator }) => orchestrator.find(runId) !== undefined)
-      ?.orchestrator;
+    return this.#attached.find(
+      ({ orchestrator }) => orchestrator.findActiveRun(runId) !== undefined,
+    )?.orchestrator;
   }
 
   /** Leads a run on with the first that can; undefined: there is none at all. Never rejects with what is wrong with the run. */

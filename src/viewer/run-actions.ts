@@ -141,7 +141,7 @@ export class RunActions {
     runId: RunId,
     { key }: Extract<ActionRequest, { readonly type: "pause" }>,
   ): Promise<ActionTaken> {
-    const here = this.#means.attached.leading(runId)?.find(runId);
+    const here = this.#means.attached.leading(runId)?.findActiveRun(runId);
     if (here !== undefined) {
       here.requestPause();
       return { isLed: true };

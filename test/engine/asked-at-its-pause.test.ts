@@ -119,7 +119,7 @@ for (const [what, ask, ends] of ASKED)
     const [events, pieces] = await read;
     expect(events).toEqual(await storedEvents(inner, ID));
     expect(pieces.map(({ sequence }) => sequence)).toEqual(pieces.map((_piece, at) => at + 1));
-    expect([one.runs(), clock.pendingTimers]).toEqual([[], 0]);
+    expect([one.activeRuns(), clock.pendingTimers]).toEqual([[], 0]);
     const rest = status === "paused" ? "paused" : "ended";
     expect(await inner.find(ID)).toMatchObject({ status: rest, owner: null });
   });

@@ -115,7 +115,7 @@ proves(["E18"], "where its roles are missing the wish stays, for who has them", 
   const one = process({ roles: [solo(done, { hold: () => gate.opened })] });
   const run = one.execute(ORDER);
   await turns(15);
-  one.find(ID)?.requestPause();
+  one.findActiveRun(ID)?.requestPause();
   gate.open();
   expect(await pushed(run)).toMatchObject({ status: "paused" });
   const asked = done.asked.length;
@@ -135,7 +135,7 @@ proves(
     const one = process({ roles: [solo(done, { hold: () => gate.opened })] });
     const run = one.execute(ORDER);
     await turns(15);
-    one.find(ID)?.requestPause();
+    one.findActiveRun(ID)?.requestPause();
     gate.open();
     await pushed(run);
     const two = process({ roles: [solo(done)] });

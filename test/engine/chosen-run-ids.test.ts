@@ -63,7 +63,7 @@ proves(["E10"], "what is no id is refused before anything has begun", async () =
     expect(thrownBy(() => one.start(role, "Go.", { runId: bad }))).toMatchObject({
       code: "invalid_option",
     });
-  expect([one.runs(), await store.list()]).toEqual([[], []]);
+  expect([one.activeRuns(), await store.list()]).toEqual([[], []]);
   const longest = "é".repeat(512);
   expect(await one.start(role, "Go.", { runId: longest }).result).toMatchObject({ runId: longest });
 });
@@ -82,7 +82,7 @@ proves(
     const error = await rejectionOf(two.start(role, "Go.", { runId: ID }).result);
     await turns(5);
     expect(error).toMatchObject({ code: "run_exists", data: { runId: ID } });
-    expect([done.asked.length, two.sink.events, two.runs()]).toEqual([asked, [], []]);
+    expect([done.asked.length, two.sink.events, two.activeRuns()]).toEqual([asked, [], []]);
     expect([await store.find(runId(ID)), clock.pendingTimers]).toEqual([before, 0]);
   },
 );
@@ -217,8 +217,8 @@ proves(["E10"], "it is found by its id while it is under way", async () => {
   const one = process({ roles: [role] });
   const run = one.start(role, "Go.", { runId: ID });
   await turns(10);
-  expect(one.find(ID)).toBe(run);
+  expect(one.findActiveRun(ID)).toBe(run);
   gate.open();
   expect(await run.result).toMatchObject({ text: TEXT });
-  expect(one.find(ID)).toBeUndefined();
+  expect(one.findActiveRun(ID)).toBeUndefined();
 });

@@ -54,7 +54,7 @@ proves(["E19"], "a run that was started is joined", async () => {
   const run = one.start(role, "Go.", { runId: ID });
   const executed = one.execute(ORDER);
   await turns(10);
-  expect(one.runs()).toEqual([run]);
+  expect(one.activeRuns()).toEqual([run]);
   gate.open();
   expect(await pushed(executed)).toEqual(await run.result);
   expect(counts(done)).toEqual([1, 1]);
@@ -88,7 +88,7 @@ proves(
         await turns(5);
         clock.advance(1_000);
       }
-      expect([two.runs(), reads]).toEqual([[], 0]); // Nothing is read while it only waits.
+      expect([two.activeRuns(), reads]).toEqual([[], 0]); // Nothing is read while it only waits.
       gate.open();
       const result = await pushed(executed, 500);
       expect(result).toMatchObject({ status: "completed", text: TEXT });
@@ -303,7 +303,7 @@ proves(["E19"], "an orchestrator that was closed meanwhile leads no run any more
   await turns(10);
   await two.close();
   expect(await rejectionOf(pushed(executed, 1_000))).toMatchObject({ code: "invalid_state" });
-  expect(two.runs()).toEqual([]);
+  expect(two.activeRuns()).toEqual([]);
 });
 
 proves(
@@ -341,7 +341,7 @@ proves(["E112"], "a run is given up with the last of its executions", async () =
     await turns(20);
   }
   for (const { leave, executed } of executions) {
-    expect(one.runs()).toHaveLength(1);
+    expect(one.activeRuns()).toHaveLength(1);
     leave.abort();
     expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
   }

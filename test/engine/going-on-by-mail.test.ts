@@ -100,7 +100,7 @@ proves(["D242"], "answered here, or by another process, while a subagent works",
       expect.arrayContaining(["run.paused", "run.resumed"]),
     );
     expect((await pieces).at(-1)).toMatchObject({ type: "end" });
-    expect([one.runs(), clock.pendingTimers]).toEqual([[], 0]);
+    expect([one.activeRuns(), clock.pendingTimers]).toEqual([[], 0]);
     expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
     const recording = await recordingOf(store, ID);
     await replaysToTheSame({ role: lead(doings()) }, { recording, result: await run.result });

@@ -115,7 +115,7 @@ proves(
     await turns(50);
     const settled = await Promise.allSettled(runs.map(({ result }) => result));
     expect(settled.every(({ status }) => status === "rejected")).toBe(true);
-    expect([clock.pendingTimers, one.runs()]).toEqual([0, []]);
+    expect([clock.pendingTimers, one.activeRuns()]).toEqual([0, []]);
   },
 );
 

@@ -46,7 +46,7 @@ async function leftOnce(
   await turns(5);
   meanwhile();
   const isLeft = await pushed(leaving, 100);
-  expect([isLeft, one.runs()]).toEqual([true, []]);
+  expect([isLeft, one.activeRuns()]).toEqual([true, []]);
   expect(await rejectionOf(run.result)).toMatchObject({ code: "run_left", data: { runId: ID } });
   await turns(5);
   clock.advance(60_000); // What ignores its signal is waited for a while longer.

@@ -145,7 +145,7 @@ proves(["E15"], "to stop a run that is paused", async () => {
   const one = process({ roles: [worker(done, gate)] });
   const executed = one.execute(ORDER);
   await turns(20);
-  one.find(ID)?.requestPause();
+  one.findActiveRun(ID)?.requestPause();
   gate.open();
   expect(await pushed(executed)).toMatchObject({ status: "paused" });
   const asked = done.asked.length;

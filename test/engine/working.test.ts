@@ -307,7 +307,7 @@ proves(
     const beganMs = clock.nowMs();
     await pushed(first.worker.close({ graceMs: 1_000 }));
     expect(clock.nowMs() - beganMs).toBeLessThanOrEqual(1_050);
-    expect(first.orchestrator.runs()).toEqual([]);
+    expect(first.orchestrator.activeRuns()).toEqual([]);
     for (const id of ["a", "b"])
       expect(await store.find(runId(id))).toMatchObject({ status: "open", owner: null });
     await first.worker.close();

@@ -84,7 +84,7 @@ proves(["S7.37"], "all lost runs continue, oldest first, and no other", async ()
   await settled();
   const { runs, failed } = await own.recoverAll();
   expect([runs.map(({ runId }) => runId), failed]).toEqual([left, []]);
-  expect(own.runs()).toEqual([mine, ...runs]);
+  expect(own.activeRuns()).toEqual([mine, ...runs]);
   const texts = await Promise.all(runs.map(async ({ result }) => (await result).text));
   expect(texts).toEqual(["reader is done.", "writer is done."]);
   elsewhere.open();
@@ -181,6 +181,6 @@ proves(
     open();
     const { runs } = await recovering;
     await closing;
-    expect([runs.length, own.runs()]).toEqual([1, []]);
+    expect([runs.length, own.activeRuns()]).toEqual([1, []]);
   },
 );

@@ -40,14 +40,17 @@ proves(["S7.37"], "runs are listed and found from their start until they rest", 
   const [left, right] = [held(), held()];
   const first = orchestrator.start(left.role, "One.");
   const second = orchestrator.start(right.role, "Two.");
-  expect(orchestrator.runs()).toEqual([first, second]);
-  expect(orchestrator.find(second.runId)).toBe(second);
+  expect(orchestrator.activeRuns()).toEqual([first, second]);
+  expect(orchestrator.findActiveRun(second.runId)).toBe(second);
   left.open();
   await first.result;
-  expect([orchestrator.runs(), orchestrator.find(first.runId)]).toEqual([[second], undefined]);
+  expect([orchestrator.activeRuns(), orchestrator.findActiveRun(first.runId)]).toEqual([
+    [second],
+    undefined,
+  ]);
   await second.cancel();
-  expect(orchestrator.runs()).toEqual([]);
-  expect(orchestrator.find("run_99")).toBeUndefined();
+  expect(orchestrator.activeRuns()).toEqual([]);
+  expect(orchestrator.findActiveRun("run_99")).toBeUndefined();
 });
 
 proves(
@@ -61,16 +64,16 @@ proves(
     const run = orchestrator.start(role, "Pay.");
     const { pausedRun, questions } = await run.result;
     if (pausedRun === undefined) throw new Error("Expected a paused run.");
-    expect(orchestrator.runs()).toEqual([]);
+    expect(orchestrator.activeRuns()).toEqual([]);
     const answers = questions.map((question) => approve(question));
     const again = orchestrator.resume(pausedRun, answers, { role });
-    expect([again.runId, orchestrator.find(run.runId)]).toEqual([run.runId, again]);
+    expect([again.runId, orchestrator.findActiveRun(run.runId)]).toEqual([run.runId, again]);
     await again.result;
-    expect(orchestrator.runs()).toEqual([]);
+    expect(orchestrator.activeRuns()).toEqual([]);
     const fork = orchestrator.fork(again.snapshot(), { role, message: "And now?" });
-    expect(idsOf(orchestrator.runs())).toEqual([fork.runId]);
+    expect(idsOf(orchestrator.activeRuns())).toEqual([fork.runId]);
     expect((await fork.result).text).toBe("Again.");
-    expect(orchestrator.runs()).toEqual([]);
+    expect(orchestrator.activeRuns()).toEqual([]);
   },
 );
 
@@ -80,7 +83,7 @@ test("a run that its store does not keep is gone, too", async () => {
   const orchestrator = new Orchestrator({ store });
   const run = orchestrator.start(held().role, "One.");
   await expect(run.result).rejects.toBe(full);
-  expect(orchestrator.runs()).toEqual([]);
+  expect(orchestrator.activeRuns()).toEqual([]);
   await orchestrator.close();
 });
 
@@ -103,7 +106,7 @@ proves(["S7.37"], "closing waits for the runs under way and lets none begin", as
   expect(await rejectionOf(orchestrator.recover(run.runId))).toEqual(refused);
   expect(await rejectionOf(orchestrator.recoverAll())).toEqual(refused);
   await settled();
-  expect([isClosed, orchestrator.runs()]).toEqual([false, [run]]);
+  expect([isClosed, orchestrator.activeRuns()]).toEqual([false, [run]]);
   open();
   await closing;
   expect((await run.result).text).toBe("Done.");
@@ -124,7 +127,7 @@ test("closing with nothing under way is done at once, and at the end of a block"
 });
 
 test("what is no id is refused", () => {
-  expect(thrownBy(() => new Orchestrator().find(" "))).toMatchObject({
+  expect(thrownBy(() => new Orchestrator().findActiveRun(" "))).toMatchObject({
     code: "invalid_definition",
   });
 });

@@ -237,7 +237,7 @@ describe("instructions that cannot be made", () => {
         data: { role: "lead" },
       });
       await new Promise((resolve) => setImmediate(resolve));
-      expect([sink.events, await store.list(), orchestrator.runs()]).toEqual([[], [], []]);
+      expect([sink.events, await store.list(), orchestrator.activeRuns()]).toEqual([[], [], []]);
       const fine = orchestrator.start(
         broken(() => "Lead."),
         "Lead.",

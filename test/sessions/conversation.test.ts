@@ -37,7 +37,7 @@ proves(["D258"], "a run says which session it continues, also one that was recov
   const run = orchestrator.start(role, "Go.", { session: await orchestrator.session("ann") });
   run.result.catch(() => undefined);
   const open = { runId: run.runId, sessionId: "ann" };
-  expect(orchestrator.runs()).toMatchObject([open]);
+  expect(orchestrator.activeRuns()).toMatchObject([open]);
   expect(
     orchestrator.start(soloist([says("Hi.")], { name: "other" }).role, "Go.").sessionId,
   ).toBeUndefined();
@@ -50,5 +50,5 @@ proves(["D258"], "a run says which session it continues, also one that was recov
   expect(runs).toMatchObject([open]);
   const [{ result } = run] = runs;
   expect((await result).session).toMatchObject({ sessionId: "ann", status: "saved" });
-  expect(next.orchestrator.runs()).toEqual([]);
+  expect(next.orchestrator.activeRuns()).toEqual([]);
 });

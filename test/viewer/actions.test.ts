@@ -27,7 +27,7 @@ function isRows(value: unknown): value is readonly QuestionRow[] {
 
 /** The end of a run that continues here, or has done so. */
 async function ledOn(orchestrator: Orchestrator, id = ID): Promise<void> {
-  await orchestrator.find(id)?.result;
+  await orchestrator.findActiveRun(id)?.result;
 }
 
 function approved({
@@ -327,7 +327,9 @@ proves(
       status: 202,
       body: { isLed: true },
     });
-    await pushed(orchestrator.find(ID)?.result ?? Promise.reject(new Error("It goes on.")));
+    await pushed(
+      orchestrator.findActiveRun(ID)?.result ?? Promise.reject(new Error("It goes on.")),
+    );
     expect([(await orchestrator.resultOf(ID)).status, counts(done)]).toEqual(["completed", [1, 1]]);
     expect(codeOf(await act(place, ID, { key: "3", type: "resume" }))).toEqual([409, "run_ended"]);
     const other = runId("other");

@@ -52,7 +52,7 @@ const conversationOf = (user: string): Promise<Session> =>
 
 /** What is being answered for this person, since a restart, too; one answer at a time. */
 const runOf = (user: string): Run | undefined =>
-  orchestrator.runs().find(({ sessionId }) => sessionId?.startsWith(`${user} `));
+  orchestrator.activeRuns().find(({ sessionId }) => sessionId?.startsWith(`${user} `));
 const beginning = new Set<string>();
 
 function reportProblems(run: Run): void {
@@ -124,7 +124,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 /** Out of the runs: the session has what the model will read, and no more. */
 async function saidTo(user: string): Promise<readonly object[]> {
   const { executions } = await conversationOf(user);
-  const ended = executions.filter(({ runId }) => orchestrator.find(runId) === undefined);
+  const ended = executions.filter(({ runId }) => orchestrator.findActiveRun(runId) === undefined);
   const turns = await Promise.all(ended.map(({ runId }) => orchestrator.resultOf(runId)));
   return turns.flatMap(({ newMessages }) => newMessages.map(({ role, text }) => ({ role, text })));
 }
