@@ -1749,6 +1749,12 @@ const requirements = {
   D584: {
     text: "Of several results in a reply the last that fits counts, after all other calls of the reply have run, also over a pause",
   },
+  D522: {
+    text: "A third identical call or delegation is refused with an instruction if no approver can be asked; with one, the question states the repetition",
+  },
+  D523: {
+    text: "The reason of a paused run names each call that it waits for and its agent, also below the root",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -1,5 +1,6 @@
 // Pauses: an agent waits for answers, for subagents that are paused, or since its caller asked for it (R26).
 
+import type { Question } from "../protocol/question.ts";
 import type { StopReason } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
@@ -41,11 +42,23 @@ export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentSta
   const children = pausedChildrenOf(state);
   if (questions.length === 0 && children.length === 0) return state;
   if (questions.length === 0 && agent.run.pauseSignal.aborted) return pause(state, REQUESTED);
-  const asked = questions.map(({ toolName }) => toolName).join(", ");
-  const message =
-    questions.length === 0 ? "Subagents are paused." : `Somebody has to answer for: ${asked}.`;
+  const message = questions.length === 0 ? "Subagents are paused." : describeWait(questions);
   const data = { questions: questions.length, pausedSubagents: children.length };
   return pause(state, { code: "answers_needed", message, data });
+}
+
+/** Most questions that the reason of a pause names. */
+const MOST_NAMED = 5;
+
+/** Returns what open questions wait for: each call with its agent. */
+export function describeWait(questions: readonly Question[]): string {
+  const named = questions.slice(0, MOST_NAMED).map(({ kind, toolName, agentPath }) => {
+    const what = kind === "approval" ? "approval of" : "result of";
+    return `${what} ${toolName} (${agentPath})`;
+  });
+  const hidden = questions.length - named.length;
+  const more = hidden === 0 ? "" : ` and ${hidden} more`;
+  return `Waits for ${named.join(", ")}${more}.`;
 }
 
 const REQUESTED: StopReason = {

@@ -36,8 +36,8 @@ export interface DelegationPolicy {
   /** What subagents must leave of the agent's own budget, for its last word (X5). Default: nothing. */
   readonly reserve: Budget;
   /**
-   * How often the same role may be started with the same task in one run; the next one is asked about (X21). Calls of one reply count
-   * once. Default 2.
+   * How often the same role may be started with the same task in one run; the next one is asked about, or
+   * refused without an approver (X21). Calls of one reply count once. Default 2.
    */
   readonly maxIdenticalDelegations: number | "unlimited";
 }

@@ -14,7 +14,7 @@ export interface ToolSettings {
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
   readonly longResults?: LongResults;
-  /** How often in a row the same call may be made before an approval is asked for (R74). Default 2. */
+  /** How often in a row the same call may be made (R74). The next one is asked about, or refused without an approver. Default 2. */
   readonly maxIdenticalCalls?: number | "unlimited";
 }
 

@@ -2,6 +2,7 @@
 // Method: calls with slips, as text; what the tool got, what hooks and guards saw, what the step and the events say; the same where the
 // call may not be mended, and goes back to the model.
 
+import { leaveOpen } from "../support/pause-stories.ts";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -215,7 +216,7 @@ proves(["M50", "R74"], "calls that differ in their slips alone are the same call
     toolDefaults: { maxIdenticalCalls: 2 },
     errorPolicy: { onRetryLimit: "continue" },
   });
-  const result = await newFixture().run(role);
+  const result = await newFixture({ approver: leaveOpen }).run(role);
   expect(inputs).toEqual([MEANT, MEANT]);
   expect(ends(result)[2]).toBe("retry invalid_json");
 });

@@ -5,14 +5,21 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import { transform } from "../../src/hooks/hook.ts";
-import { approve, deny } from "../../src/protocol/question.ts";
+import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, type ScriptedCall, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { approveAll, ending, externalTool, questionOf } from "../support/pause-stories.ts";
+import {
+  approveAll,
+  ending,
+  externalTool,
+  leaveOpen,
+  payTool,
+  questionOf,
+} from "../support/pause-stories.ts";
 import { calls, part, spawn, receivedTexts } from "../tree/scripted-agents.ts";
 import { asksAbout, denies, fates, guardings, refusal, watch } from "./guard-stories.ts";
 
@@ -59,6 +66,10 @@ function times(count: number): string {
   return `look was called with the same arguments ${count} times in a row.`;
 }
 
+/** Told to the model where nobody can be asked. */
+const INSTRUCTION = "Use its last result, or other arguments.";
+
+const PAY = { name: "pay", arguments: { amount: 3 } };
 const A = { path: "/a", depth: 1 };
 const A_AGAIN = { depth: 1, path: "/a" };
 const B = { path: "/b", depth: 1 };
@@ -69,7 +80,7 @@ proves(
   async () => {
     const tool = lookTool();
     const { role, model } = soloist(oneByOne(look(A), look(A), look(A)), { tools: [tool] });
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     const paused = await fixture.run(role);
     expect([paused.status, paused.reason.code, tool.runs(), model.requests.length]).toEqual([
       "paused",
@@ -94,6 +105,62 @@ proves(
 );
 
 proves(
+  ["D522"],
+  "refuses the third of three identical calls with an instruction where there is no approver",
+  async () => {
+    for (const unanswered of ["pause", "deny"] as const) {
+      const tool = lookTool();
+      const { role, model } = soloist(oneByOne(look(A), look(A), look(A)), { tools: [tool] });
+      const fixture = newFixture({ unanswered });
+      const result = await fixture.run(role);
+      expect([ending(result), tool.runs(), receivedTexts(model.requests[3])]).toEqual([
+        ["completed", "completed"],
+        2,
+        [
+          `Not executed: look was denied. ${times(3)} ${INSTRUCTION} Do without it, or answer with what you have.`,
+        ],
+      ]);
+      expect(fixture.sink.of("question.asked")).toEqual([]);
+    }
+  },
+);
+
+proves(
+  ["D522"],
+  "refuses a third identical call without an approver also if its tool needs an approval",
+  async () => {
+    const pay = payTool();
+    const twice = [calls(PAY), calls(PAY), calls(PAY), says("done")];
+    const { role } = soloist(twice, { tools: [pay] });
+    const fixture = newFixture();
+    let result = await fixture.run(role);
+    for (let count = 0; count < 2; count += 1) {
+      expect(questionOf(result).reason).not.toContain("in a row");
+      result = await fixture.outcome(fixture.resume(role, result.pausedRun, approveAll(result)));
+    }
+    expect([ending(result), pay.paid.length]).toEqual([["completed", "completed"], 2]);
+  },
+);
+
+proves(
+  ["D522"],
+  "the question to an approver states the repetition beside the tool's own reason",
+  async () => {
+    const reasons: string[] = [];
+    const pay = payTool();
+    const list = [calls(PAY), calls(PAY), calls(PAY), says("done")];
+    const { role } = soloist(list, { tools: [pay] });
+    const approver = (question: Question): Answer => {
+      reasons.push(question.reason);
+      return approve(question);
+    };
+    await newFixture({ approver }).run(role);
+    expect(reasons[2]).toContain("pay was called with the same arguments 3 times in a row.");
+    expect(reasons[2]).toContain(reasons[1]);
+  },
+);
+
+proves(
   ["R74"],
   "the order of keys, at any depth, makes no difference, nor does white space",
   async () => {
@@ -108,7 +175,7 @@ proves(
       [look(""), look("{}"), look(" ")],
     ]) {
       const tool = lookTool();
-      const fixture = newFixture();
+      const fixture = newFixture({ approver: leaveOpen });
       const paused = await fixture.run(soloist(oneByOne(...list), { tools: [tool] }).role);
       expect([paused.questions.length, tool.runs()]).toEqual([1, 2]);
     }
@@ -127,7 +194,7 @@ proves(["R74"], "a different call in between begins the count anew", async () =>
     [look(A), look(A), look({}, "nobody"), look(A), look(A)],
   ];
   for (const row of rows) {
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     const { role } = soloist(oneByOne(...row), { tools: [tool, other] });
     expect(ending(await fixture.run(role))).toEqual(["completed", "completed"]);
     expect(repetitions(fixture)).toEqual([]);
@@ -139,7 +206,7 @@ describe("where the calls are", () => {
     const tool = lookTool();
     const script = [calls(look(A), look(A_AGAIN), look(A)), says("done")];
     const { role, model } = soloist(script, { tools: [tool] });
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     const paused = await fixture.run(role);
     expect([paused.questions.map(({ callId }) => callId), tool.runs()]).toEqual([["call_3"], 2]);
     const answers = [deny(questionOf(paused), "Enough.")];
@@ -155,7 +222,7 @@ describe("where the calls are", () => {
   });
 
   test("across replies with several calls: in call order, the last of one before the first of the next", async () => {
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     const script = [calls(look(B), look(A)), calls(look(A), look(A), look(B)), says("done")];
     const paused = await fixture.run(soloist(script, { tools: [lookTool()] }).role);
     expect([paused.questions.map(({ callId }) => callId), repetitions(fixture)]).toEqual([
@@ -182,19 +249,24 @@ describe("where the calls are", () => {
     const tool = lookTool();
     const list = Array.from({ length: 4 }, () => look(A));
     const { role } = soloist([...oneByOne(...list)], { tools: [tool] });
-    const fixture = newFixture({ unanswered: "deny" });
+    const fixture = newFixture();
     const result = await fixture.run(role);
     expect([fates(result), tool.runs(), repetitions(fixture)]).toEqual([
-      [["succeeded"], ["succeeded"], ["refused", "denied"], ["refused", "denied"]],
+      [
+        ["succeeded"],
+        ["succeeded"],
+        ["refused", "blocked", "identical-calls"],
+        ["refused", "blocked", "identical-calls"],
+      ],
       2,
-      [times(3), times(4)],
+      [3, 4].map((count) => `${times(count)} ${INSTRUCTION}`),
     ]);
   });
 
   test("over pauses: each repetition pauses once, and none is forgotten in between", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A_AGAIN)), { tools: [tool] });
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     const first = await fixture.run(role);
     const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
     expect([second.status, tool.runs(), questionOf(second).reason]).toEqual([
@@ -214,7 +286,7 @@ describe("where the calls are", () => {
       tools: [tool],
       guards: [asksAbout("Sure?")],
     });
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     let result = await fixture.run(role);
     const reasons: string[] = [];
     while (result.status === "paused") {
@@ -229,7 +301,7 @@ describe("where the calls are", () => {
     const child = part("child", oneByOne(look(A), look(A)), { tools: [tool] });
     const script = [calls(look(A), look(A)), calls(spawn("child")), calls(look(A)), says("done")];
     const root = part("root", script, { tools: [tool], subagents: [child.role] });
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     expect(ending(await fixture.run(root.role))).toEqual(["completed", "completed"]);
     expect([tool.runs(), repetitions(fixture)]).toEqual([5, []]);
   });
@@ -264,7 +336,7 @@ describe("how many are let through", () => {
 
 describe("with others that look at the call", () => {
   test("a guard that allows does not do away with the question, a guard that denies does", async () => {
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     const denying = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [lookTool()],
       guards: [denies("Never.")],
@@ -277,7 +349,7 @@ describe("with others that look at the call", () => {
       "deny deny Never.",
       `identical-calls ask ${times(3)}`,
     ]);
-    const other = newFixture();
+    const other = newFixture({ approver: leaveOpen });
     const allowing = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [lookTool()],
       guards: [watch().guard],
@@ -294,7 +366,7 @@ describe("with others that look at the call", () => {
       return { arguments: { number } };
     });
     const same = transform("beforeTool", () => ({ arguments: { always: "same" } }));
-    const differing = newFixture();
+    const differing = newFixture({ approver: leaveOpen });
     const rewritten = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [tool],
       hooks: [counting],
@@ -303,7 +375,7 @@ describe("with others that look at the call", () => {
     expect(paused.questions.map(({ reason, arguments: input }) => [reason, input])).toEqual([
       [times(3), { number: 3 }],
     ]);
-    const levelling = newFixture();
+    const levelling = newFixture({ approver: leaveOpen });
     const levelled = soloist(oneByOne(look({ n: 1 }), look({ n: 2 }), look({ n: 3 })), {
       tools: [tool],
       hooks: [same],
@@ -329,13 +401,13 @@ describe("with others that look at the call", () => {
       [calls(spawn("child"), spawn("child"), spawn("child")), says("Root.")],
       { subagents: [child.role], toolDefaults: { maxIdenticalCalls: 0 } },
     );
-    const fixture = newFixture();
+    const fixture = newFixture({ approver: leaveOpen });
     expect(ending(await fixture.run(root.role))).toEqual(["completed", "completed"]);
     expect(guardings(fixture)).toEqual([]);
     const elsewhere = soloist([calls(look({}, "mail"), look({}, "mail"), look({}, "mail"))], {
       tools: [externalTool("mail")],
     });
-    const paused = await newFixture().run(elsewhere.role);
+    const paused = await newFixture({ approver: leaveOpen }).run(elsewhere.role);
     expect(paused.questions.map(({ reason }) => reason)).toEqual(
       Array.from({ length: 3 }, () => "mail is executed elsewhere."),
     );
@@ -347,7 +419,7 @@ describe("with others that look at the call", () => {
     const long = JSON.stringify({ a: "x".repeat(200_000) });
     for (const text of [deep, lone, long, '{"toString":1,"constructor":null}']) {
       const tool = lookTool();
-      const fixture = newFixture();
+      const fixture = newFixture({ approver: leaveOpen });
       const { role } = soloist(oneByOne(look(text), look(text), look(text)), { tools: [tool] });
       const paused = await fixture.run(role);
       expect([paused.status, tool.runs()]).toEqual(["paused", 2]);

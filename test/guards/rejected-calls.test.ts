@@ -93,6 +93,7 @@ proves(
       outcome: "failed",
       errorCode: "unknown_tool",
       severity: "recoverable",
+      message: 'There is no tool named "nothing". Your tools are: find, wipe, SpawnSubagent.',
       resultCharacters: 76,
     });
     const denied = s.sink.of("tool.rejected").find(({ toolName }) => toolName === "wipe");

@@ -35,8 +35,8 @@ proves(
     ]).toEqual([
       {
         code: "answers_needed",
-        message: "Subagents are paused.",
-        data: { questions: 0, pausedSubagents: 1 },
+        message: "Waits for approval of pay (lead/helper#1).",
+        data: { questions: 1, pausedSubagents: 1 },
       },
       ["paused", "paused", "completed"],
       [["lead/helper#1", "pay"]],

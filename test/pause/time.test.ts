@@ -11,6 +11,7 @@ import {
   approveAll,
   ending,
   externalTool,
+  leaveOpen,
   payTool,
   questionOf,
   refusalOf,
@@ -99,7 +100,7 @@ proves(
 test("several pauses add up, and none of them counts", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY), calls(PAY), calls(PAY), says("done")], { tools: [pay] });
-  const fixture = newFixture();
+  const fixture = newFixture({ approver: leaveOpen });
   let result = await fixture.outcome(fixture.start(role, "Do it.", LIMIT));
   for (let pause = 0; pause < 3; pause += 1) {
     fixture.clock.advance(9_000);

@@ -72,3 +72,8 @@ export function refusalOf(resumption: () => unknown): readonly [string, unknown]
 export function texts(result: RunResult): readonly string[] {
   return result.steps.flatMap((step) => step.tools.executions.map(({ text }) => text));
 }
+
+/** An approver that answers nothing: each question pauses the run. */
+export function leaveOpen(): undefined {
+  return undefined;
+}

@@ -119,8 +119,8 @@ test("a run that pauses leaves its tree and its questions, and its report says h
     ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
     lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
-    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
-    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
+    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
     ‖ paused in 0ms  3 agents, 3 paused
     "
   `);
@@ -137,8 +137,8 @@ test("a run that pauses leaves its tree and its questions, and its report says h
       Tree
       agent            state                step  own tok  tree tok  own cost  tree cost  task
       lead             ‖ paused: answers_…     1       15        45   unknown    unknown  Subagents are p…
-      ├─ researcher#1  ‖ paused: answers_…     1       15        15   unknown    unknown  Somebody has to…
-      └─ researcher#2  ‖ paused: answers_…     1       15        15   unknown    unknown  Somebody has to…
+      ├─ researcher#1  ‖ paused: answers_…     1       15        15   unknown    unknown  Waits for appro…
+      └─ researcher#2  ‖ paused: answers_…     1       15        15   unknown    unknown  Waits for appro…
 
       Budget of the run
       none: nothing was limited
@@ -152,7 +152,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
       model     model calls  tool calls  input  cached  output     cost
       scripted            3           4     30       0      15  unknown
 
-      ‖ paused in 0ms: Subagents are paused.
+      ‖ paused in 0ms: Waits for approval of mail (lead/researcher#1), approval of mail (lead/researcher#2).
       Go on with orchestrator.resume(result.pausedRun, answers); it needs 2 answers
       3 agents, deepest at depth 1, no spawn refused
       Trace id 0af7651916cd43dd8448eb211c80319c
@@ -200,8 +200,8 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
     ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
     lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
-    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
-    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
+    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
     ‖ paused in 0ms  3 agents, 3 paused
     left  steps █████░ 17 of 20
     agent            state        step  own tok  tree tok  own cost  tree cost    time  task
@@ -246,8 +246,8 @@ test("plain lines tell of questions, answers, the pause and the resumption", asy
         0ms  lead/researcher#2 started: Read the code.
         0ms  lead/researcher#1 needs you: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
         0ms  lead/researcher#2 needs you: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
-        0ms  lead/researcher#1 paused (answers_needed: Somebody has to answer for: mail.)
-        0ms  lead/researcher#2 paused (answers_needed: Somebody has to answer for: mail.)
+        0ms  lead/researcher#1 paused (answers_needed: Waits for approval of mail (lead/researcher#1).)
+        0ms  lead/researcher#2 paused (answers_needed: Waits for approval of mail (lead/researcher#2).)
         0ms  lead paused (answers_needed: Subagents are paused.)
         0ms  lead run paused: 2 answers needed, 45 tokens, cost unknown, 0ms
         0ms  lead run resumed after 1m 00s, with 2 answers

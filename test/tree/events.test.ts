@@ -138,6 +138,7 @@ describe("what events say", () => {
           success: false,
           errorCode: "tool_error",
           severity: "recoverable",
+          message: "No disk.",
           resultCharacters: "broken failed: No disk.".length,
           durationMs: 0,
           queuedMs: 0,

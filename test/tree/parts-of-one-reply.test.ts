@@ -1,6 +1,7 @@
 // Goal: the subagents that one reply asks for get parts of the same, whenever each of them starts.
 // Method: an even share of steps; a sequential tool between two delegations, and a delegation that waits for an approval over a pause.
 
+import { leaveOpen } from "../support/pause-stories.ts";
 import { expect } from "vitest";
 import { z } from "zod";
 
@@ -54,7 +55,7 @@ proves(["D274"], "nor does a pause, before which others of the reply had ended",
     ],
     { subagents: [writer.role], delegation: { ...EVEN, maxIdenticalDelegations: 1 } },
   );
-  const s = newFixture();
+  const s = newFixture({ approver: leaveOpen });
   const { pausedRun } = await s.run(lead.role, { budget: { steps: 32 } });
   const answers = pausedRun?.questions.map((question) => approve(question));
   const result = await s.outcome(s.resume(lead.role, pausedRun, answers));

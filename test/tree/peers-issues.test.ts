@@ -14,7 +14,7 @@ import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import type { DelegationTool } from "../../src/tools/tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
-import { approveAll, asked, ending, payTool } from "../support/pause-stories.ts";
+import { approveAll, asked, ending, leaveOpen, payTool } from "../support/pause-stories.ts";
 import { POINTS } from "../support/hook-sites.ts";
 import {
   aborted,
@@ -366,7 +366,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
 
   test("its third identical call is asked about, with its path", async () => {
     const { root, ran } = loops();
-    const paused = await newFixture().run(root.role);
+    const paused = await newFixture({ approver: leaveOpen }).run(root.role);
     expect([ending(paused), asked(paused), ran.length]).toEqual([
       ["paused", "answers_needed"],
       [["root/child#1/leaf#1", "work"]],

@@ -7,7 +7,7 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
-import { approveAll, payTool } from "../support/pause-stories.ts";
+import { approveAll, leaveOpen, payTool } from "../support/pause-stories.ts";
 import { calls, part, spawn, receivedTexts, type Part } from "./scripted-agents.ts";
 
 /** A lead whose helper gets a task as often as there are replies. */
@@ -33,7 +33,7 @@ const again = [
 describe("the same delegation", () => {
   proves(["X21"], "is asked about the third time", async () => {
     const lead = leadOf(again);
-    const s = newFixture();
+    const s = newFixture({ approver: leaveOpen });
     const paused = await s.run(lead.role);
     expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 2]);
     const [question] = paused.questions;
@@ -49,6 +49,20 @@ describe("the same delegation", () => {
     expect([denied.status, denied.text]).toEqual(["completed", "Done."]);
     expect(receivedTexts(lead.model.requests.at(-1))).toEqual([
       "Not executed: SpawnSubagent was denied. Enough. It was asked about for this reason: helper was started with the same task 2 times in this run. Do without it, or answer with what you have.",
+    ]);
+  });
+
+  proves(["D522"], "is refused with an instruction where there is no approver", async () => {
+    const lead = leadOf(again);
+    const s = newFixture();
+    const result = await s.run(lead.role);
+    expect([result.status, result.text, lead.helper.model.requests.length]).toEqual([
+      "completed",
+      "Done.",
+      2,
+    ]);
+    expect(receivedTexts(lead.model.requests.at(-1))).toEqual([
+      "Not executed: SpawnSubagent was denied. helper was started with the same task 2 times in this run. Use its results, or another task. Do without it, or answer with what you have.",
     ]);
   });
 
@@ -79,7 +93,7 @@ describe("the same delegation", () => {
 
   test("counts once for all calls of a reply", async () => {
     const lead = leadOf([calls(spawn("helper"), spawn("helper"), spawn("helper")), says("Done.")]);
-    const result = await newFixture().run(lead.role);
+    const result = await newFixture({ approver: leaveOpen }).run(lead.role);
     expect([result.status, result.agents.length]).toEqual(["completed", 4]);
   });
 
@@ -92,7 +106,7 @@ describe("the same delegation", () => {
       says("Done."),
     ];
     const lead = leadOf(script);
-    const paused = await newFixture().run(lead.role);
+    const paused = await newFixture({ approver: leaveOpen }).run(lead.role);
     expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 3]);
   });
 
@@ -109,7 +123,7 @@ describe("the same delegation", () => {
 
   test("is remembered over a pause", async () => {
     const lead = leadOf(again, 1);
-    const s = newFixture();
+    const s = newFixture({ approver: leaveOpen });
     const first = await s.run(lead.role);
     const [question] = first.questions;
     if (question === undefined) throw new Error("asked");
@@ -126,7 +140,7 @@ describe("the same delegation", () => {
       arguments: { role: "helper", task: "Work.", continue: "helper#1" },
     });
     const lead = leadOf([calls(spawn("helper")), goOn, goOn, says("Done.")]);
-    const paused = await newFixture().run(lead.role);
+    const paused = await newFixture({ approver: leaveOpen }).run(lead.role);
     expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 2]);
   });
 });
@@ -152,7 +166,7 @@ describe("what was delegated before a pause", () => {
       ],
       { ...WATCHED, subagents: [helper.role], tools: [pay] },
     );
-    const s = newFixture();
+    const s = newFixture({ approver: leaveOpen });
     const first = await s.run(lead.role);
     const second = await s.outcome(s.resume(lead.role, first.pausedRun, approveAll(first)));
     expect([second.status, second.questions.map(({ reason }) => reason)]).toEqual([
@@ -174,7 +188,7 @@ describe("what was delegated before a pause", () => {
       ],
       { ...WATCHED, subagents: [helper.role] },
     );
-    const s = newFixture();
+    const s = newFixture({ approver: leaveOpen });
     const run = s.start(lead.role);
     await s.outcome(run);
     const forked = await s.outcome(s.fork(lead.role, run.snapshot(), { atStep: 2 }));
@@ -193,7 +207,7 @@ test("siblings at different depths count together, in whatever order they are st
     [calls(spawn("helper")), calls(spawn("middle")), calls(spawn("helper")), says("Done.")],
     { ...WATCHED, subagents: [helper.role, middle.role] },
   );
-  const s = newFixture();
+  const s = newFixture({ approver: leaveOpen });
   const paused = await s.run(lead.role);
   expect([
     paused.status,

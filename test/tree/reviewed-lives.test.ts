@@ -1,6 +1,7 @@
 // Goal: what a review of the lives of subagents found broken, and stays mended.
 // Method: real runs with scripted models, latches and the manual clock.
 
+import { leaveOpen } from "../support/pause-stories.ts";
 import { expect, test } from "vitest";
 
 import { transform } from "../../src/hooks/hook.ts";
@@ -47,7 +48,7 @@ test("who continues a subagent with a task that it gave before is asked about it
     subagents: [worker.role],
     delegation: { maxIdenticalDelegations: 2 },
   });
-  const paused = await newFixture().run(lead.role);
+  const paused = await newFixture({ approver: leaveOpen }).run(lead.role);
   expect([paused.status, worker.model.requests.length]).toEqual(["paused", 2]);
 });
 

@@ -50,18 +50,23 @@ function repetition(call: OpenCall, bound: OwnCall): Repetition | undefined {
   const { identicalCalls, settings } = call.planned;
   const { maxIdenticalCalls: most } = settings;
   if (most === "unlimited" || identicalCalls < most) return undefined;
-  const reason =
-    identicalCalls === 0
-      ? `No call of ${toolName} may be made unasked.`
-      : `${toolName} was called with the same arguments ${identicalCalls + 1} times in a row.`;
-  return { guard: "identical-calls", reason };
+  const guard = "identical-calls";
+  if (identicalCalls === 0)
+    return { guard, answer: "ask", reason: `No call of ${toolName} may be made unasked.` };
+  const reason = `${toolName} was called with the same arguments ${identicalCalls + 1} times in a row.`;
+  return isAsked(call, most)
+    ? { guard, answer: "ask", reason }
+    : { guard, answer: "deny", reason: `${reason} Use its last result, or other arguments.` };
+}
+
+/** True if a repeated call waits for a person: there is one to ask, or each call is to be asked about. */
+function isAsked({ agent }: OpenCall, most: number): boolean {
+  return most === 0 || agent.run.settings.approvals.approver !== undefined;
 }
 
 /** Calls of one reply count once. */
-function repeatedDelegation(
-  { agent, effectPosition }: OpenCall,
-  input: unknown,
-): Repetition | undefined {
+function repeatedDelegation(call: OpenCall, input: unknown): Repetition | undefined {
+  const { agent, effectPosition } = call;
   const { maxIdenticalDelegations: most } = agent.role.delegation;
   if (most === "unlimited" || !isRecord(input)) return undefined;
   const { task, continue: childName } = input;
@@ -70,9 +75,10 @@ function repeatedDelegation(
   if (typeof role !== "string" || typeof task !== "string") return undefined;
   const before = agent.run.subagents.delegationsBefore({ role, task }, effectPosition.stepId);
   if (before < most) return undefined;
-  const reason =
-    before === 0
-      ? `No ${role} may be started unasked.`
-      : `${role} was started with the same task ${before} times in this run.`;
-  return { guard: "identical-delegations", reason };
+  const guard = "identical-delegations";
+  if (before === 0) return { guard, answer: "ask", reason: `No ${role} may be started unasked.` };
+  const reason = `${role} was started with the same task ${before} times in this run.`;
+  return isAsked(call, most)
+    ? { guard, answer: "ask", reason }
+    : { guard, answer: "deny", reason: `${reason} Use its results, or another task.` };
 }

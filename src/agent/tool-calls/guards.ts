@@ -35,9 +35,10 @@ const ALLOW: Decision = Object.freeze({ type: "allow" });
 /** A call about which guards are asked. */
 export type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
 
-/** A call that repeats itself too often: which guard asks about it, and why. */
-export interface Repetition {
+/** A call that repeats itself too often. Without an approver it is denied, with an instruction. */
+export interface Repetition extends NamedAnswer {
   readonly guard: "identical-calls" | "identical-delegations";
+  readonly answer: "ask" | "deny";
   readonly reason: string;
 }
 
@@ -48,7 +49,7 @@ export async function decideByGuards(
   repeated?: Repetition,
 ): Promise<Decision> {
   const others = [...denialOf(call.planned.denial)];
-  if (repeated !== undefined) others.push({ ...repeated, answer: "ask" });
+  if (repeated !== undefined) others.push(repeated);
   const guarded = await askGuards(call, bound, others);
   if (guarded.type === "deny") return guarded;
   const approval = await checkApproval(call, bound);

@@ -1,5 +1,6 @@
 // What a run leaves behind: plain values about every agent and about the whole (R36, R135, X18).
 
+import { describeWait } from "../../agent/pausing.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import { addLateFields, lateFields } from "../../kernel/late-fields.ts";
 import { lastTextOf } from "../../agent/agent-state.ts";
@@ -169,15 +170,16 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
   const { usage, settled } = root;
-  const { status, reason, log } = settled;
+  const { status, log } = settled;
+  const questions = known.pausedRun?.questions ?? NONE;
   const consumers = known.detached.length === 0 ? all : [...all, ...known.detached];
   const result = {
     ...known,
     status,
-    reason,
+    reason: reasonOf(settled, questions),
     signals: log.signals,
     errors: errorsOf(failedIds, all),
-    questions: known.pausedRun?.questions ?? NONE,
+    questions,
     text: lastTextOf(settled),
     output: log.output,
     usage: {
@@ -189,6 +191,13 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   };
   addLateFields(result, LATE, new LateParts(root, facts));
   return result;
+}
+
+/** Returns why the root settled. A run that waits for answers names the calls of all its agents. */
+function reasonOf({ reason }: SettledAgent["settled"], questions: readonly Question[]): StopReason {
+  if (reason.code !== "answers_needed" || questions.length === 0) return reason;
+  const data = { ...reason.data, questions: questions.length };
+  return { ...reason, message: describeWait(questions), data };
 }
 
 const NONE: readonly never[] = Object.freeze([]);
