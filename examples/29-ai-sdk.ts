@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { aiSdkModel } from "espalier/ai-sdk";
+import { aiSdkModel, sameOriginFetch } from "espalier/ai-sdk";
 import { z } from "zod";
 
 const thinks = [
@@ -64,6 +64,7 @@ assert(typeof address === "object" && address !== null);
 const anthropic = createAnthropic({
   apiKey: "key",
   baseURL: `http://127.0.0.1:${address.port}/v1`,
+  fetch: sameOriginFetch, // no redirect carries the key or a prompt to another server
 });
 const claude = aiSdkModel(anthropic("claude-sonnet-5"), {
   reasoning: "medium",

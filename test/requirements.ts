@@ -1755,6 +1755,9 @@ const requirements = {
   D523: {
     text: "The reason of a paused run names each call that it waits for and its agent, also below the root",
   },
+  D585: {
+    text: "Below sameOriginFetch no redirect carries prompt or key of an AI SDK provider to another server; the command uses it for each model that it makes by name",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

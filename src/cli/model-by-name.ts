@@ -3,7 +3,7 @@
 
 import { EspalierError, openai } from "espalier";
 import type { Model } from "espalier/extend";
-import { aiSdkModel } from "espalier/ai-sdk";
+import { aiSdkModel, sameOriginFetch } from "espalier/ai-sdk";
 
 import type { Shell } from "./shell.ts";
 
@@ -68,14 +68,22 @@ function sdkNameOf(name: string): SdkName | undefined {
 
 type CreateModel = (id: string) => Parameters<typeof aiSdkModel>[0];
 
-/** Each package has its provider under its own name, in camel case. */
+/** Returns the provider of a package. It sends prompt and key to no other server. */
 async function providerOf(name: string, provider: string): Promise<CreateModel> {
   const packageName = `@ai-sdk/${provider}`;
-  const exported = provider.replaceAll(/-(\w)/g, (_dash, letter: string) => letter.toUpperCase());
-  const create: unknown = Reflect.get(await loaded(packageName, name), exported);
-  if (isCreateModel(create)) return create;
+  const module = await loaded(packageName, name);
+  const wanted = `create${provider.replaceAll("-", "")}`;
+  const keys = Object.keys(module);
+  const key = keys.find((one) => one.toLowerCase() === wanted);
+  // A package without a provider of its own needs more to create one than we know.
+  const hasOwn = keys.some((one) => /^(?!create)[a-z]/.test(one));
+  const createProvider: unknown = key === undefined ? undefined : Reflect.get(module, key);
+  if (hasOwn && typeof createProvider === "function") {
+    const create: unknown = Reflect.apply(createProvider, undefined, [{ fetch: sameOriginFetch }]);
+    if (isCreateModel(create)) return create;
+  }
   throw invalid(
-    `Expected ${packageName} to have a provider named ${exported}, got none. Make its model in a program of your own, with aiSdkModel().`,
+    `Expected ${packageName} to have a provider, got none. Make its model in a program of your own, with aiSdkModel().`,
   );
 }
 

@@ -46,8 +46,8 @@ proves(
   ["M37"],
   "a package that is not installed, or makes no models, is reported with what to do",
   async () => {
-    const problems = ["ai-sdk:groq/llama", "ai-sdk:provider/m"].map((name) =>
-      rejectionOf(modelByName(name)),
+    const problems = ["ai-sdk:groq/llama", "ai-sdk:provider/m", "ai-sdk:openai-compatible/m"].map(
+      (name) => rejectionOf(modelByName(name)),
     );
     expect((await Promise.all(problems)).map(({ code, message }) => [code, message])).toEqual([
       [
@@ -56,7 +56,11 @@ proves(
       ],
       [
         "invalid_option",
-        "Expected @ai-sdk/provider to have a provider named provider, got none. Make its model in a program of your own, with aiSdkModel().",
+        "Expected @ai-sdk/provider to have a provider, got none. Make its model in a program of your own, with aiSdkModel().",
+      ],
+      [
+        "invalid_option",
+        "Expected @ai-sdk/openai-compatible to have a provider, got none. Make its model in a program of your own, with aiSdkModel().",
       ],
     ]);
   },

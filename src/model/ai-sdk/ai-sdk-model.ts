@@ -27,6 +27,8 @@ import { takenBy } from "./taken-content.ts";
 import { AiSdkConnection } from "./ai-sdk-connection.ts";
 import { providerNameOf } from "./provider-name.ts";
 
+export { sameOriginFetch } from "./same-origin-fetch.ts";
+
 /** How a model of the AI SDK is asked, besides what roles say. */
 export interface AiSdkOptions {
   /** How much the model reasons, where a role does not say. Default: as its provider has it. */
