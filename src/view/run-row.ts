@@ -1,6 +1,5 @@
 // What a store knows of a run, beside what its events say: its state as a person sees it, and the process that leads it. Pure.
 
-import { isRecord, parseJson } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type {
   Leader,
@@ -82,18 +81,23 @@ export function findRefusal(
 ): Reason | undefined {
   const last = posts.at(-1);
   if (last === undefined || handled.includes(last.number)) return undefined;
-  const mail = readJson(last.body);
-  if (!isRecord(mail) || mail["type"] !== "refused") return undefined;
-  const { code, message } = mail;
-  return typeof code === "string" && typeof message === "string" ? { code, message } : undefined;
+  return refusalIn(last.body);
 }
 
-function readJson(text: string): unknown {
+// Nothing is imported for this: what the command shares with the root would be a chunk of its own.
+function refusalIn(body: string): Reason | undefined {
+  let mail: unknown;
   try {
-    return parseJson(text);
+    mail = JSON.parse(body);
   } catch {
     return undefined; // A later release wrote it.
   }
+  if (typeof mail !== "object" || mail === null) return undefined;
+  if (!("type" in mail && "code" in mail && "message" in mail)) return undefined;
+  const { type, code, message } = mail;
+  return type === "refused" && typeof code === "string" && typeof message === "string"
+    ? { code, message }
+    : undefined;
 }
 
 function leaderOf(
