@@ -1758,6 +1758,9 @@ const requirements = {
   D585: {
     text: "Below sameOriginFetch no redirect carries prompt or key of an AI SDK provider to another server; the command uses it for each model that it makes by name",
   },
+  D509: {
+    text: "Where no open handle tells where it leads, folder tools read nothing outside either on file systems that give several changes the same time",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -3,11 +3,14 @@
 // 1. On Linux an open handle tells where it leads, and `/proc/self/fd` has a path to it that no swap
 //    changes. Everything is read through that path.
 // 2. Elsewhere a swap shows in the folders on the way: one is another folder, or its time of change
-//    differs. A result counts only if all of them are as they were before.
+//    differs. A result counts only if all of them are as they were before. A file system may give two
+//    changes the same time: a read waits until the next change must have another time than the last.
 
 import { constants, existsSync } from "node:fs";
 import { lstat, open, readlink } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
+
+import { setTimer, wallTimeMs } from "./machine-time.ts";
 
 /** Something below a root, by its real path, and which real paths may be read. */
 export interface VerifiedPlace {
@@ -38,8 +41,9 @@ export async function readVerified<Result>(
   if (hasHandles) return await readByHandle(place, read);
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
     const before = await wayTo(place);
+    await sleepUntilSettled(before.changedNs);
     const outcome = await settled(read(place.realPath));
-    if ((await wayTo(place)) !== before) continue;
+    if ((await wayTo(place)).identity !== before.identity) continue;
     if ("result" in outcome) return outcome.result;
     throw outcome.cause;
   }
@@ -60,15 +64,40 @@ async function readByHandle<Result>(
   }
 }
 
+const NS_PER_MS = 1_000_000n;
+const NS_PER_SECOND = 1_000_000_000n;
+/** Times of change are as fine as the timer tick of the system: at most 16 ms. */
+const TICK_MS = 20;
+/** Some file systems keep whole seconds, or every other one. */
+const WHOLE_SECONDS_MS = 2_100;
+
+/** Waits until a change would have another time than this last one. */
+async function sleepUntilSettled(changedNs: bigint): Promise<void> {
+  const granularityMs = changedNs % NS_PER_SECOND === 0n ? WHOLE_SECONDS_MS : TICK_MS;
+  const ageMs = wallTimeMs() - Number(changedNs / NS_PER_MS);
+  // The clock of a file server may be ahead.
+  if (ageMs <= granularityMs)
+    await new Promise<void>((resolve) => void setTimer(granularityMs, resolve));
+}
+
+/** The folders on the way to a place. */
+interface Way {
+  /** The same if nothing on the way has changed. */
+  readonly identity: string;
+  /** When the last folder on the way changed. */
+  readonly changedNs: bigint;
+}
+
 /**
  * Returns the identities of the folders from the root to a place, with the times of their last
  * change, and the identity of the place itself.
  *
  * @throws MovedError if one of them is a link.
  */
-async function wayTo({ root, realPath }: VerifiedPlace): Promise<string> {
+async function wayTo({ root, realPath }: VerifiedPlace): Promise<Way> {
   const names = relative(root, realPath).split(sep).filter(Boolean);
   const seen: string[] = [];
+  let changedNs = 0n;
   let path = root;
   // From the root on: a swap after one was seen changes the folder that was seen before it.
   for (const name of [undefined, ...names]) {
@@ -77,8 +106,12 @@ async function wayTo({ root, realPath }: VerifiedPlace): Promise<string> {
     const { dev, ino, mtimeNs, ctimeNs } = stats;
     if (stats.isSymbolicLink()) throw new MovedError("A link leads elsewhere.");
     seen.push(stats.isDirectory() ? `${dev} ${ino} ${mtimeNs} ${ctimeNs}` : `${dev} ${ino}`);
+    if (!stats.isDirectory()) continue;
+    // FAT has no time of change but that of its entries.
+    const ownNs = ctimeNs > 0n ? ctimeNs : mtimeNs;
+    if (ownNs > changedNs) changedNs = ownNs;
   }
-  return seen.join("\n");
+  return { identity: seen.join("\n"), changedNs };
 }
 
 type Outcome<Result> = { readonly result: Result } | { readonly cause: unknown };

@@ -4,17 +4,22 @@
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { realpathSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 
 import { expect } from "vitest";
 
 import { confinedFolder, type ConfinedFolder } from "../../src/cli/confined-folder.ts";
 import { folderTools } from "../../src/cli/folder-tools.ts";
+import { readVerified } from "../../src/cli/verified-path.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { CallFixture } from "../support/tool-calls.ts";
 
 const MAKE_PIPE = "mkfifo";
 const ATTEMPTS = 3_000;
+/** Without handles each one waits for up to 0.1 s while folders are swapped. */
+const PATIENT_ATTEMPTS = 200;
 const MOST_ATTEMPTS = 30_000;
 const SECRET = "the secret outside";
 const FILES = {
@@ -33,8 +38,9 @@ for (const hasHandles of [process.platform === "linux", false])
       const folder = confinedFolder(parent.at("root"), hasHandles);
       const atRest = [await text(folder), await names(folder)];
       await using _swapping = await swapping(parent.path);
-      const read = await outcomes(() => text(folder));
-      const listed = await outcomes(() => names(folder));
+      const attempts = hasHandles ? ATTEMPTS : PATIENT_ATTEMPTS;
+      const read = await outcomes(() => text(folder), attempts);
+      const listed = await outcomes(() => names(folder), attempts);
       expect(atRest).toEqual(["inside", "file.txt inside.txt"]);
       // Times of change differ with nearly every attempt; then all is refused.
       expect(["inside", "refused"]).toEqual(expect.arrayContaining(read));
@@ -42,6 +48,18 @@ for (const hasHandles of [process.platform === "linux", false])
       if (hasHandles) expect([read.length, listed.length]).toEqual([2, 2]);
     },
   );
+
+proves(["D509"], "reads without handles when a further change has another time", async () => {
+  using parent = temporaryFolder(FILES);
+  const root = realpathSync(parent.at("root"));
+  const realPath = join(root, "docs/deep/file.txt");
+  writeFileSync(join(root, "docs/deep/new.txt"), "new");
+  const changedMs = statSync(join(root, "docs/deep")).ctimeMs;
+  const place = { root, realPath, isAllowed: () => true };
+  const readAtMs = await readVerified(place, () => Promise.resolve(Date.now()), false);
+  // No file system that keeps parts of a second has longer ticks. Date.now() rounds down.
+  expect(readAtMs - changedMs).toBeGreaterThan(16);
+});
 
 proves(["D423"], "refuses a pipe without opening it, with and without handles", async () => {
   using parent = temporaryFolder({ "root/docs/": "" });
@@ -84,9 +102,10 @@ async function names(folder: ConfinedFolder): Promise<string> {
  * The different results of many attempts. A path that is not there, or leads elsewhere by now, is
  * refused. On a busy machine it takes further attempts until a swap falls into one of them.
  */
-async function outcomes(attempt: () => Promise<string>): Promise<string[]> {
+async function outcomes(attempt: () => Promise<string>, attempts: number): Promise<string[]> {
   const seen = new Set<string>();
-  for (let done = 0; done < ATTEMPTS || (seen.size < 2 && done < MOST_ATTEMPTS); done += 1)
+  const most = attempts === ATTEMPTS ? MOST_ATTEMPTS : attempts;
+  for (let done = 0; done < attempts || (seen.size < 2 && done < most); done += 1)
     seen.add(await attempt().catch(() => "refused"));
   return [...seen].toSorted();
 }
