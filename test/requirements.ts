@@ -1710,6 +1710,9 @@ const requirements = {
   D498: {
     text: "espalier cancel ends a run whose process has died, with the roles at hand",
   },
+  D499: {
+    text: "espalier resume --grant refuses a run that no limit stopped as wrong use, and says how it ended",
+  },
   D489: {
     text: "The schemas of a list of MCP tools are compiled in bounded memory and work: a tool beyond it is skipped with a warning, and a pattern that is never matched holds no program",
   },

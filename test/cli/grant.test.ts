@@ -7,7 +7,7 @@ import { z } from "zod";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { calls, OpenAiServer, says } from "../support/openai-server.ts";
+import { calls, OpenAiServer, says, status } from "../support/openai-server.ts";
 import { performed, withVariable } from "./performed.ts";
 
 const SERVER_FILE = new URL("echo-server.ts", import.meta.url).pathname;
@@ -81,6 +81,23 @@ const WaitingSchema = z.object({
   runId: z.string(),
   status: z.literal("paused"),
   questions: z.tuple([z.looseObject({ toolName: z.literal("work_data") })]),
+});
+
+proves(["D499"], "refuses more for a run that no limit stopped, as wrong use", async () => {
+  const folder = temporaryFolder({ "lead.md": "---\nmodel: m\n---\nWork.\n" });
+  afterwards(() => folder[Symbol.dispose]());
+  const server = await OpenAiServer.start(() => status(401));
+  afterwards(() => server[Symbol.asyncDispose]());
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  const at = { cwd: folder.path };
+  expect((await performed(["run", "lead.md", "Go."], at)).code).toBe(1);
+  const { code, stderr } = await performed(["resume", "@last", "--grant", "steps=3"], at);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringMatching(
+      /^Expected a run that can go on, got \S+, which has ended: failed \(error\)\. See it: espalier show \S+\n$/u,
+    ),
+  ]);
 });
 
 proves(["V41"], "resume --json of a run that waits for answers is one object, too", async () => {

@@ -47,7 +47,9 @@ export const body: CommandBody = async (call) => {
   const reading = new RunReading(kept.store, run);
   await reading.advance();
   const hasEnded = run.status === "ended";
-  if (hasEnded && granted === undefined) throw new UsageError(endedText(reading));
+  // More budget continues a run that a limit stopped, and no other that has ended.
+  const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
+  if (hasEnded && !isContinuable) throw new UsageError(endedText(reading));
   const calls = hasEnded ? [] : await interruptedCalls(kept.store, run.runId, hand.roles);
   if (!hasEnded && person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledPosts);
