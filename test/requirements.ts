@@ -1764,6 +1764,15 @@ const requirements = {
   D509: {
     text: "Where no open handle tells where it leads, folder tools read nothing outside either on file systems that give several changes the same time",
   },
+  D524: {
+    text: "With --json every failure of a command prints exactly one JSON value with the code and the message of the error on stdout",
+  },
+  D525: {
+    text: "runs, show and questions list nothing in a project without runs, make no file and exit with 0",
+  },
+  D526: {
+    text: "A run whose process was killed is shown as lost at once; lists at 80 columns keep the task; the help lists every status in groups; a wrong port is refused",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -25,12 +25,13 @@ export async function performArguments(args: readonly string[], shell: Shell): P
     await tree.parseAsync([...args], { from: "user" });
     return exitCode;
   } catch (cause) {
-    if (!(cause instanceof CommanderError)) {
-      const { tellError } = await import("./tell-error.ts");
-      return tellError(shell, cause);
-    }
-    // It has said all there is to say.
-    return cause.exitCode === 0 ? 0 : MISUSED;
+    if (cause instanceof CommanderError && cause.exitCode === 0) return 0;
+    const { sayError, tellError, wantsJson } = await import("./tell-error.ts");
+    if (!(cause instanceof CommanderError)) return tellError(shell, cause, args);
+    // The text is on stderr already.
+    const message = cause.message.replace(/^error: /u, "");
+    if (wantsJson(args)) sayError(shell, { code: "usage", message });
+    return MISUSED;
   }
 }
 

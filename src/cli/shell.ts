@@ -45,9 +45,18 @@ export function processShell(): Shell {
   };
 }
 
+/** Outputs that have a line of a result. */
+const answered = new WeakSet<ShellOutput>();
+
 /** Writes a line of the result. */
 export function say({ stdout }: Shell, text: string): void {
+  answered.add(stdout);
   stdout.write(`${text}\n`);
+}
+
+/** True if a line of the result was written. */
+export function hasSaid({ stdout }: Shell): boolean {
+  return answered.has(stdout);
 }
 
 /** Writes a line for the user, on stderr. */

@@ -16,8 +16,9 @@ export async function startProcess(): Promise<void> {
   }
   const shell = processShell();
   const output = watchOutput(shell);
-  prepare(shell);
-  const exitCode = await performArguments(process.argv.slice(2), shell);
+  const args = process.argv.slice(2);
+  prepare(shell, args);
+  const exitCode = await performArguments(args, shell);
   await Promise.all([flushed(shell.stdout), flushed(shell.stderr)]);
   // What configurations, servers and drivers leave open must not keep a command that has done its work.
   shell.leave(output.isLost ? BROKEN : exitCode);
@@ -39,7 +40,7 @@ function watchOutput(shell: Shell): { readonly isLost: boolean } {
   return output;
 }
 
-function prepare(shell: Shell): void {
+function prepare(shell: Shell, args: readonly string[]): void {
   shell.stderr.on("error", () => {});
   // Warnings are for people here: a line each, without those on features of Node that we have tried.
   process.removeAllListeners("warning");
@@ -50,7 +51,7 @@ function prepare(shell: Shell): void {
   const end = (cause: unknown): void => {
     // Loaded only for an error: it brings the cleaning of foreign text along.
     import("./tell-error.ts").then(
-      ({ tellError }) => shell.leave(tellError(shell, cause)),
+      ({ tellError }) => shell.leave(tellError(shell, cause, args)),
       () => shell.leave(BROKEN),
     );
   };

@@ -2,15 +2,34 @@
 
 import { plainText } from "../terminal/terminal-text.ts";
 import { exitCodeOf } from "./exit-codes.ts";
-import { note, ownCommand, type Shell } from "./shell.ts";
+import { jsonLine } from "./json-text.ts";
+import { hasSaid, note, ownCommand, say, type Shell } from "./shell.ts";
 
-/** Says on stderr what went wrong, and gives the exit code for it. */
-export function tellError(shell: Shell, cause: unknown): number {
+/** True if the arguments of a command ask for one JSON value on stdout. */
+export function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return args.slice(0, end === -1 ? args.length : end).includes("--json");
+}
+
+/** Writes an error as the one JSON value on stdout, unless a result is there already. */
+export function sayError(
+  shell: Shell,
+  error: { readonly code: string; readonly message: string },
+): void {
+  if (!hasSaid(shell)) say(shell, jsonLine({ error }));
+}
+
+/**
+ * Says on stderr what went wrong, and gives the exit code for it. `args`: of the command; with
+ * `--json` stdout gets the error, too.
+ */
+export function tellError(shell: Shell, cause: unknown, args: readonly string[] = []): number {
   const code = codeOf(cause);
   // An error may quote servers, files and models.
   const message = plainText(cause instanceof Error ? cause.message : String(cause));
   const said = code === "usage" ? asCalled(shell, message) : message;
   note(shell, code === undefined || code === "usage" ? said : `${said} [${code}]`);
+  if (wantsJson(args)) sayError(shell, { code: code ?? "error", message: said });
   if (shell.isVerbose && cause instanceof Error) note(shell, plainText(stackOf(cause)));
   return exitCodeOf(code);
 }

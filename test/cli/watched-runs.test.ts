@@ -63,7 +63,9 @@ proves(["V135"], "without a terminal, or for a program, it is refused", async ()
   expect([elsewhere.code, elsewhere.stdout, elsewhere.stderr.trim()]).toEqual([2, "", REFUSED]);
   const shell = atScreen(kept.folder, { columns: 100, rows: 5 });
   expect(await performArguments(["runs", "--watch", "--json"], shell)).toBe(2);
-  expect([shell.written.stdout, shell.written.stderr.trim()]).toEqual(["", REFUSED]);
+  const error = { code: "usage", message: REFUSED };
+  expect(JSON.parse(shell.written.stdout)).toEqual({ error });
+  expect(shell.written.stderr.trim()).toBe(REFUSED);
 });
 
 const REFUSED =

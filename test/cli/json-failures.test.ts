@@ -1,0 +1,71 @@
+// Goal: a program that asks for JSON always gets one JSON value. Method: the command within the test, with each kind of failure.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { performed } from "./performed.ts";
+
+const FAILURE = z.strictObject({
+  error: z.strictObject({ code: z.string(), message: z.string() }),
+});
+
+/** The args, the code of the exit, the code of the error, and words of its message. */
+type Case = readonly [args: readonly string[], exit: number, code: string, words: string];
+
+async function codesOf(
+  files: Readonly<Record<string, string>>,
+  cases: readonly Case[],
+): Promise<void> {
+  const folder = temporaryFolder(files);
+  afterwards(() => folder[Symbol.dispose]());
+  for (const [args, exit, code, words] of cases) {
+    const { stdout, code: given, stderr } = await performed(args, { cwd: folder.path });
+    const { error } = FAILURE.parse(JSON.parse(stdout));
+    expect([args, given, error.code]).toEqual([args, exit, code]);
+    expect(error.message).toContain(words);
+    expect(stderr).toContain(words);
+  }
+}
+
+proves(["D524"], "prints wrong uses as one JSON value with their code", async () => {
+  await codesOf({ "lead.md": "---\nmodel: m\n---\nWork.\n" }, [
+    [["runs", "--json", "--nothing"], 2, "usage", "--nothing"],
+    [["runs", "--json", "--limit", "x"], 2, "usage", "--limit"],
+    [["tail", "--json"], 2, "usage", "--json"],
+    [["show", "run_9", "--json", "--store", "none.db"], 2, "usage", "no such file"],
+    [["run", "lead.md", "--json"], 2, "usage", "task"],
+    [["run", "none.md", "Go.", "--json"], 2, "usage", "none.md"],
+    [["run", "lead.md", "Go.", "--json", "--port", "abc"], 2, "usage", "--port"],
+    [["run", "lead.md", "Go.", "--json"], 2, "missing_api_key", "OPENAI_API_KEY"],
+    [["resume", "@last", "--json"], 2, "usage", "Expected a run"],
+    [["approve", "q", "--json"], 2, "usage", "open question"],
+  ]);
+});
+
+proves(["D524"], "prints faults of role files as one JSON value", async () => {
+  await codesOf({ "lead.md": "---\nmodel: [\n---\nWork.\n" }, [
+    [["run", "lead.md", "Go.", "--json"], 2, "invalid_role_file", "lead.md"],
+  ]);
+});
+
+proves(["D524"], "prints faults of the configuration as one JSON value", async () => {
+  await codesOf(
+    { "package.json": '{"type":"module"}', "espalier.config.js": "export default 7;" },
+    [
+      [["runs", "--json"], 2, "usage", "espalier.config.js"],
+      [["run", "lead", "Go.", "--json"], 2, "usage", "espalier.config.js"],
+    ],
+  );
+});
+
+proves(["D524"], "takes --json behind -- for a word of the task", async () => {
+  const folder = temporaryFolder({});
+  afterwards(() => folder[Symbol.dispose]());
+  const { stdout, code } = await performed(["run", "none.md", "--", "--json"], {
+    cwd: folder.path,
+  });
+  expect([stdout, code]).toEqual(["", 2]);
+});
