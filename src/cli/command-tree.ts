@@ -27,12 +27,16 @@ export function commandTree(actionOf: ActionOf): Command {
         await action(this);
       });
   };
+  tree.commandsGroup("Run agents:");
   addWork(add);
   addDemo(add);
+  tree.commandsGroup("Look at runs:");
   addViews(add);
   addReading(add);
+  tree.commandsGroup("Answer and continue runs:");
   addAnswers(add);
   addRequests(add);
+  tree.commandsGroup("Set up a project:");
   addSetUp(add, tree);
   return tree;
 }
@@ -145,15 +149,15 @@ function addReading(add: Add): void {
     .description("Lists runs: those that need you, those under way, those that are over.")
     .option(
       "--status <status,…>",
-      "only these: needs_you, working, waiting, lost, paused, completed, failed, stopped, cancelled",
+      "only these: needs_you, working, waiting, lost, paused, completed, failed, stopped, cancelled, ended",
     )
     .option("--limit <number>", "so many of the newest (default: 20)")
     .option("--watch", "draw the list again and again, until Ctrl-C")
     .option(...JSON_OUTPUT)
     .option(...STORE);
-  add("show <run> [agent] [step]", () => import("./commands/show-command.ts"))
+  add("show [run] [agent] [step]", () => import("./commands/show-command.ts"))
     .description(
-      `Shows a run, one of its agents by its path, or a step of that with what was said and called. ${RUN} [step]: its number; 1.2 for the second of the first execution.`,
+      `Shows a run, one of its agents by its path, or a step of that with what was said and called. ${RUN} Default: @last. [step]: its number; 1.2 for the second of the first execution.`,
     )
     .option("--errors", "only what went wrong, the first cause first")
     .option("--request", "of a step, what the model was asked, too")

@@ -129,5 +129,14 @@ export function aloneText({ runId, status }: RunListing, command: string): strin
 }
 
 function onlooker(nowMs: number): Onlooker {
-  return { nowMs, hostname: hostname(), processId: process.pid };
+  return { nowMs, hostname: hostname(), processId: process.pid, isProcessGone };
+}
+
+function isProcessGone(processId: number): boolean {
+  try {
+    process.kill(processId, 0);
+    return false;
+  } catch (cause) {
+    return cause instanceof Error && "code" in cause && cause.code === "ESRCH";
+  }
 }

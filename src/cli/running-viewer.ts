@@ -7,7 +7,8 @@ import type { CommandCall } from "./command-call.ts";
 import type { Project } from "./project.ts";
 import { DEFAULT_FOLDER } from "./store-choice.ts";
 import { UsageError } from "./usage-error.ts";
-import { portOf, TOKEN_FILE } from "./viewing.ts";
+import { portOf } from "./port-option.ts";
+import { TOKEN_FILE } from "./viewing.ts";
 
 /** Ports at which a viewer listens that was given none. */
 const PORTS = Array.from({ length: 20 }, (_, nth) => 4_983 + nth);

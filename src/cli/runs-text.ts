@@ -58,7 +58,7 @@ function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
       cell: ({ updatedAtMs }) => `${durationText(Math.max(0, nowMs - updatedAtMs))} ago`,
       rank: 5,
     },
-    { title: "task", cell: (row) => ({ text: taskOf(row), style: "dim" }), minWidth: 16, rank: 6 },
+    { title: "task", cell: (row) => ({ text: taskOf(row), style: "dim" }), minWidth: 16 },
   ];
 }
 

@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
+import { memoryStore } from "espalier";
 import type { Store } from "espalier/extend";
 
 import type { CommandCall } from "./command-call.ts";
@@ -74,6 +75,19 @@ function checkThere(place: StorePlace): void {
     ? "Start one: espalier run …, or say where they are: --store."
     : "Check the path.";
   throw new UsageError(`Expected runs in ${place.path}, but there is no such file. ${advice}`);
+}
+
+/**
+ * Opens the store for a command that lists runs. In a project without runs it is empty.
+ *
+ * @throws as `openKeptStore`, if `--store` names a file that is not there.
+ */
+export async function openStoreToList(call: CommandCall, project: Project): Promise<ChosenStore> {
+  const place = storePlace(call, project);
+  const isMissing = place.type === "file" && !existsSync(place.path);
+  return isMissing && call.text("store") === undefined
+    ? await opened(place, memoryStore())
+    : await openStoreToView(place, { canPost: false });
 }
 
 /**

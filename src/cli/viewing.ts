@@ -9,10 +9,10 @@ import { viewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 
 import type { CommandCall } from "./command-call.ts";
 import { openBrowser } from "./open-browser.ts";
+import { portOf } from "./port-option.ts";
 import type { Project } from "./project.ts";
 import { isWatched, note, ownCommand, type Shell } from "./shell.ts";
 import { DEFAULT_FOLDER, makeOwnFolder } from "./store-choice.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** What is shown. */
 export interface Viewed {
@@ -35,7 +35,6 @@ export interface Viewing extends AsyncDisposable {
   show(runId?: string): Promise<void>;
 }
 
-const GREATEST_PORT = 65_535;
 export const TOKEN_FILE = "viewer-token";
 
 /** Opens a viewer with what the options of its command say: `--port`, `--no-content`, `--read-only`, `--new-token`, `--no-open`. Throws UsageError. */
@@ -118,17 +117,6 @@ export function pageAddress(url: string, runId: string): string {
   const address = new URL(url);
   address.pathname = `/r/${encodeURIComponent(runId)}`;
   return address.href;
-}
-
-/** Throws UsageError for what is no port. */
-export function portOf({ text }: CommandCall): number | undefined {
-  const said = text("port");
-  if (said === undefined) return undefined;
-  const port = /^\d{1,5}$/.test(said) ? Number(said) : NaN;
-  if (port <= GREATEST_PORT) return port;
-  throw new UsageError(
-    `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(said)}. 0 is any that is free.`,
-  );
 }
 
 function jaegerIn({ env }: Shell): Pick<ViewerOptions, "jaegerUrl"> {

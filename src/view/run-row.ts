@@ -36,6 +36,8 @@ export interface Onlooker {
   readonly hostname: string;
   /** The process, as that machine numbers it. */
   readonly processId: number;
+  /** Returns true if no process of that machine has this number. Left out: it is not known. */
+  readonly isProcessGone?: (processId: number) => boolean;
 }
 
 /** A leader that gave no sign of life for so long is taken for gone. */
@@ -48,7 +50,7 @@ export function runListing(
   at: Onlooker,
 ): RunListing {
   const { runId, title, createdAtMs, updatedAtMs, owner } = listed;
-  const status = statusOf(listed, facts, at.nowMs);
+  const status = statusOf(listed, facts, at);
   const leader = owner === null ? null : leaderOf(owner, at);
   return { runId, title, status, createdAtMs, updatedAtMs, leader };
 }
@@ -112,7 +114,7 @@ function leaderOf(
 function statusOf(
   { status, owner, heartbeatAtMs }: ListedRun,
   facts: RunOverview | undefined,
-  nowMs: number,
+  { nowMs, hostname, isProcessGone }: Onlooker,
 ): RunRowStatus {
   if (facts?.endedAtMs !== undefined) return facts.status;
   if (status === "ended") return "ended";
@@ -120,6 +122,7 @@ function statusOf(
   const isAsking = facts?.status === "needs_you";
   // Some of the questions of a paused run were answered.
   if (owner === null) return isAsking ? "needs_you" : "waiting";
-  if (nowMs - (heartbeatAtMs ?? nowMs) > SILENT_MS) return "lost";
+  const isGone = owner.hostname === hostname && isProcessGone?.(owner.processId) === true;
+  if (isGone || nowMs - (heartbeatAtMs ?? nowMs) > SILENT_MS) return "lost";
   return isAsking ? "needs_you" : "working";
 }

@@ -18,5 +18,5 @@ export function isLed({ owner, heartbeatAtMs }: StoredRun, nowMs: number): boole
 
 /** Runs are looked at from here. */
 export function onlooker(nowMs: number): Onlooker {
-  return { nowMs, hostname: thisHostname(), processId: pid };
+  return { nowMs, hostname: thisHostname(), processId: pid, isProcessGone };
 }

@@ -1,5 +1,7 @@
 // Goal: a person at a real terminal can do what the command asks. Method: the command on a pseudo-terminal, typed into key by key.
 
+import { readFile } from "node:fs/promises";
+
 import { expect } from "vitest";
 import { z } from "zod";
 
@@ -34,6 +36,20 @@ function projectWith(files: Readonly<Record<string, string>>): TemporaryFolder {
   afterwards(() => folder[Symbol.dispose]());
   linkPackage(folder.path);
   return folder;
+}
+
+/** The statuses of the runs that `runs --json` lists. */
+function statusesIn(stdout: string): readonly string[] {
+  const { runs } = z
+    .object({ runs: z.array(z.object({ status: z.string() })) })
+    .parse(JSON.parse(stdout));
+  return runs.map(({ status }) => status);
+}
+
+/** The processes that a process has started. */
+async function childrenOf(pid: number): Promise<readonly number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
+  return text.trim().split(" ").map(Number);
 }
 
 /** Opens the question about this amount and approves it. */
@@ -102,4 +118,20 @@ proves(["D520"], "answers the open questions of a paused run with resume", async
   for (const eur of [1, 2, 3]) await approveAt(command, eur);
   await command.seen("All paid.");
   expect(await command.ended).toBe(0);
+});
+
+proves(["D526"], "shows a run as lost, with its task, once its process was killed", async () => {
+  const { path } = projectWith({ "buyer.ts": BUYER });
+  const started = startAtTerminal(["run", "buyer.ts", "Buy three pears."], { cwd: path });
+  await started.seen("Edit the arguments");
+  const listed = await performed(["runs", "--json"], { cwd: path });
+  expect(statusesIn(listed.stdout)).toEqual(["needs_you"]);
+  for (const pid of await childrenOf(started.pid)) process.kill(pid, "SIGKILL");
+  await started.ended;
+  const after = await performed(["runs", "--json"], { cwd: path });
+  expect(statusesIn(after.stdout)).toEqual(["lost"]);
+  const screen = startAtTerminal(["runs"], { cwd: path }, 80);
+  await screen.seen("Buy three");
+  expect(screen.screen()).toContain("lost");
+  expect(await screen.ended).toBe(0);
 });

@@ -20,6 +20,7 @@ import { note, type Shell } from "../shell.ts";
 import { offlinePlanner } from "../survey/offline-planner.ts";
 import { surveyRoles } from "../survey/survey-roles.ts";
 import { UsageError } from "../usage-error.ts";
+import { portOf } from "../port-option.ts";
 import type { Viewing } from "../viewing.ts";
 
 const BUDGET: Budget = { ...DEFAULT_BUDGET, totalTokens: 1_000_000 };
@@ -37,6 +38,7 @@ export const body: CommandBody = async (call) => {
     throw new UsageError(
       "Expected a task in words, got an empty one. Leave it out for the usual one.",
     );
+  portOf(call);
   const folder = readableFolder(shell, named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."));
   const jaegerUrl = jaegerUrlOf(shell);
   const { model, name } = await surveyModelOf(shell);

@@ -9,12 +9,12 @@ import { findProject } from "../project.ts";
 import { waysToAnswer } from "../rest-text.ts";
 import { unreadableText } from "../run-reading.ts";
 import { note, ownCommand, say } from "../shell.ts";
-import { openStoreToView, storePlace } from "../store-choice.ts";
+import { openStoreToList } from "../store-choice.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, has } = call;
   const project = await findProject(shell);
-  await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  await using kept = await openStoreToList(call, project);
   const asked = await askedQuestions(kept.store, (run, problem) =>
     note(shell, unreadableText(run, problem)),
   );

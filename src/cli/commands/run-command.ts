@@ -8,6 +8,7 @@ import { budgetOf, budgetText } from "../amount-options.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { nodeTracing } from "../node-tracing.ts";
 import { findProject, type Project } from "../project.ts";
+import { portOf } from "../port-option.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice, storeForRun } from "../run-settings.ts";
@@ -20,6 +21,7 @@ export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
   const { isQuiet } = outputChoice(call);
   answerModeOf(call);
+  portOf(call);
   const budget = budgetOf(text("budget"));
   const readFolder = readableFolder(shell, text("allowRead"));
   const project = await findProject(shell);

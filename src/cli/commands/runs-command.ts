@@ -9,7 +9,7 @@ import { MOST_LISTED, NewestRuns } from "../newest-runs.ts";
 import { runsText } from "../runs-text.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { STATUSES } from "../status-text.ts";
-import { openStoreToView, storePlace } from "../store-choice.ts";
+import { openStoreToList } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 import { watchRuns } from "../watch-runs.ts";
 
@@ -21,7 +21,7 @@ export const body: CommandBody = async (call) => {
   const statuses = statusesOf(text("status"));
   const isWatched = isWatchedIn(call);
   const project = await findProject(shell);
-  await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  await using kept = await openStoreToList(call, project);
   const list = new NewestRuns(kept.store, { limit, statuses });
   const empty = `${statuses === undefined ? "No runs" : "No such runs"} in ${kept.name}.`;
   if (isWatched) return await watchRuns(shell, list, empty);

@@ -8,20 +8,25 @@ import { jsonLine } from "../json-text.ts";
 import { aloneText, RunReading } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
 import { plainText } from "espalier/terminal";
-import { namedRun } from "../named-run.ts";
+import { LAST_RUN, namedRun } from "../named-run.ts";
 import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
 import { errorsText, runText } from "../run-text.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { stepText, type KeptStep } from "../step-text.ts";
-import { openStoreToView, storePlace } from "../store-choice.ts";
+import { openStoreToList } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
-  const [name = "", path, step] = args;
+  const [name = LAST_RUN, path, step] = args;
   const project = await findProject(shell);
-  await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  await using kept = await openStoreToList(call, project);
+  if ((await kept.store.list({ limit: 1 })).length === 0) {
+    if (call.has("json")) say(shell, jsonLine({ runs: [] }));
+    note(shell, `No runs in ${kept.name}. Start one: ${ownCommand(shell)} run …`);
+    return 0;
+  }
   const run = new RunReading(kept.store, await namedRun(kept.store, name));
   await run.advance();
   if (run.fold.startedAtMs === undefined) throw new UsageError(notBegunText(run));

@@ -1,0 +1,89 @@
+// Goal: commands that list work in a project without runs. Method: the command within the test, in an empty folder.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { expect } from "vitest";
+
+import { commandTree } from "../../src/cli/command-tree.ts";
+import { STATUSES } from "../../src/cli/status-text.ts";
+import { runsText } from "../../src/cli/runs-text.ts";
+import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { performed } from "./performed.ts";
+
+function emptyFolder(): string {
+  const folder = temporaryFolder({});
+  afterwards(() => folder[Symbol.dispose]());
+  return folder.path;
+}
+
+proves(["D525"], "lists nothing in an empty project and exits with 0", async () => {
+  const cwd = emptyFolder();
+  for (const [args, json] of [
+    [["runs"], { runs: [] }],
+    [["questions"], { questions: [] }],
+    [["show"], { runs: [] }],
+    [["show", "@last"], { runs: [] }],
+  ] as const) {
+    const asJson = await performed([...args, "--json"], { cwd });
+    expect([args, asJson.code, JSON.parse(asJson.stdout)]).toEqual([args, 0, json]);
+    const asText = await performed(args, { cwd });
+    expect([args, asText.code, asText.stdout]).toEqual([args, 0, ""]);
+    expect(asText.stderr).toContain("No run");
+  }
+  expect(existsSync(join(cwd, ".espalier"))).toBe(false);
+});
+
+proves(["D525"], "refuses a store of --store that is not there", async () => {
+  const { code, stderr } = await performed(["runs", "--store", "x.db"], { cwd: emptyFolder() });
+  expect([code, stderr]).toEqual([2, expect.stringContaining("no such file")]);
+});
+
+proves(["D526"], "refuses a port that is not one, also without a viewer", async () => {
+  const cwd = emptyFolder();
+  for (const args of [
+    ["demo", "--port", "abc"],
+    ["run", "lead.md", "Go.", "--port", "70000"],
+  ]) {
+    const { code, stderr } = await performed(args, { cwd });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("Expected --port")]);
+  }
+});
+
+proves(["D526"], "lists every status in the help of runs, and groups the commands", () => {
+  const tree = commandTree(() => async () => {});
+  const runs = tree.commands.find((command) => command.name() === "runs");
+  for (const status of STATUSES) expect(runs?.helpInformation()).toContain(status);
+  const help = tree.helpInformation();
+  const groups = [...help.matchAll(/^(\S.*):$/gmu)].map(([, title]) => title);
+  expect(groups).toEqual([
+    "Options",
+    "Run agents",
+    "Look at runs",
+    "Answer and continue runs",
+    "Set up a project",
+    "Commands",
+  ]);
+});
+
+proves(["D526"], "keeps the task of a run at 80 columns", () => {
+  const row = {
+    runId: RunIdSchema.parse("run_6-eHS5s2qSnieERFL5qLs"),
+    title: "lead: Compare the three drafts.",
+    status: "stopped",
+    reason: { code: "steps_limit", message: "" },
+    createdAtMs: 0,
+    updatedAtMs: 0,
+    leader: null,
+    spent: { totalTokens: 1_234_567, costMicroUsd: 1_234_567, unpricedCalls: 0 },
+    agents: 12,
+    failedAgents: 3,
+    durationMs: 754_000,
+  } as const;
+  const text = runsText([row], { nowMs: 3_600_000, width: 80, hasColor: false });
+  expect(text).toContain("lead: Compare");
+  for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+});
