@@ -1773,6 +1773,9 @@ const requirements = {
   D526: {
     text: "A run whose process was killed is shown as lost at once; lists at 80 columns keep the task; the help lists every status in groups; a wrong port is refused",
   },
+  D510: {
+    text: "A listing of a folder measures only the files that it shows, however many the folder has",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -20,11 +20,16 @@ export interface FolderPlace {
 
 export interface Listing {
   readonly folders: readonly string[];
-  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+  readonly files: readonly string[];
   /** Symbolic links. They are named, never followed. */
   readonly links: readonly string[];
   /** Entries that are hidden. */
   readonly hidden: number;
+}
+
+export interface SizedFile {
+  readonly name: string;
+  readonly bytes: number;
 }
 
 /** The first bytes of a file, and its length. */
@@ -38,6 +43,8 @@ export interface ConfinedFolder {
   place(path: string): Promise<FolderPlace>;
   /** What lies directly in a folder, sorted by name. Throws if it is no folder. */
   list(place: FolderPlace): Promise<Listing>;
+  /** The sizes of files in a folder: a folder may have too many to measure all. */
+  sizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]>;
   /** The beginning of a file. Throws if it is no regular file. */
   read(place: FolderPlace, maxBytes: number): Promise<Excerpt>;
 }
@@ -53,7 +60,8 @@ export function confinedFolder(rootFolder: string, hasHandles?: boolean): Confin
     );
   return {
     place: (path) => placeIn(root, path),
-    list: (place) => list(place, reading),
+    list: (place) => list(place, (folder) => reading(folder, listed)),
+    sizes: (place, names) => list(place, (folder) => reading(folder, sizesOf(names))),
     read: (place, maxBytes) => read(place, maxBytes, reading),
   };
 }
@@ -126,10 +134,13 @@ async function follow(absolutePath: string, path: string): Promise<string> {
   }
 }
 
-async function list(place: FolderPlace, reading: Reading): Promise<Listing> {
+async function list<Result>(
+  place: FolderPlace,
+  reading: (place: FolderPlace) => Promise<Result>,
+): Promise<Result> {
   const { path } = place;
   try {
-    return await reading(place, listed);
+    return await reading(place);
   } catch (cause) {
     if (codeOf(cause) === "ENOTDIR")
       throw new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
@@ -140,14 +151,15 @@ async function list(place: FolderPlace, reading: Reading): Promise<Listing> {
 async function listed(folder: string): Promise<Listing> {
   const entries = await readdir(folder, { withFileTypes: true });
   const visible = entries.filter((entry) => !isHidden(entry.name));
-  const files = visible.filter((entry) => entry.isFile()).map(({ name }) => name);
-  const sizes = await Promise.all(files.toSorted().map((name) => sizeOf(folder, name)));
   return {
     folders: visible
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name)
       .toSorted(),
-    files: sizes.flat(),
+    files: visible
+      .filter((entry) => entry.isFile())
+      .map(({ name }) => name)
+      .toSorted(),
     links: visible
       .filter((entry) => entry.isSymbolicLink())
       .map(({ name }) => name)
@@ -156,8 +168,15 @@ async function listed(folder: string): Promise<Listing> {
   };
 }
 
+function sizesOf(names: readonly string[]): (folder: string) => Promise<readonly SizedFile[]> {
+  return async (folder) => {
+    const sizes = await Promise.all(names.map((name) => sizeOf(folder, name)));
+    return sizes.flat();
+  };
+}
+
 /** Empty for a file that was there a moment ago. */
-async function sizeOf(folder: string, name: string): Promise<Listing["files"]> {
+async function sizeOf(folder: string, name: string): Promise<readonly SizedFile[]> {
   try {
     return [{ name, bytes: (await lstat(join(folder, name))).size }];
   } catch {

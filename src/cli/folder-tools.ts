@@ -40,22 +40,24 @@ function listTool(folder: ConfinedFolder): FunctionTool {
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
       const place = await folder.place(input.path);
-      return bounded(place, await folder.list(place));
+      return await bounded(folder, place);
     },
   });
 }
 
-function bounded({ path: shown }: FolderPlace, listing: Listing) {
+async function bounded(folder: ConfinedFolder, place: FolderPlace) {
+  const listing = await folder.list(place);
   const folders = listing.folders.slice(0, MAX_ENTRIES);
   const files = listing.files.slice(0, MAX_ENTRIES - folders.length);
+  const sized = files.length === 0 ? [] : await folder.sizes(place, files);
   const links = listing.links.slice(0, MAX_ENTRIES - folders.length - files.length);
   const { hidden } = listing;
   const all = listing.folders.length + listing.files.length + listing.links.length;
   const notShown = all - folders.length - files.length - links.length;
   return {
-    folder: shown,
+    folder: place.path,
     folders: [...folders],
-    files: files.map(({ name, bytes }) => ({ name, bytes })),
+    files: sized.map(({ name, bytes }) => ({ name, bytes })),
     ...(links.length === 0 ? {} : { links: [...links] }),
     ...(hidden === 0 ? {} : { hidden }),
     ...(notShown === 0 ? {} : { notShown }),
@@ -148,7 +150,7 @@ async function* filesBelow(
     return;
   }
   const inside = path === "." ? "" : `${path}/`;
-  for (const { name } of listing.files) {
+  for (const name of listing.files) {
     signal.throwIfAborted();
     yield inside + name;
   }

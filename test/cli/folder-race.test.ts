@@ -41,10 +41,10 @@ for (const hasHandles of [process.platform === "linux", false])
       const attempts = hasHandles ? ATTEMPTS : PATIENT_ATTEMPTS;
       const read = await outcomes(() => text(folder), attempts);
       const listed = await outcomes(() => names(folder), attempts);
-      expect(atRest).toEqual(["inside", "file.txt inside.txt"]);
+      expect(atRest).toEqual(["inside", "file.txt 6, inside.txt 6"]);
       // Times of change differ with nearly every attempt; then all is refused.
       expect(["inside", "refused"]).toEqual(expect.arrayContaining(read));
-      expect(["file.txt inside.txt", "refused"]).toEqual(expect.arrayContaining(listed));
+      expect(["file.txt 6, inside.txt 6", "refused"]).toEqual(expect.arrayContaining(listed));
       if (hasHandles) expect([read.length, listed.length]).toEqual([2, 2]);
     },
   );
@@ -94,8 +94,10 @@ async function text(folder: ConfinedFolder): Promise<string> {
 }
 
 async function names(folder: ConfinedFolder): Promise<string> {
-  const { files } = await folder.list(await folder.place("docs/deep"));
-  return files.map(({ name }) => name).join(" ");
+  const place = await folder.place("docs/deep");
+  const { files } = await folder.list(place);
+  const sized = await folder.sizes(place, files);
+  return sized.map(({ name, bytes }) => `${name} ${bytes}`).join(", ");
 }
 
 /**

@@ -2,6 +2,7 @@
 // the same order every time. Method: call the tools with the arguments a model would write, on
 // folders made for it.
 
+import { createHook } from "node:async_hooks";
 import { execFileSync } from "node:child_process";
 import { symlinkSync } from "node:fs";
 
@@ -10,6 +11,7 @@ import { z } from "zod";
 
 import { folderTools } from "../../src/cli/folder-tools.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
+import { proves } from "../harness/proves.ts";
 import { CallFixture } from "../support/tool-calls.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 
@@ -55,6 +57,20 @@ test("a listing ends at 200 entries and says how many are missing", async () => 
   const listing = listingSchema.parse(JSON.parse(await use(folder, "folder_list", { path: "." })));
   expect([listing.folders.length, listing.files.length, listing.notShown]).toEqual([1, 199, 31]);
   expect(listing.files.at(-1)?.name).toBe("f198.txt");
+});
+
+proves(["D510"], "a listing measures only the files that it shows", async () => {
+  const names = Array.from({ length: 2_000 }, (_none, index) => `f${index}.txt`);
+  using folder = temporaryFolder(Object.fromEntries(names.map((name) => [name, ""])));
+  let requests = 0;
+  const counting = createHook({
+    init: (_id, type) => {
+      if (type === "FSREQPROMISE") requests += 1;
+    },
+  }).enable();
+  await use(folder, "folder_list", { path: "." });
+  counting.disable();
+  expect([requests >= 200, requests < 300]).toEqual([true, true]);
 });
 
 test("a file is read from its beginning, up to 8,000 bytes, without cutting a character in two", async () => {
