@@ -1776,6 +1776,9 @@ const requirements = {
   D510: {
     text: "A listing of a folder measures only the files that it shows, however many the folder has",
   },
+  D527: {
+    text: "show and tail end with the result of a run that has ended: its text, or its typed result as JSON",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

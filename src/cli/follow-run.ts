@@ -151,7 +151,7 @@ export class RunFollower {
     this.view?.stop();
     if (output === "json") say(this.#shell, jsonLine(summaryOf(result)));
     if (output === "result") {
-      const text = resultText(result);
+      const text = describeResult(result);
       if (text !== "") say(this.#shell, text);
     }
     const causes = this.#fold?.causes() ?? [];
@@ -171,8 +171,8 @@ export class RunFollower {
   }
 }
 
-/** What a run came to, for stdout: the typed result as JSON, else the text. */
-function resultText({ output, text }: RunResult): string {
+/** Returns the typed result of a run as JSON, or else its text. */
+export function describeResult({ output, text }: Pick<RunResult, "output" | "text">): string {
   return output === undefined ? writtenText(text) : jsonText(output);
 }
 

@@ -8,6 +8,7 @@ import {
   type EspalierEvent,
   type Question,
   type RunId,
+  type RunResult,
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
@@ -103,6 +104,21 @@ export class RunReading {
 /** What a run asks still. Nothing is answered by asking. */
 export async function openIn(store: Store, runId: RunId): Promise<readonly Question[]> {
   return await new Orchestrator({ store }).answer(runId, []);
+}
+
+/** Returns the result of a run that has ended. `undefined` for another run, or if it was not stored. */
+export async function resultIn(
+  store: Store,
+  { runId, status }: StoredRun,
+): Promise<RunResult | undefined> {
+  if (status !== "ended") return undefined;
+  try {
+    return await new Orchestrator({ store }).resultOf(runId);
+  } catch (cause) {
+    if (isOfOneRun(cause) || (EspalierError.is(cause) && cause.code === "invalid_state"))
+      return undefined;
+    throw cause;
+  }
 }
 
 const OF_ONE_RUN: ReadonlySet<string> = new Set([

@@ -135,3 +135,20 @@ proves(["D526"], "shows a run as lost, with its task, once its process was kille
   expect(screen.screen()).toContain("lost");
   expect(await screen.ended).toBe(0);
 });
+
+const GREETER = `
+  import { defineAgent } from "espalier";
+  import { says, ScriptedModel } from "espalier/testing";
+  const model = new ScriptedModel(() => says("Good morning to all."));
+  export default defineAgent({ name: "greeter", instructions: "Greet.", model });
+`;
+
+proves(["D527"], "ends show and tail at a terminal with the result", async () => {
+  const { path } = projectWith({ "greeter.ts": GREETER });
+  expect((await performed(["run", "greeter.ts", "Go."], { cwd: path })).code).toBe(0);
+  for (const command of ["show", "tail"]) {
+    const started = startAtTerminal([command, "@last"], { cwd: path });
+    expect(await started.ended).toBe(0);
+    expect(started.screen()).toMatch(/Good morning to all\.\s*$/u);
+  }
+});

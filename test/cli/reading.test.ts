@@ -104,6 +104,9 @@ proves(
       lead         ✔ completed                2       30        45   unknown    unknown   0ms  Audit the code.
       └─ reader#1  ■ stopped: steps_limit     1       15        15   unknown    unknown   0ms  The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more wer…
       ✔ completed in 0ms  2 agents
+
+      Result
+      All is well.
       "
     `);
     const fold = new RunFold(run.runId);

@@ -1,11 +1,13 @@
 // `espalier show <run> [agent] [step]`: what became of a run, of one of its agents, of one step.
 
+import type { RunResult } from "espalier";
 import { agentDetail, type AgentFold } from "espalier/view";
 
 import { agentText } from "../agent-text.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
+import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
-import { aloneText, RunReading } from "../run-reading.ts";
+import { aloneText, resultIn, RunReading } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
 import { plainText } from "espalier/terminal";
 import { LAST_RUN, namedRun } from "../named-run.ts";
@@ -30,7 +32,7 @@ export const body: CommandBody = async (call) => {
   const run = new RunReading(kept.store, await namedRun(kept.store, name));
   await run.advance();
   if (run.fold.startedAtMs === undefined) throw new UsageError(notBegunText(run));
-  if (path === undefined) showRun(call, run);
+  if (path === undefined) showRun(call, run, await resultIn(kept.store, run.stored));
   else if (step === undefined) showAgent(call, run, agentAt(run, path));
   else await showStep(call, run, { agent: agentAt(run, path), step });
   return 0;
@@ -43,18 +45,26 @@ function notBegunText({ stored: { runId }, refusal }: RunReading): string {
     : plainText(`${text} No process could lead it: ${refusal.message} [${refusal.code}]`);
 }
 
-function showRun({ shell, has }: CommandCall, run: RunReading): void {
+function showRun(
+  { shell, has }: CommandCall,
+  run: RunReading,
+  result: RunResult | undefined,
+): void {
   const { fold, questions } = run;
   const nowMs = wallTimeMs();
   const parts = { fold, head: run.head(nowMs), questions, nowMs };
   if (has("json")) {
     const { causes, refusals } = fold.snapshot();
     const agents = fold.agents.map((agent) => agentDetail(agent, fold.refusals));
-    say(shell, jsonLine({ run: parts.head, causes, questions, refusals, agents }));
+    const { text, output } = result ?? {};
+    const shown = { run: parts.head, causes, questions, refusals, agents, text, output };
+    say(shell, jsonLine(shown));
     return;
   }
   const style = outputStyle(shell);
   say(shell, has("errors") ? errorsText(parts, style) : runText(parts, style));
+  const text = result === undefined ? "" : describeResult(result);
+  if (text !== "" && !has("errors")) say(shell, `\nResult\n${text}`);
   const alone = aloneText(parts.head, ownCommand(shell));
   if (alone !== undefined) note(shell, alone);
 }

@@ -7,8 +7,9 @@ import { terminalView, type TerminalView } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
+import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
-import { aloneText, RunReading } from "../run-reading.ts";
+import { aloneText, resultIn, RunReading } from "../run-reading.ts";
 import { setTimer, wallTimeMs } from "../machine-time.ts";
 import { namedRun } from "../named-run.ts";
 import { findProject } from "../project.ts";
@@ -38,6 +39,11 @@ export const body: CommandBody = async (call) => {
     await wait(LOOK_MS);
   }
   follower.stop();
+  if (!call.has("events")) {
+    const result = await resultIn(kept.store, run.stored);
+    const text = result === undefined ? "" : describeResult(result);
+    if (text !== "") say(shell, text);
+  }
   return EXIT_CODES[run.fold.end?.status ?? "completed"];
 };
 
