@@ -13,7 +13,7 @@ export type {
   ToolSpec,
 } from "./model/model.ts";
 export type { FinishReason } from "./protocol/finish-reason.ts";
-export type { TokenUsage } from "./model/token-usage.ts";
+export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
 export { replyMessage, type ReplyPiece } from "./protocol/reply-message.ts";
 export { replyPieces } from "./protocol/reply-pieces.ts";
 export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";

@@ -1779,6 +1779,12 @@ const requirements = {
   D527: {
     text: "show and tail end with the result of a run that has ended: its text, or its typed result as JSON",
   },
+  D550: {
+    text: "A complete reply is accepted although its connection breaks after it or its last blank line is missing, over all four interfaces",
+  },
+  D551: {
+    text: "A broken attempt is charged by the input that its provider reported; without such a figure its input is estimated",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

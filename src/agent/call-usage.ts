@@ -137,11 +137,12 @@ function begun(model: Model, { inputTokens }: Lease): Share {
 function lostShare(
   model: Model,
   { inputTokens }: Lease,
-  { brokenAttempts, lostOutputTokens }: AttemptLoss,
+  { brokenAttempts, lostOutputTokens, lostInputs = [] }: AttemptLoss,
 ): Share {
-  const requests = Array.from({ length: brokenAttempts }, (_request, index) =>
-    estimate(inputTokens, index === 0 ? lostOutputTokens : 0),
-  );
+  const requests = Array.from({ length: brokenAttempts }, (_request, index) => ({
+    ...estimate(inputTokens, index === 0 ? lostOutputTokens : 0),
+    ...lostInputs[index],
+  }));
   return { model, requests, estimatedCalls: brokenAttempts };
 }
 

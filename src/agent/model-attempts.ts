@@ -234,6 +234,6 @@ function endOf(settled: Settled, after: BrokenAttempt | undefined): ModelCallEnd
   if (settled.type !== "threw") return settled;
   // What was under way, with what was lost before it.
   if (after === undefined) return { type: "abandoned" };
-  const { lostOutputTokens, brokenAttempts } = after.log;
-  return { type: "failed", lostOutputTokens, brokenAttempts: brokenAttempts + 1 };
+  const { log } = after;
+  return { type: "failed", ...log, brokenAttempts: log.brokenAttempts + 1 };
 }

@@ -5,7 +5,7 @@ import { defined, isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { isTokenCount, MOST_TOKENS } from "./count-tokens.ts";
 import type { Model } from "./model.ts";
-import { isCost, type TokenUsage } from "./token-usage.ts";
+import { isCost, type ReportedInput, type TokenUsage } from "./token-usage.ts";
 
 /** What we know of the size of a call ourselves: the figures of a provider are compared with it. */
 export interface CallSize {
@@ -73,6 +73,20 @@ export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: 
   if (isTokenCount(lost) && lost <= mostTokens(size) + LOSS_ALLOWANCE_TOKENS) return lost;
   warnOfFigures(model, `a loss that cannot be true (lostOutputTokens ${shown(lost)})`, size);
   return arrived;
+}
+
+/** Returns the input that a failure reports, or `undefined` if it reports none or it cannot be true. */
+export function checkLostInput(
+  model: Model,
+  lost: unknown,
+  size: CallSize,
+): ReportedInput | undefined {
+  if (lost === undefined) return undefined;
+  const input = isRecord(lost) ? { ...lost, outputTokens: 0, reasoningTokens: 0 } : lost;
+  const usage = believableUsage(model, input, size);
+  if (usage === undefined) return undefined;
+  const { inputTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
+  return { inputTokens, cachedInputTokens, ...defined({ cacheWriteInputTokens }) };
 }
 
 function warnOfFigures(model: Model, what: string, size: CallSize): void {

@@ -5,15 +5,18 @@
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";
 import { joinSentences } from "../kernel/sentence.ts";
-import { checkLoss, type CallSize } from "./believable-usage.ts";
+import { checkLoss, checkLostInput, type CallSize } from "./believable-usage.ts";
 import type { Model } from "./model.ts";
 import { ModelError } from "./model-error.ts";
+import type { ReportedInput } from "./token-usage.ts";
 
 /** An attempt that failed, and the output tokens that it wrote and that are lost. */
 export interface FailedAttempt {
   readonly error: ModelError;
   /** Undefined: nothing of an answer had begun, so nothing is paid for. */
   readonly lostOutputTokens: number | undefined;
+  /** The input that the provider reported. Left out: it reported none that can be true. */
+  readonly lostInput?: ReportedInput;
 }
 
 /**
@@ -29,7 +32,8 @@ export function failedAttempt(
   const lost: unknown = thrown.lostOutputTokens;
   const lostOutputTokens =
     lost === undefined ? arrived : checkLoss(model, lost, size, arrived ?? 0);
-  return { error: thrown, lostOutputTokens };
+  const lostInput = checkLostInput(model, thrown.lostInput, size);
+  return { error: thrown, lostOutputTokens, ...defined({ lostInput }) };
 }
 
 const FIRST_DELAY_MS = 500;
@@ -57,14 +61,14 @@ export function delayBefore(failedAttempts: number, error: ModelError, chance: n
 
 /** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
 export function waitTooLong(error: ModelError, longestWaitMs: number): ModelError {
-  const { code, message, data, retryAfterMs = 0, lostOutputTokens } = error;
+  const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
   const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retry.longestWaitMs allows waiting for ${longestWaitMs / 1_000} s.`;
   return new ModelError({
     code,
     message: joinSentences([message, asked]),
     data: { ...data, retryAfterMs, longestWaitMs },
     retryAfterMs,
-    ...defined({ lostOutputTokens }),
+    ...defined({ lostOutputTokens, lostInput }),
     cause: error,
   });
 }

@@ -3,6 +3,7 @@
 import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
 import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
+import type { ReportedInput } from "./token-usage.ts";
 import { fieldsOf, listOf, type Fields } from "./wire-json.ts";
 
 const LONGEST_QUOTE = 500;
@@ -14,6 +15,8 @@ export interface CallProgress {
   /** The model, or the head of a successful response, had begun to answer. */
   readonly isAnswering: boolean;
   readonly lostOutputTokens: number | undefined;
+  /** As far as the provider has reported it. */
+  readonly lostInput: ReportedInput | undefined;
 }
 
 /** A failure in words: what came instead of a reply. */
@@ -28,6 +31,7 @@ interface FailureDetails {
   readonly data?: JsonObject;
   readonly retryAfterMs?: number | undefined;
   readonly lostOutputTokens?: number | undefined;
+  readonly lostInput?: ReportedInput | undefined;
   readonly cause?: unknown;
 }
 
@@ -113,6 +117,14 @@ export function modelError({
   ...details
 }: FailureDetails & { readonly code: ModelErrorCode; readonly message: string }): ModelError {
   return new ModelError({ code, message, ...defined(details) });
+}
+
+/** Returns the error of a call that is paid for with the input that its provider reported. */
+export function withLostInput(error: ModelError, lostInput: ReportedInput | undefined): ModelError {
+  const { code, message, data, retryAfterMs, lostOutputTokens, cause } = error;
+  if (lostInput === undefined || error.lostInput !== undefined) return error;
+  if (lostOutputTokens === undefined) return error;
+  return modelError({ code, message, data, retryAfterMs, lostOutputTokens, cause, lostInput });
 }
 
 /** What an answer with this status means. `word`: the provider's own code for it; `message`: what it says. */

@@ -1,4 +1,5 @@
 import { EspalierError, type EspalierErrorOptions, type ModelErrorCode } from "../kernel/error.ts";
+import type { ReportedInput } from "./token-usage.ts";
 
 /** Codes of failures that may pass by themselves. The one place that answers "may it be tried again?" for models. */
 const RETRYABLE_CODES: ReadonlySet<ModelErrorCode> = new Set([
@@ -19,6 +20,11 @@ export interface ModelErrorOptions extends EspalierErrorOptions {
    * same, if any was.
    */
   readonly lostOutputTokens?: number;
+  /**
+   * The input that the provider reported for the call before it broke. It is charged in place of an
+   * estimate. Default: the counted input.
+   */
+  readonly lostInput?: ReportedInput;
 }
 
 /** A model call that failed. */
@@ -30,6 +36,8 @@ export class ModelError extends EspalierError {
   readonly retryAfterMs: number | undefined;
   /** Undefined: the provider never began to answer, so nothing was consumed; if text had been streamed, that counts all the same. */
   readonly lostOutputTokens: number | undefined;
+  /** The input that the provider reported; `undefined` if it reported none. */
+  readonly lostInput: ReportedInput | undefined;
 
   constructor(options: ModelErrorOptions) {
     super(options);
@@ -40,5 +48,6 @@ export class ModelError extends EspalierError {
     this.retryAfterMs =
       Number.isFinite(retryAfterMs) && retryAfterMs >= 0 ? retryAfterMs : undefined;
     this.lostOutputTokens = options.lostOutputTokens;
+    this.lostInput = options.lostInput;
   }
 }

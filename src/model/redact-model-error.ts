@@ -10,9 +10,9 @@ export function redactModelError(error: ModelError, secrets: readonly KnownSecre
   if (secrets.length === 0) return error;
   const message = redactCutValues(error.message, secrets);
   if (message === error.message && !quotesSecret(error, secrets)) return error;
-  const { code, retryAfterMs, lostOutputTokens } = error;
+  const { code, retryAfterMs, lostOutputTokens, lostInput } = error;
   const data = redactData(error.data, secrets);
-  return modelError({ code, message, data, retryAfterMs, lostOutputTokens });
+  return modelError({ code, message, data, retryAfterMs, lostOutputTokens, lostInput });
 }
 
 /** Redacts the texts of the data. A nested field that contains a secret is left out. */

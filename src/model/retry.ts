@@ -9,6 +9,7 @@ import { chanceBy, delayBefore, waitTooLong, type FailedAttempt } from "./failed
 import { fallbackOf, moreHopeful, requestFor } from "./fallback.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
+import type { ReportedInput } from "./token-usage.ts";
 import {
   DEFAULT_LONGEST_WAIT_MS,
   DEFAULT_MAX_ATTEMPTS,
@@ -59,6 +60,8 @@ export interface AttemptLoss {
   readonly lostOutputTokens: number;
   /** Attempts without a reply whose answer had begun, and whose input is therefore paid for. */
   readonly brokenAttempts: number;
+  /** The input of those of them for which their provider reported it. */
+  readonly lostInputs?: readonly ReportedInput[];
 }
 
 /** What a call cost besides its reply. */
@@ -123,13 +126,21 @@ export async function generateWithRetries(
         return { type: "aborted", ...before };
       case "abandoned":
       case "aborted":
-        return { type: "aborted", ...withLoss(log, asked, end.lostOutputTokens ?? 0, fallback) };
+        return {
+          type: "aborted",
+          ...withLoss(
+            log,
+            asked,
+            { ...end, lostOutputTokens: end.lostOutputTokens ?? 0 },
+            fallback,
+          ),
+        };
       case "replied":
         return fallback === undefined
           ? { type: "replied", reply: end.reply, ...log }
           : { type: "replied", reply: signedReply(end.reply, asked), answeredBy: asked, ...log };
       case "failed":
-        log = withLoss(log, asked, end.lostOutputTokens, fallback);
+        log = withLoss(log, asked, end, fallback);
         error = end.error;
         hopeful = moreHopeful(hopeful, error);
     }
@@ -172,21 +183,24 @@ async function backOff(error: ModelError, attempt: number, options: RetryOptions
 function withLoss(
   log: AttemptLog,
   model: Model,
-  lostOutputTokens: FailedAttempt["lostOutputTokens"],
+  lost: Lost,
   fallback: object | undefined,
 ): AttemptLog {
-  if (lostOutputTokens === undefined) return log;
-  const added = plusLoss(log, lostOutputTokens);
+  if (lost.lostOutputTokens === undefined) return log;
+  const added = plusLoss(log, lost);
   if (fallback === undefined) return { ...log, ...added };
   const { lossOf = [] } = log;
   const losses = new Map(lossOf);
-  losses.set(model, plusLoss(losses.get(model) ?? NO_LOSS, lostOutputTokens));
+  losses.set(model, plusLoss(losses.get(model) ?? NO_LOSS, lost));
   return { ...log, ...added, lossOf: losses };
 }
 
-function plusLoss(loss: AttemptLoss, lostOutputTokens: number): AttemptLoss {
+type Lost = Pick<FailedAttempt, "lostOutputTokens" | "lostInput">;
+
+function plusLoss(loss: AttemptLoss, { lostOutputTokens = 0, lostInput }: Lost): AttemptLoss {
   return {
     lostOutputTokens: loss.lostOutputTokens + lostOutputTokens,
     brokenAttempts: loss.brokenAttempts + 1,
+    ...(lostInput === undefined ? {} : { lostInputs: [...(loss.lostInputs ?? []), lostInput] }),
   };
 }

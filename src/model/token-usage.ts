@@ -19,6 +19,12 @@ export interface TokenUsage {
   readonly serviceTier?: string | undefined;
 }
 
+/** The input of a call as its provider reports it. */
+export type ReportedInput = Pick<
+  TokenUsage,
+  "inputTokens" | "cachedInputTokens" | "cacheWriteInputTokens"
+>;
+
 /** No call costs a million dollars, and what is booked has to stay whole. */
 const MOST_COST_USD = 1_000_000;
 

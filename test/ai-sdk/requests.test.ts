@@ -66,6 +66,7 @@ proves(
       reasoning: "high",
       headers: { "x-team": "a" },
       providerOptions: { fake: { own: 1 } },
+      includeRawChunks: true,
     });
     expect(reply.warnings).toEqual(
       ["reasoning.summary", "verbosity", "parallelToolCalls"].map(
@@ -80,6 +81,7 @@ test("a request that says nothing more is as bare", async () => {
   expect((await exchange({ toolChoice: "required" })).options).toEqual({
     prompt: QUESTION,
     maxOutputTokens: 100,
+    includeRawChunks: true,
   });
 });
 

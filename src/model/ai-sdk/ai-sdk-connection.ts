@@ -17,6 +17,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { findHeaderSecrets } from "../../kernel/redact-values.ts";
 import { ModelError } from "../model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
+import { withLostInput } from "../http-errors.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { redactModelError } from "../redact-model-error.ts";
 import { replyLimits } from "../reply-limits.ts";
@@ -54,7 +55,7 @@ export class AiSdkConnection {
       this.#fetched ??= await withinSignal(attemptSignal, model.supportedUrls);
       const facts = { cacheKey, fetched: this.#fetched ?? {} };
       const { options, warnings } = callOptions(request, this.#settings, facts);
-      const asked = { ...options, abortSignal: attemptSignal };
+      const asked = { ...options, abortSignal: attemptSignal, includeRawChunks: true };
       const opened = await this.#open(asked, request.maxOutputTokens);
       await readParts(opened.parts, { signal: attemptSignal, clock }, reply);
       if (!reply.isComplete) attemptSignal.throwIfAborted();
@@ -62,9 +63,13 @@ export class AiSdkConnection {
       return unheld(whole, heldTools(request.tools, false));
     } catch (thrown) {
       signal.throwIfAborted();
-      if (attemptSignal.aborted) throw failures.timeout(timeoutMs, reply.lostOutputTokens);
+      const { progress } = reply;
+      const { lostOutputTokens, lostInput } = progress;
+      if (attemptSignal.aborted)
+        throw withLostInput(failures.timeout(timeoutMs, lostOutputTokens), lostInput);
       const secrets = findHeaderSecrets(this.#settings.headers);
-      throw redactModelError(toModelError(thrown, reply.progress), secrets);
+      const failed = withLostInput(toModelError(thrown, progress), lostInput);
+      throw redactModelError(failed, secrets);
     } finally {
       stopDeadline();
       attempt.unlink();
@@ -132,8 +137,8 @@ async function readParts(
   const unlink = signal.aborted ? undefined : onAbort(signal, cancel);
   try {
     while (!signal.aborted && !reply.isComplete) {
-      const { done, value } = await reader.read();
-      if (done) return;
+      const { done, value } = await readPart(reader, reply, signal);
+      if (done) return signal.aborted ? undefined : reply.end();
       reading(reply, () => reply.take(value));
     }
   } finally {
@@ -143,14 +148,28 @@ async function readParts(
   }
 }
 
+type PartsReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
+
+/** Reads the next part; a stream that breaks after a complete reply has ended. */
+async function readPart(
+  reader: PartsReader,
+  reply: SdkReply,
+  signal: AbortSignal,
+): ReturnType<PartsReader["read"]> {
+  try {
+    return await reader.read();
+  } catch (thrown) {
+    if (!signal.aborted) reply.end();
+    if (reply.isComplete) return { done: true, value: undefined };
+    throw thrown;
+  }
+}
+
 const LONGEST_DRAIN_MS = 1_000;
 const MOST_DRAINED_PARTS = 100;
 
 /** A connection whose stream has come to its end serves the next request; one that is left before is closed. */
-async function drain(
-  reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
-  clock: Clock,
-): Promise<void> {
+async function drain(reader: PartsReader, clock: Clock): Promise<void> {
   const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, () => letGo(reader));
   try {
     for (let parts = 0; parts < MOST_DRAINED_PARTS; parts += 1) {

@@ -38,7 +38,10 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ]);
 
 /** As it came: what cannot be true is corrected where the size of the call is known. Undefined: the provider does not count. */
-export function usageOfReply({ usage, providerMetadata }: Finish): TokenUsage | undefined {
+export function usageOfReply({
+  usage,
+  providerMetadata,
+}: Pick<Finish, "usage" | "providerMetadata">): TokenUsage | undefined {
   const { total: input, cacheRead: cached, cacheWrite: written } = usage.inputTokens;
   const { total: output, reasoning } = usage.outputTokens;
   if (input === undefined || output === undefined) return undefined;

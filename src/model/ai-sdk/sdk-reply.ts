@@ -25,6 +25,7 @@ import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { failures, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import { finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
+import { RawEvents } from "./raw-events.ts";
 import { dataOf, opaqueOf, type OpaquePart } from "./opaque.ts";
 
 /** A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some write on into it. */
@@ -72,6 +73,7 @@ export class SdkReply {
   #openedBytes = 0;
   #dataBytes = 0;
   #hasBegun = false;
+  readonly #raw = new RawEvents();
   #finish: Finish | undefined;
   #responseId: string | undefined;
   #responseModel: string | undefined;
@@ -93,12 +95,14 @@ export class SdkReply {
   }
 
   get progress(): CallProgress {
-    return { isAnswering: this.#hasBegun, lostOutputTokens: this.lostOutputTokens };
+    const { lostOutputTokens } = this;
+    return { isAnswering: this.#hasBegun, lostOutputTokens, lostInput: this.#raw.input };
   }
 
   /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
   get lostOutputTokens(): number | undefined {
-    return this.#hasBegun ? this.#arrivedTokens : undefined;
+    const isPaid = this.#hasBegun || this.#raw.input !== undefined;
+    return isPaid ? this.#arrivedTokens : undefined;
   }
 
   /**
@@ -116,17 +120,26 @@ export class SdkReply {
         this.#responseModel ??= part.modelId;
         return;
       case "ping":
+        return;
       case "raw":
+        this.#raw.take(part.rawValue);
         return;
       case "error":
         throw reportedError(part.error, this.lostOutputTokens);
       case "finish":
-        this.#finish = part;
+        if (part.finishReason.unified === "interrupted") this.end();
+        this.#finish ??= part;
         return;
       default:
         this.#hasBegun = true;
         this.#takeContent(part);
     }
+  }
+
+  /** Takes the end of a stream. Its last part may be missing although its model had ended. */
+  end(): void {
+    this.#finish ??= this.#raw.finish(this.#saidCalls.size > 0);
+    if (this.#finish !== undefined) this.#pieces.push(...this.#unfinishedCalls());
   }
 
   /**

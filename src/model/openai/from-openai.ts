@@ -100,7 +100,7 @@ export function usageOfReply(response: Fields, choice: Fields | undefined): unkn
 
 /** The output tokens that were charged for a reply that did not come. */
 export function reportedTokens(usage: unknown): number | undefined {
-  const tokens = toUsage(usage, undefined)?.outputTokens;
+  const tokens = readChatUsage(usage, undefined)?.outputTokens;
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
 
@@ -115,7 +115,7 @@ export function toReply(
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(usage, serviceTier), responseId, responseModel }),
+    ...defined({ usage: readChatUsage(usage, serviceTier), responseId, responseModel }),
   };
 }
 
@@ -165,7 +165,8 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ["error", "error"],
 ]);
 
-function toUsage(usage: unknown, serviceTier: unknown): TokenUsage | undefined {
+/** The usage that a server gives; `undefined` if it has no figures. */
+export function readChatUsage(usage: unknown, serviceTier: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = usage;
   if (typeof promptTokens !== "number" || typeof completionTokens !== "number") return undefined;

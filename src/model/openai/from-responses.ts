@@ -13,6 +13,7 @@ import {
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
+import { withLostInput } from "../http-errors.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import { dataBytes, objectOfBody } from "./from-openai.ts";
@@ -49,7 +50,10 @@ export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
   const response = objectOfBody(body, limits, noResponseError);
   const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
   const error = reportIn(response);
-  if (error !== undefined) throw failures.reported(error, outputTokensOf(response));
+  if (error !== undefined) {
+    const reported = failures.reported(error, outputTokensOf(response));
+    throw withLostInput(reported, readResponseUsage(response));
+  }
   const { output } = response;
   if (!Array.isArray(output))
     throw noResponseError(`a response without output: ${body}`, undefined);
@@ -114,7 +118,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== "completed" && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(response) }),
+    ...defined({ usage: readResponseUsage(response) }),
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
   };
@@ -235,7 +239,11 @@ function textsIn(parts: unknown, type: string, field: string): readonly string[]
   });
 }
 
-function toUsage({ usage, service_tier: serviceTier }: Fields): TokenUsage | undefined {
+/** The usage of a response; `undefined` if it has no figures. */
+export function readResponseUsage({
+  usage,
+  service_tier: serviceTier,
+}: Fields): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { input_tokens: input, output_tokens: output, input_tokens_details: details } = usage;
   if (typeof input !== "number" || typeof output !== "number") return undefined;

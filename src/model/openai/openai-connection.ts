@@ -7,10 +7,11 @@
 import { APIError } from "openai";
 
 import { CancelSignal, offAbort, onAbort } from "../../kernel/cancel.ts";
+import { isRecord } from "../../kernel/json.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { findHeaderSecrets, findKeySecrets } from "../../kernel/redact-values.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
-import type { ModelError } from "../model-error.ts";
+import { ModelError } from "../model-error.ts";
 import { uncarriedError } from "./answer-options.ts";
 import { chatApi } from "./chat-api.ts";
 import { LeanClient } from "./lean-client.ts";
@@ -22,7 +23,7 @@ import {
   uncarriedSettingError,
   withoutBlindRetry,
 } from "./openai-errors.ts";
-import { isStackOverflow, type CallProgress } from "../http-errors.ts";
+import { isStackOverflow, withLostInput, type CallProgress } from "../http-errors.ts";
 import { ownReply } from "../check-reply.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
@@ -129,10 +130,13 @@ export class OpenAiConnection {
   ): ModelReply | Relented {
     const rescued = this.#rescued(thrown, request);
     if (rescued !== undefined) return rescued;
-    if (isLate) throw failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens);
     const { apiKey, headers } = this.#settings;
     const secrets = [...findKeySecrets(apiKey), ...findHeaderSecrets(headers)];
-    const error = redactModelError(toModelError(thrown, progress, this.#api.name), secrets);
+    const failed = isLate
+      ? failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens)
+      : redactModelError(toModelError(thrown, progress, this.#api.name), secrets);
+    const error = withLostInput(failed, progress.lostInput);
+    if (isLate) throw error;
     const relented = this.#relent(request, error);
     if (relented !== undefined && !this.#bodyOf(request, options).equals(body)) return relented;
     throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
@@ -203,16 +207,25 @@ class Answer {
     const isAnswering = this.#hasHead;
     // How much of a broken body had arrived is not known, only that the model had written.
     const ofBody = isAnswering ? 0 : undefined;
-    const reply = this.#reply;
-    return { isAnswering, lostOutputTokens: reply === undefined ? ofBody : reply.lostOutputTokens };
+    const { lostOutputTokens, lostInput } = this.#reply ?? { lostOutputTokens: ofBody };
+    return { isAnswering, lostOutputTokens, lostInput };
   }
 
   async read(response: WireResponse): Promise<ModelReply> {
     this.#hasHead = true;
     const reply = this.#reply;
     if (reply === undefined || isJson(response)) return await this.#readWhole(response);
+    const events = new EventSplitter();
     try {
-      await this.#readEvents(response, reply);
+      try {
+        await this.#readEvents(response, reply, events);
+      } catch (thrown) {
+        if (thrown instanceof ModelError) throw thrown;
+        // The last event may have come whole, but for the blank line after it.
+        events.end((data) => takeWhole(data, reply));
+        throw thrown;
+      }
+      events.end((data) => takeLast(data, reply));
     } catch (thrown) {
       if (!reply.isComplete) throw thrown;
     }
@@ -222,12 +235,16 @@ class Answer {
   async #readWhole(response: WireResponse): Promise<ModelReply> {
     const { bodyBytes } = this.#limits;
     const body = new GrowingBytes(bodyBytes);
-    for await (const piece of response.pieces) {
-      if (body.length + piece.length > bodyBytes) {
-        const lost = tokensThatCame(bodyBytes, this.#limits);
-        throw failures.excess(`a body of more than ${bodyBytes} bytes`, lost);
+    try {
+      for await (const piece of response.pieces) {
+        if (body.length + piece.length > bodyBytes) {
+          const lost = tokensThatCame(bodyBytes, this.#limits);
+          throw failures.excess(`a body of more than ${bodyBytes} bytes`, lost);
+        }
+        body.push(piece);
       }
-      body.push(piece);
+    } catch (thrown) {
+      if (!isRecord(parseWireJson(UTF8.decode(body.bytes)))) throw thrown;
     }
     try {
       return this.#api.read(UTF8.decode(body.bytes), this.#limits);
@@ -238,9 +255,12 @@ class Answer {
     }
   }
 
-  async #readEvents(response: WireResponse, reply: ReplyStream): Promise<void> {
+  async #readEvents(
+    response: WireResponse,
+    reply: ReplyStream,
+    events: EventSplitter,
+  ): Promise<void> {
     const { lineBytes, streamBytes } = this.#limits;
-    const events = new EventSplitter();
     const take = (data: string): void => reply.take(data);
     /** What is kept of an unfinished event is charged, too: nothing else may have come. */
     const excess = (got: string, heldBytes: number): ModelError => {
@@ -263,7 +283,6 @@ class Answer {
     } finally {
       stay?.();
     }
-    events.end((data) => takeLast(data, reply));
   }
 }
 
@@ -273,6 +292,11 @@ function withWarnings(reply: ModelReply, warnings: readonly string[]): ModelRepl
 
 function isJson(response: WireResponse): boolean {
   return response.header("content-type")?.includes("application/json") === true;
+}
+
+/** Takes the last data of a stream that broke, unless it is a part of an event. */
+function takeWhole(data: string, reply: ReplyStream): void {
+  if (isRecord(parseWireJson(data))) reply.take(data);
 }
 
 /** A stream that ends within JSON was cut there. */

@@ -17,6 +17,8 @@ import {
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
+import { withLostInput } from "../http-errors.ts";
+import type { ReportedInput } from "../token-usage.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
 import {
@@ -31,6 +33,7 @@ import {
   reportOf,
   reportedTokens,
   toReply,
+  readChatUsage,
   usageOfReply,
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
@@ -103,6 +106,10 @@ export class StreamedReply {
   /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
   get lostOutputTokens(): number | undefined {
     return this.#hasBegun ? this.#arrivedTokens : undefined;
+  }
+
+  get lostInput(): ReportedInput | undefined {
+    return readChatUsage(this.#usage, undefined);
   }
 
   /**
@@ -211,10 +218,8 @@ export class StreamedReply {
     if (this.#failedCall === undefined) {
       const arrived = this.lostOutputTokens;
       const charged = reportedTokens(this.#usage) ?? arrived;
-      throw failures.reported(
-        error,
-        charged === undefined ? undefined : Math.max(charged, arrived ?? 0),
-      );
+      const lost = charged === undefined ? undefined : Math.max(charged, arrived ?? 0);
+      throw withLostInput(failures.reported(error, lost), this.lostInput);
     }
     this.#hasBegun = true;
     this.#hasEnded = true;

@@ -16,6 +16,7 @@ import {
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
+import type { ReportedInput } from "../token-usage.ts";
 import {
   callIdIn,
   checkData,
@@ -25,6 +26,7 @@ import {
   readItem,
   reportIn,
   toReplyOfResponse,
+  readResponseUsage,
   type AdmitTexts,
   type ReadItem,
 } from "./from-responses.ts";
@@ -68,6 +70,7 @@ export class StreamedResponse implements ReplyStream {
   /** Of the items that are done. */
   #dataBytes = 0;
   #response: Fields | undefined;
+  #failed: Fields = {};
   #isMarked = false;
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
@@ -91,6 +94,10 @@ export class StreamedResponse implements ReplyStream {
   /** Hidden reasoning is estimated by what stands for it. */
   get lostOutputTokens(): number | undefined {
     return this.#slots.size === 0 ? undefined : this.#arrivedTokens;
+  }
+
+  get lostInput(): ReportedInput | undefined {
+    return readResponseUsage(this.#failed);
   }
 
   take(data: string): void {
@@ -230,6 +237,7 @@ export class StreamedResponse implements ReplyStream {
     if (error !== undefined) {
       const { lostOutputTokens } = this;
       const charged = outputTokensOf(ended) ?? lostOutputTokens;
+      this.#failed = ended;
       throw failures.reported(error, charged && Math.max(charged, lostOutputTokens ?? 0));
     }
     const { output } = ended;

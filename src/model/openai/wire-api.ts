@@ -4,6 +4,7 @@ import type { ModelError } from "../model-error.ts";
 import type { CacheKey, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ReplyLimits } from "../reply-limits.ts";
+import type { ReportedInput } from "../token-usage.ts";
 
 /** The interfaces that `openai()` speaks. */
 export type OpenAiApi = "responses" | "chat";
@@ -47,6 +48,8 @@ export interface ReplyStream {
   readonly isCut: boolean;
   /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
   readonly lostOutputTokens: number | undefined;
+  /** The input that the server has reported so far; `undefined` if it has reported none. */
+  readonly lostInput: ReportedInput | undefined;
   /** Takes the data of one event. Throws a `ModelError` if it cannot be used, or reports an error. */
   take(data: string): void;
   /** The whole reply, after the last event. Throws a `ModelError` if there is none. */

@@ -1,0 +1,94 @@
+// RawEvents: what the events of a provider's stream say of its usage and its end. The AI SDK reports both only in its last part, which is
+// missing if the connection breaks after a complete reply.
+
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
+
+import { defined } from "../../kernel/json.ts";
+import type { ReportedInput } from "../token-usage.ts";
+import { countIn, fieldsOf, isText, listOf, type Fields } from "../wire-json.ts";
+import { usageOfReply } from "./finish.ts";
+
+type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
+type Unified = Finish["finishReason"]["unified"];
+
+export class RawEvents {
+  #usage: Fields = {};
+  #end: string | undefined;
+
+  take(rawValue: unknown): void {
+    const event = fieldsOf(rawValue);
+    const { message, response, usageMetadata } = event;
+    const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
+    for (const said of [...usage, usageMetadata])
+      this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
+    // A server that continues by itself begins another message.
+    this.#end = event["type"] === "message_start" ? undefined : (endIn(event) ?? this.#end);
+  }
+
+  /** The input as far as it was reported. */
+  get input(): ReportedInput | undefined {
+    const usage = usageOfReply({ usage: usageIn(this.#usage, 0) });
+    if (usage === undefined) return undefined;
+    const { inputTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
+    return { inputTokens, cachedInputTokens, ...defined({ cacheWriteInputTokens }) };
+  }
+
+  /** Returns the finish of a reply whose last part is missing, or `undefined` if its model had not ended. */
+  finish(hasCalls: boolean): Finish | undefined {
+    const raw = this.#end;
+    if (raw === undefined) return undefined;
+    const said = UNIFIED.find(([, words]) => words.test(raw))?.[0] ?? "other";
+    const unified = said === "stop" && hasCalls ? "tool-calls" : said;
+    return { type: "finish", finishReason: { unified, raw }, usage: usageIn(this.#usage) };
+  }
+}
+
+const UNIFIED: readonly (readonly [Unified, RegExp])[] = [
+  ["stop", /^(stop|end_turn|stop_sequence|completed)$/i],
+  ["tool-calls", /^(tool_use|tool_calls|function_call)$/],
+  ["length", /^(max_tokens|length|max_output_tokens|model_context_window_exceeded)$/i],
+  ["content-filter", /^(refusal|content_filter|safety|recitation|prohibited_content|spii)$/i],
+];
+
+/** The provider's word for the end of its model, in the forms of Gemini, Anthropic, Chat Completions and Responses. */
+function endIn({ candidates, delta, choices, type, response }: Fields): string | undefined {
+  const { status, incomplete_details: incomplete } = fieldsOf(response);
+  const isOver = type === "response.completed" || type === "response.incomplete";
+  const words = [
+    fieldsOf(listOf(candidates)[0])["finishReason"],
+    fieldsOf(delta)["stop_reason"],
+    fieldsOf(listOf(choices)[0])["finish_reason"],
+    isOver ? (fieldsOf(incomplete)["reason"] ?? status) : undefined,
+  ];
+  return words.filter(isText).find((word) => word !== "CONTINUATION");
+}
+
+/** The figures in the form of the AI SDK. */
+function usageIn(usage: Fields, defaultOutput?: number): Finish["usage"] {
+  const count = (name: string): number | undefined => countIn(usage, name);
+  const inDetails = (name: string): number | undefined =>
+    countIn(usage["input_tokens_details"] ?? usage["prompt_tokens_details"], name);
+  const [read, written] = [count("cache_read_input_tokens"), count("cache_creation_input_tokens")];
+  const thoughts = count("thoughtsTokenCount");
+  const beside = count("input_tokens"); // Anthropic counts its cache beside the input.
+  const candidates = count("candidatesTokenCount");
+  return {
+    inputTokens: {
+      total:
+        beside === undefined
+          ? (count("promptTokenCount") ?? count("prompt_tokens"))
+          : beside + (read ?? 0) + (written ?? 0),
+      noCache: undefined,
+      cacheRead: read ?? count("cachedContentTokenCount") ?? inDetails("cached_tokens"),
+      cacheWrite: written ?? (read === undefined ? undefined : 0),
+    },
+    outputTokens: {
+      total:
+        count("output_tokens") ??
+        count("completion_tokens") ??
+        (candidates === undefined ? defaultOutput : candidates + (thoughts ?? 0)),
+      text: undefined,
+      reasoning: thoughts,
+    },
+  };
+}
