@@ -1785,6 +1785,9 @@ const requirements = {
   D551: {
     text: "A broken attempt is charged by the input that its provider reported; without such a figure its input is estimated",
   },
+  D511: {
+    text: "Over Chat Completions, reasoning that came as data is paid for when its reply breaks or is broken off, as over Responses",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -326,7 +326,18 @@ proves(["M6"], "reasoning in data counts against the cap like any other", async 
   const detail = { type: "reasoning.encrypted", data, index: 0 };
   const event = { choices: [{ index: 0, delta: { reasoning_details: [detail] } }] };
   const facts = await failureOf({ type: "events", data: [event] });
-  expect(facts.code).toBe("model_protocol_error");
+  expect([facts.code, facts.lostOutputTokens]).toEqual(["model_protocol_error", 200]);
+});
+
+proves(["D511"], "reasoning in data that came before a break is lost like any other", async () => {
+  const details = [
+    { type: "reasoning.encrypted", data: "x".repeat(100), index: 0 },
+    { type: "reasoning.text", text: "An oak, I think.", index: 1 },
+  ];
+  const event = { choices: [{ index: 0, delta: { reasoning_details: details } }] };
+  const { lostOutputTokens } = await failureOf({ type: "events", data: [event] });
+  const bytes = details.reduce((sum, detail) => sum + JSON.stringify(detail).length, 0);
+  expect(lostOutputTokens).toBe(Math.ceil((bytes * 3) / 4 / 3));
 });
 
 const thought: AssistantMessage = {

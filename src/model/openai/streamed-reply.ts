@@ -57,8 +57,9 @@ export class StreamedReply {
   readonly #limits: ReplyLimits;
   readonly #cut: ReplyCut;
   readonly #onDelta: (delta: ModelDelta) => void;
-  /** What calls and data take besides what the model wrote. */
-  #besideBytes = 0;
+  /** What calls take besides what the model wrote, and what the server adds. */
+  #openedBytes = 0;
+  #dataBytes = 0;
   readonly #reasoning: ChatReasoning;
   readonly #text = new GrowingText();
   readonly #alike = new AlikeChunks(bareText);
@@ -228,12 +229,12 @@ export class StreamedReply {
   /** Gives the text of it. */
   #takeDelta(delta: Fields): string {
     const thought = this.#reasoning.take(delta, (text) => this.#cut.admit(text));
-    this.#countBeside(thought.dataBytes);
+    this.#countBeside(0, thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
     const { data } = extraContent(delta);
     if (data !== undefined) {
       this.#data = data;
-      this.#countBeside(dataBytes(data));
+      this.#countBeside(0, dataBytes(data));
     }
     const text = textOf(delta["content"]);
     this.#takeText(text);
@@ -267,7 +268,7 @@ export class StreamedReply {
     if (this.isCut) return;
     const call = known ?? this.#openCall(index);
     if (call.id === "") {
-      this.#countBeside(Buffer.byteLength(piece.id));
+      this.#countBeside(Buffer.byteLength(piece.id), 0);
       call.id = piece.id;
     }
     if (isNamed) call.name += piece.name;
@@ -277,7 +278,7 @@ export class StreamedReply {
     this.#say(call, argumentsText);
     if (piece.data !== undefined) {
       call.data = piece.data;
-      this.#countBeside(dataBytes(piece.data));
+      this.#countBeside(0, dataBytes(piece.data));
     }
   }
 
@@ -308,24 +309,26 @@ export class StreamedReply {
       cameWhole: false,
       isSaid: false,
     };
-    this.#countBeside(OPENED_BYTES);
+    this.#countBeside(OPENED_BYTES, 0);
     this.#calls.push(call);
     this.#callAt.set(index, call);
     return call;
   }
 
   /** Takes account of what is kept besides the text, before it is kept (S3). */
-  #countBeside(bytes: number): void {
-    this.#besideBytes += bytes;
+  #countBeside(openedBytes: number, addedBytes: number): void {
+    this.#openedBytes += openedBytes;
+    this.#dataBytes += addedBytes;
     const { besideBytes } = this.#limits;
-    if (this.#besideBytes > besideBytes) {
+    if (this.#openedBytes + this.#dataBytes > besideBytes) {
       const got = `a reply with more than ${besideBytes} bytes of ids and data`;
       throw failures.excess(got, this.#arrivedTokens);
     }
   }
 
+  /** What is sealed is base64 for the most part: it stands for reasoning that was paid for. */
   get #arrivedTokens(): number {
-    return tokensThatCame(this.#cut.bytes, this.#limits);
+    return tokensThatCame(this.#cut.bytes + (this.#dataBytes * 3) / 4, this.#limits);
   }
 }
 
