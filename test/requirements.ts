@@ -1788,6 +1788,9 @@ const requirements = {
   D511: {
     text: "Over Chat Completions, reasoning that came as data is paid for when its reply breaks or is broken off, as over Responses",
   },
+  D528: {
+    text: "view --url prints the address of a viewer only if that viewer proves to have the project's token and to serve the same store, and sends no token to find out",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

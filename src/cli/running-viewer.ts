@@ -1,5 +1,6 @@
 // The address of a viewer that runs already, with its token: for a user whose link has none.
 
+import { createHmac, randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -14,28 +15,41 @@ import { TOKEN_FILE } from "./viewing.ts";
 const PORTS = Array.from({ length: 20 }, (_, nth) => 4_983 + nth);
 const PATIENCE_MS = 1_000;
 
-/** Throws UsageError if there is none. The token is never sent to the server that listens there. */
-export async function runningViewer(call: CommandCall, { folder }: Project): Promise<string> {
+/**
+ * Returns the address of the viewer of this project and this store. The token is never sent to the
+ * server that listens there: the server has to prove that it has the token.
+ *
+ * @throws UsageError if there is none.
+ */
+export async function runningViewer(
+  call: CommandCall,
+  { folder }: Project,
+  storeName: string,
+): Promise<string> {
   const file = join(folder, DEFAULT_FOLDER, TOKEN_FILE);
   const token = (await readFile(file, "utf8").catch(() => "")).trim();
   const port = portOf(call);
   for (const one of port === undefined ? PORTS : [port]) {
     const origin = `http://127.0.0.1:${one}`;
-    if (token !== "" && (await isViewer(origin))) return `${origin}/#token=${token}`;
+    if (token !== "" && (await isViewerOf(origin, token, storeName)))
+      return `${origin}/#token=${token}`;
   }
   throw new UsageError(
-    "Expected a viewer of this project that runs, found none. Start it: espalier view",
+    `Expected a running viewer of ${storeName}, found none. Start it: espalier view`,
   );
 }
 
-/** Whether a viewer answers there: it has its own words for a request without a token. */
-async function isViewer(origin: string): Promise<boolean> {
+/** Returns true if the server there proves that it has the token and serves the store. */
+async function isViewerOf(origin: string, token: string, storeName: string): Promise<boolean> {
   try {
-    const signal = AbortSignal.timeout(PATIENCE_MS);
-    const response = await fetch(`${origin}/api/v1/meta`, { signal, redirect: "error" });
-    const said: unknown = await response.json();
-    const isSaid = typeof said === "object" && said !== null && "code" in said;
-    return response.status === 401 && isSaid && said.code === "unauthorized";
+    const challenge = randomUUID();
+    const response = await fetch(`${origin}/api/v1/meta`, {
+      signal: AbortSignal.timeout(PATIENCE_MS),
+      redirect: "error",
+      headers: { "espalier-challenge": challenge },
+    });
+    const proof = createHmac("sha256", token).update(`${challenge}\n${storeName}`).digest("hex");
+    return response.headers.get("espalier-proof") === proof;
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 // The token of a viewer: a client that has it may use its API. Kept in a file that only its user can read, so that pages outlive the server.
 
-import { timingSafeEqual } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -58,6 +58,11 @@ async function tokenIn(file: string): Promise<string | undefined> {
   if (found === undefined || isShared) return undefined;
   const text = (await readFile(file, "utf8")).trim();
   return TOKEN.test(text) ? text : undefined;
+}
+
+/** Returns a proof that its sender has the token and serves this store. It does not reveal the token. */
+export function tokenProof(token: string, challenge: string, storeName: string): string {
+  return createHmac("sha256", token).update(`${challenge}\n${storeName}`).digest("hex");
 }
 
 /** Whether both are the same, in a time that does not depend on where they differ. */

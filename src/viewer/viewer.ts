@@ -30,7 +30,7 @@ import { RunActions } from "./run-actions.ts";
 import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
 import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
-import { keptToken, newToken } from "./viewer-token.ts";
+import { keptToken, newToken, tokenProof } from "./viewer-token.ts";
 
 /** A viewer of the runs of one store. */
 export interface Viewer {
@@ -178,23 +178,24 @@ class RunViewer implements Viewer {
     const { path, query } = placeIn(request.url ?? "", prefix);
     const isApi = API.every((part, index) => path[index] === part);
     if (!isApi) return await this.#page.send(request, response, { path, prefix });
+    const challenge = request.headers["espalier-challenge"];
+    if (typeof challenge === "string")
+      response.setHeader("espalier-proof", tokenProof(this.#token, challenge, this.#storeName));
     await this.#api.answer(path.slice(API.length), { gate, request, response, query });
   }
 
+  get #storeName(): string {
+    const { store, storeName = store === undefined ? "memory" : "store" } = this.#options;
+    return storeName;
+  }
+
   #meta(): ViewerMeta {
-    const {
-      content = true,
-      actions = ACTIONS,
-      store,
-      jaegerUrl,
-      clock = systemClock,
-    } = this.#options;
-    const { storeName = store === undefined ? "memory" : "store" } = this.#options;
+    const { content = true, actions = ACTIONS, jaegerUrl, clock = systemClock } = this.#options;
     return {
       version: OWN_PACKAGE.version,
       content: content !== false,
       actions: actions.filter((action) => action !== "resume" || !this.#attached.isEmpty),
-      store: storeName,
+      store: this.#storeName,
       ...defined({ jaegerUrl }),
       nowMs: clock.nowMs(),
     };

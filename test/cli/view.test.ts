@@ -2,6 +2,7 @@
 
 import {
   chmod,
+  copyFile,
   mkdir,
   mkdtemp,
   readdir,
@@ -11,6 +12,7 @@ import {
   stat,
   writeFile,
 } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -245,3 +247,53 @@ proves(
     )();
   },
 );
+
+proves(["D528"], "--url refuses the viewer of another project, or of another store", async () => {
+  const [{ cwd }, { cwd: other }] = [await project(), await project()];
+  const shell = new FakeShell(other);
+  const ended = performArguments(["view", "--port", "0"], shell);
+  const { port } = new URL(await addressIn(shell));
+  // The own viewer has run before: there is a token.
+  const before = new FakeShell(cwd);
+  const left = performArguments(["view", "--port", "0"], before);
+  await addressIn(before);
+  before.signal("SIGINT");
+  await left;
+  const asking = new FakeShell(cwd);
+  expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(2);
+  expect(asking.written).toEqual({
+    stdout: "",
+    stderr: expect.stringContaining("Expected a running viewer of") as unknown,
+  });
+  const copy = join(other, "copy.db");
+  await copyFile(join(other, ".espalier/runs.db"), copy);
+  const ofCopy = new FakeShell(other);
+  const args = ["view", "--url", "--port", port, "--store", copy];
+  expect(await performArguments(args, ofCopy)).toBe(2);
+  const own = new FakeShell(other);
+  expect(await performArguments(["view", "--url", "--port", port], own)).toBe(0);
+  shell.signal("SIGINT");
+  await ended;
+});
+
+proves(["D528"], "--url sends no token to the server that it asks", async () => {
+  const { cwd } = await project();
+  const shell = new FakeShell(cwd);
+  const ended = performArguments(["view", "--port", "0"], shell);
+  const { token } = placeOf({ url: await addressIn(shell) });
+  shell.signal("SIGINT");
+  await ended;
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    seen.push(JSON.stringify([request.url, request.headers]));
+    response.writeHead(401, { "espalier-proof": "0" }).end('{"code":"unauthorized"}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  afterwards(() => server.close());
+  const address = server.address();
+  const port = typeof address === "object" ? String(address?.port) : "";
+  const asking = new FakeShell(cwd);
+  expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(2);
+  expect(seen.length).toBe(1);
+  expect(seen.join("")).not.toContain(token);
+});

@@ -19,7 +19,7 @@ export const body: CommandBody = async (call) => {
   const [named] = args;
   const runId = named === undefined ? undefined : (await namedRun(store, named)).runId;
   if (has("url")) {
-    const url = await runningViewer(call, project);
+    const url = await runningViewer(call, project, name);
     say(shell, runId === undefined ? url : pageAddress(url, runId));
     return 0;
   }
