@@ -57,7 +57,8 @@ async function readByHandle<Result>(
   const handle = await open(realPath, O_PATH | constants.O_NOFOLLOW);
   try {
     const path = `${HANDLES}/${handle.fd}`;
-    if (!isAllowed(await readlink(path))) throw new MovedError("It leads elsewhere.");
+    const isLink = (await handle.stat()).isSymbolicLink();
+    if (isLink || !isAllowed(await readlink(path))) throw new MovedError("It leads elsewhere.");
     return await read(path);
   } finally {
     await handle.close();

@@ -4,7 +4,14 @@
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { realpathSync, statSync, writeFileSync } from "node:fs";
+import {
+  realpathSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 import { expect } from "vitest";
@@ -59,6 +66,19 @@ proves(["D509"], "reads without handles when a further change has another time",
   const readAtMs = await readVerified(place, () => Promise.resolve(Date.now()), false);
   // No file system that keeps parts of a second has longer ticks. Date.now() rounds down.
   expect(readAtMs - changedMs).toBeGreaterThan(16);
+});
+
+proves(["D423"], "reads nothing of a place that has become a link, nor sizes in it", async () => {
+  using parent = temporaryFolder(FILES);
+  for (const hasHandles of [process.platform === "linux", false]) {
+    const folder = confinedFolder(parent.at("root"), hasHandles);
+    const place = await folder.place("docs/deep");
+    renameSync(parent.at("root/docs/deep"), parent.at("aside"));
+    symlinkSync(parent.at("outside/deep"), parent.at("root/docs/deep"));
+    await expect(folder.sizes(place, ["file.txt"])).rejects.toThrow("another process moved it");
+    unlinkSync(parent.at("root/docs/deep"));
+    renameSync(parent.at("aside"), parent.at("root/docs/deep"));
+  }
 });
 
 proves(["D423"], "refuses a pipe without opening it, with and without handles", async () => {
