@@ -1791,6 +1791,9 @@ const requirements = {
   D528: {
     text: "view --url prints the address of a viewer only if that viewer proves to have the project's token and to serve the same store, and sends no token to find out",
   },
+  D529: {
+    text: "SIGHUP ends a command like SIGTERM: a run that is kept pauses, and the tool servers of the command end",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

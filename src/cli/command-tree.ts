@@ -45,7 +45,7 @@ type Add = (declaration: string, load: () => Promise<CommandFile>, below?: Comma
 
 const EXIT_CODES_TEXT = `
 Exit codes: 0 completed; 1 failed; 2 wrong use, configuration or role file; 3 stopped by a limit;
-4 paused, needs an answer; 6 the store; 130, 143 by a signal.`;
+4 paused, needs an answer; 6 the store; 129, 130, 143 by a signal.`;
 
 const RUN = "<run>: an id, the beginning of one, or @last.";
 const STORE = [

@@ -17,8 +17,8 @@ export const BROKEN = 1;
 export const MISUSED = 2;
 /** The store could not be used. */
 const STORE_FAILED = 6;
-/** Ended by SIGTERM. */
-export const TERMINATED = 143;
+/** Ended by the signal. */
+export const TERMINATED = { SIGHUP: 129, SIGTERM: 143 } as const;
 
 /** Those of a store that is wrong in itself; what is said of one run is wrong use. */
 const STORE_CODES: ReadonlySet<string> = new Set([

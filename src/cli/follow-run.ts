@@ -40,7 +40,8 @@ export class RunFollower {
   readonly #options: FollowOptions;
   #fold: RunFold | undefined;
   #run: Run | undefined;
-  #wasTerminated = false;
+  /** Set by a signal that ends the command. */
+  #exitCode: number | undefined;
   #isEnding = false;
   /** Nothing reads stdout any more, or nothing can be written there. */
   #isUnread = false;
@@ -75,12 +76,13 @@ export class RunFollower {
     this.#run = run;
     // To the end of the process: a user who presses Ctrl-C once the run rests does not wait for what comes after it.
     this.#shell.onSignal("SIGINT", () => this.interrupt());
-    this.#shell.onSignal("SIGTERM", () => this.#terminate());
+    this.#shell.onSignal("SIGTERM", () => this.#terminate(TERMINATED.SIGTERM));
+    this.#shell.onSignal("SIGHUP", () => this.#terminate(TERMINATED.SIGHUP));
     this.#shell.stdout.on("error", () => this.#stopSaying());
     try {
       const result = await run.result;
       this.#tell(result);
-      return this.#wasTerminated ? TERMINATED : EXIT_CODES[result.status];
+      return this.#exitCode ?? EXIT_CODES[result.status];
     } finally {
       this.#run = undefined;
       this.view?.stop();
@@ -106,9 +108,9 @@ export class RunFollower {
     void this.#run.cancel("Ctrl-C was pressed.").catch(() => {});
   }
 
-  #terminate(): void {
-    if (this.#isEnding || this.#run === undefined) this.#leave(TERMINATED);
-    this.#wasTerminated = true;
+  #terminate(exitCode: number): void {
+    if (this.#isEnding || this.#run === undefined) this.#leave(exitCode);
+    this.#exitCode = exitCode;
     this.#bringToRest(this.#run, "Told to end");
   }
 

@@ -8,7 +8,7 @@ export type ShellOutput = Writable & Partial<Pick<WriteStream, "isTTY" | "column
 /** What a command reads from: `process.stdin` fits. */
 export type ShellInput = Readable & Partial<Pick<ReadStream, "isTTY">>;
 
-export type ShellSignal = "SIGINT" | "SIGTERM";
+export type ShellSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
 /** The surroundings of a command. */
 export interface Shell {
@@ -33,7 +33,9 @@ export function processShell(): Shell {
   return {
     // Not before it is asked for: it opens what it reads from.
     get stdin() {
-      return process.stdin;
+      const { stdin } = process;
+      // A terminal that was closed reports errors, which must not end the process before its run.
+      return stdin.off("error", ignoreError).on("error", ignoreError);
     },
     stdout: process.stdout,
     stderr: process.stderr,
@@ -44,6 +46,8 @@ export function processShell(): Shell {
     leave: (exitCode) => process.exit(exitCode),
   };
 }
+
+function ignoreError(): void {}
 
 /** Outputs that have a line of a result. */
 const answered = new WeakSet<ShellOutput>();

@@ -49,6 +49,8 @@ function prepare(shell: Shell, args: readonly string[]): void {
     shell.stderr.write(`Warning: ${message}\n`);
   });
   const end = (cause: unknown): void => {
+    // A prompt at a terminal that was closed. SIGHUP brings the run to rest.
+    if (isTerminalGone(cause)) return;
     // Loaded only for an error: it brings the cleaning of foreign text along.
     import("./tell-error.ts").then(
       ({ tellError }) => shell.leave(tellError(shell, cause, args)),
@@ -57,6 +59,11 @@ function prepare(shell: Shell, args: readonly string[]): void {
   };
   process.on("uncaughtException", end);
   process.on("unhandledRejection", end);
+}
+
+function isTerminalGone(cause: unknown): boolean {
+  if (!(cause instanceof Error) || !("syscall" in cause) || !("code" in cause)) return false;
+  return cause.syscall === "setRawMode" && cause.code === "EIO";
 }
 
 function flushed(stream: NodeJS.WritableStream): Promise<void> {

@@ -104,11 +104,11 @@ function isOfTokenFile(cause: unknown): cause is Error {
   return cause instanceof Error && "syscall" in cause;
 }
 
-/** Resolves on SIGINT (Ctrl-C) or SIGTERM. */
+/** Resolves on SIGINT (Ctrl-C), SIGTERM or SIGHUP. */
 export function untilLeft(shell: Shell): Promise<void> {
   return new Promise((resolve) => {
-    shell.onSignal("SIGINT", () => resolve());
-    shell.onSignal("SIGTERM", () => resolve());
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+      shell.onSignal(signal, () => resolve());
   });
 }
 

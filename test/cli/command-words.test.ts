@@ -14,7 +14,7 @@ const CODES = new Set([
   BROKEN,
   MISUSED,
   exitCodeOf("store_failed"),
-  TERMINATED,
+  ...Object.values(TERMINATED),
 ]);
 
 proves(

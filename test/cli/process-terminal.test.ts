@@ -1,15 +1,18 @@
 // Goal: a person at a real terminal can do what the command asks. Method: the command on a pseudo-terminal, typed into key by key.
 
 import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 
 import { expect } from "vitest";
 import { z } from "zod";
 
+import { isProcessGone } from "../../src/store/holding.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
+import { calls, OpenAiServer } from "../support/openai-server.ts";
 import { performed } from "./performed.ts";
-import { linkPackage } from "./process-program.ts";
+import { linkPackage, startCommand } from "./process-program.ts";
 import { startAtTerminal, type AtTerminal } from "./terminal-program.ts";
 
 const DOWN = "\u001b[B";
@@ -151,4 +154,76 @@ proves(["D527"], "ends show and tail at a terminal with the result", async () =>
     expect(await started.ended).toBe(0);
     expect(started.screen()).toMatch(/Good morning to all\.\s*$/u);
   }
+});
+
+/** A tool server that ends neither with its input nor by SIGHUP. Its process id is in the file. */
+const STUBBORN = (echo: string): string => `
+  import { writeFileSync } from "node:fs";
+  writeFileSync("server.pid", String(process.pid));
+  process.on("SIGHUP", () => {});
+  setInterval(() => {}, 1_000);
+  await import(${JSON.stringify(echo)});
+`;
+
+proves(
+  ["D529"],
+  "pauses its run and ends its tool servers when the terminal is closed",
+  async () => {
+    const server = { command: process.execPath, args: ["stubborn.ts"] };
+    const { path } = projectWith({
+      "lead.md": "---\nmodel: some-model\ntools: [echo_look]\n---\nWork.\n",
+      "stubborn.ts": STUBBORN(resolve("test/cli/echo-server.ts")),
+      "mcp.json": JSON.stringify({ mcpServers: { echo: server } }),
+    });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    await using api = await OpenAiServer.start(async () => {
+      ask();
+      await released;
+      return calls(["echo_look", {}]);
+    });
+    const env = { OPENAI_BASE_URL: api.baseUrl };
+    const command = startAtTerminal(["run", "lead.md", "Go."], { cwd: path, env });
+    await asked;
+    const pid = Number(await readFile(join(path, "server.pid"), "utf8"));
+    expect(isProcessGone(pid)).toBe(false);
+    process.kill(command.pid, "SIGKILL");
+    await command.ended;
+    release();
+    await expect.poll(() => isProcessGone(pid)).toBe(true);
+    const listed = await performed(["runs", "--json"], { cwd: path });
+    expect(statusesIn(listed.stdout)).toEqual(["paused"]);
+  },
+);
+
+proves(["D529"], "pauses its run at an open question when the terminal is closed", async () => {
+  const { path } = projectWith({ "buyer.ts": BUYER });
+  const command = startAtTerminal(["run", "buyer.ts", "Buy."], { cwd: path });
+  await command.seen("Edit the arguments");
+  const [pid = 0] = await childrenOf(command.pid);
+  process.kill(command.pid, "SIGKILL");
+  await command.ended;
+  await expect.poll(() => isProcessGone(pid)).toBe(true);
+  const { stdout } = await performed(["questions", "--json"], { cwd: path });
+  const { questions } = z.object({ questions: z.array(z.unknown()) }).parse(JSON.parse(stdout));
+  expect(questions.length).toBe(3);
+  const { stdout: listed } = await performed(["runs", "--json"], { cwd: path });
+  expect(statusesIn(listed)).toEqual(["needs_you"]);
+});
+
+proves(["D529"], "exits with 129 by SIGHUP, once its run is cancelled", async () => {
+  const { path } = projectWith({ "lead.md": "---\nmodel: some-model\n---\nWork.\n" });
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  await using api = await OpenAiServer.start(() => {
+    ask();
+    return new Promise(() => {});
+  });
+  const env = { OPENAI_BASE_URL: api.baseUrl };
+  const args = ["run", "lead.md", "Go.", "--no-store"];
+  const { child, ended } = startCommand(args, { cwd: path, env });
+  await asked;
+  child.kill("SIGHUP");
+  const { code, stderr } = await ended;
+  expect(code).toBe(129);
+  expect(stderr).toContain("the run is cancelled, since it is kept nowhere");
 });
