@@ -340,6 +340,17 @@ describe("a reply that is longer than its cap allows", () => {
   );
 });
 
+test("an item that is done many times costs no more than its events, however long its pieces", () => {
+  const stream = new StreamedResponse(replyLimits(1_000_000), () => undefined);
+  const long = { output_index: 0, delta: "語".repeat(400_000) };
+  stream.take(JSON.stringify({ type: "response.output_text.delta", ...long }));
+  const empty = { output_index: 0, item: { type: "message", content: [] } };
+  const event = JSON.stringify({ type: "response.output_item.done", ...empty });
+  // To measure the pieces each time would take about a minute.
+  for (let count = 0; count < 60_000; count += 1) stream.take(event);
+  expect(stream.lostOutputTokens).toBe(400_000);
+});
+
 proves(
   ["M11"],
   "a stream that is cut after any of its events is never taken for a whole one",

@@ -222,8 +222,8 @@ export class StreamedResponse implements ReplyStream {
    */
   #sayRest(slot: Slot, text: string, countedBytes: number): void {
     const said = String(slot.text);
-    if (Buffer.byteLength(said) !== countedBytes) return;
     if (text.length <= said.length || !text.startsWith(said)) return;
+    if (Buffer.byteLength(said) !== countedBytes) return;
     const rest = text.slice(said.length);
     slot.text.push(rest);
     this.#onDelta({ type: "text", text: rest });
