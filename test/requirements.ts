@@ -1794,6 +1794,9 @@ const requirements = {
   D529: {
     text: "SIGHUP ends a command like SIGTERM: a run that is kept pauses, and the tool servers of the command end",
   },
+  D516: {
+    text: "A paused fork that worked off the subtasks of its origin before its first step can be resumed under limits",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

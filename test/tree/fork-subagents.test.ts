@@ -3,7 +3,8 @@
 // Method: real runs and their forks; who is there, under which name, and what each is shown compared whole.
 
 import { describe, expect, test } from "vitest";
-import { says } from "../../src/testing/scripted-model.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
@@ -284,4 +285,26 @@ describe("subtasks", () => {
       1,
     ]);
   });
+
+  proves(
+    ["D516"],
+    "that are worked off before the first step leave a paused fork that can be resumed",
+    async () => {
+      const helper = part("helper", () => says("Helped."));
+      const pay = payTool();
+      const lead = part(
+        "lead",
+        [calls(use("plan")), says("Original."), asks("pay", { amount: 1 }), says("Forked.")],
+        { subagents: [helper.role], tools: [planner({ role: "helper", task: "A" }), pay] },
+      );
+      const s = newWideFixture();
+      const budget = { steps: 9 };
+      const { snapshot } = await rested(s, s.start(lead.role, "Do it.", { budget }));
+      const paused = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+      const answers = paused.questions.map((question) => approve(question));
+      if (paused.pausedRun === undefined) expect.fail("It is not paused.");
+      const result = await s.outcome(s.resume(lead.role, paused.pausedRun, answers));
+      expect([result.status, result.text, pay.paid]).toEqual(["completed", "Forked.", [1]]);
+    },
+  );
 });

@@ -246,7 +246,10 @@ function isLimited(accounts: IndexedRun["accounts"], agentId: AgentId, axis: str
   return false;
 }
 
-/** Before its first step the root had started nothing: its limits were what that step found, and what was used before it. */
+/**
+ * Before its first step the root had started nothing: its limits were what that step found, and what was used before it. A fork whose
+ * history has subtasks is not checked: it works these off before its first step.
+ */
 function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | undefined {
   const [root] = agents;
   if (root?.execution !== 1) return undefined;
@@ -254,6 +257,9 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const [first, ...later] = stepsOf(state);
   const account = accounts.get(agentId);
   if (first === undefined || account === undefined) return undefined;
+  const isParentOf = ({ parentId, openedAtMs }: Account): boolean =>
+    parentId === agentId && openedAtMs < first.startedAtMs;
+  if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   // A first step that had to be repeated found less than its first attempt, but as many steps.
   const used = subtractUsage(
@@ -268,6 +274,16 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   return raised === undefined
     ? undefined
     : `${agentPath}: its limit on ${raised} is above that of its first step`;
+}
+
+/** Returns true if the history has a subtask before the first step of the execution. */
+function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
+  const { messages } = state.conversation;
+  const own = stepsOf(state).length;
+  const firstReply = messages.filter(({ role }) => role === "assistant").at(-own);
+  return messages
+    .slice(0, firstReply === undefined ? 0 : messages.indexOf(firstReply))
+    .some((message) => message.role === "user" && message.origin === "subtask");
 }
 
 type ShownStep = Pick<OpenStep, "context" | "usage" | "startedAtMs">;
