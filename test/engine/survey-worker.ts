@@ -50,6 +50,7 @@ const orchestrator = new Orchestrator({
   roles: surveyRoles(options),
   store,
   limits: SURVEY_LIMITS,
+  maxCrashes: 1_000, // a survey may be hit by every kill
   tracing: localTracing(),
 });
 const engine = engineOf(options);
