@@ -1797,6 +1797,9 @@ const requirements = {
   D516: {
     text: "A paused fork that worked off the subtasks of its origin before its first step can be resumed under limits",
   },
+  D530: {
+    text: "approve, deny and answer take the number of a question in the list, and @last for the newest run that asks",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -174,7 +174,8 @@ function addReading(add: Add): void {
 }
 
 function addAnswers(add: Add): void {
-  const question = "<question>: its id, the beginning of it, or a run that asks one alone.";
+  const question =
+    "<question>: its number in `questions`, its id, the beginning of it, a run that asks one alone, or @last.";
   add("questions", () => import("./commands/questions-command.ts"))
     .description("Lists what runs ask: calls that need an approval, or a result from elsewhere.")
     .option(...STORE)

@@ -3,7 +3,7 @@
 import type { EspalierError, Question, RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 
-import { LAST_RUN, namedRun } from "./named-run.ts";
+import { LAST_RUN } from "./named-run.ts";
 import { isOfOneRun, openIn } from "./run-reading.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -49,8 +49,11 @@ async function* runsOf(store: Store, status: StoredRun["status"]): AsyncIterable
   } while (before !== undefined);
 }
 
+const NUMBER = /^[1-9]\d{0,5}$/;
+
 /**
- * The question that is meant: by its id, the beginning of one, or a run that asks one alone.
+ * Returns the question that is meant: by its id, the beginning of one, a run that asks one alone,
+ * `@last` for the newest run that asks, or the question's number in `espalier questions`.
  *
  * @throws UsageError if there is none, or more than one.
  */
@@ -58,20 +61,27 @@ export async function namedQuestion(store: Store, name: string): Promise<AskedQu
   const all = await askedQuestions(store);
   const isOf = ({ run, question }: AskedQuestion): boolean =>
     name !== "" && (question.questionId.startsWith(name) || run.runId.startsWith(name));
-  const last = name === LAST_RUN ? await namedRun(store, name) : undefined;
+  const last = name === LAST_RUN ? newestOf(all) : undefined;
   const exact = all.filter(({ question }) => question.questionId === name);
-  const found =
-    exact.length > 0
-      ? exact
-      : all.filter((asked) => (last === undefined ? isOf(asked) : asked.run.runId === last.runId));
+  const begun = all.filter((asked) =>
+    last === undefined ? isOf(asked) : asked.run.runId === last.runId,
+  );
+  const numbered = NUMBER.test(name) ? all.slice(Number(name) - 1, Number(name)) : [];
+  const found = [exact, begun, numbered].find(({ length }) => length > 0) ?? [];
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
   if (only === undefined)
     throw new UsageError(
       `Expected the id of an open question, the beginning of one, or a run that asks one, got ${JSON.stringify(name)}, which is none. List them: espalier questions`,
     );
-  const ids = found.map(({ question }) => question.questionId).join(", ");
+  const ids = found
+    .map((asked) => `${all.indexOf(asked) + 1} (${asked.question.questionId})`)
+    .join(", ");
   throw new UsageError(
-    `Expected one question, got ${JSON.stringify(name)}, which is meant by ${found.length}: ${ids}. Write more of one.`,
+    `Expected one question, got ${JSON.stringify(name)}, which is meant by ${found.length}: ${ids}. Write the number of one.`,
   );
+}
+
+function newestOf(all: readonly AskedQuestion[]): StoredRun | undefined {
+  return all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs)[0];
 }

@@ -28,17 +28,17 @@ export const body: CommandBody = async (call) => {
     return 0;
   }
   if (asked.length === 0) note(shell, "No run asks anything.");
-  const texts = asked.map((one) => plainText(textOf(one, ownCommand(shell))));
+  const texts = asked.map((one, index) => plainText(textOf(one, index + 1, ownCommand(shell))));
   if (texts.length > 0) say(shell, texts.join("\n\n"));
   return 0;
 };
 
-function textOf({ run, question }: AskedQuestion, command: string): string {
+function textOf({ run, question }: AskedQuestion, number: number, command: string): string {
   const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
   const until =
     deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;
   return [
-    `? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
+    `${number}. ? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
     `  run ${run.runId}  ${run.title}`,
     `  ${jsonLine(question.arguments)}`,
     ...(question.writtenArguments === undefined

@@ -1,0 +1,62 @@
+// Goal: a person names a question briefly. Method: the command within the test, on a store with runs that ask.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineTool } from "espalier";
+import { says } from "espalier/testing";
+
+import { proves } from "../harness/proves.ts";
+import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
+import { performed } from "./performed.ts";
+
+const pay = defineTool({
+  name: "pay",
+  description: "Pays.",
+  input: z.object({ eur: z.number() }),
+  needsApproval: true,
+  execute: () => "Paid.",
+});
+
+/** Starts a run that asks about each amount. */
+async function asks(kept: KeptRuns, ...amounts: readonly number[]): Promise<void> {
+  const calls = amounts.map((eur) => ({ name: "pay", arguments: { eur } }));
+  const role = agent("buyer", [{ calls }, says("Done.")], { tools: [pay] });
+  await kept.orchestrator.start(role, "Buy.").result;
+}
+
+const command = async (kept: KeptRuns, ...args: readonly string[]) =>
+  await performed([...args, "--store", kept.path], { cwd: kept.folder });
+
+proves(["D530"], "answers the question with the number that the list shows", async () => {
+  await using kept = keptRuns();
+  await asks(kept, 1, 2, 3);
+  const { stdout } = await command(kept, "questions");
+  expect([...stdout.matchAll(/^(\d)\. \? /gmu)].map(([, number]) => number)).toEqual([
+    "1",
+    "2",
+    "3",
+  ]);
+  const second = await command(kept, "approve", "2");
+  expect([second.code, second.stderr]).toEqual([0, expect.stringContaining('pay {"eur":2}')]);
+  const none = await command(kept, "deny", "3");
+  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("which is none")]);
+  const third = await command(kept, "deny", "2", "--reason", "No.");
+  expect([third.code, third.stderr]).toEqual([0, expect.stringContaining('pay {"eur":3}')]);
+});
+
+proves(["D530"], "takes @last for the newest run that asks, behind one that does not", async () => {
+  await using kept = keptRuns();
+  await asks(kept, 7);
+  await kept.orchestrator.start(agent("lead", [says("Well.")]), "Greet.").result;
+  const { code, stderr } = await command(kept, "approve", "@last");
+  expect([code, stderr]).toEqual([0, expect.stringContaining('pay {"eur":7}')]);
+});
+
+proves(["D530"], "names the numbers if @last asks several questions", async () => {
+  await using kept = keptRuns();
+  await asks(kept, 1, 2);
+  const { code, stderr } = await command(kept, "deny", "@last");
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/meant by 2: 1 \(.*\), 2 \(.*\)\. Write the number of one\./u);
+});
