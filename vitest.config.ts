@@ -28,6 +28,7 @@ const DEEP = [
   "test/page/page-chat.test.ts",
   "test/page/page-live.test.ts",
   "test/page/page-screens.test.ts",
+  "test/page/page-waits.test.ts",
   "test/package/release-process.test.ts",
   "test/pause/altered-runs.test.ts",
   "test/properties/**/*.test.ts",

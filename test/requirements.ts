@@ -1788,6 +1788,9 @@ const requirements = {
   D511: {
     text: "Over Chat Completions, reasoning that came as data is paid for when its reply breaks or is broken off, as over Responses",
   },
+  D590: {
+    text: "The viewer draws waits for budget, for a slot or provider limit, and for a busy process as separate kinds of span; a wait for budget names the account, and its agent is counted apart from those at work",
+  },
   D528: {
     text: "view --url prints the address of a viewer only if that viewer proves to have the project's token and to serve the same store, and sends no token to find out",
   },

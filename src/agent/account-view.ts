@@ -65,8 +65,15 @@ export type Remaining = Readonly<Record<string, number>>;
 
 /** The agent's own account. */
 export interface AccountView extends TimeAccount {
-  /** Asks for a lease; waits in line while calls in flight may still make room (X2). Never rejects. */
-  reserve(ask: LeaseAsk, signal: AnySignal): Promise<LeaseOutcome>;
+  /**
+   * Asks for a lease; waits in line while calls in flight may still make room (X2). Never rejects.
+   * `onWait` is called before a wait, with the path of the account that lacks room.
+   */
+  reserve(
+    ask: LeaseAsk,
+    signal: AnySignal,
+    onWait?: (accountPath: string) => void,
+  ): Promise<LeaseOutcome>;
   /** Asks that an open lease cover one more attempt of its call, whose earlier ones are charged; waits for room like `reserve`. */
   extend(
     lease: Lease,

@@ -175,7 +175,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
     if (this.isOpen) return;
     this.isOpen = true;
     if (after !== undefined) return;
-    recordRequest(this.#agent, call, this.onDelta !== undefined);
+    recordRequest(this.#agent, call, this.onDelta !== undefined, this.#queuedMs);
     const { number = 1 } = call;
     if (number > 1) this.#agent.run.pieces.reset(this.#source, "retry");
   }
@@ -214,7 +214,12 @@ export function nameOf({ provider, id }: Model): {
   return { provider, model: id };
 }
 
-function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean): void {
+function recordRequest(
+  agent: AgentRuntime,
+  call: InferCall,
+  streaming: boolean,
+  queuedMs: number,
+): void {
   const { lease, request, isEstimated, prefix, position } = call;
   const { messages, tools, output } = request;
   const { provider, id, server, apiType, serviceTier } = agent.model;
@@ -232,6 +237,7 @@ function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean)
       ...parametersOf(request),
       ...defined({ outputType, apiType, serviceTier }),
       streaming,
+      ...(queuedMs > 0 ? { queuedMs } : {}),
     },
     position,
   );

@@ -28,7 +28,13 @@ export function reserve(
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   return agent.effects.reserve(position, async () => {
     agent.time.beginWork();
-    const outcome = await agent.account.reserve(ask, agent.stopSignal);
+    const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) =>
+      agent.effects.note(
+        "budget.queued",
+        () => ({ type: "budget.queued", accountPath }),
+        eventPositionOf(position),
+      ),
+    );
     agent.time.endWork();
     return outcome;
   });

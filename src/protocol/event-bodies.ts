@@ -241,6 +241,8 @@ export interface EventBodies {
     readonly serviceTier?: string | undefined;
     /** Whether the reply is asked for as a stream. */
     readonly streaming: boolean;
+    /** Milliseconds that the call waited for a slot or a provider limit. Absent if it did not. */
+    readonly queuedMs?: number | undefined;
     /**
      * How far it begins like the last request of the execution, which is what prompt caches of providers go by (X31). Absent: there was
      * none before it, in this process.
@@ -626,6 +628,8 @@ export interface EventBodies {
     readonly reason: StopReason;
     readonly usage: UsageReport;
   };
+  /** A model call waits for its lease until calls in flight give room back. */
+  readonly "budget.queued": Pick<EventBodies["budget.threshold_reached"], "accountPath">;
   /** A model call has its lease: room for its input and its output, of the agent's account and of all above it. */
   readonly "budget.reserved": {
     /** The lease. */
@@ -653,10 +657,7 @@ export interface EventBodies {
     readonly lostCall?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
   /** A lease went back unused: the agent stopped before the call. */
-  readonly "budget.released": {
-    /** The lease. */
-    readonly leaseId: LeaseId;
-  };
+  readonly "budget.released": { /** The lease. */ readonly leaseId: LeaseId };
   /** A model call does not fit what is left of a budget on the path: the agent gets no lease. */
   readonly "budget.denied": {
     /** The axis of that budget, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */

@@ -177,6 +177,7 @@ export const EVENT_SCHEMAS = {
     apiType: z.enum(["chat_completions", "responses"]).optional(),
     serviceTier: z.string().optional(),
     streaming: z.boolean(),
+    queuedMs: z.number().optional(),
     prefix: z
       .strictObject({
         isHeld: z.boolean(),
@@ -325,6 +326,7 @@ export const EVENT_SCHEMAS = {
     reason: StopReasonSchema,
     usage: UsageReportSchema,
   },
+  "budget.queued": { accountPath: z.string() },
   "budget.reserved": {
     leaseId: LeaseIdSchema,
     inputTokens: count,

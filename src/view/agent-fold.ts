@@ -2,9 +2,10 @@
 
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
-import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
+import type { AgentId, CallId, ExecutionId, QuestionId } from "../protocol/ids.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+import { ModelCalls } from "./model-calls.ts";
 import { SpanList, type SpanEnding } from "./span-list.ts";
 import { endCall, newCall, newStep } from "./step-fold.ts";
 import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
@@ -27,15 +28,6 @@ export interface AgentRest {
   readonly atMs: number;
   /** Of its execution. */
   readonly durationMs: number;
-}
-
-interface ChatFold {
-  readonly stepId: StepId | null;
-  readonly callId: CallId | null;
-  readonly number: number;
-  readonly span: number;
-  /** Of the last wait for another attempt; -1: there was none. */
-  retry: number;
 }
 
 /** Where an agent stands. */
@@ -123,19 +115,18 @@ export class AgentFold {
   /** Calls that have not ended, those that wait for a paused subagent too. */
   readonly #calls = new Map<CallId, CallFold>();
   readonly #asks = new Map<QuestionId, AskFold>();
-  readonly #chats: ChatFold[] = [];
+  readonly #modelCalls: ModelCalls;
   #openTools = 0;
   #openDelegations = 0;
   /** Of the time at rest; -1: it is not at rest. */
   #park = -1;
-  /** When it got its budget, or asked for it, and waits for a slot. */
-  #queuedAtMs: number | undefined;
 
   constructor(event: EspalierEvent<"agent.started" | "agent.resumed">, place: AgentPlace) {
     this.index = place.index;
     this.parent = place.parent;
     this.given = place.given;
     this.spans = new SpanList(place.zeroMs);
+    this.#modelCalls = new ModelCalls(this.spans);
     this.agentId = event.agentId;
     this.agentPath = event.agentPath;
     this.depth = event.depth;
@@ -153,6 +144,12 @@ export class AgentFold {
   /** The last part of its path, such as `surveyor#3`. */
   get name(): string {
     return this.agentPath.slice(this.agentPath.lastIndexOf("/") + 1);
+  }
+
+  /** The agent whose budget its model call waits for. `undefined` if it waits for none. */
+  get budgetOf(): AgentFold | undefined {
+    const path = this.#modelCalls.lackingPath;
+    return path === undefined ? undefined : accountHolder(this, path);
   }
 
   /** Calls and questions that are under way, in the order in which they began; questions last. */
@@ -194,27 +191,36 @@ export class AgentFold {
       case "step.completed":
         this.#completeStep(event);
         return;
-      case "budget.reserved":
-        this.#queue(event, event.waitedMs);
+      case "budget.queued":
+        this.#modelCalls.awaitBudget(
+          event,
+          this.step,
+          accountHolder(this, event.accountPath)?.index,
+        );
+        this.#do("awaiting_budget", event.atMs);
         return;
+      case "budget.reserved":
+        this.#modelCalls.reserve(event, this.step);
+        this.#do("queued", event.atMs);
+        return;
+      case "budget.denied":
       case "budget.released":
-        this.#queue(event, 0);
+        if (this.#modelCalls.endWaits(event.atMs, "failed")) this.#updateActivity(event.atMs);
         return;
       case "budget.settled":
       case "budget.granted":
         this.left = event.remaining;
         return;
       case "model.requested":
-        this.#openChat(event);
+        this.#modelCalls.open(event, this.step);
+        this.#do("thinking", event.atMs);
         return;
       case "model.retried":
-        this.#retryChat(event);
+        this.#retry(event);
         return;
       case "model.replied":
       case "model.failed":
-        this.#closeChat(event);
-        return;
-      case "continuation.evaluated":
+        this.#modelCalls.close(event, this.step);
         this.#updateActivity(event.atMs);
         return;
       default:
@@ -294,9 +300,7 @@ export class AgentFold {
   /** Ends what is under way but for questions. */
   #cut(atMs: number): void {
     for (const call of this.#calls.values()) this.#rest(call, atMs, "cut");
-    for (const chat of this.#chats) this.spans.close(chat.span, atMs, "cut");
-    this.#chats.length = 0;
-    this.#queuedAtMs = undefined;
+    this.#modelCalls.cut(atMs);
   }
 
   #dropAsks(atMs: number): void {
@@ -326,53 +330,12 @@ export class AgentFold {
     this.#calls.clear();
   }
 
-  /** It has its budget, or gave it back. */
-  #queue({ atMs }: EspalierEvent, waitedMs: number): void {
-    this.#queuedAtMs = atMs - waitedMs;
-    this.#do("queued", atMs);
-  }
-
-  #openChat(event: EspalierEvent<"model.requested">): void {
-    const { atMs, stepId, callId, modelCallNumber: number = 1 } = event;
-    const beganAtMs = this.#queuedAtMs ?? atMs;
-    this.#queuedAtMs = undefined;
-    if (beganAtMs < atMs) this.spans.add("queue", { beganAtMs, atMs, end: "ok" }, this.step);
-    if (this.#chatOf(event) === -1)
-      this.#chats.push({
-        stepId,
-        callId,
-        number,
-        span: this.spans.open("chat", atMs, this.step),
-        retry: -1,
-      });
-    this.#do("thinking", atMs);
-  }
-
-  #retryChat(event: EspalierEvent<"model.retried">): void {
-    const { atMs, delayMs, error, nextModel } = event;
+  #retry(event: EspalierEvent<"model.retried">): void {
+    const { error, nextModel } = event;
     const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
     this.retry = { attempt, errorCode: error.code };
-    const wait = { beganAtMs: atMs, atMs: atMs + delayMs, end: "failed" } as const;
-    const span = this.spans.add("retry", wait, this.step);
-    const chat = this.#chats[this.#chatOf(event)];
-    if (chat !== undefined) chat.retry = span;
-    this.#do("retrying", atMs);
-  }
-
-  #closeChat(event: EspalierEvent<"model.replied" | "model.failed">): void {
-    const { atMs } = event;
-    const at = this.#chatOf(event);
-    const chat = this.#chats[at];
-    if (chat !== undefined) {
-      this.#chats.splice(at, 1);
-      const isCut = event.type === "model.failed" && event.error.code === "cancelled";
-      const isOk = event.type === "model.replied";
-      this.spans.close(chat.span, atMs, isOk ? "ok" : isCut ? "cut" : "failed");
-      // The agent had to end before the next attempt was due.
-      if (chat.retry !== -1 && this.spans.endsAfter(chat.retry, atMs))
-        this.spans.close(chat.retry, atMs, "failed");
-    }
-    this.#updateActivity(atMs);
+    this.#modelCalls.retry(event, this.step);
+    this.#do("retrying", event.atMs);
   }
 
   #openCall(event: EspalierEvent<"tool.started" | "tool.resumed">): void {
@@ -475,12 +438,6 @@ export class AgentFold {
     this.steps.push(step);
     return step;
   }
-
-  #chatOf({ stepId, callId, modelCallNumber = 1 }: EspalierEvent): number {
-    return this.#chats.findIndex(
-      (chat) => chat.stepId === stepId && chat.callId === callId && chat.number === modelCallNumber,
-    );
-  }
 }
 
 const REST: ReadonlySet<ActivityName> = new Set<SettledStatus>([
@@ -490,7 +447,12 @@ const REST: ReadonlySet<ActivityName> = new Set<SettledStatus>([
   "failed",
   "cancelled",
 ]);
-const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>(["delegating", "asking", ...REST]);
+const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>([
+  "awaiting_budget",
+  "delegating",
+  "asking",
+  ...REST,
+]);
 
 const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
   succeeded: "ok",
@@ -500,6 +462,13 @@ const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
   not_executed: "rejected",
   cancelled: "cut",
 };
+
+/** Returns the agent, or the ancestor of it, that holds the account. */
+function accountHolder(agent: AgentFold | undefined, path: string): AgentFold | undefined {
+  return agent === undefined || agent.agentPath === path
+    ? agent
+    : accountHolder(agent.parent, path);
+}
 
 function nothingSpent(): Spent {
   return { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };

@@ -96,9 +96,11 @@ function callRow({ callId, toolName, outcome, ...details }: CallFold): CallRow {
 }
 
 /** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `steps_limit`. */
-function noteOf({ activity, rest, retry, openCalls }: AgentFold): string {
+function noteOf({ activity, rest, retry, budgetOf, openCalls }: AgentFold): string {
   if (rest !== undefined) return rest.status === "completed" ? "" : rest.reason.code;
   switch (activity) {
+    case "awaiting_budget":
+      return budgetOf?.name ?? "";
     case "retrying":
       return retry === undefined ? "" : `attempt ${retry.attempt}: ${retry.errorCode}`;
     case "calling":

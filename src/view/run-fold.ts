@@ -17,6 +17,7 @@ import { MICRO_PER_USD } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
+  ActivityName,
   AxisAmounts,
   Cause,
   QuestionRow,
@@ -67,6 +68,8 @@ export class RunFold {
   readonly agents: AgentFold[] = [];
   /** Agents that are not at rest: neither paused nor ended. */
   running = 0;
+  /** Agents whose next model call waits for budget. */
+  awaitingBudget = 0;
   /** Agents whose last execution failed. */
   failedAgents = 0;
   /** Tool calls that failed or had to be corrected. */
@@ -126,11 +129,12 @@ export class RunFold {
     const agent = OF_RUN.has(event.type) ? undefined : this.#byId.get(event.agentId);
     if (agent === undefined) this.#ofRun(event);
     else {
-      const { isWorking, isAtRest, toolErrors, rest } = agent;
+      const { isWorking, isAtRest, toolErrors, rest, activity } = agent;
       agent.touch(record);
       agent.take(event);
       if (agent.isWorking !== isWorking) this.#working += isWorking ? -1 : 1;
       if (agent.isAtRest !== isAtRest) this.running += isAtRest ? 1 : -1;
+      this.awaitingBudget += awaitsBudget(agent.activity) - awaitsBudget(activity);
       this.toolErrors += agent.toolErrors - toolErrors;
       if (agent.rest !== rest) this.#countRest(rest, agent.rest);
       this.#ofTree(agent, event);
@@ -271,6 +275,7 @@ export class RunFold {
       this.#dropQuestionsOf(agent);
     }
     this.running = 0;
+    this.awaitingBudget = 0;
     this.#working = 0;
   }
 
@@ -391,6 +396,7 @@ export class RunFold {
       traceId: this.traceId,
       agents: this.agents.length,
       running: this.running,
+      awaitingBudget: this.awaitingBudget,
       failedAgents: this.failedAgents,
       startedAtMs,
       lastAtMs,
@@ -442,6 +448,10 @@ const OF_RUN: ReadonlySet<EventType> = new Set<EventType>([
   "run.ended",
 ]);
 const NOTHING_SPENT: Spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
+
+function awaitsBudget(activity: ActivityName): 0 | 1 {
+  return activity === "awaiting_budget" ? 1 : 0;
+}
 
 function minus(left: Spent, right: Spent): Spent {
   return {

@@ -27,10 +27,10 @@ export class SpanList {
     this.#zeroMs = zeroMs;
   }
 
-  /** Gives its place. `step`: 0 for none. */
-  open(kind: SpanKind, atMs: number, step: number): number {
+  /** Gives its place. `step`: 0 for none. `account`: see `SpanNumbers`. */
+  open(kind: SpanKind, atMs: number, step: number, account = -1): number {
     const place = this.numbers.length;
-    this.numbers.push(SPAN_KINDS.indexOf(kind), this.#sinceZero(atMs), -1, OPEN, step);
+    this.numbers.push(SPAN_KINDS.indexOf(kind), this.#sinceZero(atMs), -1, OPEN, step, account);
     this.#records.push(this.record);
     this.#lastRecord = this.record;
     return place;
@@ -58,6 +58,12 @@ export class SpanList {
     const place = this.open(kind, beganAtMs, step);
     this.close(place, atMs, end);
     return place;
+  }
+
+  /** Returns when a span has ended, in milliseconds since the epoch; 0 if it is open. */
+  endOf(place: number): number {
+    const end = this.numbers[place + END] ?? -1;
+    return end === -1 ? 0 : this.#zeroMs + end;
   }
 
   /** True if a span has ended later than this; false while it is open. */

@@ -62,6 +62,8 @@ export interface RunSummary {
   readonly agents: number;
   /** Agents that are not at rest: neither paused nor ended. */
   readonly running: number;
+  /** Part of `running`: agents whose next model call waits for budget. */
+  readonly awaitingBudget: number;
   /** Agents whose last execution failed. */
   readonly failedAgents: number;
   /** Until its end, or until its last event; pauses count. */
@@ -140,6 +142,7 @@ export interface VainPost {
  */
 export const ACTIVITIES = [
   "preparing",
+  "awaiting_budget",
   "queued",
   "thinking",
   "retrying",
@@ -155,18 +158,32 @@ export const ACTIVITIES = [
 /** What an agent is doing. `calling`: at least one tool is at work; `delegating`: it waits for subagents alone; `asking`: for an answer alone. */
 export type ActivityName = (typeof ACTIVITIES)[number];
 
-/** What a span shows, by its place in `SPAN_KINDS`. `wait`: for a subagent; `queue`: for a slot or a lease; `park`: the run was at rest. */
-export const SPAN_KINDS = ["chat", "tool", "wait", "queue", "retry", "ask", "park"] as const;
+/**
+ * What a span shows, by its place in `SPAN_KINDS`. `wait`: for a subagent; `budget`: until calls in
+ * flight give room back; `queue`: for a slot or a provider limit; `busy`: the process was busy
+ * before it sent a request; `park`: the run was at rest.
+ */
+export const SPAN_KINDS = [
+  "chat",
+  "tool",
+  "wait",
+  "budget",
+  "queue",
+  "busy",
+  "retry",
+  "ask",
+  "park",
+] as const;
 /** How a span ended, by its place in `SPAN_ENDS`. */
 export const SPAN_ENDS = ["open", "ok", "failed", "rejected", "cut"] as const;
 
 /**
- * Spans of an agent, five numbers each: the kind; beginning and end in milliseconds after the start of the run, the end -1 while it is open; how
- * it ended; the number of its step, 0 for none.
+ * Spans of an agent, six numbers each: the kind; beginning and end in milliseconds after the start of the run, the end -1 while it is open; how
+ * it ended; the number of its step, 0 for none; for `budget` the index of the agent whose budget lacks room, -1 if unknown.
  */
 export type SpanNumbers = readonly number[];
 /** Numbers of one span. */
-export const SPAN_WIDTH = 5;
+export const SPAN_WIDTH = 6;
 
 /** An agent in a row of its tree, as a tuple: thousands of them are sent at once. Rows stand in the order in which agents were started. */
 export type AgentRow = readonly [

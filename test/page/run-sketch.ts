@@ -43,6 +43,7 @@ export type SpanSketch = readonly [
   toMs: number,
   end?: (typeof SPAN_ENDS)[number],
   step?: number,
+  account?: number,
 ];
 
 export function agentId(runId: string, index: number): AgentId {
@@ -84,13 +85,16 @@ export function rowOf(runId: string, index: number, sketch: AgentSketch): AgentR
 }
 
 export function spansOf(sketches: readonly SpanSketch[] = []): readonly number[] {
-  return sketches.flatMap(([kind, fromMs, toMs, end = toMs < 0 ? "open" : "ok", step = 1]) => [
-    SPAN_KINDS.indexOf(kind),
-    fromMs,
-    toMs,
-    SPAN_ENDS.indexOf(end),
-    step,
-  ]);
+  return sketches.flatMap(
+    ([kind, fromMs, toMs, end = toMs < 0 ? "open" : "ok", step = 1, account = -1]) => [
+      SPAN_KINDS.indexOf(kind),
+      fromMs,
+      toMs,
+      SPAN_ENDS.indexOf(end),
+      step,
+      account,
+    ],
+  );
 }
 
 interface RunSketch {
@@ -123,6 +127,7 @@ export function snapshotFor(sketch: RunSketch): RunSnapshot {
         : { hostname: "harbour", processId: 4711, isHere: false },
     agents: agents.length,
     running: agents.filter(({ toMs }) => toMs === undefined).length,
+    awaitingBudget: agents.filter(({ activity }) => activity === "awaiting_budget").length,
     failedAgents: agents.filter(({ activity }) => activity === "failed").length,
     durationMs: isOver ? lastMs : 600_000,
     spent: { totalTokens: tokens, costMicroUsd: tokens * 3, unpricedCalls: 0 },

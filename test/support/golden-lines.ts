@@ -45,6 +45,7 @@ const TELLING: Telling = {
   "subagent.detached": ["childPath"],
   "subagent.refused": ["role", "refusal"],
   "subagent.ended": ["childPath", "outcome", "status", "reason", "usage"],
+  "budget.queued": ["accountPath"],
   "budget.reserved": ["inputTokens", "maxOutputTokens"],
   "budget.settled": ["usage", "remaining", "runRemaining"],
   "budget.released": [],

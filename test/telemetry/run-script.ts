@@ -152,16 +152,20 @@ export class AgentScript {
     this.#add({ type: "agent.resumed", ...this.#introduction(spawnCallId) });
   }
 
-  /** A step up to the question to the model. */
-  asks({ waitedMs = 0 } = {}): void {
-    this.#step += 1;
+  isReserved(waitedMs = 0, lease = 9): void {
     this.#add({
       type: "budget.reserved",
-      leaseId: LeaseIdSchema.parse(`lease_${this.#step}`),
+      leaseId: LeaseIdSchema.parse(`lease_${lease}`),
       inputTokens: 100,
       maxOutputTokens: 500,
       waitedMs,
     });
+  }
+
+  /** A step up to the question to the model. */
+  asks({ waitedMs = 0, queuedMs = 0 } = {}): void {
+    this.#step += 1;
+    this.isReserved(waitedMs, this.#step);
     this.#add({
       type: "step.started",
       number: this.#step,
@@ -178,12 +182,13 @@ export class AgentScript {
       isEstimated: false,
       maxOutputTokens: 500,
       streaming: false,
+      ...(queuedMs > 0 ? { queuedMs } : {}),
     });
   }
 
-  retries(): void {
+  retries(delayMs = 250): void {
     const error = { code: "model_overloaded", message: CANARY, data: {} };
-    this.#add({ type: "model.retried", attempt: 1, error, delayMs: 250 });
+    this.#add({ type: "model.retried", attempt: 1, error, delayMs });
   }
 
   warns(): void {

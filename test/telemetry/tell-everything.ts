@@ -65,9 +65,11 @@ export function tellEverything(run: RunScript): void {
   lead.notes(continued(reader), "call_4");
   lead.gets("call_4", "SpawnSubagent");
   lead.notes(detached(reader));
+  lead.notes({ type: "budget.queued", accountPath: CANARY });
   lead.isDenied();
   lead.reachesThreshold();
   lead.isGranted(CANARY);
+  lead.isReserved();
   lead.isReleased();
   lead.isCancelled();
   lead.decides("stop", 3);

@@ -14,8 +14,8 @@ import { foldOf } from "./fold-of.ts";
 
 /** Nothing that is shown of a run follows from them. */
 const CHANGE_NOTHING: readonly EventType[] = [
-  "budget.denied",
   "budget.threshold_reached",
+  "continuation.evaluated",
   "conversation.compacted",
   "hook.applied",
   "message.delivered",

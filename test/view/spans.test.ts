@@ -5,9 +5,10 @@ import { expect, test } from "vitest";
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { AgentFold } from "../../src/view/agent-fold.ts";
-import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "../../src/view/viewer-data.ts";
+import { ACTIVITIES, SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "../../src/view/viewer-data.ts";
 import { proves } from "../harness/proves.ts";
 import { sampleEvents } from "../support/sample-events.ts";
+import type { AgentScript } from "../telemetry/run-script.ts";
 import { foldOf } from "./fold-of.ts";
 
 // Each event of a script comes 10 ms after the one before.
@@ -34,7 +35,8 @@ proves(["V24"], "waits for a slot, an attempt and a subagent are no work of the 
   });
   const [lead, reader] = foldOf(events).agents;
   expect(spansOf(lead)).toEqual([
-    "queue 15–40 ok, step 1",
+    "budget 15–20 ok, step 1",
+    "busy 20–40 ok, step 1",
     "chat 40–60 ok, step 1",
     // It was to last longer, but the reply came.
     "retry 50–60 failed, step 1",
@@ -43,7 +45,93 @@ proves(["V24"], "waits for a slot, an attempt and a subagent are no work of the 
     "queue 197–200 ok, step 1",
     "tool 220–220 rejected, step 1",
   ]);
-  expect(spansOf(reader)).toEqual(["queue 110–130 ok, step 1", "chat 130–140 ok, step 1"]);
+  expect(spansOf(reader)).toEqual(["busy 110–130 ok, step 1", "chat 130–140 ok, step 1"]);
+});
+
+proves(
+  ["D590"],
+  "draws waits for budget, for a slot and for a busy process as three kinds of span",
+  () => {
+    const events = sampleEvents((run) => {
+      const lead = run.root;
+      const reader = lead.child("reader");
+      run.started();
+      lead.started();
+      lead.calls("call_1", "SpawnSubagent", "delegation");
+      lead.spawns("call_1", reader);
+      reader.started("call_1");
+      reader.notes({ type: "budget.queued", accountPath: "lead" });
+      reader.asks({ waitedMs: 10, queuedMs: 15 });
+      reader.retries();
+      reader.hears({ queuedMs: 45 });
+      reader.notes({ type: "budget.queued", accountPath: "lead/reader#1" });
+    });
+    const waiting = foldOf(events.slice(0, 6));
+    const [, reader] = waiting.agents;
+    expect(spansOf(reader)).toEqual(["budget 50–-1 open, step 1 of 0"]);
+    expect([reader?.activity, reader?.isWorking, reader?.budgetOf?.agentPath]).toEqual([
+      "awaiting_budget",
+      false,
+      "lead",
+    ]);
+    expect([waiting.running, waiting.awaitingBudget]).toEqual([2, 1]);
+    expect(waiting.snapshot().agents[1]?.slice(7, 9)).toEqual([
+      ACTIVITIES.indexOf("awaiting_budget"),
+      "lead",
+    ]);
+    const fold = foldOf(events);
+    expect(spansOf(fold.agents[1])).toEqual([
+      "budget 50–60 ok, step 1 of 0",
+      "busy 60–65 ok, step 1",
+      "queue 65–80 ok, step 1",
+      "chat 80–100 ok, step 1",
+      "retry 90–100 failed, step 1",
+      "budget 120–-1 open, step 2 of 1",
+    ]);
+    expect(foldOf(events.slice(0, 7)).awaitingBudget).toBe(0);
+  },
+);
+
+proves(["D590"], "ends a wait for budget when it is denied or the agent ends", () => {
+  const told = (end: (lead: AgentScript) => void) =>
+    foldOf(
+      sampleEvents((run) => {
+        run.started();
+        run.root.started();
+        run.root.notes({ type: "budget.queued", accountPath: "lead" });
+        end(run.root);
+      }),
+    );
+  const denied = told((lead) => lead.isDenied());
+  expect([spansOf(denied.root), denied.root?.activity, denied.awaitingBudget]).toEqual([
+    ["budget 20–30 failed, step 1 of 0"],
+    "preparing",
+    0,
+  ]);
+  const ended = told((lead) => lead.ended("cancelled"));
+  expect([spansOf(ended.root), ended.awaitingBudget]).toEqual([
+    ["budget 20–30 cut, step 1 of 0"],
+    0,
+  ]);
+});
+
+proves(["D590"], "draws the wait of a later attempt for its slot after the retry", () => {
+  const events = sampleEvents((run) => {
+    const lead = run.root;
+    run.started();
+    lead.started();
+    lead.asks({ queuedMs: 20 });
+    lead.retries(10);
+    lead.warns();
+    lead.warns();
+    lead.hears({ queuedMs: 35 });
+  });
+  expect(spansOf(foldOf(events).root)).toEqual([
+    "queue 20–40 ok, step 1",
+    "chat 40–80 ok, step 1",
+    "retry 50–60 failed, step 1",
+    "queue 60–75 ok, step 1",
+  ]);
 });
 
 proves(
@@ -91,7 +179,7 @@ proves(
     const fold = foldOf(events);
     const [lead] = fold.agents;
     expect(spansOf(lead)).toEqual([
-      "queue 20–40 ok, step 1",
+      "busy 20–40 ok, step 1",
       "chat 40–50 ok, step 1",
       "tool 70–70 cut, step 1",
       "park 70–90 ok, step 1",
@@ -145,7 +233,11 @@ function spansOf(agent: AgentFold | undefined): readonly string[] {
   const { numbers = [] } = agent?.spans ?? {};
   return Array.from({ length: numbers.length / SPAN_WIDTH }, (_none, nth) => {
     const at = nth * SPAN_WIDTH;
-    const [kind = 0, begin, end, ended = 0, step] = numbers.slice(at, at + SPAN_WIDTH);
-    return `${SPAN_KINDS[kind]} ${begin}–${end} ${SPAN_ENDS[ended]}, step ${step}`;
+    const [kind = 0, begin, end, ended = 0, step, account = -1] = numbers.slice(
+      at,
+      at + SPAN_WIDTH,
+    );
+    const of = account === -1 ? "" : ` of ${account}`;
+    return `${SPAN_KINDS[kind]} ${begin}–${end} ${SPAN_ENDS[ended]}, step ${step}${of}`;
   });
 }

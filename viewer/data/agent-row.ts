@@ -45,6 +45,7 @@ export function standingOf(row: AgentRow): Standing {
 
 const STANDINGS: Readonly<Record<ActivityName, Standing>> = {
   preparing: "working",
+  awaiting_budget: "working",
   queued: "working",
   thinking: "working",
   retrying: "working",

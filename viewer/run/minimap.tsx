@@ -113,7 +113,7 @@ function paintMinimap(canvas: HTMLCanvasElement, view: RunView, scale: TimeScale
 }
 
 /** What is drawn, each by its place here in the points of a line; what comes later hides what comes before. 0: nothing. */
-const MARKS = ["", "queue", "retry", "tool", "chat", "ask", "bad"] as const;
+const MARKS = ["", "busy", "queue", "budget", "retry", "tool", "chat", "ask", "bad"] as const;
 type Mark = (typeof MARKS)[number];
 
 /** Notes in the points of a line what was done then. Thousands of agents share a line: drawn one by one they would take longer than a frame. */

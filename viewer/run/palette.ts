@@ -5,7 +5,9 @@ export interface Palette {
   readonly chat: string;
   readonly tool: string;
   readonly wait: string;
+  readonly budget: string;
   readonly queue: string;
+  readonly busy: string;
   readonly retry: string;
   readonly ask: string;
   readonly park: string;
@@ -29,7 +31,9 @@ export function paletteOf(element: Element): Palette {
     chat: colour("chat"),
     tool: colour("tool"),
     wait: colour("wait"),
+    budget: colour("budget"),
     queue: colour("queue"),
+    busy: colour("busy"),
     retry: colour("retry"),
     ask: colour("ask"),
     park: colour("park"),

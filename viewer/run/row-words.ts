@@ -5,7 +5,12 @@ import { activityOf, AT, standingOf } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";
 
 /** Signs for what continues by itself: work, or waiting. */
-const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
+const WAITING: ReadonlySet<ActivityName> = new Set([
+  "awaiting_budget",
+  "queued",
+  "retrying",
+  "delegating",
+]);
 
 const PAUSES: Readonly<Record<string, string>> = {
   answers_needed: "paused until it is answered",
@@ -23,6 +28,8 @@ export function activityWords(row: AgentRow): string {
   switch (activity) {
     case "preparing":
       return "prepares";
+    case "awaiting_budget":
+      return note === "" ? "waits for budget" : `waits for budget of ${note}`;
     case "queued":
       return note === "" ? "waits for a slot" : `waits for ${note}`;
     case "thinking":

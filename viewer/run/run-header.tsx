@@ -124,7 +124,9 @@ function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState
       <BudgetBar run={run} />
       <span class="fact">
         {numberOf(run.agents, "agent")}
-        {run.running > 0 && `, ${countText(run.running)} at work`}
+        {run.running > run.awaitingBudget &&
+          `, ${countText(run.running - run.awaitingBudget)} at work`}
+        {run.awaitingBudget > 0 && `, ${countText(run.awaitingBudget)} waiting for budget`}
       </span>
       <span class="fact">
         {durationText(elapsedMs(state))}

@@ -13,6 +13,8 @@ export interface Span {
   readonly end: SpanEnd;
   /** 0: of no step. */
   readonly step: number;
+  /** The index of the agent whose budget a wait for budget needs; -1 if unknown. */
+  readonly account: number;
 }
 
 export function* spansIn(numbers: SpanNumbers, nowMs: number): Generator<Span, void> {
@@ -25,6 +27,7 @@ export function* spansIn(numbers: SpanNumbers, nowMs: number): Generator<Span, v
       toMs: toMs < 0 ? Math.max(nowMs, fromMs) : toMs,
       end: SPAN_ENDS[numbers[at + 3] ?? 0] ?? "open",
       step: numbers[at + 4] ?? 0,
+      account: numbers[at + 5] ?? -1,
     };
   }
 }

@@ -10,6 +10,8 @@ import { spansIn, type Span } from "./spans.ts";
 
 const BAR_PX = 10;
 const THIN_PX = 4;
+/** Waits of a model call. */
+const THIN: ReadonlySet<Span["kind"]> = new Set(["budget", "queue", "busy", "retry"]);
 /** Anything is seen, however short it was. */
 const LEAST_PX = 1.5;
 /** Room before the beginning, and after the end for the cross of what failed. */
@@ -132,7 +134,7 @@ function paintSpan(sheet: Sheet, fills: Fills, span: Span, middle: number): void
   const left = xOf(sheet, span.fromMs);
   const right = Math.max(left + LEAST_PX, xOf(sheet, span.toMs));
   if (right < 0 || left > widthPx || span.kind === "park") return;
-  const isThin = span.kind === "queue" || span.kind === "retry";
+  const isThin = THIN.has(span.kind);
   const height = isThin ? THIN_PX : BAR_PX;
   const top = middle - height / 2;
   const isSolid = span.kind !== "wait" && span.kind !== "ask";

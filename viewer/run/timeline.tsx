@@ -5,7 +5,9 @@ import { computed, effect, signal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import { theme } from "../app/theme.ts";
+import { AT } from "../data/agent-row.ts";
 import { durationText } from "../../src/view/amounts.ts";
+import { lineOf } from "../text/shown-text.tsx";
 import { fittedCanvas } from "./fitted-canvas.ts";
 import { paletteOf } from "./palette.ts";
 import { elapsedMs, scaleOf } from "./run-time.ts";
@@ -159,7 +161,7 @@ function point(event: PointerEvent, view: RunView, hover: Hover): void {
           timeOfX(sheet, offsetX + NEAR_PX),
         )
       : undefined;
-  hover.tip.value = found && { x: event.clientX, y: event.clientY, text: spanText(found) };
+  hover.tip.value = found && { x: event.clientX, y: event.clientY, text: spanText(found, view) };
 }
 
 /** The shortest span there: what is short lies on what is long. */
@@ -174,15 +176,19 @@ const KIND_TEXTS: Readonly<Record<Span["kind"], string>> = {
   chat: "model call",
   tool: "tool",
   wait: "waits for a subagent",
-  queue: "waits for a slot",
+  budget: "waits for budget",
+  queue: "waits for a slot or a provider limit",
+  busy: "the process is busy",
   retry: "waits before another attempt",
   ask: "waits for an answer",
   park: "the run rests",
 };
 
-function spanText({ kind, step, fromMs, toMs, end }: Span): string {
+function spanText({ kind, step, fromMs, toMs, end, account }: Span, { state }: RunView): string {
   const how = end === "ok" ? "" : ` · ${end}`;
-  return `${KIND_TEXTS[kind]}${step > 0 ? ` · step ${step}` : ""} · ${durationText(toMs - fromMs)}${how}`;
+  const whose = state.agents[account]?.[AT.name];
+  const of = whose === undefined ? "" : ` of ${lineOf(whose)}`;
+  return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${durationText(toMs - fromMs)}${how}`;
 }
 
 /** With Ctrl the wheel makes the time wider or narrower about the pointer. */
@@ -203,7 +209,9 @@ const LEGEND = [
   ["chat", "model"],
   ["tool", "tool"],
   ["wait", "waits for a subagent"],
-  ["queue", "for a slot"],
+  ["budget", "for budget"],
+  ["queue", "for a slot or limit"],
+  ["busy", "process busy"],
   ["retry", "for another attempt"],
   ["ask", "for an answer"],
 ] as const;

@@ -87,14 +87,24 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   // Model calls
 
   /** Answers at once what fits, or never can; else it waits in line. */
-  reserve(ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
+  reserve(
+    ask: AccountAsk,
+    signal: AnySignal,
+    onWait?: (accountPath: string) => void,
+  ): Promise<LeaseOutcome> {
     if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
     const ledger = this.#ledger;
     ledger.queue?.serve();
     const outcome = arithmetic.reserveLease(this, ask, ledger.clock);
-    const isContested = outcome.type === "granted" && ledger.queue?.isContested(this) === true;
-    if (outcome.type !== "wait" && !isContested)
+    const lacking =
+      outcome.type === "wait"
+        ? arithmetic.lackingAccount(this, arithmetic.wantedHold(this, ask))
+        : outcome.type === "granted"
+          ? ledger.queue?.contestedAccount(this)
+          : undefined;
+    if (outcome.type !== "wait" && lacking === undefined)
       return Promise.resolve(this.answer(ask, outcome, 0));
+    if (lacking !== undefined) onWait?.(lacking.path);
     ledger.queue ??= new LeaseQueue(ledger.clock);
     return ledger.queue.wait(this, ask, signal);
   }

@@ -231,13 +231,13 @@ export class LeaseQueue {
     return next;
   }
 
-  /** Whether one in the queue lacks room of an account on the path of this one. */
-  isContested(account: LedgerAccount): boolean {
+  /** Returns the first account on the path of which a waiter in the queue lacks room. */
+  contestedAccount(account: LedgerAccount): LedgerAccount | undefined {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at);
-      if (node !== undefined && this.#isLackedBefore(node, Infinity)) return true;
+      if (node !== undefined && this.#isLackedBefore(node, Infinity)) return at;
     }
-    return false;
+    return undefined;
   }
 
   /** Computes which waiter each changed node passes on, from the bottom up. */

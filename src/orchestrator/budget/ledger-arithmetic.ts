@@ -39,17 +39,19 @@ export function reserveLease(account: LedgerAccount, ask: LeaseAsk, clock: Now):
   const overdue = account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
   if (overdue !== undefined) return { type: "refused", refusal: overdue };
   const whole = holdFor(ask, Math.max(1, ask.maxOutputTokens));
-  if (fitsNow(account, whole)) return { type: "granted", hold: whole };
+  if (lackingAccount(account, whole) === undefined) return { type: "granted", hold: whole };
   const refusal = unfit(account, leastHold(ask));
   if (refusal !== undefined) return { type: "refused", refusal };
   const hold = wantedHold(account, ask);
-  return fitsNow(account, hold) ? { type: "granted", hold } : WAIT;
+  return lackingAccount(account, hold) === undefined ? { type: "granted", hold } : WAIT;
 }
 
-function fitsNow(account: LedgerAccount, hold: Amounts): boolean {
-  for (const axis of account.axes)
-    if (hold[axis] > 0 && hold[axis] > leastRoomNow(account, axis, account)) return false;
-  return true;
+/** Returns the first account on the path that lacks room beside the calls in flight. */
+export function lackingAccount(account: LedgerAccount, hold: Amounts): LedgerAccount | undefined {
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
+    for (const axis of account.axes)
+      if (hold[axis] > 0 && hold[axis] > at.roomFor(account, axis) - at.reserved[axis]) return at;
+  return undefined;
 }
 
 /** What a lease for the ask holds at least: with room for the smallest reply. */

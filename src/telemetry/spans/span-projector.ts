@@ -83,6 +83,7 @@ const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
   "result.summarized",
   "hook.applied",
   "section.cleared",
+  "budget.queued",
   "budget.released",
   "subagent.detached",
   "continuation.evaluated",
