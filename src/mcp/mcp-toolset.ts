@@ -7,7 +7,7 @@ import { isPromiseLike } from "../kernel/cancel.ts";
 import { grouped, misdefinition } from "../kernel/check.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze, defined, type JsonObject } from "../kernel/json.ts";
-import { quotesSecret, redactValues } from "../kernel/redact-values.ts";
+import { quotesSecret, redactValues, type KnownSecret } from "../kernel/redact-values.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
@@ -48,7 +48,9 @@ export async function mcpToolset(
   listed: McpListing,
 ): Promise<McpToolset> {
   const tools: FunctionTool[] = [];
-  const { instructions, unreadable } = listed;
+  const { unreadable } = listed;
+  const secrets = findTransportSecrets(settings.transport);
+  const instructions = listed.instructions && redactValues(listed.instructions, secrets);
   const skipped: SkippedMcpTool[] = [...unreadable];
   const names = new Map<string, string>();
   let work = 0;
@@ -128,7 +130,9 @@ async function execute(
   context: ToolContext,
 ): Promise<ToolReturn> {
   const span = trace.getActiveSpan();
-  const onProgress = (progress: McpProgress): void => context.reportProgress(reportOf(progress));
+  const secrets = findTransportSecrets(settings.transport);
+  const onProgress = (progress: McpProgress): void =>
+    context.reportProgress(reportOf(progress, secrets));
   let result: CallToolResult;
   try {
     const call = { tool, arguments: input, trace: currentTrace(), onProgress, caller: context };
@@ -140,7 +144,6 @@ async function execute(
   }
   const { text, attachments, structured } = mcpResult(result);
   if (result.isError === true) {
-    const secrets = findTransportSecrets(settings.transport);
     const given = attachments.filter((attachment) => !quotesSecret(attachment, secrets));
     const message = text === "" ? "It gave no reason." : redactValues(text, secrets);
     throw new ToolError(message, given.length === 0 ? {} : { attachments: given });
@@ -150,13 +153,16 @@ async function execute(
 }
 
 /** What of a report can be shown; servers may write anything. */
-function reportOf({ progress: done, total, message }: McpProgress): ToolProgress {
+function reportOf(
+  { progress: done, total, message }: McpProgress,
+  secrets: readonly KnownSecret[],
+): ToolProgress {
   return {
     ...(done < 0 ? {} : { done }),
     ...(total === undefined || total < 0 ? {} : { total }),
     ...(message === undefined || message.trim() === ""
       ? {}
-      : { message: message.slice(0, MAX_PROGRESS_CHARACTERS) }),
+      : { message: redactValues(message, secrets).slice(0, MAX_PROGRESS_CHARACTERS) }),
   };
 }
 

@@ -8,6 +8,7 @@ import { expect } from "vitest";
 import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { rejection } from "../support/openai-calls.ts";
 import { made, textsOf } from "./agents.ts";
 import { incoming } from "./hand-made-server.ts";
@@ -91,4 +92,31 @@ proves(["D407"], "no error contains a header that cannot be sent", async () => {
   const options = { name: "peer", transport: { ...transport, headers: bad } };
   const text = inspect(await rejection(connectMcp(options)), { depth: 9 });
   expect(text).not.toContain(TOKEN);
+});
+
+proves(["D492"], "no report of progress contains a header that the server repeats", async () => {
+  const rewrite = (text: string): string =>
+    text.includes('"isError":true') ? `${REPORT}\n\ndata: ${text}` : text;
+  const { tools } = await connected({ rewrite });
+  const fixture = newFixture();
+  await made(tools, [["empty"]], fixture);
+  const reports = fixture.sink.events.filter(({ type }) => type === "tool.progressed");
+  expect(reports).toHaveLength(1);
+  const text = inspect(reports, { depth: 9 });
+  expect(text).toContain("[header x-api-key] works");
+  expect(text).not.toContain(TOKEN);
+});
+
+/** Goes before the answer. The first call has the first token. */
+const REPORT = JSON.stringify({
+  jsonrpc: "2.0",
+  method: "notifications/progress",
+  params: { progressToken: "call-1", progress: 1, message: `Token ${TOKEN} works` },
+});
+
+proves(["D492"], "no instructions contain a header that the server repeats", async () => {
+  const rewrite = (text: string): string =>
+    text.replace("Handle with care.", `Handle ${TOKEN} with care.`);
+  const { instructions } = await connected({ rewrite });
+  expect(instructions).toBe("Handle [header x-api-key] with care.");
 });
