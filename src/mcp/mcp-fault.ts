@@ -1,5 +1,6 @@
 // What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what does the model read?
 
+import { shortened } from "../kernel/sentence.ts";
 import type { AuthChallenge } from "./auth-challenge.ts";
 
 /**
@@ -18,6 +19,9 @@ export type McpFaultKind =
   | "closed"
   | "cancelled";
 
+/** A server may answer with an error, or a page, of megabytes. */
+const MAX_CHARACTERS = 10_000;
+
 /** A failure between us and a server. Its message says what went wrong, without names. */
 export class McpFault extends Error {
   override readonly name = "McpFault";
@@ -33,7 +37,7 @@ export class McpFault extends Error {
     cause?: unknown,
     { detail, challenge }: { readonly detail?: string; readonly challenge?: AuthChallenge } = {},
   ) {
-    super(message, cause === undefined ? undefined : { cause });
+    super(shortened(message, MAX_CHARACTERS), cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.detail = detail;
     this.challenge = challenge;
