@@ -1803,6 +1803,15 @@ const requirements = {
   D530: {
     text: "approve, deny and answer take the number of a question in the list, and @last for the newest run that asks",
   },
+  D490: {
+    text: "However many requests an MCP server over HTTP makes at once, at most 20 answers to them are sent at a time",
+  },
+  D491: {
+    text: "An error of an MCP server contains at most 10,000 characters of what the server wrote",
+  },
+  D492: {
+    text: "No report of progress and no instructions of an MCP server contain a value of the headers that it was sent",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -12,7 +12,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 
 import { grouped } from "../kernel/check.ts";
+import { CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
+import { Semaphore } from "../kernel/semaphore.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
 import { AnswerMeter, boundResponse, EventMeter, isSizeExcess } from "./bounded-response.ts";
@@ -212,16 +214,22 @@ export class AuthorizedRequests {
 /** The most answers to requests of the server that may be under way before its streams are read on. */
 const MAX_ANSWERS = 100;
 
+/** The most answers that are sent at once. Each takes a socket. */
+const MAX_SENDING = 20;
+
 /** Counts the answers under way, so that a server cannot make us send without limit. */
 class AnswerGate {
   #count = 0;
+  readonly #sending = new Semaphore(MAX_SENDING);
   #opening: PromiseWithResolvers<void> | undefined;
 
   async hold(send: () => Promise<void>): Promise<void> {
     this.#count += 1;
+    const release = await this.#sending.acquire(new CancelSignal());
     try {
       await send();
     } finally {
+      release?.();
       this.#count -= 1;
       if (this.#count < MAX_ANSWERS) this.#open();
     }

@@ -15,8 +15,8 @@ import { settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { line, until } from "./connecting.ts";
 import { startEndlessServer } from "./endless-server.ts";
-import { LONG } from "./hand-made-server.ts";
-import { handMadeOverHttp } from "./http-server.ts";
+import { ASKING, LONG } from "./hand-made-server.ts";
+import { handMadeOverHttp, type HttpFixtureOptions } from "./http-server.ts";
 import { handMadeOverStdio } from "./servers.ts";
 
 const LIMIT = 64 * 1024;
@@ -253,4 +253,31 @@ proves(["D400"], "bounds the pages of a list of tools together", async () => {
   expect((await failureOf(transport)).message).toContain(
     "the list of its tools is longer than 65,536 bytes (maxResponseBytes)",
   );
+});
+
+proves(["D490"], "sends 20 answers at a time to a server that asks 300 times at once", async () => {
+  const sockets = new Set<unknown>();
+  const front: HttpFixtureOptions["front"] = ({ socket }) => {
+    sockets.add(socket);
+    return false;
+  };
+  const { transport } = await handMadeOverHttp({ tools: ASKING, front });
+  const { call } = await line(transport);
+  const answers: unknown = JSON.parse(await call("survey", { arguments: { times: 300 } }));
+  expect(answers).toEqual(Array.from({ length: 300 }, () => ({ action: "decline" })));
+  // The call itself takes one more, and connecting a few.
+  expect(sockets.size).toBeLessThan(60);
+});
+
+proves(["D491"], "shortens an error page of a megabyte", async () => {
+  const front: HttpFixtureOptions["front"] = (_request, response) => {
+    response.writeHead(500).end("e".repeat(1_000_000));
+    return true;
+  };
+  const { transport } = await handMadeOverHttp({ front });
+  const { message } = await rejectionOf(connectMcp({ name: "peer", transport }));
+  expect([message.length < 10_200, message.includes("HTTP 500: Error POSTing")]).toEqual([
+    true,
+    true,
+  ]);
 });
