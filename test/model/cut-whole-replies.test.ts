@@ -4,6 +4,7 @@
 import { describe, expect } from "vitest";
 
 import type { ModelReply } from "../../src/model/model.ts";
+import { failedCall } from "../../src/model/openai/from-openai.ts";
 import { proves } from "../harness/proves.ts";
 import { modelAt, QUESTION, reply, type Mode } from "../support/openai-calls.ts";
 import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
@@ -146,10 +147,19 @@ proves(["D504"], "a call that the server would not take is cut at twice the cap"
   ]).toEqual([CUT, CUT, CUT]);
 });
 
-proves(["D508"], "such a call is read in linear time, however many blanks it has", async () => {
-  const written = `<function=go>x${" ".repeat(1_000_000)}y</function>`;
-  const error = { code: "tool_use_failed", message: "Failed.", failed_generation: written };
-  expect(await answered("chat", { type: "events", data: [{ error }] }, "streamed")).toEqual(CUT);
+proves(["D508"], "such a call is read in linear time, however many blanks it has", () => {
+  const fastestMs = (blanks: number): number => {
+    const written = `<function=go>x${" ".repeat(blanks)}y</function>`;
+    const report = { code: "tool_use_failed", failed_generation: written };
+    const times = Array.from({ length: 3 }, () => {
+      const startedMs = performance.now();
+      expect(failedCall(report)?.argumentsText).toHaveLength(blanks + 2);
+      return performance.now() - startedMs;
+    });
+    return Math.min(...times);
+  };
+  // Eight times the length took 64 times as long.
+  expect(fastestMs(40_000)).toBeLessThan(30 * Math.max(1, fastestMs(5_000)));
 });
 
 describe.each([
