@@ -1791,6 +1791,9 @@ const requirements = {
   D590: {
     text: "The viewer draws waits for budget, for a slot or provider limit, and for a busy process as separate kinds of span; a wait for budget names the account, and its agent is counted apart from those at work",
   },
+  D591: {
+    text: "The key n opens the inbox from the list of runs; in the inbox it moves the focus to the question that it shows",
+  },
   D528: {
     text: "view --url prints the address of a viewer only if that viewer proves to have the project's token and to serve the same store, and sends no token to find out",
   },

@@ -237,6 +237,20 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     },
   );
 
+  proves(["D591"], "moves the focus to the question that n shows, also from the runs", async () => {
+    const at = await shop(["pears", "plums"]);
+    const page = await open(at, "/questions");
+    await page.locator("a.home").click();
+    await page.locator(".run-group").waitFor();
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
+    await press(page, "n");
+    await page.locator(".question:focus").waitFor();
+    expect(await focused()).toContain("pears");
+    await press(page, "n");
+    expect(await focused()).toContain("plums");
+    expect(at.paid).toEqual([]);
+  });
+
   proves(
     ["V104"],
     "answers of one run go together: one is held, the next takes it along",

@@ -47,6 +47,7 @@ export function App({ firstRun }: AppProps) {
   useKeys("app", {
     "?": () => setHasHelp(true),
     i: () => goTo({ screen: "questions" }),
+    n: questions.length === 0 ? undefined : openFirstQuestion,
     t: turnTheme,
     y: () => copy(location.href, "Link copied"),
     Escape: () => (route.value.screen === "runs" ? false : goTo({ screen: "runs" })),
@@ -81,6 +82,12 @@ export function App({ firstRun }: AppProps) {
       {hasHelp && <Help onClose={() => setHasHelp(false)} />}
     </>
   );
+}
+
+/** Opens the inbox and moves the focus to its first question, so that a screen reader announces it. */
+function openFirstQuestion(): void {
+  goTo({ screen: "questions" });
+  requestAnimationFrame(() => document.querySelector<HTMLElement>(".question")?.focus());
 }
 
 /** If two people answer, the second gets a notice, although the question is gone. */

@@ -27,8 +27,8 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
     const next = Math.max(0, Math.min(questions.length - 1, to));
     setAt(next);
     const question = questions[next];
-    if (question !== undefined)
-      document.getElementById(cardId(question))?.scrollIntoView({ block: "nearest" });
+    // The focus also scrolls the card into view.
+    if (question !== undefined) document.getElementById(cardId(question))?.focus();
   };
   useKeys("screen", {
     j: () => moveTo(current + 1),
