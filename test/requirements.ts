@@ -1815,6 +1815,9 @@ const requirements = {
   D492: {
     text: "No report of progress and no instructions of an MCP server contain a value of the headers that it was sent",
   },
+  D493: {
+    text: "A request of an MCP server for data whose schema has more than 2,000 parts is refused at once",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

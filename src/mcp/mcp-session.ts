@@ -18,6 +18,7 @@ import { warnOnce } from "../kernel/warn-once.ts";
 import { runTimed } from "../kernel/timed-work.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
+import { countParts } from "../tools/arguments/schema-size.ts";
 import { declined, elicited, type ElicitingCaller } from "./server-requests.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { listTools, type ListedTools } from "./list-tools.ts";
@@ -105,8 +106,10 @@ export class McpSession {
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
     this.#transport.onmessage = (message: JSONRPCMessage) => {
       onMessage?.(message);
-      if ("method" in message && message.method === "notifications/progress")
-        this.#handleProgress(message.params);
+      if (!("method" in message)) return;
+      if (message.method === "notifications/progress") this.#handleProgress(message.params);
+      // The SDK would read each part as every kind of field, for seconds. Without parameters it refuses at once.
+      if (isTooLargeForm(message)) message.params = {};
     };
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A client is no event target.
     this.#client.onclose = () => {
@@ -294,6 +297,19 @@ export class McpSession {
         throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
     }
   }
+}
+
+/** The most parts of a schema that a server asks people to fill in, as of the schema of a tool. */
+const MAX_FORM_PARTS = 2_000;
+
+function isTooLargeForm({
+  method,
+  params,
+}: {
+  method: string;
+  params?: object | undefined;
+}): boolean {
+  return method === "elicitation/create" && countParts(params) > MAX_FORM_PARTS;
 }
 
 function listenerThrew(why: string): string {

@@ -252,3 +252,16 @@ for (const [limit, more] of [
       );
     },
   );
+
+proves(["D493"], "refuses to ask for 10,000 fields at once", async () => {
+  const server = await offering(ASKING, {
+    filter: ({ name }) => name === "elicit",
+    elicitation: true,
+  });
+  const fields = Array.from({ length: 10_000 }, (_field, index) => [`f${index}`, {}] as const);
+  const requestedSchema = { type: "object", properties: Object.fromEntries(fields) };
+  const [text = ""] = textsOf(await made(server.tools, [["odd_elicit", { requestedSchema }]]));
+  expect(text).toContain("-32602");
+  // The SDK would name each field.
+  expect(text.length).toBeLessThan(2_000);
+});
