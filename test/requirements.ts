@@ -1818,6 +1818,12 @@ const requirements = {
   D493: {
     text: "A request of an MCP server for data whose schema has more than 2,000 parts is refused at once",
   },
+  D552: {
+    text: "A usage with output or cost but without input keeps both, over all four interfaces; only its input is estimated",
+  },
+  D553: {
+    text: "Input that a provider adds for its own tools is charged if the reply names them; otherwise an event reports that a usage was rejected and how the call was charged",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

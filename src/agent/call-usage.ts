@@ -110,8 +110,8 @@ function sharesOf(
   const lost = losses.map(([of, loss]) => lostShare(of, lease, loss));
   if (end.type !== "replied") return lost;
   const { reply, answeredBy = model } = end;
-  const answer = reply.usage ?? estimate(lease.inputTokens, replyTokens(reply));
-  const estimated = reply.usage === undefined ? 1 : 0;
+  const answer = wholeUsage(reply, lease);
+  const estimated = answer === reply.usage ? 0 : 1;
   const own = lost.find((share) => share.model === answeredBy);
   const { requests = [], estimatedCalls = 0 } = own ?? {};
   return [
@@ -122,6 +122,15 @@ function sharesOf(
     },
     ...lost.filter((share) => share !== own),
   ];
+}
+
+/** The usage of a reply. What its provider did not report of it is estimated. */
+function wholeUsage(reply: ModelReply, { inputTokens }: Lease): TokenUsage {
+  const { usage } = reply;
+  if (usage === undefined) return estimate(inputTokens, replyTokens(reply));
+  if (usage.inputTokens > 0 || inputTokens === 0) return usage;
+  const outputTokens = usage.outputTokens === 0 ? replyTokens(reply) : usage.outputTokens;
+  return { ...usage, inputTokens, outputTokens };
 }
 
 function lossesOf(model: Model, end: BrokenAttempts): readonly (readonly [Model, AttemptLoss])[] {

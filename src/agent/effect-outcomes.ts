@@ -25,6 +25,7 @@ const TokenUsageSchema = z.strictObject({
   reasoningTokens: count,
   reportedCostUsd: z.number().nonnegative().exactOptional(),
   serviceTier: z.string().exactOptional(),
+  hasServerTools: z.literal(true).exactOptional(),
 });
 
 const RefusalSchema = z.strictObject({

@@ -17,6 +17,8 @@ export interface CallSize {
 
 /** So many times the counted input plus the cap is more than any difference between tokenizers explains. */
 const MOST_TIMES_COUNTED = 10;
+/** The most input with the results of a provider's own tools: several windows of the largest models. */
+const MOST_SERVER_INPUT = 10_000_000;
 /** 4 KiB, which a client may have read whatever the cap is. */
 const LOSS_ALLOWANCE_TOKENS = 1_366;
 
@@ -37,10 +39,21 @@ export function believableUsage(
   if (reported === undefined) return undefined;
   const usage = usageIn(reported);
   if (usage !== undefined && isNothing(usage) && size.inputTokens > 0) return undefined;
-  if (usage !== undefined && usage.inputTokens + usage.outputTokens <= mostTokens(size))
-    return usage;
+  if (usage !== undefined && isPossible(usage, size)) return usage;
   warnOfFigures(model, `a usage that cannot be true (${figures(reported)})`, size);
   return undefined;
+}
+
+function isPossible(usage: TokenUsage, size: CallSize): boolean {
+  const { inputTokens, outputTokens, hasServerTools } = usage;
+  const most = mostTokens(size);
+  if (hasServerTools === true) return inputTokens <= MOST_SERVER_INPUT && outputTokens <= most;
+  return inputTokens + outputTokens <= most;
+}
+
+/** Returns what is said of a reply whose usage was rejected. */
+export function usageWarning(reported: unknown): string {
+  return `The usage that the provider reported (${figures(reported)}) cannot be true. It was rejected, and the call was charged by our own count of its input and output.`;
 }
 
 /** Whether it says that nothing was consumed: so say servers that do not count, and hooks whose reply cost nothing. */
@@ -53,16 +66,22 @@ function usageIn(reported: unknown): TokenUsage | undefined {
   if (!isRecord(reported)) return undefined;
   const { inputTokens, cachedInputTokens, cacheWriteInputTokens, outputTokens, reasoningTokens } =
     reported;
-  const { reportedCostUsd, serviceTier } = reported;
+  const { reportedCostUsd, serviceTier, hasServerTools } = reported;
   if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return undefined;
   if (!isTokenCount(cachedInputTokens) || !isTokenCount(reasoningTokens)) return undefined;
   if (cacheWriteInputTokens !== undefined && !isTokenCount(cacheWriteInputTokens)) return undefined;
   if (reportedCostUsd !== undefined && !isCost(reportedCostUsd)) return undefined;
   if (serviceTier !== undefined && typeof serviceTier !== "string") return undefined;
+  if (hasServerTools !== undefined && hasServerTools !== true) return undefined;
+  const own = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
   const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
   if (!isWithin || reasoningTokens > outputTokens) return undefined;
-  const said = defined({ cacheWriteInputTokens, reportedCostUsd, serviceTier });
-  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...said };
+  const said = defined({
+    cacheWriteInputTokens,
+    reportedCostUsd,
+    serviceTier,
+  });
+  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...said, ...own };
 }
 
 /**

@@ -2,10 +2,10 @@
 
 import type { z } from "zod";
 
-import { defined } from "../kernel/json.ts";
+import { defined, isRecord } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
-import { believableUsage, type CallSize } from "./believable-usage.ts";
+import { believableUsage, isNothing, usageWarning, type CallSize } from "./believable-usage.ts";
 import type { Model, ModelReply } from "./model.ts";
 import { PlainReplySchema } from "./reply-schema.ts";
 import { parsedReply, ReplyWithPartsSchema } from "./reply-with-parts.ts";
@@ -60,19 +60,28 @@ const MAX_FINISH_REASON_CHARACTERS = 200;
 
 /** The reply that was read, with what is believed of its usage. */
 export function builtReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
-  const { message, finishReason, warnings } = read;
+  const { message, finishReason, warnings = [] } = read;
   const { rawFinishReason: raw, responseId, responseModel } = read;
   const rawFinishReason = raw === undefined ? raw : cut(raw, MAX_FINISH_REASON_CHARACTERS);
   const usage = believableUsage(model, read.usage, size);
+  const isRejected = usage === undefined && !isAllZero(read.usage);
+  const warned = isRejected ? [...warnings, usageWarning(read.usage)] : warnings;
   return shared({
     message,
     finishReason,
     ...defined({ rawFinishReason, usage, responseId, responseModel }),
-    ...(warnings === undefined || warnings.length === 0
+    ...(warned.length === 0
       ? {}
-      : { warnings: warnings.map((warning) => cut(warning, MAX_WARNING_CHARACTERS)) }),
+      : { warnings: warned.map((warning) => cut(warning, MAX_WARNING_CHARACTERS)) }),
   });
 }
+
+/** True for no usage, and for the zeros of servers that do not count. */
+function isAllZero(usage: unknown): boolean {
+  return usage === undefined || (isRecord(usage) && isNothing({ ...NO_FIGURES, ...usage }));
+}
+
+const NO_FIGURES = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 function cut(text: string, maxCharacters: number): string {
   return text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;

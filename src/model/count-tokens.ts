@@ -152,7 +152,8 @@ export function countedPrefix(
   { messages, ephemeralTokens }: SentHistory,
   { message, usage }: Pick<ModelReply, "message" | "usage">,
 ): MeasuredPrefix {
-  if (usage === undefined) return prefix;
+  if (usage === undefined || usage.inputTokens === 0) return prefix;
+  if (usage.hasServerTools === true) return prefix; // It counts what is not of the history.
   const sent = Math.max(0, usage.inputTokens - ephemeralTokens);
   const unsent = message.parts === undefined ? usage.reasoningTokens : 0;
   return { messageCount: messages + 1, tokens: sent + usage.outputTokens - unsent };

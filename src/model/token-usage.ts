@@ -17,6 +17,11 @@ export interface TokenUsage {
   readonly reportedCostUsd?: number | undefined;
   /** At which tier the call was served, in the provider's word: `flex`. Left out: it does not say, and the price holds. */
   readonly serviceTier?: string | undefined;
+  /**
+   * True if the provider ran tools of its own, such as a web search. Their results count as input, so
+   * that more than ten times the counted input is believed.
+   */
+  readonly hasServerTools?: true | undefined;
 }
 
 /** The input of a call as its provider reports it. */

@@ -48,7 +48,7 @@ export function countIn(counts: unknown, name: string): number | undefined {
 
 /**
  * Usage of figures as they came: what cannot be true of input and output is corrected where the size of the call is known. No part is larger
- * than its whole. Undefined where there is no input: zeros are what servers send that do not count, and no request is empty.
+ * than its whole. `undefined` where all are zero: that is what servers send that do not count. Input of 0 beside output is estimated later.
  */
 export function usageOfFigures(figures: {
   readonly input: number;
@@ -58,12 +58,14 @@ export function usageOfFigures(figures: {
   readonly reasoning: number | undefined;
   /** As `costIn` reads it. */
   readonly costUsd?: number | undefined;
+  readonly hasServerTools?: boolean;
   /** As it came. */
   readonly serviceTier: unknown;
 }): TokenUsage | undefined {
   const { output, cached: cachedInputTokens = 0, written, reasoning = 0, serviceTier } = figures;
   const input = wholeInput(figures.input, cachedInputTokens);
-  if (input === 0) return undefined;
+  const isCounted = input > 0 || output > 0 || (figures.costUsd ?? 0) > 0;
+  if (!isCounted) return undefined;
   return {
     inputTokens: input,
     cachedInputTokens,
@@ -71,6 +73,7 @@ export function usageOfFigures(figures: {
     outputTokens: output,
     reasoningTokens: Math.min(reasoning, output),
     ...defined({ reportedCostUsd: figures.costUsd }),
+    ...(figures.hasServerTools === true ? { hasServerTools: true } : {}),
     ...(isText(serviceTier) ? { serviceTier } : {}),
   };
 }
@@ -78,6 +81,14 @@ export function usageOfFigures(figures: {
 /** Returns the input with its cached part: some servers count that part beside the input. */
 export function wholeInput(input: number, cached: number): number {
   return cached > input && input >= 0 ? input + cached : input;
+}
+
+/** True if a usage counts tools that the provider ran: Anthropic and OpenRouter, Gemini, Perplexity, xAI. */
+export function namesServerTools(usage: unknown): boolean {
+  const counts = ["toolUsePromptTokenCount", "num_search_queries", "num_sources_used"];
+  const said = counts.map((name) => countIn(usage, name) ?? 0);
+  const used = Object.values(fieldsOf(fieldsOf(usage)["server_tool_use"]));
+  return [...said, ...used].some((count) => typeof count === "number" && count > 0);
 }
 
 /** What a call cost by the usage that OpenRouter gives, in US dollars. What the user's own key was charged elsewhere is part of it. */

@@ -154,6 +154,7 @@ proves(
         inputTokens: 100,
         cachedInputTokens: 60,
         cacheWriteInputTokens: 10,
+        hasServerTools: true,
         outputTokens: 20,
         reasoningTokens: 8,
       },

@@ -8,7 +8,7 @@ import type {
 
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { TokenUsage } from "../token-usage.ts";
-import { costIn, isText, usageOfFigures } from "../wire-json.ts";
+import { costIn, isText, namesServerTools, usageOfFigures } from "../wire-json.ts";
 import { firstWordOf } from "./provider-name.ts";
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
@@ -41,13 +41,19 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 export function usageOfReply({
   usage,
   providerMetadata,
-}: Pick<Finish, "usage" | "providerMetadata">): TokenUsage | undefined {
+  hasServerTools = false,
+}: Pick<Finish, "usage" | "providerMetadata"> & { readonly hasServerTools?: boolean }):
+  | TokenUsage
+  | undefined {
   const { total: input, cacheRead: cached, cacheWrite: written } = usage.inputTokens;
   const { total: output, reasoning } = usage.outputTokens;
   if (input === undefined || output === undefined) return undefined;
   const serviceTier = tierIn(providerMetadata) ?? usage.raw?.["service_tier"];
   const costUsd = costIn(usage.raw);
-  return usageOfFigures({ input, cached, written, output, reasoning, costUsd, serviceTier });
+  return usageOfFigures({
+    ...{ input, cached, written, output, reasoning, costUsd, serviceTier },
+    hasServerTools: hasServerTools || namesServerTools(usage.raw),
+  });
 }
 
 /** Whichever provider says it. */

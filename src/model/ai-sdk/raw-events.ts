@@ -69,6 +69,9 @@ function usageIn(usage: Fields, defaultOutput?: number): Finish["usage"] {
   const inDetails = (name: string): number | undefined =>
     countIn(usage["input_tokens_details"] ?? usage["prompt_tokens_details"], name);
   const [read, written] = [count("cache_read_input_tokens"), count("cache_creation_input_tokens")];
+  const tools = count("toolUsePromptTokenCount") ?? 0;
+  const prompt = count("promptTokenCount");
+  const gemini = prompt === undefined ? undefined : prompt + tools;
   const thoughts = count("thoughtsTokenCount");
   const beside = count("input_tokens"); // Anthropic counts its cache beside the input.
   const candidates = count("candidatesTokenCount");
@@ -76,7 +79,7 @@ function usageIn(usage: Fields, defaultOutput?: number): Finish["usage"] {
     inputTokens: {
       total:
         beside === undefined
-          ? (count("promptTokenCount") ?? count("prompt_tokens"))
+          ? (gemini ?? count("prompt_tokens"))
           : beside + (read ?? 0) + (written ?? 0),
       noCache: undefined,
       cacheRead: read ?? count("cachedContentTokenCount") ?? inDetails("cached_tokens"),

@@ -156,12 +156,15 @@ export class SdkReply {
     const callPrefix = this.#responseId ?? "call";
     const came = this.isCut ? [...this.#pieces, ...this.#unfinishedCalls()] : this.#pieces;
     const pieces = came.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
+    const hasServerTools = came.some(
+      (piece) => piece.type === "opaque" && SERVER_KINDS.has(piece.kind),
+    );
     return {
       message: replyMessage(pieces),
       finishReason: finish === undefined ? "length" : finishReasonOf(finish.finishReason),
       ...defined({
         rawFinishReason: finish?.finishReason.raw,
-        usage: finish === undefined ? undefined : usageOfReply(finish),
+        usage: finish === undefined ? undefined : usageOfReply({ ...finish, hasServerTools }),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
       }),
@@ -301,6 +304,9 @@ export class SdkReply {
     return tokensThatCame(this.#cut.bytes, this.#limits);
   }
 }
+
+/** What shows that the provider ran a tool. */
+const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 
 function pieceOf(piece: Came, ownId: string): ReplyPiece {
   switch (piece.type) {

@@ -16,6 +16,7 @@ import {
   fieldsOf,
   isText,
   listOf,
+  namesServerTools,
   parseWireJson,
   usageOfFigures,
   wholeInput,
@@ -187,5 +188,6 @@ export function readChatUsage(usage: unknown, serviceTier: unknown): TokenUsage 
     reasoning: countIn(usage["completion_tokens_details"], "reasoning_tokens"),
     costUsd: costIn(usage),
     serviceTier,
+    hasServerTools: namesServerTools(usage),
   });
 }

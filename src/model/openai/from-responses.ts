@@ -18,7 +18,15 @@ import type { TokenUsage } from "../token-usage.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import { dataBytes, objectOfBody } from "./from-openai.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
-import { countIn, fieldsOf, isParsed, isText, usageOfFigures, type Fields } from "../wire-json.ts";
+import {
+  countIn,
+  fieldsOf,
+  isParsed,
+  isText,
+  namesServerTools,
+  usageOfFigures,
+  type Fields,
+} from "../wire-json.ts";
 
 /** What is kept of one item. */
 export interface ReadItem {
@@ -118,7 +126,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== "completed" && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: readResponseUsage(response) }),
+    ...defined({ usage: readResponseUsage(response, items.some(isServerCall)) }),
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
   };
@@ -240,10 +248,10 @@ function textsIn(parts: unknown, type: string, field: string): readonly string[]
 }
 
 /** The usage of a response; `undefined` if it has no figures. */
-export function readResponseUsage({
-  usage,
-  service_tier: serviceTier,
-}: Fields): TokenUsage | undefined {
+export function readResponseUsage(
+  { usage, service_tier: serviceTier }: Fields,
+  hasServerTools = false,
+): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { input_tokens: input, output_tokens: output, input_tokens_details: details } = usage;
   if (typeof input !== "number" || typeof output !== "number") return undefined;
@@ -254,5 +262,11 @@ export function readResponseUsage({
     output,
     reasoning: countIn(usage["output_tokens_details"], "reasoning_tokens"),
     serviceTier,
+    hasServerTools: hasServerTools || namesServerTools(usage),
   });
+}
+
+/** The provider ran it: calls of our own have a type of their own. */
+function isServerCall({ pieces }: ReadItem): boolean {
+  return pieces.some((piece) => piece.type === "opaque" && piece.kind.endsWith("_call"));
 }

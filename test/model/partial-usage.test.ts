@@ -1,0 +1,139 @@
+// Goal: each figure of a usage that can be true is charged, also where another one is missing or is rejected, and a rejection is said.
+// Method: the four interfaces over real HTTP; runs over models that report odd figures.
+
+import { describe, expect } from "vitest";
+
+import type { TokenUsage } from "../../src/model/token-usage.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { INTERFACES, WireServer } from "../support/four-interfaces.ts";
+import { never, QUESTION } from "../support/openai-calls.ts";
+
+const NO_INPUT: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
+  "Chat Completions": [
+    ['"prompt_tokens":700', '"prompt_tokens":0'],
+    ['"completion_tokens":2,"total_tokens":702', '"completion_tokens":180,"cost":0.25'],
+  ],
+  Responses: [
+    ['"input_tokens":700', '"input_tokens":0'],
+    ['"output_tokens":2,"total_tokens":702', '"output_tokens":180'],
+  ],
+  Anthropic: [
+    ['"input_tokens":600,"cache_read_input_tokens":100', '"input_tokens":0'],
+    ['"usage":{"output_tokens":2', '"usage":{"output_tokens":180'],
+  ],
+  Gemini: [
+    ['"promptTokenCount":700', '"promptTokenCount":0'],
+    ['"candidatesTokenCount":2', '"candidatesTokenCount":180'],
+  ],
+};
+
+describe.each(INTERFACES)("a usage without input over $name", ({ model, events, name }) => {
+  proves(["D552"], `keeps its output and cost (${name})`, async () => {
+    let body = events.join("");
+    for (const [from, to] of NO_INPUT[name] ?? []) body = body.replaceAll(from, to);
+    await using server = await WireServer.start({ body });
+    const asked = model(server.url).generate(QUESTION, {
+      signal: never(),
+      onDelta: () => undefined,
+    });
+    const { inputTokens, outputTokens, reportedCostUsd } = (await asked).usage ?? {};
+    expect([inputTokens, outputTokens, reportedCostUsd]).toEqual([
+      0,
+      180,
+      name === "Chat Completions" ? 0.25 : undefined,
+    ]);
+  });
+});
+
+async function chargeOf(usage: Partial<TokenUsage>): Promise<readonly unknown[]> {
+  const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
+  const { role } = soloist([says("Done.", { usage })], {}, { price });
+  const { usage: used } = await newFixture().run(role);
+  const { inputTokens, outputTokens, costMicroUsd, estimatedCalls } = used.total;
+  return [inputTokens, outputTokens, costMicroUsd, estimatedCalls];
+}
+
+describe("a call whose usage has no input", () => {
+  proves(["D552"], "is charged by the reported output and an estimate of its input", async () => {
+    expect(await chargeOf({ inputTokens: 0, outputTokens: 180 })).toEqual([10, 180, 190, 1]);
+  });
+
+  proves(["D552"], "is charged by the reported cost", async () => {
+    const usage = { inputTokens: 0, outputTokens: 180, reportedCostUsd: 0.25 };
+    expect(await chargeOf(usage)).toEqual([10, 180, 250_000, 1]);
+  });
+
+  proves(["D552"], "is charged by the reported cost alone", async () => {
+    const usage = { inputTokens: 0, outputTokens: 0, reportedCostUsd: 0.25 };
+    expect(await chargeOf(usage)).toEqual([10, 2, 250_000, 1]);
+  });
+
+  proves(["D552"], "is charged by our own count where all figures are zero", async () => {
+    expect(await chargeOf({ inputTokens: 0, outputTokens: 0 })).toEqual([10, 2, 12, 1]);
+    expect(takeWarnings()).toEqual([]);
+  });
+});
+
+describe("input that the provider adds itself", () => {
+  const ADDED = 404_500;
+  /** Where each interface names a tool that its server ran, and its input. */
+  const named: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
+    "Chat Completions": [
+      ['"prompt_tokens":700', `"prompt_tokens":${ADDED}`],
+      ['"total_tokens":702', '"server_tool_use":{"web_search_requests":2}'],
+    ],
+    Responses: [
+      ['"input_tokens":700', `"input_tokens":${ADDED}`],
+      [
+        'data: {"type":"response.completed"',
+        'data: {"type":"response.output_item.done","output_index":1,"item":{"type":"web_search_call","id":"w","status":"completed"}}\n\ndata: {"type":"response.completed"',
+      ],
+    ],
+    Anthropic: [
+      [
+        '"input_tokens":600',
+        `"server_tool_use":{"web_search_requests":2},"input_tokens":${ADDED - 100}`,
+      ],
+    ],
+    Gemini: [
+      ['"promptTokenCount":700', `"toolUsePromptTokenCount":9,"promptTokenCount":${ADDED - 9}`],
+    ],
+  };
+
+  for (const { name, model, events } of INTERFACES)
+    proves(["D553"], `is accepted if the reply names server tools (${name})`, async () => {
+      let body = events.join("");
+      for (const [from, to] of named[name] ?? []) body = body.replaceAll(from, to);
+      await using server = await WireServer.start({ body });
+      const asked = model(server.url).generate(QUESTION, {
+        signal: never(),
+        onDelta: () => undefined,
+      });
+      const { inputTokens, hasServerTools } = (await asked).usage ?? {};
+      expect([inputTokens, hasServerTools]).toEqual([ADDED, true]);
+    });
+
+  proves(["D553"], "is charged in full if the reply names server tools", async () => {
+    const usage = { inputTokens: ADDED, hasServerTools: true } as const;
+    expect(await chargeOf(usage)).toEqual([ADDED, 5, ADDED + 5, 0]);
+  });
+
+  proves(
+    ["D553"],
+    "is rejected otherwise, and an event says how the call was charged",
+    async () => {
+      const { role } = soloist([says("Done.", { usage: { inputTokens: ADDED } })]);
+      const s = newFixture();
+      const { usage } = await s.run(role);
+      expect([usage.total.inputTokens, usage.total.estimatedCalls]).toEqual([10, 1]);
+      expect(s.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
+        "The usage that the provider reported (inputTokens 404500, cachedInputTokens 0, outputTokens 5, reasoningTokens 0) cannot be true. It was rejected, and the call was charged by our own count of its input and output.",
+      ]);
+      expect(takeWarnings()).toHaveLength(1);
+    },
+  );
+});
