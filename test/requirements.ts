@@ -1824,6 +1824,21 @@ const requirements = {
   D553: {
     text: "Input that a provider adds for its own tools is charged if the reply names them; otherwise an event reports that a usage was rejected and how the call was charged",
   },
+  D554: {
+    text: "A bare error line and a page of HTML in place of a stream are reported with a part of their text",
+  },
+  D555: {
+    text: "A body in deflate or zstd is decoded; one in another encoding is refused by the name of its encoding",
+  },
+  D556: {
+    text: "A request that is too long is recognised by the codes and wordings of large providers",
+  },
+  D557: {
+    text: "A response with only calls of unsupported tools, or with the status queued, is an error that says so and is not requested again at once",
+  },
+  D558: {
+    text: "The documents do not recommend native output where a server then never calls a tool",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

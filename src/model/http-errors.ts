@@ -166,6 +166,8 @@ const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["permission_error", "model_not_authorized"],
   ["invalid_api_key", "model_not_authorized"],
   ["context_length_exceeded", "model_context_overflow"],
+  ["too_many_prompt_tokens", "model_context_overflow"],
+  ["exceed_context_size_error", "model_context_overflow"],
   [MODELS_FAULT, "model_unavailable"],
   ["insufficient_quota", "model_refused_request"],
 ]);
@@ -178,8 +180,20 @@ function codeOfWord(word: unknown): ModelErrorCode | undefined {
 }
 
 /** Most servers have no code for a request that is too long, and say it each in words of their own. */
-const TOO_LONG =
-  /prompt (is )?too long|(context|input)[ _]?(length|window|size|limit)|input token count .*exceeds|(reduce|shorten) (the length of )?(the|your) (messages|prompt|input)/i;
+const TOO_LONG = new RegExp(
+  [
+    "(prompt|input) (is )?too long",
+    "(context|input|prompt)[ _]?(length|window|size|limit)",
+    "input token count .*exceeds",
+    "(reduce|shorten) (the length of )?(the|your) (messages|prompt|input)",
+    "total length of (all )?(the )?messages is too long",
+    "too[ _]many[ _]((prompt|input)[ _])?tokens",
+    "prompt exceeds max(imum)? length",
+    "exceeded model token limit",
+    "`?inputs`? tokens \\+ `?max_new_tokens`?",
+  ].join("|"),
+  "i",
+);
 
 function saysTooLong(message: string): boolean {
   return TOO_LONG.test(message);

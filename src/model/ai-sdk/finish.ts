@@ -51,7 +51,13 @@ export function usageOfReply({
   const serviceTier = tierIn(providerMetadata) ?? usage.raw?.["service_tier"];
   const costUsd = costIn(usage.raw);
   return usageOfFigures({
-    ...{ input, cached, written, output, reasoning, costUsd, serviceTier },
+    input,
+    cached,
+    written,
+    output,
+    reasoning,
+    costUsd,
+    serviceTier,
     hasServerTools: hasServerTools || namesServerTools(usage.raw),
   });
 }

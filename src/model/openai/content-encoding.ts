@@ -2,7 +2,12 @@
 // decoded before the next piece is asked for, so that a reader that counts what comes out is safe.
 
 import { pipeline, type Readable, type Transform } from "node:stream";
-import { createBrotliDecompress, createGunzip } from "node:zlib";
+import {
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from "node:zlib";
 
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
@@ -11,12 +16,16 @@ import { StreamPieces } from "./stream-pieces.ts";
 /** For the header `accept-encoding`. */
 export const ACCEPTED_ENCODINGS = "gzip, br";
 
-const DECODERS: ReadonlyMap<string, (options: { readonly chunkSize: number }) => Transform> =
-  new Map([
-    ["gzip", createGunzip],
-    ["x-gzip", createGunzip],
-    ["br", createBrotliDecompress],
-  ]);
+type Decode = (options: { readonly chunkSize: number }) => Transform;
+
+const DECODERS: ReadonlyMap<string, Decode> = new Map<string, Decode>([
+  ["gzip", createGunzip],
+  ["x-gzip", createGunzip],
+  ["br", createBrotliDecompress],
+  // Not asked for: some servers send them all the same.
+  ["deflate", createInflate],
+  ["zstd", createZstdDecompress],
+]);
 const PIECE_BYTES = 64 * 1024;
 /** No encoding makes a body longer by more than that. One that does would never come to an end by what comes out of it. */
 const MOST_EXTRA_BYTES = 1024 * 1024;

@@ -116,6 +116,7 @@ export function outputTokensOf(response: Fields): number | undefined {
 /** The reply that a response with these items stands for. */
 export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]): ModelReply {
   const { status = "completed", incomplete_details: incomplete, id, model } = response;
+  checkAnswer(response, items);
   const message = replyMessage(items.flatMap(({ pieces }) => pieces));
   const refusal = items.map((item) => item.refusal).join("");
   const { reason } = fieldsOf(incomplete);
@@ -130,6 +131,25 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
   };
+}
+
+/** Calls of tools that a request of ours never offers. */
+const UNSUPPORTED = /^(custom_tool|apply_patch|shell|local_shell|computer)_call$/;
+
+/** Throws `model_protocol_error` for a response that is not there yet, or only calls unknown tools. */
+function checkAnswer(response: Fields, items: readonly ReadItem[]): void {
+  const { status } = response;
+  const kinds = items.flatMap(({ pieces }) => pieces);
+  if (kinds.some(({ type }) => type === "call" || type === "text")) return;
+  const lost = outputTokensOf(response);
+  if (status === "queued" || status === "in_progress") {
+    const advice = "Leave background out of extraBody: its response has to be fetched later.";
+    throw protocolError(`a response with the status ${status}`, lost, advice);
+  }
+  const call = kinds.find((piece) => piece.type === "opaque" && UNSUPPORTED.test(piece.kind));
+  if (call?.type !== "opaque") return;
+  const advice = "Leave tools out of extraBody, or choose a model that calls functions.";
+  throw protocolError(`only a ${call.kind}, which is not supported`, lost, advice);
 }
 
 const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([

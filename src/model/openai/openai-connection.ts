@@ -19,6 +19,7 @@ import { GrowingBytes } from "./growing-bytes.ts";
 import { transportTo } from "./node-transport.ts";
 import {
   failures,
+  protocolError,
   toModelError,
   uncarriedSettingError,
   withoutBlindRetry,
@@ -216,9 +217,10 @@ class Answer {
     const reply = this.#reply;
     if (reply === undefined || isJson(response)) return await this.#readWhole(response);
     const events = new EventSplitter();
+    const opening = new Opening();
     try {
       try {
-        await this.#readEvents(response, reply, events);
+        await this.#readEvents(response, reply, { events, opening });
       } catch (thrown) {
         if (thrown instanceof ModelError) throw thrown;
         // The last event may have come whole, but for the blank line after it.
@@ -226,6 +228,7 @@ class Answer {
         throw thrown;
       }
       events.end((data) => takeLast(data, reply));
+      opening.check();
     } catch (thrown) {
       if (!reply.isComplete) throw thrown;
     }
@@ -258,7 +261,7 @@ class Answer {
   async #readEvents(
     response: WireResponse,
     reply: ReplyStream,
-    events: EventSplitter,
+    { events, opening }: { readonly events: EventSplitter; readonly opening: Opening },
   ): Promise<void> {
     const { lineBytes, streamBytes } = this.#limits;
     const take = (data: string): void => reply.take(data);
@@ -272,6 +275,7 @@ class Answer {
     let stay: (() => void) | undefined;
     try {
       for await (const piece of response.pieces) {
+        if (bytes < OPENING_BYTES) opening.push(piece);
         bytes += piece.length;
         events.push(piece, take);
         if (reply.isCut) return; // Leaving the loop closes the connection.
@@ -283,6 +287,27 @@ class Answer {
     } finally {
       stay?.();
     }
+  }
+}
+
+const OPENING_BYTES = 1_000;
+/** A stream that was cut within the name of its first field is shorter. */
+const LONGEST_FIELD = 6;
+
+/** The beginning of a body that may be something else than a stream of events. */
+class Opening {
+  readonly #bytes = new GrowingBytes();
+
+  push(piece: Uint8Array): void {
+    this.#bytes.push(piece.subarray(0, OPENING_BYTES));
+  }
+
+  /** Throws `model_protocol_error` for a page of HTML and the like. */
+  check(): void {
+    const text = UTF8.decode(this.#bytes.bytes).trim();
+    if (text.length < LONGEST_FIELD || /^\uFEFF?(:|(data|event|id|retry|error)\b)/.test(text))
+      return;
+    throw protocolError(`a body that is not a stream of events: ${text}`, undefined);
   }
 }
 

@@ -5,6 +5,8 @@
 import { GrowingBytes } from "./growing-bytes.ts";
 
 const DATA_FIELD = "data:";
+/** llama.cpp reports an error in a field of this name. */
+const ERROR_FIELD = "error:";
 const BYTE_ORDER_MARK = "\uFEFF";
 const LINE_FEED = 10;
 
@@ -64,6 +66,9 @@ export class EventSplitter {
     if (line.startsWith(DATA_FIELD)) {
       const space = line.charAt(DATA_FIELD.length) === " " ? 1 : 0;
       this.#addData(line.slice(DATA_FIELD.length + space));
+    } else if (line.startsWith(ERROR_FIELD) && this.#data === undefined) {
+      const report = line.slice(ERROR_FIELD.length).trim();
+      this.#addData(`{"error":${report.startsWith("{") ? report : JSON.stringify(report)}}`);
     } else if (line === "" && this.#data !== undefined) {
       const data = this.#joined.length === 0 ? this.#data : this.#joined.bytes.toString();
       this.#data = undefined;
