@@ -21,10 +21,10 @@ const RESTS: Readonly<
   "completes with an answer": [0, says("Nothing to see."), "✔ completed in"],
   "fails where the model refuses every call": [1, status(401), "✖ failed in"],
   "is stopped by a limit": [3, says("Cut o", { finishReason: "length" }), "■ stopped in"],
-  "is paused where a question needs an answer": [
-    4,
+  "is stopped where the model only repeats a call": [
+    3,
     calls(["folder_list", { path: "." }]),
-    "‖ paused in",
+    "■ stopped in",
   ],
 };
 
