@@ -1,6 +1,8 @@
 // ScriptedModel: a model that says what a test wrote down. Owns the script and the requests it was asked. A call that the script
 // does not expect, or a request that no provider would take, is an error of the test.
 
+// oxlint-disable-next-line no-unassigned-import -- the loop loads it late; a test must not wait for it
+import "../agent/phases/compact.ts";
 import { checkList, shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
