@@ -30,8 +30,13 @@ export class CodeUnits {
     this.#length += 1;
   }
 
-  pushAll(units: Uint16Array): void {
-    for (let index = 0; index < units.length; index += 1) this.push(units[index] ?? 0);
+  /** Adds one code unit so many times. */
+  pushRun(unit: number, count: number): void {
+    const end = this.#length + count;
+    while (end > this.#units.length) this.#grow();
+    this.#units.fill(unit, this.#length, end);
+    this.#bits |= unit;
+    this.#length = end;
   }
 
   /** Removes code units from the end for which `isRemoved` is true, down to the length `least`. */

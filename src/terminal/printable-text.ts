@@ -9,7 +9,7 @@ import { CodeUnits, codeUnitsOf } from "./code-units.ts";
 interface PrintableOptions {
   /** `line`: one line with single spaces. `rows`: lines without trailing spaces. `text`: lines. */
   readonly layout: "line" | "rows" | "text";
-  /** Replaces a tab in `rows` and `text`. */
+  /** Replaces a tab in `rows` and `text`. One character, which may be repeated. */
   readonly tab: string;
 }
 
@@ -18,7 +18,6 @@ export function printable(text: string, { layout, tab }: PrintableOptions): stri
   const isLine = layout === "line";
   if (!(isLine ? UNEVEN : STEERING).test(text)) return layout === "rows" ? text.trimEnd() : text;
   const units = codeUnitsOf(text);
-  const tabUnits = codeUnitsOf(tab);
   const out = new CodeUnits(units.length);
   let lineStart = 0;
   for (let at = 0; at < units.length; at += 1) {
@@ -35,13 +34,23 @@ export function printable(text: string, { layout, tab }: PrintableOptions): stri
     } else {
       const end = sequenceEnd(units, at);
       if (end > at) at = end - 1;
-      else if (!isLine && unit === TAB) out.pushAll(tabUnits);
-      else if (!isLine) out.push(SPACE);
+      else if (!isLine && unit === TAB) {
+        const count = runLength(units, at);
+        out.pushRun(tab.charCodeAt(0), tab.length * count);
+        at += count - 1;
+      } else if (!isLine) out.push(SPACE);
       else if (out.length > 0 && out.last !== SPACE) out.push(SPACE);
     }
   }
   if (layout !== "text") out.trimEnd(lineStart, isSpace);
   return out.finish();
+}
+
+/** Counts the equal code units from `at` on. */
+function runLength(units: Uint16Array, at: number): number {
+  let end = at + 1;
+  while (end < units.length && units[end] === units[at]) end += 1;
+  return end - at;
 }
 
 /** Returns the text without escape sequences. */

@@ -34,15 +34,20 @@ export class PrintedText {
 /** Wraps the lines of a text that ends with a line break. */
 function wrapLines(text: string, width: number): string {
   if (isShort(text.length, width)) return text;
+  const most = Math.floor(width / 2);
   let wrapped = "";
   let from = 0;
   for (let start = 0; start < text.length;) {
-    const end = text.indexOf("\n", start);
-    if (!isShort(end - start, width)) {
-      const rows = wrappedRows(text.slice(start, end), width);
-      wrapped += text.slice(from, start) + rows.join("\n");
-      from = end;
+    // The lines that end within so many code units are short. A line break is before the first.
+    const shortEnd = text.lastIndexOf("\n", start + most);
+    if (shortEnd >= start) {
+      start = shortEnd + 1;
+      continue;
     }
+    const end = text.indexOf("\n", start);
+    const rows = wrappedRows(text.slice(start, end), width);
+    wrapped += text.slice(from, start) + rows.join("\n");
+    from = end;
     start = end + 1;
   }
   return wrapped + text.slice(from);
