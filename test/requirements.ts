@@ -1839,6 +1839,9 @@ const requirements = {
   D558: {
     text: "The documents do not recommend native output where a server then never calls a tool",
   },
+  D573: {
+    text: "The viewer never resets the connection of a POST that it refuses, whatever the length of its body; a body that never ends is read within bounds",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

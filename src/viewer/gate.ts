@@ -85,7 +85,8 @@ export class Gate {
 export async function jsonIn(request: IncomingMessage): Promise<unknown> {
   const parts: Buffer[] = [];
   let bytes = 0;
-  for await (const part of request) {
+  // The rest of a body that is too long is drained with the reply: the stream stays open.
+  for await (const part of request.iterator({ destroyOnReturn: false })) {
     const read: unknown = part;
     if (!Buffer.isBuffer(read)) continue;
     bytes += read.length;

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 
+import { systemClock } from "../kernel/clock.ts";
 import type { ViewerError } from "../view/viewer-data.ts";
 
 /** Scripts, styles, pictures and requests of the page's own, and nothing else; no frame around it, and nothing kept. */
@@ -39,7 +40,10 @@ export function refusedRequest(status: number, code: string, message: string): R
 const LEAST_COMPRESSED_BYTES = 1_024;
 const compressed = promisify(gzip);
 
-/** Sends a value as JSON. */
+/**
+ * Sends a value as JSON. If the body of the request is still arriving, the reply is sent at once,
+ * and the rest of the body is drained. The connection is closed if the body exceeds the bounds.
+ */
 export async function sendJson(
   request: IncomingMessage,
   response: ServerResponse,
@@ -57,7 +61,36 @@ export async function sendJson(
     vary: "accept-encoding",
     ...(isShort ? {} : { "content-encoding": "gzip" }),
   });
-  response.end(bytes);
+  if (request.complete) return void response.end(bytes);
+  response.write(bytes);
+  await drain(request);
+  response.end(() => {
+    if (!request.complete) request.destroy();
+  });
+}
+
+/** Bounds of a drained body. */
+const MOST_DRAINED_BYTES = 16_000_000;
+const MOST_DRAINED_MS = 5_000;
+
+/**
+ * Reads and drops the rest of a body, within bounds. The kernel resets a connection that is closed
+ * with unread data, and the client loses the reply.
+ */
+async function drain(request: IncomingMessage): Promise<void> {
+  await new Promise<void>((resolve) => {
+    let bytes = 0;
+    const stopTimer = systemClock.setTimer(MOST_DRAINED_MS, resolve);
+    request.once("close", () => {
+      stopTimer();
+      resolve();
+    });
+    request.on("data", ({ length }: Buffer) => {
+      bytes += length;
+      if (bytes > MOST_DRAINED_BYTES) resolve();
+    });
+    request.resume();
+  });
 }
 
 /** Sends bytes of a file, or a text. */

@@ -163,8 +163,6 @@ class RunViewer implements Viewer {
         const { status, error } =
           cause instanceof RefusedRequest ? cause : { status: 500, error: failed };
         sendJson(request, response, status, error).catch(() => response.destroy());
-        // The rest of a refused body is not read.
-        if (!request.complete) response.once("finish", () => request.destroy());
       });
     };
   }
