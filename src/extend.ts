@@ -83,6 +83,7 @@ export type {
   SessionId,
   StepId,
 } from "./protocol/ids.ts";
+export type { BudgetEventBodies } from "./protocol/budget-event-bodies.ts";
 export type { EventBodies, WorkType } from "./protocol/event-bodies.ts";
 export type { SpendAxis } from "./protocol/account.ts";
 

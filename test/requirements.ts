@@ -1842,6 +1842,15 @@ const requirements = {
   D573: {
     text: "The viewer never resets the connection of a POST that it refuses, whatever the length of its body; a body that never ends is read within bounds",
   },
+  D574: {
+    text: "A wait for budget between two attempts of a model call is reported, and drawn as a wait for budget; queuedMs counts no wait for budget",
+  },
+  D575: {
+    text: "The time of a run under a tight budget is divided into waits for budget, waits for a slot or provider limit, and work, to the millisecond",
+  },
+  D576: {
+    text: "The viewer lists an agent that waits for budget under a filter of its own, and not among agents at work",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -79,6 +79,7 @@ export interface AccountView extends TimeAccount {
     lease: Lease,
     ask: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
     signal: AnySignal,
+    onWait?: (accountPath: string) => void,
   ): Promise<LeaseOutcome>;
   /** Books what an attempt used that has ended, while its call continues. */
   charge(lease: Lease, usage: Usage): void;

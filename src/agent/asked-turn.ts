@@ -46,7 +46,8 @@ interface CallSignals {
 /** One turn of a call: its attempts up to one that breaks and has to be paid for once more. */
 export interface Turn {
   readonly call: InferCall;
-  readonly askedAtMs: number;
+  /** Milliseconds that the turns before waited for slots and provider limits. */
+  readonly queuedMs: number;
   /** What broke in the turn before; undefined: it is the first. */
   readonly after: BrokenAttempt | undefined;
   /** What the turns before were charged. */
@@ -66,7 +67,8 @@ export class AskedTurn implements RetryOptions, CallSlot {
   readonly #turn: Turn;
   readonly #spans: TimeSpan[];
   #attempts = 1;
-  #queuedMs: number;
+  /** Milliseconds that the call has waited for slots and provider limits, in all of its turns. */
+  queuedMs: number;
   /** It is on record, and has to end there. */
   isOpen = false;
   /** Since when it has not waited. */
@@ -82,7 +84,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
     const isShown = this.#isOfStep && pieces.isHeard;
     this.onDelta = isShown ? (delta) => this.#take(delta) : undefined;
     this.#fromMs = clock.nowMs();
-    this.#queuedMs = this.#fromMs - turn.askedAtMs;
+    this.queuedMs = turn.queuedMs;
   }
 
   get #isOfStep(): boolean {
@@ -162,7 +164,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
   #begin({ sinceMs, warning }: PlannedAsk): void {
     const nowMs = this.#agent.run.clock.nowMs();
     if (nowMs > sinceMs) {
-      this.#queuedMs += nowMs - sinceMs;
+      this.queuedMs += nowMs - sinceMs;
       this.#spans.push(...spanOf("inference", this.#fromMs, sinceMs));
       this.#fromMs = nowMs;
     }
@@ -175,7 +177,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
     if (this.isOpen) return;
     this.isOpen = true;
     if (after !== undefined) return;
-    recordRequest(this.#agent, call, this.onDelta !== undefined, this.#queuedMs);
+    recordRequest(this.#agent, call, this.onDelta !== undefined, this.queuedMs);
     const { number = 1 } = call;
     if (number > 1) this.#agent.run.pieces.reset(this.#source, "retry");
   }
@@ -198,7 +200,7 @@ export class AskedTurn implements RetryOptions, CallSlot {
   /** The turn is over: later pieces of it are ignored. */
   end(): Tries {
     this.#isOver = true;
-    return { attempts: this.#attempts, queuedMs: this.#queuedMs };
+    return { attempts: this.#attempts, queuedMs: this.queuedMs };
   }
 
   /** The time since it last waited. */

@@ -20,12 +20,12 @@ import {
 } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "./account-view.ts";
-import { besideStep, callUsage, leaseTerms } from "./call-usage.ts";
+import { besideStep, callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
 import type { InferCall } from "./asked-turn.ts";
-import { inferOnce } from "./model-attempts.ts";
+import { extendLease, inferOnce } from "./model-attempts.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */
@@ -114,19 +114,18 @@ class InnerCalls {
   }
 
   async #paidAgain(number: number): Promise<InferCall> {
-    const { lease, request, position } = this.#call;
-    const terms = leaseTerms(this.#agent);
+    const { lease, request } = this.#call;
+    const position = { ...this.#call.position, modelCallNumber: number };
     const { signal } = this.#start.controller;
-    const paid = await this.#agent.account.extend(lease, terms, signal);
+    const paid = await extendLease(this.#agent, { lease, position }, signal);
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
-    await this.#agent.effects.kept();
     const { maxOutputTokens } = paid.lease;
     return {
       ...this.#call,
       lease: paid.lease,
       request: Object.freeze({ ...request, maxOutputTokens }),
-      position: { ...position, modelCallNumber: number },
+      position,
     };
   }
 

@@ -2,6 +2,7 @@
 //
 // S2. The lease comes before the slot: an attempt that has to be paid for once more has given its slot back before it asks for room.
 
+import type { AnySignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
 import { modelsOf } from "../model/fallback.ts";
 import type { Model } from "../model/model.ts";
@@ -10,7 +11,7 @@ import { withoutData } from "../model/written-by.ts";
 import type { EventBody } from "../protocol/event.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
-import type { Lease } from "./account-view.ts";
+import type { Lease, LeaseOutcome } from "./account-view.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   addressOf,
@@ -33,8 +34,8 @@ import { errorRecord } from "./error-record.ts";
 
 /** Calls the model until it replies or fails for good; each turn is paid for before it begins (S2). Never rejects. */
 export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
-  const { clock, throttle } = agent.run;
-  let turn: Turn = { call, askedAtMs: clock.nowMs(), after: undefined, charged: NO_USAGE };
+  const { throttle } = agent.run;
+  let turn: Turn = { call, queuedMs: 0, after: undefined, charged: NO_USAGE };
   const spans: TimeSpan[] = [];
   for (;;) {
     const asked = new AskedTurn(agent, turn, spans);
@@ -54,7 +55,7 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
       if (call.number !== undefined) chargeFor(agent, turn, end.usage);
       return timed(end, spans);
     }
-    const next = await paidTurn(agent, turn, end);
+    const next = await paidTurn(agent, { ...turn, queuedMs: asked.queuedMs }, end);
     if ("type" in next) return timed(next, spans);
     turn = next;
   }
@@ -153,23 +154,38 @@ async function paidTurn(
   turn: Turn,
   broken: BrokenAttempt,
 ): Promise<Turn | InferOutcome> {
-  const { call } = turn;
+  const { call, queuedMs } = turn;
   const { error, log } = broken;
   const spent = spentOn(agent, call.lease, { type: "failed", ...log });
   const charged = chargeFor(agent, turn, spent.usage);
-  const askedAtMs = agent.run.clock.nowMs();
-  const paid = await agent.account.extend(call.lease, leaseTerms(agent), call.signals.stopSignal);
+  const paid = await extendLease(agent, call, call.signals.stopSignal);
   if (paid.type === "granted") {
-    await agent.effects.kept(); // As its first request: what a crash loses of it is known, and charged.
     const { lease } = paid;
     const request = Object.freeze({ ...call.request, maxOutputTokens: lease.maxOutputTokens });
-    return { call: { ...call, lease, request }, askedAtMs, after: broken, charged };
+    return { call: { ...call, lease, request }, queuedMs, after: broken, charged };
   }
   if (paid.type === "cancelled") return cancelledBetween(agent, turn, log);
   const failure = { error: errorRecord(error), isRetryable: true, usage: spent.usage };
   const { attempts } = log;
-  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, call.position);
+  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs }, call.position);
   return { type: "refused", refusal: paid.refusal, ...spent };
+}
+
+/**
+ * Asks that the lease of a call cover one more attempt, and records a wait for room. A granted
+ * lease is persisted: as for the first request, what a crash loses of it is charged.
+ */
+export async function extendLease(
+  agent: AgentRuntime,
+  { lease, position }: Pick<InferCall, "lease" | "position">,
+  signal: AnySignal,
+): Promise<LeaseOutcome> {
+  const { account, effects } = agent;
+  const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) =>
+    effects.note("budget.queued", () => ({ type: "budget.queued", accountPath }), position),
+  );
+  if (paid.type === "granted") await effects.kept();
+  return paid;
 }
 
 /** Books what the turn added to the usage of its call; gives what is booked in all. */
@@ -186,13 +202,13 @@ function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): U
 /** The agent had to end between two attempts. */
 function cancelledBetween(
   agent: AgentRuntime,
-  { call }: Turn,
+  { call, queuedMs }: Turn,
   log: BrokenAttempt["log"],
 ): InferOutcome {
   const spent = spentOn(agent, call.lease, { type: "failed", ...log });
   const { attempts } = log;
   const failure = { error: CANCELLED_CALL, isRetryable: false, usage: spent.usage };
-  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, call.position);
+  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs }, call.position);
   return { type: "cancelled", ...spent };
 }
 

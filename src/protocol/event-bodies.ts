@@ -1,9 +1,9 @@
 // The body of each event, by its type. A new event is an entry here and one in `event-schemas.ts`, which the compiler asks for.
 
 import type { JsonValue } from "../kernel/json.ts";
-import type { AccountGrant } from "./account.ts";
+import type { BudgetEventBodies } from "./budget-event-bodies.ts";
 import type { ContextManifest } from "./context-manifest.ts";
-import type { AgentId, CallId, LeaseId, QuestionId, RunId, SessionId } from "./ids.ts";
+import type { AgentId, CallId, QuestionId, RunId, SessionId } from "./ids.ts";
 import type { ModelSettings, ToolChoice } from "./model-settings.ts";
 import type { AnswerType, Question } from "./question.ts";
 import type { StepTiming } from "./step-timing.ts";
@@ -31,7 +31,7 @@ export type WorkType =
   | "overflow";
 
 /** What each event says, by its type: the content of an event without its stamp. */
-export interface EventBodies {
+export interface EventBodies extends BudgetEventBodies {
   /** The run begins: the first event of a run, before its root starts. */
   readonly "run.started": {
     /** Of the vocabulary of events in which what follows is written. */
@@ -305,7 +305,7 @@ export interface EventBodies {
           readonly server?: EventBodies["model.requested"]["server"];
         }
       | undefined;
-    /** Milliseconds in which the call waited for a place among those that may run at once. */
+    /** Milliseconds that all attempts of the call waited for slots and provider limits. */
     readonly queuedMs: number;
   };
   /** The call of `model.requested` is over without a reply: all attempts failed, or the agent had to end. */
@@ -318,7 +318,7 @@ export interface EventBodies {
     readonly usage: Usage;
     /** How many attempts were made. */
     readonly attempts: number;
-    /** Milliseconds in which the call waited for a place among those that may run at once. */
+    /** Milliseconds that all attempts of the call waited for slots and provider limits. */
     readonly queuedMs: number;
   };
   /** A call runs: its tool was found, its arguments fit, and nothing forbids it. */
@@ -627,75 +627,6 @@ export interface EventBodies {
     readonly status: TerminalStatus;
     readonly reason: StopReason;
     readonly usage: UsageReport;
-  };
-  /** A model call waits for its lease until calls in flight give room back. */
-  readonly "budget.queued": Pick<EventBodies["budget.threshold_reached"], "accountPath">;
-  /** A model call has its lease: room for its input and its output, of the agent's account and of all above it. */
-  readonly "budget.reserved": {
-    /** The lease. */
-    readonly leaseId: LeaseId;
-    /** Room for the input of the call, as it was counted. */
-    readonly inputTokens: number;
-    /** Room for the output: the cap of the call. */
-    readonly maxOutputTokens: number;
-    /** Milliseconds in which it waited until other calls gave room back. */
-    readonly waitedMs: number;
-  };
-  /** A model call is over, with a reply or without: what it used is charged, and the rest of its lease is back. */
-  readonly "budget.settled": {
-    /** The lease. */
-    readonly leaseId: LeaseId;
-    /** What was charged, also to every ancestor. */
-    readonly usage: Usage;
-    /** Part of `usage`: of other models of a fallback than the first. */
-    readonly otherModels?: readonly ModelUsage[] | undefined;
-    /** Left to this agent after the settlement. Limited axes only. */
-    readonly remaining: Readonly<Record<string, number>>;
-    /** Left to the whole run after the settlement. Limited axes only. */
-    readonly runRemaining: Readonly<Record<string, number>>;
-    /** Set if it was under way when its process died: its end is unknown. Which model was asked. */
-    readonly lostCall?: Pick<ModelUsage, "provider" | "model"> | undefined;
-  };
-  /** A lease went back unused: the agent stopped before the call. */
-  readonly "budget.released": { /** The lease. */ readonly leaseId: LeaseId };
-  /** A model call does not fit what is left of a budget on the path: the agent gets no lease. */
-  readonly "budget.denied": {
-    /** The axis of that budget, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */
-    readonly axis: string;
-    /** The ancestor whose limit refused. */
-    readonly accountPath: string;
-    /** The limit of the ancestor. */
-    readonly maximum: number;
-    /** What of it is spent. */
-    readonly spent: number;
-    /** What the call would have taken. */
-    readonly asked: number;
-    /** So much of the rest is kept by the ancestor for itself. */
-    readonly kept?: number | undefined;
-  };
-  /** So much of a limit is spent: of the account of the agent that the event is about. Once for each threshold of each limit (X6). */
-  readonly "budget.threshold_reached": {
-    /** The axis of the limit, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */
-    readonly axis: string;
-    /** The agent whose limit it is. */
-    readonly accountPath: string;
-    /** A part of the limit: 0.8 or 0.95. */
-    readonly threshold: number;
-    /** What of it is spent. */
-    readonly spent: number;
-    /** The limit. */
-    readonly maximum: number;
-  };
-  /** Limits of an account were raised while the tree ran or stood (X7). */
-  readonly "budget.granted": {
-    /** The agent whose limits were raised. */
-    readonly accountPath: string;
-    /** What was added. */
-    readonly budget: AccountGrant["budget"];
-    /** Who granted it, in the words of the caller. */
-    readonly by: string;
-    /** Left to the agent afterwards. Limited axes only. */
-    readonly remaining: Readonly<Record<string, number>>;
   };
   /**
    * Something asks the agent to end: a limit, an error, a stop condition, a hook, the caller, or its answer. It ends by the highest

@@ -205,9 +205,12 @@ export class AgentFold {
         return;
       case "budget.denied":
       case "budget.released":
-        if (this.#modelCalls.endWaits(event.atMs, "failed")) this.#updateActivity(event.atMs);
+        this.#endWaits(event);
         return;
       case "budget.settled":
+        this.#endWaits(event);
+        this.left = event.remaining;
+        return;
       case "budget.granted":
         this.left = event.remaining;
         return;
@@ -330,6 +333,11 @@ export class AgentFold {
     this.#calls.clear();
   }
 
+  /** No attempt of a call is to come. */
+  #endWaits(event: EspalierEvent): void {
+    if (this.#modelCalls.endWaits(event, "failed")) this.#updateActivity(event.atMs);
+  }
+
   #retry(event: EspalierEvent<"model.retried">): void {
     const { error, nextModel } = event;
     const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
@@ -407,7 +415,8 @@ export class AgentFold {
     if (this.#openTools > 0) this.#do("calling", atMs);
     else if (this.#asks.size > 0) this.#do("asking", atMs);
     else if (this.#openDelegations > 0) this.#do("delegating", atMs);
-    else this.#do("preparing", atMs);
+    else
+      this.#do(this.#modelCalls.lackingPath === undefined ? "preparing" : "awaiting_budget", atMs);
   }
 
   /** A call is not under way any more. */

@@ -8,60 +8,88 @@ interface OpenCall {
   readonly stepId: StepId | null;
   readonly callId: CallId | null;
   readonly number: number;
-  readonly span: number;
+  span: number;
   /** Of the last wait for another attempt; -1: there was none. */
   retry: number;
   /** Milliseconds that its first attempt waited for a slot. */
   readonly queuedMs: number;
 }
 
+/** A call that waits before it is requested, or between two of its attempts. */
+interface WaitingCall {
+  readonly callId: CallId | null;
+  /** The account whose budget lacks room. `undefined` if the call has its budget. */
+  readonly accountPath?: string;
+  /** Of the wait for budget; -1: there is none. */
+  readonly span: number;
+  /** When the call got its budget. */
+  readonly reservedAtMs?: number;
+}
+
 /** The model calls of one agent. Changed in place by its `AgentFold`. */
 export class ModelCalls {
-  /** The account whose budget the next call waits for. `undefined` if it waits for none. */
-  lackingPath: string | undefined;
   readonly #spans: SpanList;
   readonly #open: OpenCall[] = [];
-  /** Of the open wait for budget; -1: there is none. */
-  #budgetWait = -1;
-  /** When the next call got its budget. */
-  #reservedAtMs: number | undefined;
+  /** By the tool call that they serve, and by their number: several can wait at a time. */
+  readonly #waiting = new Map<string, WaitingCall>();
 
   constructor(spans: SpanList) {
     this.#spans = spans;
   }
 
+  /** The account whose budget the first call waits for. `undefined` if none waits for budget. */
+  get lackingPath(): string | undefined {
+    for (const { accountPath } of this.#waiting.values())
+      if (accountPath !== undefined) return accountPath;
+    return undefined;
+  }
+
   /** `account`: the index of the agent whose budget lacks room. */
   awaitBudget(event: EspalierEvent<"budget.queued">, step: number, account?: number): void {
-    this.lackingPath = event.accountPath;
-    if (this.#budgetWait !== -1) return;
-    this.#budgetWait = this.#spans.open("budget", event.atMs, nextStep(event, step), account);
+    const { atMs, accountPath } = event;
+    const key = keyOf(event.callId, event.modelCallNumber);
+    if (this.#waiting.has(key)) return;
+    const call = this.#open[this.#indexOf(event)];
+    // The next attempt of a call that is under way waits: the last one broke.
+    if (call !== undefined) this.#spans.close(call.span, atMs, "failed");
+    const at = call === undefined ? nextStep(event, step) : step;
+    const span = this.#spans.open("budget", atMs, at, account);
+    this.#waiting.set(key, { callId: event.callId, accountPath, span });
   }
 
   reserve(event: EspalierEvent<"budget.reserved">, step: number): void {
-    const { atMs, waitedMs } = event;
+    const { atMs, callId, waitedMs } = event;
     // Journals written before `budget.queued` existed report the wait at its end.
-    if (!this.endWaits(atMs, "ok") && waitedMs > 0) {
+    if (!this.#endWait(event, "ok") && waitedMs > 0) {
       const wait = { beganAtMs: atMs - waitedMs, atMs, end: "ok" } as const;
       this.#spans.add("budget", wait, nextStep(event, step));
     }
-    this.#reservedAtMs = atMs;
+    this.#waiting.set(keyOf(callId), { callId, span: -1, reservedAtMs: atMs });
   }
 
-  /** Returns false if the next call waits for nothing. */
-  endWaits(atMs: number, end: SpanEnding): boolean {
-    const isWaiting = this.#budgetWait !== -1 || this.#reservedAtMs !== undefined;
-    if (this.#budgetWait !== -1) this.#spans.close(this.#budgetWait, atMs, end);
-    this.#budgetWait = -1;
-    this.lackingPath = undefined;
-    this.#reservedAtMs = undefined;
-    return isWaiting;
+  /** Ends all waits of a call, those of its further attempts too. Returns false if there are none. */
+  endWaits({ callId, atMs }: EspalierEvent, end: SpanEnding): boolean {
+    const ended = [...this.#waiting].filter(([, waiting]) => waiting.callId === callId);
+    for (const [key, { span }] of ended) {
+      if (span !== -1) this.#spans.close(span, atMs, end);
+      this.#waiting.delete(key);
+    }
+    return ended.length > 0;
+  }
+
+  /** Returns false if the attempt waits for nothing. */
+  #endWait({ callId, modelCallNumber, atMs }: EspalierEvent, end: SpanEnding): boolean {
+    const key = keyOf(callId, modelCallNumber);
+    const waiting = this.#waiting.get(key);
+    if (waiting === undefined) return false;
+    if (waiting.span !== -1) this.#spans.close(waiting.span, atMs, end);
+    return this.#waiting.delete(key);
   }
 
   open(event: EspalierEvent<"model.requested">, step: number): void {
     const { atMs, stepId, callId, modelCallNumber: number = 1, queuedMs = 0 } = event;
-    const reservedAtMs = this.#reservedAtMs ?? atMs;
+    const reservedAtMs = this.#endWaitBefore(event);
     const slotAtMs = Math.max(reservedAtMs, atMs - queuedMs);
-    this.#reservedAtMs = undefined;
     this.#addWait("busy", [reservedAtMs, slotAtMs], step);
     this.#addWait("queue", [slotAtMs, atMs], step);
     if (this.#indexOf(event) !== -1) return;
@@ -69,12 +97,27 @@ export class ModelCalls {
     this.#open.push({ stepId, callId, number, span, retry: -1, queuedMs });
   }
 
+  /** Returns when a call that is requested had its budget. */
+  #endWaitBefore(event: EspalierEvent<"model.requested">): number {
+    const { atMs, callId, modelCallNumber, queuedMs = 0 } = event;
+    const key = keyOf(callId, modelCallNumber);
+    const { span = -1, reservedAtMs = atMs } = this.#waiting.get(key) ?? {};
+    this.#waiting.delete(key);
+    if (span === -1) return reservedAtMs;
+    // No event tells when a further call of a hook got its budget.
+    this.#spans.close(span, atMs - queuedMs, "ok");
+    return atMs - queuedMs;
+  }
+
   retry(event: EspalierEvent<"model.retried">, step: number): void {
     const { atMs, delayMs } = event;
     const wait = { beganAtMs: atMs, atMs: atMs + delayMs, end: "failed" } as const;
     const span = this.#spans.add("retry", wait, step);
     const call = this.#open[this.#indexOf(event)];
-    if (call !== undefined) call.retry = span;
+    const hasWaited = this.#endWait(event, "ok");
+    if (call === undefined) return;
+    call.retry = span;
+    if (hasWaited) call.span = this.#spans.open("chat", atMs, step);
   }
 
   close(event: EspalierEvent<"model.replied" | "model.failed">, step: number): void {
@@ -84,8 +127,9 @@ export class ModelCalls {
     if (call === undefined) return;
     this.#open.splice(at, 1);
     const isCut = event.type === "model.failed" && event.error.code === "cancelled";
-    const isOk = event.type === "model.replied";
-    this.#spans.close(call.span, atMs, isOk ? "ok" : isCut ? "cut" : "failed");
+    const end = event.type === "model.replied" ? "ok" : isCut ? "cut" : "failed";
+    // A call that ends while it waits for budget has no attempt under way.
+    if (!this.#endWait(event, end)) this.#spans.close(call.span, atMs, end);
     if (call.retry === -1) return;
     // The agent had to end before the next attempt was due.
     if (this.#spans.endsAfter(call.retry, atMs)) this.#spans.close(call.retry, atMs, "failed");
@@ -95,9 +139,13 @@ export class ModelCalls {
 
   /** Ends everything under way. */
   cut(atMs: number): void {
-    for (const call of this.#open) this.#spans.close(call.span, atMs, "cut");
+    for (const call of this.#open)
+      if (!this.#waiting.has(keyOf(call.callId, call.number)))
+        this.#spans.close(call.span, atMs, "cut");
+    for (const { span } of this.#waiting.values())
+      if (span !== -1) this.#spans.close(span, atMs, "cut");
     this.#open.length = 0;
-    this.endWaits(atMs, "cut");
+    this.#waiting.clear();
   }
 
   #addWait(
@@ -113,6 +161,10 @@ export class ModelCalls {
       (call) => call.stepId === stepId && call.callId === callId && call.number === modelCallNumber,
     );
   }
+}
+
+function keyOf(callId: CallId | null, number = 1): string {
+  return `${callId} ${number}`;
 }
 
 /** Returns the step of a call: a call of the agent itself opens the next one. */

@@ -164,6 +164,28 @@ describe("filter", () => {
     },
   );
 
+  proves(["D576"], "lists an agent that waits for budget apart from agents at work", () => {
+    const shown = (show: TreeFilter["show"]): readonly string[] =>
+      written(
+        listLines(
+          treeOf([
+            { parent: -1, name: "lead", activity: "delegating" },
+            { parent: 0, name: "reader#1", activity: "thinking" },
+            { parent: 0, name: "reader#2", activity: "awaiting_budget" },
+            { parent: 0, name: "reader#3", activity: "queued" },
+          ]),
+          { words: "", show },
+          NO_FOLDS,
+        ),
+      );
+    expect([shown("working"), shown("budget"), shown("asking"), shown("ended")]).toEqual([
+      ["0", "  1", "  3"],
+      ["0 (dim)", "  2"],
+      [],
+      [],
+    ]);
+  });
+
   test("words and standing hold together", () => {
     expect(
       written(listLines(treeOf(FAMILY), { words: "SCOUT", show: "failed" }, NO_FOLDS)),

@@ -9,7 +9,7 @@ export const AGENT_TABS = ["overview", "steps", "given", "log"] as const;
 export type AgentTab = (typeof AGENT_TABS)[number];
 
 /** Which agents of a run are listed. */
-export const RUN_FILTERS = ["all", "working", "asking", "failed", "ended"] as const;
+export const RUN_FILTERS = ["all", "working", "budget", "asking", "failed", "ended"] as const;
 export type RunFilterName = (typeof RUN_FILTERS)[number];
 
 /** A run, and what of it is open. */

@@ -1,4 +1,4 @@
-// Rows of agents are tuples: the places of what is in them, and how an agent stands, in the five words that the page groups by.
+// Rows of agents are tuples: the places of what is in them, and how an agent stands, in the words that the page groups by.
 
 import { ACTIVITIES, type ActivityName, type AgentRow } from "../../src/view/viewer-data.ts";
 
@@ -25,9 +25,13 @@ export const AT = {
   toolErrors: 18,
 } as const;
 
-/** `working` has all that continues by itself, waiting included; `asking` what a person must answer. */
+/**
+ * `working` includes waits for slots and subagents. `waiting`: a model call waits for budget.
+ * `asking`: a person must answer.
+ */
 export type Standing =
   | "working"
+  | "waiting"
   | "asking"
   | "paused"
   | "completed"
@@ -45,7 +49,7 @@ export function standingOf(row: AgentRow): Standing {
 
 const STANDINGS: Readonly<Record<ActivityName, Standing>> = {
   preparing: "working",
-  awaiting_budget: "working",
+  awaiting_budget: "waiting",
   queued: "working",
   thinking: "working",
   retrying: "working",

@@ -5,12 +5,7 @@ import { activityOf, AT, standingOf } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";
 
 /** Signs for what continues by itself: work, or waiting. */
-const WAITING: ReadonlySet<ActivityName> = new Set([
-  "awaiting_budget",
-  "queued",
-  "retrying",
-  "delegating",
-]);
+const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
 const PAUSES: Readonly<Record<string, string>> = {
   answers_needed: "paused until it is answered",

@@ -10,6 +10,7 @@ import type { RunView } from "./run-view.ts";
 const FILTER_TEXTS: Readonly<Record<RunFilterName, string>> = {
   all: "All",
   working: "Working",
+  budget: "Waiting for budget",
   asking: "Waiting for you",
   failed: "With errors",
   ended: "Ended",

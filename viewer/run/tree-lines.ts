@@ -160,6 +160,8 @@ function hasStanding(row: AgentRow, show: RunFilterName): boolean {
       return true;
     case "working":
       return standing === "working";
+    case "budget":
+      return standing === "waiting";
     case "asking":
       return standing === "asking" || standing === "paused";
     case "failed":

@@ -113,10 +113,11 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     { leaseId, inputTokens, maxOutputTokens }: Lease,
     { price, minOutputTokens }: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
     signal: AnySignal,
+    onWait?: (accountPath: string) => void,
   ): Promise<LeaseOutcome> {
     this.#lease(leaseId);
     const sizes = { inputTokens, maxOutputTokens, minOutputTokens };
-    return this.reserve({ ...sizes, price, steps: 0, leaseId }, signal);
+    return this.reserve({ ...sizes, price, steps: 0, leaseId }, signal, onWait);
   }
 
   /** Takes the lease if it fits, or passes the refusal on. */

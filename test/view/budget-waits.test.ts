@@ -1,0 +1,223 @@
+// Goal: the time of a run under a tight budget is divided into waits for budget, waits for a slot, and work.
+// Method: real runs with a manual clock, in which each model call takes a second; all spans of the run summed.
+
+import { expect } from "vitest";
+
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { wrapModelCall } from "../../src/hooks/hook.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import type { AgentFold } from "../../src/view/agent-fold.ts";
+import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "../../src/view/viewer-data.ts";
+import { proves } from "../harness/proves.ts";
+import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { calls, spawn } from "../tree/scripted-agents.ts";
+import { foldOf } from "./fold-of.ts";
+
+const SECOND = 1_000;
+
+/** A role whose model takes a second for each reply, and one token of output for each word. */
+function slowRole(
+  { clock }: Fixture,
+  name: string,
+  script: readonly ScriptStep[] | (() => ReturnType<typeof says>),
+  more: Partial<AgentDefinition> = {},
+): AgentRole {
+  const scripted = new ScriptedModel(script);
+  return defineAgent({
+    name,
+    purpose: `Works as ${name}.`,
+    instructions: `You are ${name}.`,
+    delegation: { maxIdenticalDelegations: "unlimited" },
+    ...more,
+    model: {
+      provider: "scripted",
+      id: name,
+      generate: async (request, options) => {
+        await new Promise<void>((wake) => void clock.setTimer(SECOND, wake));
+        return await scripted.generate(request, options);
+      },
+    },
+  });
+}
+
+/** Moves time on in steps of half a second until the run has ended. */
+async function played(s: Fixture, run: ReturnType<Fixture["start"]>): Promise<void> {
+  for (await settled(); s.sink.of("run.ended").length === 0; await settled())
+    s.clock.advance(SECOND / 2);
+  await s.outcome(run);
+}
+
+/** Milliseconds of all spans of a kind. */
+function sumOf(agents: readonly AgentFold[], kind: (typeof SPAN_KINDS)[number]): number {
+  return agents
+    .flatMap(({ spans }) => spansOf(spans.numbers))
+    .filter((span) => span.kind === kind)
+    .reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
+}
+
+function spansOf(numbers: readonly number[]) {
+  return Array.from({ length: numbers.length / SPAN_WIDTH }, (_none, nth) => {
+    const at = nth * SPAN_WIDTH;
+    const [kind = 0, fromMs = 0, toMs = 0, end = 0, , account = -1] = numbers.slice(at);
+    return { kind: SPAN_KINDS[kind], fromMs, toMs, end: SPAN_ENDS[end], account };
+  });
+}
+
+function written(agent: AgentFold | undefined): readonly string[] {
+  return spansOf(agent?.spans.numbers ?? []).map(
+    ({ kind, fromMs, toMs, end, account }) =>
+      `${kind} ${fromMs}–${toMs} ${end}${account === -1 ? "" : ` of ${account}`}`,
+  );
+}
+
+proves(
+  ["D575"],
+  "divides 20 s of waits into 16 s for budget and 4 s for a slot where three leases and two slots serve ten agents",
+  async () => {
+    const s = newFixture({
+      concurrency: { modelCalls: 2, toolCalls: 10 },
+      limits: { maxBreadthPerParent: 10 },
+    });
+    const helper = slowRole(s, "helper", () => says("Done."), { maxOutputTokens: 500 });
+    const tasks = Array.from({ length: 10 }, (_none, nth) => spawn("helper", `Part ${nth + 1}.`));
+    const lead = slowRole(s, "lead", [calls(...tasks), says("All done.")], {
+      maxOutputTokens: 100,
+      subagents: [helper],
+    });
+    const run = s.start(lead, "Go.", {
+      budget: { outputTokens: 1_700 },
+    });
+    await settled();
+    s.clock.advance(SECOND);
+    await settled();
+    s.clock.advance(SECOND / 2);
+    await settled();
+    // Two calls are under way, and one has its budget but no slot.
+    const during = foldOf(s.sink.events);
+    expect(during.agents.map(({ activity }) => activity)).toEqual([
+      "delegating",
+      "thinking",
+      "thinking",
+      "queued",
+      ...Array.from({ length: 7 }, () => "awaiting_budget"),
+    ]);
+    expect([during.running, during.awaitingBudget]).toEqual([11, 7]);
+    await played(s, run);
+    const { agents } = foldOf(s.sink.events);
+    const sums = ["budget", "queue", "busy", "chat"] as const;
+    expect(sums.map((kind) => [kind, sumOf(agents, kind)])).toEqual([
+      ["budget", 16_000],
+      ["queue", 4_000],
+      ["busy", 0],
+      ["chat", 12_000],
+    ]);
+    // The waits that the events report are those that are drawn.
+    const reserved = s.sink.of("budget.reserved").map(({ waitedMs }) => waitedMs);
+    const queued = s.sink.of("model.requested").map(({ queuedMs = 0 }) => queuedMs);
+    const total = (list: readonly number[]): number => list.reduce((sum, ms) => sum + ms, 0);
+    expect([total(reserved), total(queued)]).toEqual([16_000, 4_000]);
+  },
+);
+
+/** An attempt that breaks after it has written so many tokens, and is made again at once. */
+function breaksAfter(lostOutputTokens: number): ScriptStep {
+  const options = { code: "model_unavailable", message: "Cut.", retryAfterMs: 0 } as const;
+  return { error: new ModelError({ ...options, lostOutputTokens }) };
+}
+
+/** A lead with two subagents: the first holds room until it has its reply, which the second needs for its second attempt. */
+function brokenRun(s: Fixture, broken: AgentRole, held: Promise<void>) {
+  const slow = slowRole(s, "slow", [{ ...says("Slow."), after: held }], { maxOutputTokens: 50 });
+  const lead = slowRole(s, "lead", [calls(spawn("slow"), spawn("broken")), says("Done.")], {
+    maxOutputTokens: 10,
+    subagents: [slow, broken],
+  });
+  return s.start(lead, "Go.", { budget: { outputTokens: 115 } });
+}
+
+const RETRY = { retry: { maxAttempts: 5 } };
+
+proves(
+  ["D574"],
+  "draws the wait between two attempts of a call as a wait for budget, not for a slot",
+  async () => {
+    const held = latch();
+    const s = newFixture(RETRY);
+    const script = [breaksAfter(20), says("Whole.")];
+    const run = brokenRun(s, slowRole(s, "broken", script, { maxOutputTokens: 50 }), held.opened);
+    for (let half = 0; half < 6; half += 1) {
+      await settled();
+      s.clock.advance(SECOND / 2);
+    }
+    await settled();
+    const during = foldOf(s.sink.events);
+    const waiting = during.agents[2];
+    expect([waiting?.activity, waiting?.budgetOf?.agentPath, during.awaitingBudget]).toEqual([
+      "awaiting_budget",
+      "lead",
+      1,
+    ]);
+    held.open();
+    await played(s, run);
+    expect(
+      s.sink
+        .of("budget.queued")
+        .map(({ agentPath, accountPath, stepId }) => [agentPath, accountPath, stepId]),
+    ).toEqual([["lead/broken#1", "lead", s.sink.of("model.requested")[2]?.stepId]]);
+    const { agents } = foldOf(s.sink.events);
+    expect(written(agents[2])).toEqual([
+      "chat 1000–2000 failed",
+      "budget 2000–3000 ok of 0",
+      "retry 3000–3000 failed",
+      "chat 3000–4000 ok",
+    ]);
+    expect(s.sink.of("model.replied").map(({ queuedMs }) => queuedMs)).toEqual([0, 0, 0, 0]);
+  },
+);
+
+proves(["D574"], "draws the wait of a further call of a hook as a wait for budget", async () => {
+  const held = latch();
+  const s = newFixture(RETRY);
+  const twice = wrapModelCall(async (_request, next) => {
+    await next();
+    return await next();
+  });
+  const script = [says("A draft of some words."), says("Whole.")];
+  const more = { maxOutputTokens: 60, hooks: [twice] };
+  const run = brokenRun(s, slowRole(s, "broken", script, more), held.opened);
+  for (let half = 0; half < 6; half += 1) {
+    await settled();
+    s.clock.advance(SECOND / 2);
+  }
+  await settled();
+  expect(foldOf(s.sink.events).agents[2]?.activity).toBe("awaiting_budget");
+  held.open();
+  await played(s, run);
+  const { agents } = foldOf(s.sink.events);
+  expect(written(agents[2])).toEqual([
+    "chat 1000–2000 ok",
+    "budget 2000–3000 ok of 0",
+    "chat 3000–4000 ok",
+  ]);
+});
+
+proves(["D574"], "ends the wait between two attempts when the agent is asked to stop", async () => {
+  const held = latch();
+  const s = newFixture(RETRY);
+  const script = [breaksAfter(20), says("Whole.")];
+  const run = brokenRun(s, slowRole(s, "broken", script, { maxOutputTokens: 50 }), held.opened);
+  for (let half = 0; half < 5; half += 1) {
+    await settled();
+    s.clock.advance(SECOND / 2);
+  }
+  await settled();
+  run.requestStop("Enough.");
+  await settled();
+  held.open();
+  await played(s, run);
+  const fold = foldOf(s.sink.events);
+  expect(written(fold.agents[2])).toEqual(["chat 1000–2000 failed", "budget 2000–2500 cut of 0"]);
+  expect(fold.awaitingBudget).toBe(0);
+});
