@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-import { defineAgent, EspalierError, Orchestrator, type ModelPrice } from "espalier";
+import { defineAgent, EspalierError, Orchestrator, type Budget, type ModelPrice } from "espalier";
 import { replyMessage, type Model, type Prices } from "espalier/extend";
 import { pricesOf } from "espalier/prices";
 
@@ -40,17 +40,23 @@ function reader(inputTokens: number, more: Partial<Model>): Model {
   };
 }
 
-async function costOf(model: Model, by = new Orchestrator()): Promise<number> {
+/** In dollars; null: not known. */
+async function costOf(
+  model: Model,
+  by = new Orchestrator(),
+  budget: Budget = { costUsd: 5 },
+): Promise<number | null> {
   const role = defineAgent({ name: "reader", instructions: "You read.", model });
-  const { usage } = await by.start(role, "Read it.", { budget: { costUsd: 5 } }).result;
-  return usage.total.costMicroUsd / 1_000_000;
+  const { usage } = await by.start(role, "Read it.", { budget }).result;
+  const { costMicroUsd } = usage.total;
+  return costMicroUsd === null ? null : costMicroUsd / 1_000_000;
 }
 
 assert.equal(await costOf(reader(100_000, { price })), 0.265);
 assert.equal(await costOf(reader(300_000, { price })), 1.5225); // the whole request at the higher tier
 
 const claude = reader(1_000, { provider: "anthropic", id: "claude-sonnet-4-5" });
-assert.ok((await costOf(claude, orchestrator)) > 0);
+assert.ok(((await costOf(claude, orchestrator)) ?? 0) > 0);
 
 const prices: Prices = {
   priceFor: ({ provider }) =>
@@ -58,6 +64,7 @@ const prices: Prices = {
 };
 
 assert.equal(await costOf(reader(1_000, { provider: "ours" }), new Orchestrator({ prices })), 0);
+assert.equal(await costOf(reader(1_000, {}), new Orchestrator(), { steps: 5 }), null);
 await assert.rejects(
   async () => await costOf(reader(1_000, {})),
   (error) => EspalierError.is(error) && error.code === "price_unknown",

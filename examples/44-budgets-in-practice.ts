@@ -109,9 +109,11 @@ assert.deepEqual(JSON.parse(read), {
 });
 
 const { status, reason, usage: used, agents } = result;
-console.log(`${status} (${reason.code}): $${used.total.costMicroUsd / 1_000_000}`);
+const usdText = (microUsd: number | null): string =>
+  microUsd === null ? "cost unknown" : `$${microUsd / 1_000_000}`;
+console.log(`${status} (${reason.code}): ${usdText(used.total.costMicroUsd)}`);
 for (const { agentPath, reason, usage } of agents)
-  console.log(`${agentPath}: ${reason.message} $${usage.total.costMicroUsd / 1_000_000}`);
+  console.log(`${agentPath}: ${reason.message} ${usdText(usage.total.costMicroUsd)}`);
 
 // Did a limit stop anything, and whom first?
 const limit = fold?.causes().find(({ isLimit }) => isLimit);
@@ -148,4 +150,4 @@ const resumed = orchestrator.resume(tight.snapshot(), [], {
   grants: [{ budget: { costUsd: 0.05 }, by: "Ada" }],
 });
 const finished = await resumed.result;
-console.log(`${finished.status}: $${finished.usage.total.costMicroUsd / 1_000_000}`);
+console.log(`${finished.status}: ${usdText(finished.usage.total.costMicroUsd)}`);

@@ -1851,6 +1851,15 @@ const requirements = {
   D576: {
     text: "The viewer lists an agent that waits for budget under a filter of its own, and not among agents at work",
   },
+  D586: {
+    text: "The cost of a usage is null, not 0, if no part of it is known; otherwise it is the known part",
+  },
+  D587: {
+    text: "A sum of usages does not depend on their order, and a part that is subtracted leaves the rest, also where costs are not known",
+  },
+  D588: {
+    text: "A paused run that was stored with a cost of 0 for calls without a price continues, and reports null",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

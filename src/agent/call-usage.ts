@@ -11,6 +11,7 @@ import {
   addUsage,
   MICRO_USD_PER_USD,
   NO_USAGE,
+  toUsage,
   type ModelUsage,
   type Usage,
 } from "../protocol/usage.ts";
@@ -65,7 +66,7 @@ export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage 
   const called = { modelCalls: 1, steps: 1, unpricedCalls: isUnpriced ? 1 : 0 };
   let usage = first === undefined ? NO_USAGE : charged(priceOf, first);
   for (const other of others) usage = addUsage(usage, charged(priceOf, other));
-  return { ...usage, ...called };
+  return toUsage({ ...usage, ...called });
 }
 
 /** The part of that used by other models than the first, if a fallback asked them; undefined: none. */
@@ -84,8 +85,8 @@ export function usageOfOthers(
     if (share.model === own || share.model === model) return [];
     const count = share.model === answered ? 1 : 0;
     const unpricedCalls = share === unpriced ? 1 : 0;
-    const usage = { ...charged(priceOf, share), modelCalls: count, steps: count, unpricedCalls };
-    return [{ provider, model: id, usage }];
+    const counts = { modelCalls: count, steps: count, unpricedCalls };
+    return [{ provider, model: id, usage: toUsage({ ...charged(priceOf, share), ...counts }) }];
   });
   return others.length === 0 ? undefined : others;
 }

@@ -9,7 +9,8 @@ export const MICRO_USD_PER_USD = 1_000_000;
  * What an agent, or a whole subtree, consumed.
  *
  * `cachedInputTokens` are part of `inputTokens`, `reasoningTokens` part of `outputTokens`; `totalTokens` is input plus output.
- * `costMicroUsd` is in millionths of a dollar and covers the calls whose price is known; `unpricedCalls` counts the others.
+ * `costMicroUsd` is in millionths of a dollar and covers the calls whose price is known;
+ * `unpricedCalls` counts the others. The cost is null, never 0, if no part of it is known.
  * `estimatedCalls` counts calls for which no provider reported usage.
  */
 export interface Usage {
@@ -29,8 +30,11 @@ export interface Usage {
   readonly reasoningTokens: number;
   /** Input plus output. */
   readonly totalTokens: number;
-  /** Millionths of a dollar, of the calls whose price is known. */
-  readonly costMicroUsd: number;
+  /**
+   * Millionths of a dollar, of the calls whose price is known. Null: the known part is 0, and calls
+   * without a known price are counted in `unpricedCalls`. 0: no call yet, or every call was free.
+   */
+  readonly costMicroUsd: number | null;
   /** Calls whose price is not known: they are in no cost. */
   readonly unpricedCalls: number;
   /** Calls for which no provider reported usage: it is estimated. */
@@ -76,7 +80,7 @@ export const UsageSchema = z.strictObject({
   outputTokens: count,
   reasoningTokens: count,
   totalTokens: count,
-  costMicroUsd: count,
+  costMicroUsd: count.nullable(),
   unpricedCalls: count,
   estimatedCalls: count,
 }) satisfies z.ZodType<Usage>;
@@ -110,9 +114,29 @@ export const NO_USAGE: Usage = Object.freeze({
 
 /** Whether each amount is a whole number from 0 up that can be added exactly. */
 export function isCountable(usage: Usage): boolean {
-  for (const amount of Object.values(usage))
+  for (const amount of Object.values(toAmounts(usage)))
     if (!Number.isSafeInteger(amount) || amount < 0) return false;
   return true;
+}
+
+/** Returns null if the known part of a cost is 0 and calls without a known price belong to it. */
+export function knownCost({
+  costMicroUsd,
+  unpricedCalls,
+}: Pick<Usage, "costMicroUsd" | "unpricedCalls">): number | null {
+  return costMicroUsd === 0 && unpricedCalls > 0 ? null : costMicroUsd;
+}
+
+/** Usage as numbers alone, for sums and limits: a cost that is not known counts as 0. */
+export type UsageAmounts = Readonly<Record<keyof Usage, number>>;
+
+export function toAmounts(usage: Usage): UsageAmounts {
+  return { ...usage, costMicroUsd: usage.costMicroUsd ?? 0 };
+}
+
+/** Returns the usage of the amounts, with null for a cost that is not known. */
+export function toUsage(amounts: Usage): Usage {
+  return { ...amounts, costMicroUsd: knownCost(amounts) };
 }
 
 export function addUsage(left: Usage, right: Usage): Usage {
@@ -140,6 +164,8 @@ export function subtractUsage(left: Usage, right: Usage): Usage {
 }
 
 function sumOf(left: Usage, right: Usage, sign: 1 | -1): Usage {
+  const costMicroUsd = (left.costMicroUsd ?? 0) + sign * (right.costMicroUsd ?? 0);
+  const unpricedCalls = left.unpricedCalls + sign * right.unpricedCalls;
   return {
     modelCalls: left.modelCalls + sign * right.modelCalls,
     steps: left.steps + sign * right.steps,
@@ -149,8 +175,8 @@ function sumOf(left: Usage, right: Usage, sign: 1 | -1): Usage {
     outputTokens: left.outputTokens + sign * right.outputTokens,
     reasoningTokens: left.reasoningTokens + sign * right.reasoningTokens,
     totalTokens: left.totalTokens + sign * right.totalTokens,
-    costMicroUsd: left.costMicroUsd + sign * right.costMicroUsd,
-    unpricedCalls: left.unpricedCalls + sign * right.unpricedCalls,
+    costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }),
+    unpricedCalls,
     estimatedCalls: left.estimatedCalls + sign * right.estimatedCalls,
   };
 }

@@ -166,7 +166,7 @@ function sumOf(amounts: readonly Spent[]): Spent {
   const sum = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
   for (const { totalTokens, costMicroUsd, unpricedCalls } of amounts) {
     sum.totalTokens += totalTokens;
-    sum.costMicroUsd += costMicroUsd;
+    sum.costMicroUsd += costMicroUsd ?? 0;
     sum.unpricedCalls += unpricedCalls;
   }
   return sum;

@@ -108,7 +108,9 @@ function budgetRows({ accounts, durationMs, usage }: RunResult): readonly Budget
     ...(wallTimeMs === null ? {} : { wallTimeMs }),
   };
   const usedMs = isFixed ? durationMs : durationMs - stoodMs;
-  const spent: Readonly<Record<string, number>> = { ...usage.total, wallTimeMs: usedMs };
+  const { total } = usage;
+  const costMicroUsd = total.costMicroUsd ?? 0;
+  const spent: Readonly<Record<string, number>> = { ...total, costMicroUsd, wallTimeMs: usedMs };
   return AXES.flatMap((axis) => {
     const limit = limits[axis.axis];
     return limit === undefined ? [] : [{ axis, limit, spent: spent[axis.axis] ?? 0 }];
@@ -133,7 +135,8 @@ function usageLines(
   paint: Paint,
 ): readonly string[] {
   type Row = readonly [string, Usage];
-  const count = (axis: keyof Usage) => (row: Row) => countText(row[1][axis]);
+  const count = (axis: Exclude<keyof Usage, "costMicroUsd">) => (row: Row) =>
+    countText(row[1][axis]);
   const columns: readonly Column<Row>[] = [
     { title, cell: ([name]) => shortLine(name), minWidth: 8 },
     { title: "model calls", align: "right", cell: count("modelCalls"), rank: 4 },

@@ -5,6 +5,7 @@ import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId } from "../protocol/ids.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+import { knownCost } from "../protocol/usage.ts";
 import { ModelCalls } from "./model-calls.ts";
 import { SpanList, type SpanEnding } from "./span-list.ts";
 import { endCall, newCall, newStep } from "./step-fold.ts";
@@ -40,6 +41,20 @@ export interface AgentPlace {
   readonly zeroMs: number;
   /** What it was given at its creation; undefined: it is the root, or that was not seen. */
   readonly given: ContextManifest | undefined;
+}
+
+export const NOTHING_SPENT: Spent = Object.freeze({
+  totalTokens: 0,
+  costMicroUsd: 0,
+  unpricedCalls: 0,
+});
+
+/** Returns the sum of two amounts; with sign -1, the first without the second. */
+export function sumSpent(left: Spent, right: Spent, sign: 1 | -1 = 1): Spent {
+  const totalTokens = left.totalTokens + sign * right.totalTokens;
+  const costMicroUsd = (left.costMicroUsd ?? 0) + sign * (right.costMicroUsd ?? 0);
+  const unpricedCalls = left.unpricedCalls + sign * right.unpricedCalls;
+  return { totalTokens, costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }), unpricedCalls };
 }
 
 /**
@@ -95,9 +110,9 @@ export class AgentFold {
   /** The step it is at; 0 before the first. */
   step = 0;
   /** What it has spent by its own calls. */
-  readonly own: { -readonly [K in keyof Spent]: Spent[K] } = nothingSpent();
+  own: Spent = NOTHING_SPENT;
   /** What it and all below it have spent. */
-  readonly subtree: { -readonly [K in keyof Spent]: Spent[K] } = nothingSpent();
+  subtree: Spent = NOTHING_SPENT;
   /** What it could spend when it began; limited axes only. */
   budget: AxisAmounts;
   /** What was left to it after it was last charged; undefined until then. Limited axes only. */
@@ -477,8 +492,4 @@ function accountHolder(agent: AgentFold | undefined, path: string): AgentFold | 
   return agent === undefined || agent.agentPath === path
     ? agent
     : accountHolder(agent.parent, path);
-}
-
-function nothingSpent(): Spent {
-  return { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
 }

@@ -34,13 +34,16 @@ export function usdText(microUsd: number): string {
   return `$${usd.toFixed(usd < A_DOLLAR_USD ? 4 : 2)}`;
 }
 
-/** Money of which a part may be unknown: unknown is never shown as zero (R57), nor is what no call has been booked for yet. */
+/**
+ * Money of which a part may be unknown: unknown is never shown as zero (R57), nor is the cost of
+ * an agent for which no call has been charged yet.
+ */
 export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Spent): string {
-  if (unpricedCalls === 0) {
-    return totalTokens === 0 && costMicroUsd === 0 ? "–" : usdText(costMicroUsd);
-  }
-  const isShown = costMicroUsd >= SMALLEST_SHOWN_USD * MICRO_PER_USD;
-  return isShown ? `≥${usdText(costMicroUsd)}` : UNKNOWN;
+  const cost = costMicroUsd ?? 0;
+  if (unpricedCalls === 0 && costMicroUsd !== null)
+    return totalTokens === 0 && cost === 0 ? "–" : usdText(cost);
+  const isShown = cost >= SMALLEST_SHOWN_USD * MICRO_PER_USD;
+  return isShown ? `≥${usdText(cost)}` : UNKNOWN;
 }
 
 /** The same where no heading says that it is a cost. */

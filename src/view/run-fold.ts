@@ -11,7 +11,7 @@ import type { EspalierEvent, EventType } from "../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../protocol/ids.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
-import { AgentFold, type AgentRest } from "./agent-fold.ts";
+import { AgentFold, NOTHING_SPENT, sumSpent, type AgentRest } from "./agent-fold.ts";
 import { agentRow } from "./agent-row.ts";
 import { MICRO_PER_USD } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
@@ -318,12 +318,12 @@ export class RunFold {
 
   /** What it spent before a resumption, unseen, is known at its end; its ancestors' part of it too. */
   #closeAccount(agent: AgentFold, { usage }: EspalierEvent<"agent.ended">): void {
-    const unseen = minus(usage.total, agent.subtree);
-    const unseenOwn = minus(usage.own, agent.own);
+    const unseen = sumSpent(usage.total, agent.subtree, -1);
+    const unseenOwn = sumSpent(usage.own, agent.own, -1);
     if (isNothing(unseen) && isNothing(unseenOwn)) return;
-    this.#spend(agent, agent.own, unseenOwn);
+    this.#spend(agent, "own", unseenOwn);
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
-      this.#spend(at, at.subtree, unseen);
+      this.#spend(at, "subtree", unseen);
     if (unseenOwn.unpricedCalls > 0) this.unpricedModels.add(agent.model);
   }
 
@@ -350,7 +350,7 @@ export class RunFold {
 
   #charge(agent: AgentFold, event: EspalierEvent<"budget.settled">): void {
     const { usage, runRemaining, otherModels = [], lostCall } = event;
-    this.#spend(agent, agent.own, usage);
+    this.#spend(agent, "own", usage);
     let { unpricedCalls } = usage;
     for (const other of otherModels) {
       unpricedCalls -= other.usage.unpricedCalls;
@@ -358,9 +358,9 @@ export class RunFold {
     }
     if (unpricedCalls > 0) this.unpricedModels.add(lostCall?.model ?? agent.model);
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
-      this.#spend(at, at.subtree, usage);
+      this.#spend(at, "subtree", usage);
     const { left } = this;
-    const used: AxisAmounts = { ...usage };
+    const used: AxisAmounts = { ...usage, costMicroUsd: usage.costMicroUsd ?? 0 };
     for (const axis in left) {
       // Tool calls are charged without an event of their own: for them the ledger says what is left.
       const byLedger = axis === "toolCalls" ? runRemaining[axis] : undefined;
@@ -368,11 +368,9 @@ export class RunFold {
     }
   }
 
-  #spend(agent: AgentFold, sum: AgentFold["own"], spent: Spent): void {
+  #spend(agent: AgentFold, part: "own" | "subtree", spent: Spent): void {
     agent.touch(this.record);
-    sum.totalTokens += spent.totalTokens;
-    sum.costMicroUsd += spent.costMicroUsd;
-    sum.unpricedCalls += spent.unpricedCalls;
+    agent[part] = sumSpent(agent[part], spent);
   }
 
   /** More for the root is more for the run. */
@@ -402,7 +400,7 @@ export class RunFold {
       lastAtMs,
       ...(isOver ? { endedAtMs: end.atMs } : {}),
       durationMs: lastAtMs - startedAtMs,
-      spent: { ...(root?.subtree ?? NOTHING_SPENT) },
+      spent: root?.subtree ?? NOTHING_SPENT,
       budget: this.budget,
       left: { ...this.left },
       ...(end === undefined
@@ -447,18 +445,9 @@ const OF_RUN: ReadonlySet<EventType> = new Set<EventType>([
   "run.paused",
   "run.ended",
 ]);
-const NOTHING_SPENT: Spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
 
 function awaitsBudget(activity: ActivityName): 0 | 1 {
   return activity === "awaiting_budget" ? 1 : 0;
-}
-
-function minus(left: Spent, right: Spent): Spent {
-  return {
-    totalTokens: left.totalTokens - right.totalTokens,
-    costMicroUsd: left.costMicroUsd - right.costMicroUsd,
-    unpricedCalls: left.unpricedCalls - right.unpricedCalls,
-  };
 }
 
 function isNothing({ totalTokens, costMicroUsd, unpricedCalls }: Spent): boolean {

@@ -114,7 +114,7 @@ export interface RunOverview extends RunSummary {
 /** By axis of the budget; limited axes only. */
 export type AxisAmounts = Readonly<Record<string, number>>;
 
-/** Of which calls no price is known is part of the sum: unknown is never zero. */
+/** An amount spent. A cost of which no part is known is null. */
 export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls">;
 
 /** A question and where it stands. Arguments are whole. */
@@ -206,10 +206,12 @@ export type AgentRow = readonly [
   /** The step it is at, from 1; 0 before the first. */
   step: number,
   ownTokens: number,
-  ownMicroUsd: number,
+  /** Null: not known. */
+  ownMicroUsd: number | null,
   ownUnpricedCalls: number,
   treeTokens: number,
-  treeMicroUsd: number,
+  /** Null: not known. */
+  treeMicroUsd: number | null,
   treeUnpricedCalls: number,
   /** Spawns of its own that were refused. */
   refusals: number,

@@ -128,9 +128,9 @@ proves(
     expect([request?.tools, request?.maxOutputTokens]).toEqual([[], 250]);
     const own = fixture.sink
       .of("step.completed")
-      .reduce((sum, step) => sum + step.usage.costMicroUsd, 0);
+      .reduce((sum, step) => sum + (step.usage.costMicroUsd ?? 0), 0);
     expect([
-      result.usage.total.costMicroUsd - own,
+      (result.usage.total.costMicroUsd ?? 0) - own,
       result.usage.total.steps,
       result.steps.length,
     ]).toEqual([700, 4, 4]);

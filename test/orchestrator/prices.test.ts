@@ -9,6 +9,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
 import { asks, says as speaks, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -104,12 +105,23 @@ test("a base URL that came into the environment after a role was defined is foun
   expect(thrownBy(() => newFixture().start(role)).code).toBe("price_unknown");
 });
 
-test("an unknown price is null, never zero, and its calls are counted apart", async () => {
-  const result = await newFixture().run(solo(new ScriptedModel([speaks("Done.")])));
+proves(["D586"], "an unknown price and cost are null, and the calls are counted", async () => {
+  const fixture = newFixture();
+  const result = await fixture.run(solo(new ScriptedModel([speaks("Done.")])));
   expect(result.prices).toEqual([{ provider: "scripted", model: "scripted", price: null }]);
   expect(JSON.parse(JSON.stringify(result.prices))).toEqual(result.prices);
   const { costMicroUsd, unpricedCalls } = result.usage.total;
-  expect([costMicroUsd, unpricedCalls]).toEqual([0, 1]);
+  expect([costMicroUsd, unpricedCalls]).toEqual([null, 1]);
+  const { own, descendants, byModel, byRole } = result.usage;
+  const costs = [own, descendants, byModel["scripted"], byRole["solo"]];
+  expect(costs.map((usage) => usage?.costMicroUsd)).toEqual([null, 0, null, null]);
+  const booked = ["budget.settled", "model.replied", "step.completed"] as const;
+  const events = booked.flatMap((type) => fixture.sink.of(type));
+  expect(events.map(({ type, usage }) => [type, usage.costMicroUsd])).toEqual(
+    booked.map((type) => [type, null]),
+  );
+  expect(result.accounts.map(({ total }) => total.costMicroUsd)).toEqual([null]);
+  expect(result.steps.map(({ telemetry }) => telemetry.usage.costMicroUsd)).toEqual([null]);
 });
 
 /** A lead over children, each with a model of its own. */
@@ -181,4 +193,19 @@ proves(["X30"], "a paused result names the prices too, and so does the one after
     fixture.resume(solo(after, tools), paused.pausedRun, answers),
   );
   expect([result.status, result.prices]).toEqual(["completed", expected]);
+});
+
+proves(["D588"], "a paused run stored with a cost of 0 without a price reports null", async () => {
+  const fixture = newFixture();
+  const tools = { tools: [payTool()] };
+  const before = new ScriptedModel([asks("pay", { amount: 5 })]);
+  const paused = await fixture.run(solo(before, tools));
+  const stored = JSON.stringify(paused.pausedRun);
+  const earlier = stored.replaceAll('"costMicroUsd":null', '"costMicroUsd":0');
+  expect(earlier).not.toBe(stored);
+  const role = solo(new ScriptedModel([speaks("Paid.")]), tools);
+  const run = new Orchestrator().resume(earlier, approveAll(paused), { role });
+  const { status, usage, accounts } = await run.result;
+  const costs = [usage.total, accounts[0]?.own].map((used) => used?.costMicroUsd);
+  expect([status, ...costs]).toEqual(["completed", null, null]);
 });

@@ -3,7 +3,7 @@
 import type { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
-import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
+import { toAmounts, UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 import {
   deadlineOf,
   stoodMs,
@@ -33,27 +33,28 @@ export function checkAccounts(
     const deadlineAtMs = deadlineOf(expected, nowMs);
     const isSo = ledger.accountView(account.agentId).deadlineAtMs() === deadlineAtMs;
     hold(isSo, `the deadline is ${String(deadlineAtMs)}`, account);
+    const [used, total] = [toAmounts(account.own), toAmounts(account.total)];
     const below = childTotals.get(account.agentId) ?? {};
     for (const field of USAGE_FIELDS) {
       hold(account.own[field] === own[index]?.[field], `B3: own ${field}`, account);
       hold(
-        account.total[field] === account.own[field] + (below[field] ?? 0),
+        total[field] === used[field] + (below[field] ?? 0),
         `B3: ${field} is own plus children's`,
         account,
       );
     }
     if (account.parentId === null) continue;
     const siblings = childTotals.get(account.parentId) ?? {};
-    for (const field of USAGE_FIELDS)
-      siblings[field] = (siblings[field] ?? 0) + account.total[field];
+    for (const field of USAGE_FIELDS) siblings[field] = (siblings[field] ?? 0) + total[field];
     childTotals.set(account.parentId, siblings);
   }
 }
 
 function checkLimits(account: Account): void {
+  const [own, total] = [toAmounts(account.own), toAmounts(account.total)];
   for (const axis of SPEND_AXES) {
     const limit = account.limits[axis] ?? Infinity;
-    const taken = account.total[axis] - account.own[axis];
+    const taken = total[axis] - own[axis];
     const toBeTaken = Math.max(0, limit - (account.reserve[axis] ?? 0));
     hold(
       taken <= toBeTaken + account.excess[axis],
@@ -66,7 +67,7 @@ function checkLimits(account: Account): void {
       account,
     );
     hold(
-      account.total[axis] + account.reserved[axis] <= limit + account.excess[axis],
+      total[axis] + account.reserved[axis] <= limit + account.excess[axis],
       `B1 on ${axis}`,
       account,
     );

@@ -4,7 +4,7 @@
 import type { LeaseAsk } from "../../src/agent/account-view.ts";
 import { type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
-import type { Usage } from "../../src/protocol/usage.ts";
+import { toAmounts, type Usage } from "../../src/protocol/usage.ts";
 
 type Sums = Record<SpendAxis, number>;
 
@@ -118,7 +118,7 @@ export class LedgerReference {
   /** The attempt under way has ended: its hold goes, what it used is spent. */
   charge(lease: ReferenceLease, usage: Usage): void {
     this.#book(lease, usage);
-    grow(lease.charged, usage, 1);
+    grow(lease.charged, toAmounts(usage), 1);
     lease.hold = nothing();
   }
 
@@ -149,9 +149,10 @@ export class LedgerReference {
     for (const account of pathOf(lease.account)) {
       grow(account.reserved, lease.hold, -1);
       if (usage === undefined) continue;
-      grow(account.spent, usage, 1);
+      const used = toAmounts(usage);
+      grow(account.spent, used, 1);
       for (const axis of SPEND_AXES)
-        account.excess[axis] += Math.max(0, usage[axis] - lease.hold[axis]);
+        account.excess[axis] += Math.max(0, used[axis] - lease.hold[axis]);
     }
   }
 

@@ -386,7 +386,7 @@ class Player {
       cachedInputTokens: own.cachedInputTokens + usage.cachedInputTokens,
       outputTokens: own.outputTokens + usage.outputTokens,
       totalTokens: own.totalTokens + usage.totalTokens,
-      costMicroUsd: own.costMicroUsd + usage.costMicroUsd,
+      costMicroUsd: (own.costMicroUsd ?? 0) + (usage.costMicroUsd ?? 0),
     };
   }
 }

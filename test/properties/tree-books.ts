@@ -12,6 +12,7 @@ import {
 import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { toAmounts } from "../../src/protocol/usage.ts";
 import { PRICE } from "./tree-foreign.ts";
 import { law, same } from "./tree-law.ts";
 import type { PlayedRun } from "./tree-fixture.ts";
@@ -174,9 +175,10 @@ class Books {
 
   #settle({ leaseId, agentId, usage }: EspalierEvent<"budget.settled">): void {
     const hold = this.#give(leaseId, agentId);
-    this.#add(agentId, "spent", usage, 1);
+    const used = toAmounts(usage);
+    this.#add(agentId, "spent", used, 1);
     const beyond = nothing();
-    for (const axis of SPEND_AXES) beyond[axis] = Math.max(0, usage[axis] - hold[axis]);
+    for (const axis of SPEND_AXES) beyond[axis] = Math.max(0, used[axis] - hold[axis]);
     this.#add(agentId, "excess", beyond, 1);
   }
 

@@ -150,14 +150,19 @@ test("amounts are short and keep their unit", () => {
   ]);
 });
 
-proves(["S7.33"], "an unknown cost is not shown as $0, nor is one that is not booked yet", () => {
-  expect(costText({ totalTokens: 9, costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
-  expect(costText({ totalTokens: 9, costMicroUsd: 100, unpricedCalls: 1 })).toBe("≥$0.0001");
-  expect(costText({ totalTokens: 9, costMicroUsd: 99, unpricedCalls: 1 })).toBe("unknown");
-  expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 1 })).toBe("unknown");
-  expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 0 })).toBe("$0");
-  expect(costText({ totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 })).toBe("–");
-});
+proves(
+  ["S7.33", "D586"],
+  "an unknown cost is not shown as $0, nor is one that is not booked yet",
+  () => {
+    expect(costText({ totalTokens: 9, costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
+    expect(costText({ totalTokens: 9, costMicroUsd: 100, unpricedCalls: 1 })).toBe("≥$0.0001");
+    expect(costText({ totalTokens: 9, costMicroUsd: 99, unpricedCalls: 1 })).toBe("unknown");
+    expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 1 })).toBe("unknown");
+    expect(costText({ totalTokens: 9, costMicroUsd: null, unpricedCalls: 1 })).toBe("unknown");
+    expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 0 })).toBe("$0");
+    expect(costText({ totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 })).toBe("–");
+  },
+);
 
 proves(
   ["V154"],

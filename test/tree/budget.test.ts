@@ -105,6 +105,7 @@ describe("what a child may spend", () => {
         inputTokens: 50,
         outputTokens: 25,
         totalTokens: 75,
+        costMicroUsd: null,
         unpricedCalls: 5,
       });
     },
@@ -143,6 +144,7 @@ describe("who is charged", () => {
           ...used,
           modelCalls: 2,
           steps: 2,
+          costMicroUsd: null,
           unpricedCalls: 2,
           estimatedCalls,
         };
@@ -154,6 +156,7 @@ describe("who is charged", () => {
           inputTokens: 20,
           outputTokens: 10,
           totalTokens: 30,
+          costMicroUsd: null,
           unpricedCalls: 2,
         };
         const total = {

@@ -161,7 +161,7 @@ describe("what events say", () => {
           resultCharacters: SOME_NUMBER,
           durationMs: 70,
           queuedMs: 0,
-          usage: { ...used, totalTokens: 45, unpricedCalls: 3 },
+          usage: { ...used, totalTokens: 45, costMicroUsd: null, unpricedCalls: 3 },
         },
       ]);
     },

@@ -106,6 +106,7 @@ proves(
       inputTokens: INPUT,
       outputTokens: 10,
       totalTokens: INPUT + 10,
+      costMicroUsd: null,
       unpricedCalls: 1,
       estimatedCalls: 1,
     });

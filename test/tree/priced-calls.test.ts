@@ -40,7 +40,7 @@ function solo(script: readonly ScriptedReply[], { price, counted = 10, maxOutput
   });
 }
 
-function costOf({ usage }: RunResult): readonly number[] {
+function costOf({ usage }: RunResult): readonly (number | null)[] {
   const { costMicroUsd, unpricedCalls } = usage.total;
   return [costMicroUsd, unpricedCalls];
 }

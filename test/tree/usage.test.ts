@@ -138,7 +138,7 @@ describe("costs", () => {
       const { own, descendants, total } = result.usage;
       // Each call: 10 in, 5 out at 2: 20 micro-dollars.
       expect([own.costMicroUsd, own.unpricedCalls]).toEqual([40, 0]);
-      expect([descendants.costMicroUsd, descendants.unpricedCalls]).toEqual([0, 1]);
+      expect([descendants.costMicroUsd, descendants.unpricedCalls]).toEqual([null, 1]);
       expect([total.costMicroUsd, total.unpricedCalls]).toEqual([40, 1]);
     },
   );
@@ -178,6 +178,7 @@ describe("what providers report", () => {
       inputTokens: 10,
       outputTokens: 10,
       totalTokens: 20,
+      costMicroUsd: null,
       unpricedCalls: 1,
       estimatedCalls: 1,
     });

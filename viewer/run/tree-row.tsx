@@ -156,7 +156,7 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
     if (row === undefined) continue;
     spent.own += row[AT.ownTokens];
     spent.tokens += row[AT.treeTokens];
-    spent.microUsd += row[AT.treeMicroUsd];
+    spent.microUsd += row[AT.treeMicroUsd] ?? 0;
     spent.unpriced += row[AT.treeUnpricedCalls];
   }
   return (

@@ -22,6 +22,8 @@ import {
   isCountable,
   NO_USAGE,
   subtractUsage,
+  toAmounts,
+  toUsage,
   type ModelUsage,
   type Usage,
 } from "../../protocol/usage.ts";
@@ -305,11 +307,12 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   #emitReached(usage: Usage): void {
     const { watch } = this.#ledger;
     if (watch.onThreshold === undefined) return;
+    const amounts = toAmounts(usage);
     for (let at = this.limiting; at !== undefined; at = at.parent?.limiting)
       for (const axis of at.axes) {
         const [maximum, spent] = [at.limits[axis], at.total[axis]];
-        if (maximum === undefined || usage[axis] === 0 || isEarly(maximum, spent)) continue;
-        emitReached(watch, at, { axis, maximum, before: spent - usage[axis], spent });
+        if (maximum === undefined || amounts[axis] === 0 || isEarly(maximum, spent)) continue;
+        emitReached(watch, at, { axis, maximum, before: spent - amounts[axis], spent });
       }
   }
 
@@ -412,12 +415,12 @@ function notCharged({ charged }: PersistedHold, usage: Usage): Usage {
 /** What a call is charged whose reported usage cannot be booked: all that its lease holds. */
 function usageOfHold(hold: Amounts, { unpricedCalls }: Usage): Usage {
   const { toolCalls: _none, ...amounts } = hold;
-  return {
+  return toUsage({
     ...NO_USAGE,
     ...amounts,
     cachedInputTokens: 0,
     modelCalls: 1,
     unpricedCalls,
     estimatedCalls: 1,
-  };
+  });
 }

@@ -19,8 +19,11 @@ import {
   isCountable,
   NO_USAGE,
   subtractUsage,
+  toAmounts,
+  toUsage,
   type ModelUsage,
   type Usage,
+  type UsageAmounts,
   type UsageReport,
 } from "../../protocol/usage.ts";
 
@@ -28,7 +31,7 @@ import {
 export type Asker = LedgerAccount | null;
 
 type Sums = Record<SpendAxis, number>;
-type UsageSums = Record<keyof Usage, number>;
+type UsageSums = { -readonly [K in keyof UsageAmounts]: number };
 
 const NO_GRANTS: readonly AccountGrant[] = Object.freeze([]);
 const NO_MODELS: readonly ModelUsage[] = Object.freeze([]);
@@ -83,8 +86,8 @@ export class LedgerAccount {
     this.ownReserve = account.reserve;
     this.fixedDeadlineAtMs = fixedDeadlineAtMs;
     this.openedAtMs = account.openedAtMs;
-    this.own = { ...account.own };
-    this.total = { ...account.total };
+    this.own = toAmounts(account.own);
+    this.total = toAmounts(account.total);
     this.reserved = { ...account.reserved };
     this.limits = { ...limits };
     this.timeLimitMs = timeLimitMs;
@@ -158,12 +161,13 @@ export class LedgerAccount {
 
   /** Books what was used and gives the rest of the hold back. */
   book(hold: Amounts, usage: Usage): void {
-    invariant(isCountable(usage), "usage is in whole amounts from 0 up");
-    const excess = beyond(hold, usage);
-    addUsed(this.own, usage);
+    const amounts = toAmounts(usage);
+    invariant(isCountable(amounts), "usage is in whole amounts from 0 up");
+    const excess = beyond(hold, amounts);
+    addUsed(this.own, amounts);
     for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
       at.#usage = undefined;
-      addUsed(at.total, usage);
+      addUsed(at.total, amounts);
       add(at.reserved, hold, -1);
       if (excess !== undefined) at.excess = joined(at.excess, excess);
     }
@@ -189,11 +193,11 @@ export class LedgerAccount {
   }
 
   #usageNow(): UsageReport {
-    const own = { ...this.own };
+    const own = toUsage(this.own);
     const descendants = subtractUsage(this.total, own);
     return isNothing(descendants)
       ? { own, descendants: NO_USAGE, total: own }
-      : { own, descendants, total: { ...this.total } };
+      : { own, descendants, total: toUsage(this.total) };
   }
 
   /** The account as it is stored, as it stands by then. */
@@ -241,7 +245,7 @@ function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
   sums.toolCalls += sign * amounts.toolCalls;
 }
 
-function addUsed(sums: UsageSums, usage: Usage): void {
+function addUsed(sums: UsageSums, usage: UsageAmounts): void {
   sums.modelCalls += usage.modelCalls;
   sums.steps += usage.steps;
   sums.toolCalls += usage.toolCalls;
@@ -294,7 +298,7 @@ export function openAccount(
 }
 
 /** What was used beyond the hold; undefined: nothing. */
-function beyond(hold: Amounts, usage: Usage): Amounts | undefined {
+function beyond(hold: Amounts, usage: Amounts): Amounts | undefined {
   for (const axis of SPEND_AXES)
     if (usage[axis] > hold[axis]) return mapAxes((one) => Math.max(0, usage[one] - hold[one]));
   return undefined;

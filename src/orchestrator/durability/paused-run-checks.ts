@@ -9,7 +9,14 @@ import { questionIdOf, stepIdOf, type AgentId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { callHashOf } from "../../protocol/question.ts";
 import { PAUSE_CODES } from "../../protocol/stop.ts";
-import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../protocol/usage.ts";
+import {
+  addUsage,
+  NO_USAGE,
+  subtractUsage,
+  toAmounts,
+  toUsage,
+  type Usage,
+} from "../../protocol/usage.ts";
 import { sumGrants } from "../budget/ledger-grant.ts";
 import { listAwaitedChildren, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
 
@@ -205,7 +212,7 @@ function findUsageProblem(
   { agents, below }: IndexedRun,
   { agentId, own, total }: Account,
 ): string | undefined {
-  if (!sameJson(addUsage(own, below.get(agentId) ?? NO_USAGE), total))
+  if (!sameJson(addUsage(own, below.get(agentId) ?? NO_USAGE), toUsage(total)))
     return "its total is not the sum of its parts";
   const state = agents.get(agentId)?.state;
   if (state === undefined) return undefined;
@@ -220,8 +227,10 @@ function findUsageProblem(
 }
 
 function isCovering(whole: Usage, part: Usage): boolean {
-  const amounts = new Map(Object.entries(whole));
-  return Object.entries(part).every(([field, amount]) => (amounts.get(field) ?? 0) >= amount);
+  const amounts = new Map(Object.entries(toAmounts(whole)));
+  return Object.entries(toAmounts(part)).every(
+    ([field, amount]) => (amounts.get(field) ?? 0) >= amount,
+  );
 }
 
 // Limits that the history shows: each step has recorded what of each limit it found
@@ -262,9 +271,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   // A first step that had to be repeated found less than its first attempt, but as many steps.
-  const used = subtractUsage(
-    account.own,
-    addUsage(usedLater, { ...NO_USAGE, steps: first.usage.steps }),
+  const used = toAmounts(
+    subtractUsage(account.own, addUsage(usedLater, { ...NO_USAGE, steps: first.usage.steps })),
   );
   const granted = sumGrants(account.grants.filter(({ atMs }) => atMs >= first.startedAtMs));
   const raised = SPEND_AXES.find((axis) => {

@@ -5,7 +5,14 @@ import type { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { ExecutionId, MessageId } from "../../protocol/ids.ts";
 import type { Message, MessageTag, StoredMessage } from "../../protocol/message.ts";
-import { addUsage, subtractUsage, UsageSchema, type Usage } from "../../protocol/usage.ts";
+import {
+  addUsage,
+  subtractUsage,
+  toAmounts,
+  toUsage,
+  UsageSchema,
+  type Usage,
+} from "../../protocol/usage.ts";
 import { removeMessages } from "../../policies/remove-messages.ts";
 import {
   greatestNumber,
@@ -63,10 +70,9 @@ function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecut
 }
 
 function without(usage: Usage, earlier: Usage): Usage {
-  const rest = Object.entries({ ...subtractUsage(usage, earlier) });
-  return UsageSchema.parse(
-    Object.fromEntries(rest.map(([name, left]) => [name, Math.max(0, left)])),
-  );
+  const rest = Object.entries(toAmounts(subtractUsage(usage, earlier)));
+  const amounts = Object.fromEntries(rest.map(([name, left]) => [name, Math.max(0, left)]));
+  return toUsage(UsageSchema.parse(amounts));
 }
 
 function retainedRecords(

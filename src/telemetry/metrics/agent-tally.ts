@@ -2,7 +2,7 @@
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { QuestionId } from "../../protocol/ids.ts";
-import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
+import { addUsage, NO_USAGE, toAmounts, type Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
 import { endDimensions, type Caller, type Duration } from "./measurements.ts";
@@ -91,8 +91,8 @@ export class AgentTally {
 
   /** What was used before this segment belongs to the limit as to the use: pauses change nothing. */
   #measureBudget({ status, usage }: EventBody<"agent.ended">): void {
-    const used: Readonly<Record<string, number>> = { ...usage.total };
-    const spent: Readonly<Record<string, number>> = { ...this.#spent };
+    const used: Readonly<Record<string, number>> = toAmounts(usage.total);
+    const spent: Readonly<Record<string, number>> = toAmounts(this.#spent);
     for (const [axis, left] of Object.entries(this.#budget)) {
       const [amount, since] = [used[axis], spent[axis]];
       if (amount === undefined || since === undefined) continue;

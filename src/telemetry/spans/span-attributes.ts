@@ -8,7 +8,7 @@ import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
-import { MICRO_USD_PER_USD, type Usage } from "../../protocol/usage.ts";
+import { knownCost, MICRO_USD_PER_USD, type Usage } from "../../protocol/usage.ts";
 import { setAttribute, setAttributes } from "../bounded/bounded-attributes.ts";
 import {
   budgetLimit,
@@ -353,7 +353,8 @@ export function setUsage(span: Span, usage: Usage): void {
 
 function setSubtree(span: Span, usage: Usage): void {
   const costUsd = knownUsd(usage);
-  const amounts: Readonly<Record<string, number | undefined>> = { ...usage, costUsd };
+  const { costMicroUsd: _inMicroUsd, ...counts } = usage;
+  const amounts: Readonly<Record<string, number | undefined>> = { ...counts, costUsd };
   for (const [axis, name] of Object.entries(SUBTREE)) setAttribute(span, name, amounts[axis]);
 }
 
@@ -364,9 +365,9 @@ function isCancelled(body: EventBody<"model.failed">): boolean {
 
 /** What is known of a cost, which is not all where calls had no price; undefined where nothing is known. */
 function knownUsd(usage: Usage): number | undefined {
-  const isUnknown = usage.unpricedCalls > 0 || usage.totalTokens === 0;
-  if (usage.costMicroUsd === 0 && isUnknown) return undefined;
-  return usage.costMicroUsd / MICRO_USD_PER_USD;
+  const cost = knownCost(usage);
+  if (cost === null || (cost === 0 && usage.totalTokens === 0)) return undefined;
+  return cost / MICRO_USD_PER_USD;
 }
 
 function sum(counts: Readonly<Record<string, number>>): number {

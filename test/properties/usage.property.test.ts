@@ -1,0 +1,56 @@
+// Goal: sums of usages are exact where costs are not known: no order, and no way to take a sum apart, changes a figure.
+// Method: arbitrary usages from a fixed seed, among them free, priced and unpriced calls, and partly priced sums.
+
+import * as fc from "fast-check";
+import { expect } from "vitest";
+
+import {
+  addUsage,
+  NO_USAGE,
+  subtractUsage,
+  toUsage,
+  type Usage,
+} from "../../src/protocol/usage.ts";
+import { proves } from "../harness/proves.ts";
+
+const FIXED = { seed: 20_261_129, numRuns: 2_000 };
+
+const few = fc.nat({ max: 3 });
+const anyUsage: fc.Arbitrary<Usage> = fc
+  .record({ modelCalls: few, inputTokens: few, costMicroUsd: few, unpricedCalls: few })
+  .map((amounts) => toUsage({ ...NO_USAGE, ...amounts }));
+
+proves(["D587"], "sums of usages are the same in every order and grouping", () => {
+  fc.assert(
+    fc.property(anyUsage, anyUsage, anyUsage, (first, second, third) => {
+      expect(addUsage(first, second)).toEqual(addUsage(second, first));
+      expect(addUsage(addUsage(first, second), third)).toEqual(
+        addUsage(first, addUsage(second, third)),
+      );
+      expect(addUsage(first, NO_USAGE)).toEqual(first);
+    }),
+    FIXED,
+  );
+});
+
+proves(["D587"], "a part that is subtracted from a sum leaves the other part", () => {
+  fc.assert(
+    fc.property(anyUsage, anyUsage, (first, second) => {
+      expect(subtractUsage(addUsage(first, second), second)).toEqual(first);
+      expect(subtractUsage(first, first)).toEqual(NO_USAGE);
+    }),
+    FIXED,
+  );
+});
+
+proves(["D586"], "a sum has the cost null if its known part is 0 and a call has no price", () => {
+  fc.assert(
+    fc.property(fc.array(anyUsage, { maxLength: 4 }), (all) => {
+      const sum = all.reduce(addUsage, NO_USAGE);
+      const known = all.reduce((total, { costMicroUsd }) => total + (costMicroUsd ?? 0), 0);
+      const isUnknown = known === 0 && all.some(({ unpricedCalls }) => unpricedCalls > 0);
+      expect(sum.costMicroUsd).toBe(isUnknown ? null : known);
+    }),
+    FIXED,
+  );
+});
