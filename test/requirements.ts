@@ -1860,6 +1860,9 @@ const requirements = {
   D588: {
     text: "A paused run that was stored with a cost of 0 for calls without a price continues, and reports null",
   },
+  D559: {
+    text: "Mistral's thinking parts are reasoning, streamed and whole, and go back as they came",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

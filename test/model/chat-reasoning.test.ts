@@ -3,77 +3,18 @@
 
 import { describe, expect, test } from "vitest";
 
-import { checkReply } from "../../src/model/check-reply.ts";
-import type { ModelReply } from "../../src/model/model.ts";
-import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
 import { replayKeyOf } from "../../src/model/written-by.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
-import {
-  failure,
-  modelAt,
-  MODES,
-  never,
-  QUESTION,
-  reply,
-  type Mode,
-} from "../support/openai-calls.ts";
+import { roundTrip, sentMessages, served } from "../support/chat-round-trip.ts";
+import { failure, modelAt, MODES, never, QUESTION, reply } from "../support/openai-calls.ts";
 import { calls, OpenAiServer, says, type ServerReply } from "../support/openai-server.ts";
 
-const SIZE = { inputTokens: 100, maxOutputTokens: 100 };
 const SIGNED = [
   { type: "reasoning.text", text: "Oak or elm?", signature: "c2ln", format: "f", index: 0 },
   { type: "reasoning.encrypted", data: "ZW5j", format: "f", index: 1 },
 ];
-
-/** A body with one message, and the events that say the same. */
-function served(
-  mode: Mode,
-  message: object,
-  deltas: readonly object[],
-  more: { finish?: string | null; usage?: object } = {},
-): ServerReply {
-  const finish_reason = more.finish === undefined ? "stop" : more.finish;
-  const usage = more.usage === undefined ? {} : { usage: more.usage };
-  if (mode === "whole") {
-    const choices = [{ index: 0, message: { role: "assistant", ...message }, finish_reason }];
-    return {
-      type: "raw",
-      body: JSON.stringify({ id: "c1", model: "m1", choices, ...usage }),
-    };
-  }
-  const chunks = deltas.map((delta) => ({ id: "c1", model: "m1", choices: [{ index: 0, delta }] }));
-  const end = {
-    id: "c1",
-    model: "m1",
-    choices: [{ index: 0, delta: {}, finish_reason }],
-    ...usage,
-  };
-  return { type: "events", data: [...chunks, end, "[DONE]"] };
-}
-
-/** The reply to a question, and the assistant's message as it stands in the next request. */
-async function roundTrip(
-  answer: ServerReply,
-  mode: Mode,
-  options: OpenAiOptions = {},
-): Promise<{ readonly reply: ModelReply; readonly sent: unknown }> {
-  await using server = await OpenAiServer.start(
-    (_request, count) => (count === 1 ? answer : says("Done.")),
-    { takesAnyMessages: true },
-  );
-  const model = modelAt(server, options);
-  const { reply: said } = await reply(model, mode);
-  const checked = checkReply(model, said, SIZE);
-  const messages = [...QUESTION.messages, checked.message];
-  await model.generate({ ...QUESTION, messages }, { signal: never() });
-  return { reply: checked, sent: sentMessages(server, 2)[1] };
-}
-
-function sentMessages(server: OpenAiServer, number: number): readonly unknown[] {
-  const { messages } = server.request(number).body;
-  return Array.isArray(messages) ? messages : [];
-}
 
 describe.each(MODES)("a reply that comes %s", (mode) => {
   for (const field of ["reasoning_content", "reasoning"] as const) {

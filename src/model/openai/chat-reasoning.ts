@@ -1,5 +1,6 @@
-// What Chat Completions servers say besides text and calls, and want to see again: reasoning, under the name that each has for it, and
-// data that goes with it. None of it is in OpenAI's own form of a message.
+// What Chat Completions servers say besides text and calls, and want to see again: reasoning, under
+// the name that each has for it, and data that goes with it. OpenAI's own messages contain neither.
+// Mistral's reasoning comes as parts of `content`: { type: "thinking", thinking: [{ type: "text", … }] }.
 
 import { defined, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
@@ -22,6 +23,8 @@ const NAMESPACE = "chat";
 interface ReasoningData {
   /** The field that it came in. Left out: there were details only. */
   readonly field?: ReasoningField;
+  /** The other fields of a thinking part, such as `signature`, if the reasoning came in `content`. */
+  readonly thinking?: JsonObject;
   /** `reasoning_details` of OpenRouter and others: signatures and encrypted reasoning. */
   readonly details?: readonly JsonObject[];
 }
@@ -32,6 +35,7 @@ export class ChatReasoning {
   readonly #text = new GrowingText();
   #field: ReasoningField | undefined;
   readonly #details: Record<string, JsonValue>[] = [];
+  readonly #thinking: ThinkingPart[] = [];
 
   constructor(option: ReasoningOption) {
     this.#option = option;
@@ -45,6 +49,8 @@ export class ChatReasoning {
     message: Fields,
     admit: (text: string) => string,
   ): { readonly text: string; readonly dataBytes: number } {
+    const thinking = this.#thinkingIn(message);
+    if (thinking.length > 0) return this.#takeThinking(thinking, admit);
     const field = this.#fieldIn(message);
     const text = field === undefined ? "" : admit(textOf(message[field]));
     if (this.#option === false) return { text, dataBytes: 0 };
@@ -61,14 +67,46 @@ export class ChatReasoning {
   }
 
   get pieces(): readonly ReplyPiece[] {
+    const thinking = this.#thinking.map(thinkingPiece);
     const details = this.#details;
     const text = String(this.#text);
-    if (text === "" && details.length === 0) return [];
+    if (text === "" && details.length === 0) return thinking;
     const data = {
       ...defined({ field: this.#field }),
       ...(details.length === 0 ? {} : { details }),
     } satisfies ReasoningData;
-    return [{ type: "reasoning", text, data: { [NAMESPACE]: data } }];
+    return [...thinking, { type: "reasoning", text, data: { [NAMESPACE]: data } }];
+  }
+
+  /** Returns Mistral's thinking parts, unless the reasoning comes in a field of its own. */
+  #thinkingIn({ content }: Fields): readonly JsonObject[] {
+    if (!Array.isArray(content) || (this.#option || this.#field) !== undefined) return [];
+    return content.filter(isParsed).filter(({ type }) => type === "thinking");
+  }
+
+  /** Streamed parts continue the last one until its signature has come. */
+  #takeThinking(
+    parts: readonly JsonObject[],
+    admit: (text: string) => string,
+  ): { readonly text: string; readonly dataBytes: number } {
+    let all = "";
+    let dataBytes = 0;
+    for (const { type: _type, thinking, ...fields } of parts) {
+      const text = admit(textOf(thinking));
+      all += text;
+      const isEmpty = text === "" && Object.keys(fields).length === 0;
+      if (this.#option === false || isEmpty) continue;
+      const last = this.#thinking.at(-1);
+      const open = last === undefined || "signature" in last.fields ? undefined : last;
+      const part = open ?? { text: new GrowingText(), fields: {} };
+      if (open === undefined) this.#thinking.push(part);
+      part.text.push(text);
+      for (const [name, value] of Object.entries(fields)) {
+        if (part.fields[name] !== value) dataBytes += Buffer.byteLength(JSON.stringify(value));
+        part.fields[name] = value;
+      }
+    }
+    return { text: all, dataBytes };
   }
 
   #fieldIn(message: Fields): ReasoningField | undefined {
@@ -100,6 +138,16 @@ export class ChatReasoning {
   }
 }
 
+interface ThinkingPart {
+  readonly text: GrowingText;
+  readonly fields: Record<string, JsonValue>;
+}
+
+function thinkingPiece({ text, fields }: ThinkingPart): ReplyPiece {
+  const data = { thinking: fields } satisfies ReasoningData;
+  return { type: "reasoning", text: String(text), data: { [NAMESPACE]: data } };
+}
+
 const GROWING: readonly string[] = ["text", "summary", "data"];
 
 function isNext(
@@ -122,6 +170,20 @@ export function sentReasoning(pieces: readonly ReplyPiece[], option: ReasoningOp
     if (Array.isArray(own)) details = details.concat(own);
   }
   return details.length === 0 ? sent : { ...sent, reasoning_details: details };
+}
+
+/** Returns the thinking parts that begin the `content` of a reply that is sent back. */
+export function sentThinking(
+  pieces: readonly ReplyPiece[],
+  option: ReasoningOption,
+): readonly JsonObject[] {
+  if (option !== undefined) return [];
+  return pieces.flatMap((piece) => {
+    const { thinking } = ownData(piece.type === "reasoning" ? piece.data : undefined, NAMESPACE);
+    if (piece.type !== "reasoning" || !isParsed(thinking)) return [];
+    const texts = piece.text === "" ? [] : [{ type: "text", text: piece.text }];
+    return [{ type: "thinking", thinking: texts, ...thinking }];
+  });
 }
 
 /** The field in which a part of a reply goes back; undefined: it has no reasoning in clear. */

@@ -1,0 +1,115 @@
+// Goal: the thinking parts of Mistral are reasoning, and go back as they came.
+// Method: the real client against a server that answers from a script, whole and streamed.
+
+import { describe, expect } from "vitest";
+
+import type { AssistantMessage } from "../../src/protocol/message.ts";
+import type { ModelDelta } from "../../src/protocol/stream-piece.ts";
+import { proves } from "../harness/proves.ts";
+import { roundTrip, sentMessages, served } from "../support/chat-round-trip.ts";
+import { modelAt, MODES, never, QUESTION } from "../support/openai-calls.ts";
+import { OpenAiServer, says } from "../support/openai-server.ts";
+
+describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
+  const part = (text: string, more: object = {}): object => ({
+    type: "thinking",
+    thinking: [{ type: "text", text }],
+    ...more,
+  });
+  const oak = { type: "text", text: "An oak." };
+  const whole = { content: [part("Oak or elm?", { closed: true }), oak] };
+  const deltas = [
+    { role: "assistant", content: "" },
+    { content: [part("Oak ")] },
+    { content: [part("or elm?", { closed: true })] },
+    { content: [part(""), oak] },
+  ];
+
+  proves(["D559"], "is reasoning and a text, which go back as they came", async () => {
+    const { reply: said, sent } = await roundTrip(served(mode, whole, deltas), mode);
+    expect(said.message).toMatchObject({
+      text: "An oak.",
+      parts: [
+        {
+          type: "reasoning",
+          text: "Oak or elm?",
+          data: { chat: { thinking: { closed: true } } },
+        },
+        { type: "text", length: 7 },
+      ],
+    });
+    expect(sent).toEqual({ role: "assistant", ...whole });
+  });
+
+  proves(["D559"], "and calls alone has no text to send back", async () => {
+    const call = { id: "a", type: "function", function: { name: "list", arguments: "{}" } };
+    const message = { content: [part("I list.")], tool_calls: [call] };
+    const pieces = [
+      { content: [part("I "), part("list.")] },
+      { tool_calls: [{ index: 0, ...call }] },
+    ];
+    const { sent } = await roundTrip(served(mode, message, pieces), mode);
+    expect(sent).toEqual({ role: "assistant", ...message });
+  });
+
+  proves(["D559"], "keeps each signature with the part that it signs", async () => {
+    const message = {
+      content: [part("One.", { signature: "c2ln" }), part("Two.", { signature: "bmU" }), oak],
+    };
+    const pieces = [
+      { content: [part("One.")] },
+      { content: [{ type: "thinking", thinking: [], signature: "c2ln" }] },
+      { content: [part("Two.", { signature: "bmU" })] },
+      { content: "An oak." },
+    ];
+    const { sent } = await roundTrip(served(mode, message, pieces), mode);
+    expect(sent).toEqual({ role: "assistant", ...message });
+  });
+
+  proves(["D559"], "keeps and sends none where none is wanted", async () => {
+    const answer = served(mode, whole, deltas);
+    const { reply: said, sent } = await roundTrip(answer, mode, { reasoningField: false });
+    expect([said.message, sent]).toEqual([
+      { role: "assistant", text: "An oak.", toolCalls: [] },
+      { role: "assistant", content: "An oak." },
+    ]);
+  });
+
+  proves(["D559"], "goes back in the field that the option names", async () => {
+    const thinking = {
+      type: "reasoning",
+      text: "Hm.",
+      data: { chat: { thinking: {} } },
+    } as const;
+    const written: AssistantMessage = {
+      role: "assistant",
+      text: "Oak.",
+      toolCalls: [],
+      parts: [thinking, { type: "text", length: 4 }],
+    };
+    await using server = await OpenAiServer.start(() => says("Done."), {
+      takesAnyMessages: true,
+    });
+    const model = modelAt(server, { reasoningField: "reasoning" });
+    const messages = [...QUESTION.messages, written];
+    await model.generate({ ...QUESTION, messages }, { signal: never() });
+    const sent = { role: "assistant", content: "Oak.", reasoning: "Hm." };
+    expect(sentMessages(server, 1)[1]).toEqual(sent);
+  });
+});
+
+proves(["D559"], "Mistral's thinking parts are streamed as reasoning", async () => {
+  const thinking = (text: string): object => ({
+    content: [{ type: "thinking", thinking: [{ type: "text", text }] }],
+  });
+  const deltas = [thinking("Oak "), thinking("or elm?"), { content: "An oak." }];
+  await using server = await OpenAiServer.start(() => served("streamed", {}, deltas));
+  const said: ModelDelta[] = [];
+  const onDelta = (delta: ModelDelta): void => void said.push(delta);
+  await modelAt(server).generate(QUESTION, { signal: never(), onDelta });
+  expect(said).toEqual([
+    { type: "reasoning", text: "Oak " },
+    { type: "reasoning", text: "or elm?" },
+    { type: "text", text: "An oak." },
+  ]);
+});
