@@ -1863,6 +1863,9 @@ const requirements = {
   D559: {
     text: "Mistral's thinking parts are reasoning, streamed and whole, and go back as they came",
   },
+  D560: {
+    text: "An overflow is recognised in the wordings that providers are reported to use; limits on rates, output and names are not taken for one",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

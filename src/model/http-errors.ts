@@ -144,8 +144,10 @@ export function codeOfReport(
   message: string,
 ): ModelErrorCode {
   const [named] = words.flatMap((word) => codeOfWord(word) ?? []);
-  const code = named ?? (status === undefined ? "model_unavailable" : codeOfStatus(status));
-  return code === "model_refused_request" && saysTooLong(message) ? "model_context_overflow" : code;
+  const code = named ?? (status === undefined ? undefined : codeOfStatus(status));
+  // LM Studio reports an overflow in a stream with a message alone.
+  const isVague = code === undefined || code === "model_refused_request";
+  return isVague && saysTooLong(message) ? "model_context_overflow" : (code ?? "model_unavailable");
 }
 
 function codeOfStatus(status: number): ModelErrorCode {
@@ -166,6 +168,9 @@ const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["permission_error", "model_not_authorized"],
   ["invalid_api_key", "model_not_authorized"],
   ["context_length_exceeded", "model_context_overflow"],
+  ["context_window_exceeded", "model_context_overflow"],
+  ["model_context_window_exceeded", "model_context_overflow"],
+  ["request_too_large", "model_context_overflow"],
   ["too_many_prompt_tokens", "model_context_overflow"],
   ["exceed_context_size_error", "model_context_overflow"],
   [MODELS_FAULT, "model_unavailable"],
@@ -179,24 +184,31 @@ function codeOfWord(word: unknown): ModelErrorCode | undefined {
   return CODES.get(word) ?? (isRefusal ? "model_refused_request" : undefined);
 }
 
-/** Most servers have no code for a request that is too long, and say it each in words of their own. */
+/** The wordings of servers without a code for a request that is too long. */
 const TOO_LONG = new RegExp(
   [
-    "(prompt|input) (is )?too long",
-    "(context|input|prompt)[ _]?(length|window|size|limit)",
-    "input token count .*exceeds",
-    "(reduce|shorten) (the length of )?(the|your) (messages|prompt|input)",
+    "(prompt|input|conversation)[ _](is[ _])?too[ _]long",
+    "context ?(length|window|size|limit)",
+    "context_(length|window|size|limit)_exceeded",
+    "(input|prompt) length",
+    "(input|prompt|request) tokens? .{0,60}exceed",
+    "(input|prompt)( \\([^)]{0,60}\\))? (exceeds|is longer than) (the )?(model's )?max",
+    "(reduce|shorten) (the length of )?(the|your) ((input|chat) )?(messages|prompt|input)",
     "total length of (all )?(the )?messages is too long",
+    "current length is .{0,60}while limit is",
+    "longer than the maximum model length",
     "too[ _]many[ _]((prompt|input)[ _])?tokens",
-    "prompt exceeds max(imum)? length",
     "exceeded model token limit",
     "`?inputs`? tokens \\+ `?max_new_tokens`?",
   ].join("|"),
   "i",
 );
 
+/** The same words about a rate, such as "too many tokens per minute". */
+const RATE = /\bper[ -](second|min|minute|hour|day)\b|\brate[ _-]?limit|too many requests/i;
+
 function saysTooLong(message: string): boolean {
-  return TOO_LONG.test(message);
+  return TOO_LONG.test(message) && !RATE.test(message);
 }
 
 /** How long the server asks us to wait. A date is taken relative to the server's own, so that no clock has to agree with it. */
