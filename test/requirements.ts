@@ -1866,6 +1866,30 @@ const requirements = {
   D560: {
     text: "An overflow is recognised in the wordings that providers are reported to use; limits on rates, output and names are not taken for one",
   },
+  D565: {
+    text: "Over the AI SDK a turn that Anthropic pauses continues with its content sent back, within the limits of the run",
+  },
+  D566: {
+    text: "Over the AI SDK a blocked prompt, or an empty reply with an unknown finish word, ends as filtered after one request",
+  },
+  D567: {
+    text: "Over the AI SDK a compaction summary of the provider is not text of the answer, and goes back with the next request",
+  },
+  D568: {
+    text: "Over the AI SDK the tokens of an advisor and the cache of a compaction are charged",
+  },
+  D569: {
+    text: "Over the AI SDK sealed reasoning that only the finish metadata has goes back with the next request",
+  },
+  D570: {
+    text: "Below sameOriginFetch a JSON error or a page with status 200 fails with what it says",
+  },
+  D571: {
+    text: "Below sameOriginFetch a bare error line in a stream is reported",
+  },
+  D572: {
+    text: "Below sameOriginFetch deflate and zstd are decoded, and any other encoding is refused by its name",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -3,7 +3,7 @@
 import { array, assert, nat, property, string } from "fast-check";
 import { expect, test } from "vitest";
 
-import { EventSplitter } from "../../src/model/openai/server-sent-events.ts";
+import { EventSplitter } from "../../src/model/server-sent-events.ts";
 
 function split(...pieces: readonly (string | Uint8Array)[]): readonly string[] {
   const events: string[] = [];

@@ -30,6 +30,9 @@ const API_CALL_MARK = Symbol.for("vercel.ai.error.AI_APICallError");
 /** The failure of a call that was not aborted by its caller. */
 export function toModelError(thrown: unknown, progress: CallProgress): ModelError {
   if (thrown instanceof ModelError) return thrown;
+  const { cause } = fieldsOf(thrown);
+  // The body failed with it, in sameOriginFetch.
+  if (cause instanceof ModelError) return cause;
   const { lostOutputTokens } = progress;
   const got = messageOf(thrown);
   const known = knownFailure(thrown, lostOutputTokens);
@@ -88,7 +91,10 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   // The connection broke before the first part of the stream.
   if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
   if (status < 400) {
-    const got = `an answer that cannot be read: ${message}`;
+    const report = reportOf(error);
+    if (isReport(report)) return failures.reported(report, lostOutputTokens);
+    const body = isText(error["responseBody"]) ? `: ${error["responseBody"].trim()}` : "";
+    const got = `an answer that cannot be read: ${message}${body}`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
   const { code: providerCode, type: providerType } = fieldsOf(fieldsOf(body)["error"]);
@@ -110,6 +116,11 @@ function reportOf({ data, responseBody }: Fields): unknown {
   return fieldsOf(Array.isArray(parsed) ? parsed[0] : parsed)["error"];
 }
 
+/** Returns true for an error in the words of a server; many replies have one that is `null`. */
+export function isReport(error: unknown): boolean {
+  return isText(error) || Object.keys(fieldsOf(error)).length > 0;
+}
+
 /** By their names, which say what is at fault. */
 const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["AI_LoadAPIKeyError", "model_not_authorized"],
@@ -121,7 +132,10 @@ const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
 ]);
 
 function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
-  const { name, data } = error;
+  const { name, data, value } = error;
+  // An event that its provider does not know as an error.
+  const { error: report } = fieldsOf(value);
+  if (isReport(report)) return failures.reported(report, lostOutputTokens);
   // Without data it is about what did not come.
   const isCut = name === "AI_InvalidResponseDataError" && data === undefined;
   const code = isCut ? "model_unavailable" : (SDK_CODES.get(name) ?? "model_refused_request");

@@ -1,7 +1,7 @@
 // A `fetch` for providers of the AI SDK that sends prompt and key to no other server.
 
 import { failures } from "./ai-sdk-errors.ts";
-import { withLastEvent } from "./last-event.ts";
+import { withReadableBody } from "./readable-response.ts";
 
 const MAX_REDIRECTS = 5;
 /** A redirect that keeps the method and the body. */
@@ -11,10 +11,15 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /**
  * Does what `fetch` does, but follows a redirect only within the origin of the request. `fetch` sends
  * the body, and headers such as `x-api-key`, to whatever server a redirect names. Pass this function to
- * the provider. At most five redirects of status 307 or 308 are followed. A stream of events ends with
- * a blank line also if its server left that out: without it, a provider would drop the last event.
+ * the provider. At most five redirects of status 307 or 308 are followed.
  *
- * @throws ModelError `model_refused_request` for any other redirect.
+ * The body of the response is one that the provider can read whole. A stream of events ends with a
+ * blank line also if its server left that out. A bare `error:` line becomes an event. A body of status
+ * 200 that is a page or an error, for example `{"error": {"message": "Busy."}}`, fails with a
+ * `ModelError` that quotes it.
+ *
+ * @throws ModelError `model_refused_request` for any other redirect; `model_protocol_error` for an
+ * encoding that `fetch` does not decode.
  *
  * @example
  * const anthropic = createAnthropic({ fetch: sameOriginFetch });
@@ -33,7 +38,7 @@ export async function sameOriginFetch(
     const response = await fetch(target, sent === undefined ? request : { ...request, body: sent });
     const { status } = response;
     const location = response.headers.get("location");
-    if (location === null || !REDIRECTS.has(status)) return withLastEvent(response);
+    if (location === null || !REDIRECTS.has(status)) return withReadableBody(response);
     await response.body?.cancel();
     const to = URL.canParse(location, target) ? new URL(location, target) : undefined;
     if (to?.origin !== origin || !KEEPS_REQUEST.has(status) || redirects === MAX_REDIRECTS)

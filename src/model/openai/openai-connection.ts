@@ -15,7 +15,7 @@ import { ModelError } from "../model-error.ts";
 import { uncarriedError } from "./answer-options.ts";
 import { chatApi } from "./chat-api.ts";
 import { LeanClient } from "./lean-client.ts";
-import { GrowingBytes } from "./growing-bytes.ts";
+import { GrowingBytes } from "../growing-bytes.ts";
 import { transportTo } from "./node-transport.ts";
 import {
   failures,
@@ -30,7 +30,7 @@ import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.t
 import type { Proxy } from "./proxy.ts";
 import { redactModelError } from "../redact-model-error.ts";
 import { sendBy } from "./send-request.ts";
-import { EventSplitter } from "./server-sent-events.ts";
+import { EventSplitter } from "../server-sent-events.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { isLastReplyMended } from "./mended-arguments.ts";
 import { ResponsesApi } from "./responses-api.ts";

@@ -2,7 +2,7 @@
 
 import { Readable } from "node:stream";
 
-import { GrowingBytes } from "./growing-bytes.ts";
+import { GrowingBytes } from "../growing-bytes.ts";
 import { StreamPieces } from "./stream-pieces.ts";
 
 export interface WireResponse {
