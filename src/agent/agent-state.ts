@@ -292,8 +292,13 @@ export function hasReply(state: AgentState): boolean {
   return state.step?.reply !== undefined;
 }
 
-/** A reply that says nothing; a text is an answer, also if its ending is of an unknown type (R11, C48). */
-export function isUseless({ text, toolCalls, refusal }: AssistantMessage): boolean {
+/**
+ * Returns true for a reply without text, calls or refusal. A paused reply needs only parts, which the
+ * next request sends back.
+ */
+export function isUseless({ message, finishReason }: StepReply): boolean {
+  const { text, toolCalls, refusal, parts } = message;
+  if (finishReason === "paused" && parts !== undefined) return false;
   return toolCalls.length === 0 && refusal === undefined && text.trim() === "";
 }
 

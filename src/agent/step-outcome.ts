@@ -74,6 +74,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   }
   if (uselessReplies > 0) return { type: "retry", work: ["missing_reply"] };
   const { finishReason } = last.io;
+  if (finishReason === "paused") return { type: "continue", work: [...work, "paused_reply"] };
   if (finishReason === "error")
     return misbehaved(facts, "finish its reply, but it broke off with an error.", { finishReason });
   if (facts.hasOutput && !facts.hasAwaited) return { type: "retry", work: ["missing_output"] };
@@ -143,9 +144,13 @@ function missedOutputs({ steps, waits = 0 }: RunLog, { hasOutput, hasAwaited }: 
   return texts - (isWait ? 1 : 0) + rejectedResults.length;
 }
 
-/** True for a reply that is text and no result: a miss where a typed result is due, unless the agent waits with it. */
+/**
+ * Returns true for a whole reply that is text and not a result. Where a typed result is due, it is a
+ * miss, unless the agent waits for subagents with it.
+ */
 export function isTextAlone({ tools, io }: StepRecord): boolean {
-  return tools.calls.length === 0 && io.text !== "" && io.isResult !== true;
+  const isWhole = io.isResult !== true && io.finishReason !== "paused";
+  return tools.calls.length === 0 && io.text !== "" && isWhole;
 }
 
 function misbehaved(

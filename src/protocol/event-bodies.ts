@@ -25,6 +25,7 @@ export type WorkType =
   | "messages"
   | "subtasks"
   | "subagents"
+  | "paused_reply"
   | "veto"
   | "missing_reply"
   | "missing_output"

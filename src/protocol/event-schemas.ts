@@ -44,6 +44,7 @@ const WorkTypeSchema = z.enum([
   "messages",
   "subtasks",
   "subagents",
+  "paused_reply",
   "veto",
   "missing_reply",
   "missing_output",

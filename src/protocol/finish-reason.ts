@@ -6,6 +6,8 @@ export type FinishReason =
   | "tool_calls"
   | "length"
   | "content_filter"
+  /** The provider paused the turn: it continues once its content is sent back. */
+  | "paused"
   | "error"
   | "other"
   | "unknown";
@@ -15,6 +17,7 @@ export const FinishReasonSchema = z.enum([
   "tool_calls",
   "length",
   "content_filter",
+  "paused",
   "error",
   "other",
   "unknown",

@@ -267,6 +267,7 @@ const WITHOUT_CALLS: Readonly<Record<FinishReason, readonly [string, string, str
   other: ["stop completed", "retry missing_output", "continue messages"],
   unknown: ["stop completed", "retry missing_output", "continue messages"],
   error: ["fail model_misbehaved", "fail model_misbehaved", "fail model_misbehaved"],
+  paused: ["continue paused_reply", "continue paused_reply", "continue messages+paused_reply"],
 };
 
 for (const finishReason of FinishReasonSchema.options) {

@@ -24,6 +24,8 @@ export interface WireAnswer {
 /** Answers with the entries of a list, the last one for ever. */
 export class WireServer implements AsyncDisposable {
   requests = 0;
+  /** The body of each request. */
+  readonly bodies: string[] = [];
   readonly #answers: readonly WireAnswer[];
   readonly #server;
 
@@ -45,8 +47,10 @@ export class WireServer implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    request.resume();
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
     await new Promise((resolve) => request.on("end", resolve));
+    this.bodies.push(Buffer.concat(parts).toString());
     this.requests += 1;
     const answer = this.#answers[Math.min(this.requests, this.#answers.length) - 1];
     if (answer === undefined) throw new Error("Expected an answer.");

@@ -65,7 +65,7 @@ function replied(
     : withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
   const source = agent.pieceSource(stepPosition(agent, state));
-  if (isUseless(message)) {
+  if (isUseless(taken)) {
     agent.run.pieces.drop(source, "discarded");
     return transition(state, { type: "discardReply", reply: taken });
   }

@@ -30,6 +30,8 @@ const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
   "custom",
   "file",
   "reasoning-file",
+  // A compaction of Anthropic, which is not a text of the reply.
+  "text",
 ]);
 
 /** The model that reads the prompt. */

@@ -5,7 +5,7 @@ import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
 import { defined } from "../../kernel/json.ts";
 import type { ReportedInput } from "../token-usage.ts";
-import { countIn, fieldsOf, isText, listOf, type Fields } from "../wire-json.ts";
+import { countIn, fieldsOf, isParsed, isText, listOf, type Fields } from "../wire-json.ts";
 import { usageOfReply } from "./finish.ts";
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
@@ -44,18 +44,26 @@ export class RawEvents {
 }
 
 const UNIFIED: readonly (readonly [Unified, RegExp])[] = [
-  ["stop", /^(stop|end_turn|stop_sequence|completed)$/i],
+  ["stop", /^(stop|end_turn|stop_sequence|pause_turn|completed)$/i],
   ["tool-calls", /^(tool_use|tool_calls|function_call)$/],
   ["length", /^(max_tokens|length|max_output_tokens|model_context_window_exceeded)$/i],
   ["content-filter", /^(refusal|content_filter|safety|recitation|prohibited_content|spii)$/i],
 ];
 
 /** The provider's word for the end of its model, in the forms of Gemini, Anthropic, Chat Completions and Responses. */
-function endIn({ candidates, delta, choices, type, response }: Fields): string | undefined {
+function endIn({
+  candidates,
+  promptFeedback,
+  delta,
+  choices,
+  type,
+  response,
+}: Fields): string | undefined {
   const { status, incomplete_details: incomplete } = fieldsOf(response);
   const isOver = type === "response.completed" || type === "response.incomplete";
   const words = [
     fieldsOf(listOf(candidates)[0])["finishReason"],
+    fieldsOf(promptFeedback)["blockReason"],
     fieldsOf(delta)["stop_reason"],
     fieldsOf(listOf(choices)[0])["finish_reason"],
     isOver ? (fieldsOf(incomplete)["reason"] ?? status) : undefined,
@@ -93,5 +101,6 @@ function usageIn(usage: Fields, defaultOutput?: number): Finish["usage"] {
       text: undefined,
       reasoning: thoughts,
     },
+    ...(isParsed(usage) ? { raw: usage } : {}),
   };
 }

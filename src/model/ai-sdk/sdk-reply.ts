@@ -24,7 +24,7 @@ import {
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { failures, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
-import { finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
+import { blockWarnings, finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
 import { RawEvents } from "./raw-events.ts";
 import { dataOf, opaqueOf, type OpaquePart } from "./opaque.ts";
 
@@ -152,16 +152,27 @@ export class SdkReply {
     else if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw failures.cutStream(this.lostOutputTokens);
     const finish = this.#finish;
-    const warned = [...warnings, ...this.#warnings, ...(this.isCut ? [CUT_WARNING] : [])];
     const callPrefix = this.#responseId ?? "call";
     const came = this.isCut ? [...this.#pieces, ...this.#unfinishedCalls()] : this.#pieces;
-    const pieces = came.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
+    const sealed = this.#sealedReasoning();
+    const pieces = [...sealed, ...came].map((piece, index) =>
+      pieceOf(piece, `${callPrefix}.${index - sealed.length}`),
+    );
+    const message = replyMessage(pieces);
+    const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
     const hasServerTools = came.some(
       (piece) => piece.type === "opaque" && SERVER_KINDS.has(piece.kind),
     );
+    const finishReason =
+      finish === undefined ? "length" : finishReasonOf(finish.finishReason, isEmpty);
+    const notes = [
+      ...(this.isCut ? [CUT_WARNING] : []),
+      ...(finish === undefined ? [] : blockWarnings(finishReason, finish.finishReason)),
+    ];
+    const warned = [...warnings, ...this.#warnings, ...notes];
     return {
-      message: replyMessage(pieces),
-      finishReason: finish === undefined ? "length" : finishReasonOf(finish.finishReason),
+      message,
+      finishReason,
       ...defined({
         rawFinishReason: finish?.finishReason.raw,
         usage: finish === undefined ? undefined : usageOfReply({ ...finish, hasServerTools }),
@@ -216,7 +227,7 @@ export class SdkReply {
     if ("delta" in part) {
       const delta = this.#cut.admit(part.delta);
       piece.text += delta;
-      this.#onDelta?.({ type, text: delta });
+      if (!isCompaction(piece.metadata)) this.#onDelta?.({ type, text: delta });
     } else if (!isStart) this.#open.delete(key);
     if (part.providerMetadata === undefined) return;
     this.#countData(part.providerMetadata);
@@ -271,6 +282,20 @@ export class SdkReply {
     else if (!this.isCut) this.#pieces.push(opaqueOf(part) ?? part);
   }
 
+  /** Returns the sealed reasoning of OpenRouter that no piece of the reply has. */
+  #sealedReasoning(): readonly GrowingText[] {
+    for (const [provider, { reasoning_details: details }] of Object.entries(
+      this.#finish?.providerMetadata ?? {},
+    )) {
+      const isKept = this.#pieces.some((piece) => hasReasoning(piece, provider));
+      if (!Array.isArray(details) || details.length === 0 || isKept) continue;
+      const metadata = { [provider]: { reasoning_details: details } };
+      this.#countData(metadata);
+      return [{ type: "reasoning", text: "", metadata }];
+    }
+    return [];
+  }
+
   #unfinishedCalls(): readonly LanguageModelV4ToolCall[] {
     const own = [...this.#unfinished].filter(([, { isOwn }]) => isOwn);
     return own.map(([toolCallId, { toolName, input }]) => {
@@ -305,6 +330,18 @@ export class SdkReply {
   }
 }
 
+function hasReasoning(piece: Came, provider: string): boolean {
+  const metadata = "metadata" in piece ? piece.metadata : undefined;
+  const own = metadata ?? ("providerMetadata" in piece ? piece.providerMetadata : undefined);
+  const details = own?.[provider]?.["reasoning_details"];
+  return Array.isArray(details) && details.length > 0;
+}
+
+/** Returns true for the text of a summary that the provider made of the history. */
+function isCompaction(metadata: SharedV4ProviderMetadata): boolean {
+  return Object.values(metadata).some(({ type }) => type === "compaction");
+}
+
 /** What shows that the provider ran a tool. */
 const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 
@@ -314,6 +351,10 @@ function pieceOf(piece: Came, ownId: string): ReplyPiece {
       return piece;
     case "text":
     case "reasoning":
+      if (isCompaction(piece.metadata)) {
+        const data = { text: piece.text, ...defined({ providerOptions: dataOf(piece.metadata) }) };
+        return { type: "opaque", kind: piece.type, data };
+      }
       return { type: piece.type, text: piece.text, data: dataOf(piece.metadata) };
     case "tool-call": {
       const { toolCallId, toolName, input, providerMetadata } = piece;

@@ -90,10 +90,8 @@ function unrecordedStep(
 }
 
 /** Of one that says nothing: nothing. */
-function wholeReply(
-  source: PieceSource,
-  { message, finishReason }: StepReply,
-): readonly PieceBody[] {
-  if (isUseless(message)) return [];
+function wholeReply(source: PieceSource, reply: StepReply): readonly PieceBody[] {
+  if (isUseless(reply)) return [];
+  const { message, finishReason } = reply;
   return [...piecesOf(cameAs(source, message)), { type: "end", finishReason }];
 }
