@@ -19,6 +19,7 @@ const LOADED_LATE = [
   "src/orchestrator/durability/fold-journal.ts",
   "src/orchestrator/run/cancel-run.ts",
   "src/orchestrator/run/execute.ts",
+  "src/orchestrator/run/find-argument-problems.ts",
   "src/orchestrator/run/posted-answers.ts",
   "src/orchestrator/run/recover-all.ts",
   "src/orchestrator/run/recover.ts",

@@ -1806,6 +1806,12 @@ const requirements = {
   D530: {
     text: "approve, deny and answer take the number of a question in the list, and @last for the newest run that asks",
   },
+  D531: {
+    text: "Arguments of an approval that do not fit the schema that the model was shown are refused at once, by the command with exit code 2 and by the viewer with 409; nothing is stored, and corrected ones are taken",
+  },
+  D532: {
+    text: "Arguments of an approval that only the tool's own check refuses leave the question open, and corrected ones are taken",
+  },
   D490: {
     text: "However many requests an MCP server over HTTP makes at once, at most 20 answers to them are sent at a time",
   },

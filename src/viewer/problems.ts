@@ -37,8 +37,18 @@ export function problemIn(
 ): RefusedRequest {
   const isMalformed = code === "invalid_answer" && data["problem"] === "malformed";
   const status = isMalformed ? 400 : (STATUS.get(code) ?? 500);
-  const said = PLAIN.has(code) ? message : content.text(message);
+  const said = misfitIn(data, content) ?? (PLAIN.has(code) ? message : content.text(message));
   return new RefusedRequest(status, { code, message: said === "" ? withheld(data) : said });
+}
+
+/** Returns the parameters that do not fit, without the schema and values that the message quotes. */
+function misfitIn(
+  { problem, parameters }: EspalierError["data"],
+  content: ShownContent,
+): string | undefined {
+  if (content.isWhole || problem !== "invalid_arguments" || !Array.isArray(parameters))
+    return undefined;
+  return `Expected arguments that fit the tool, got others in: ${parameters.join(", ")}. Correct them and answer again.`;
 }
 
 function withheld({ record }: EspalierError["data"]): string {

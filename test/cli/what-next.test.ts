@@ -199,7 +199,7 @@ proves(["V142"], "a model that would be used for nothing is refused", async () =
 proves(["V143"], "an answer that does not fit its call is not lost without a word", async () => {
   const pay = `import { defineTool } from "espalier";
 import { z } from "zod";
-const input = z.object({ eur: z.number() });
+const input = z.object({ eur: z.number().refine((eur) => eur < 999, "less") });
 const pay = { name: "pay", description: "Pays.", input, needsApproval: true, execute: () => "Paid." };
 export default { tools: [defineTool(pay)] };`;
   using folder = temporaryFolder({
@@ -212,7 +212,7 @@ export default { tools: [defineTool(pay)] };`;
   withVariable("OPENAI_BASE_URL", server.baseUrl);
   const at = { cwd: folder.path };
   expect((await performed(["run", "lead.md", "Go."], at)).code).toBe(4);
-  expect((await performed(["approve", "@last", "--arguments", '{"eur":"all"}'], at)).code).toBe(0);
+  expect((await performed(["approve", "@last", "--arguments", '{"eur":1000}'], at)).code).toBe(0);
   const first = await performed(["resume", "@last"], at);
   expect([first.code, first.stdout]).toEqual([4, ""]);
   expect(first.stderr).toMatch(

@@ -1,11 +1,14 @@
 // Answers that come by mail: while the approver is asked, at a pause, for some questions or all, and over the death of who leads the run.
 
 import { expect } from "vitest";
+import { z } from "zod";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
@@ -17,6 +20,7 @@ import { counts, doings, engineWorld, runId, turns, type Doings } from "./engine
 
 const ID = "order-4711";
 const ORDER = { runId: ID, role: "asker", task: "Go." };
+const UNFIT = { thing: "stone" };
 const PAUSING = { unanswered: "pause" } as const;
 
 /** Makes two calls at once that need an approval, then says what came of them. */
@@ -30,7 +34,22 @@ function asker(done: Doings): AgentRole {
       const calls = ["a", "b"].map((thing) => ["work", { thing }] as const);
       return results.length < 2 ? { calls } : { text: results.join(" ") };
     }),
-    tools: [countedTool(done.calls, "work", undefined, { needsApproval: true })],
+    tools: [work(done)],
+  });
+}
+
+/** Its schema has a rule that JSON Schema cannot express. */
+function work({ calls }: Doings): FunctionTool {
+  const input = z.object({ thing: z.string().refine((thing) => thing !== UNFIT.thing) });
+  return defineTool({
+    name: "work",
+    description: "Does work.",
+    input,
+    needsApproval: true,
+    execute: ({ thing }, { idempotencyKey }) => {
+      calls.set(idempotencyKey, (calls.get(idempotencyKey) ?? 0) + 1);
+      return `work of ${thing}`;
+    },
   });
 }
 
@@ -170,7 +189,7 @@ proves(["E16"], "an answer that turns out unfit is on record, and can be given a
   const [a, b] = paused.questions;
   if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
   // Only the tool knows that these are no arguments of it.
-  const unfit = approve(a, { arguments: { thing: 7 } });
+  const unfit = approve(a, { arguments: UNFIT });
   expect(await process({}).answer(ID, [unfit, approve(b)])).toEqual([]);
   const again = await pushed(make().execute(ORDER));
   expect(again).toMatchObject({ status: "paused", questions: [{ questionId: a.questionId }] });
@@ -195,7 +214,7 @@ proves(
     const [a, b] = await questionsIn(store);
     if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
     const other = process({});
-    await other.answer(ID, [approve(a, { arguments: { thing: 7 } }), approve(b)]);
+    await other.answer(ID, [approve(a, { arguments: UNFIT }), approve(b)]);
     const isHeeded = async (): Promise<boolean> => {
       const records = await storedRecords(store, runId(ID));
       return records.filter(({ type }) => type === "post").length === 2;

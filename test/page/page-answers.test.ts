@@ -63,7 +63,7 @@ async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop
       defineTool({
         name: "pay",
         description: "Pays for a thing.",
-        input: z.object({ thing: z.string(), eur: z.number() }),
+        input: z.object({ thing: z.string(), eur: z.number().refine((eur) => eur < 999) }),
         needsApproval: true,
         execute: ({ thing, eur }) => {
           paid.push({ thing, eur });
@@ -172,6 +172,32 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
   });
 
   proves(
+    ["D531"],
+    "shows arguments that do not fit again with the field's name, and takes the corrected ones",
+    async () => {
+      const at = await shop(["pears"]);
+      const page = await open(at, "/questions");
+      await press(page, "m");
+      await page.locator("textarea").waitFor();
+      await press(page, "ControlOrMeta+a");
+      await page.keyboard.insertText('{"thing": "pears", "eur": "many"}');
+      await press(page, "Control+Enter");
+      await page.locator(".added", { hasText: "many" }).waitFor();
+      await press(page, "Enter");
+      await page.locator("text=eur: expected a number").waitFor();
+      expect(await page.locator("textarea").inputValue()).toContain('"many"');
+      await page.locator("textarea").focus();
+      await press(page, "ControlOrMeta+a");
+      await page.keyboard.insertText('{"thing": "pears", "eur": 380}');
+      await press(page, "Control+Enter");
+      await page.locator(".added", { hasText: "380" }).waitFor();
+      await press(page, "Enter");
+      expect(await at.text()).toBe("paid 380 for pears");
+      expect(at.paid).toEqual([{ thing: "pears", eur: 380 }]);
+    },
+  );
+
+  proves(
     ["V97"],
     "a call is modified, shown again with what has changed, and runs like that",
     async () => {
@@ -206,7 +232,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
         await press(page, "m");
         await page.locator("textarea").waitFor();
         await press(page, "ControlOrMeta+a");
-        await page.keyboard.insertText('{"thing": "plums"}');
+        await page.keyboard.insertText('{"thing": "plums", "eur": 1000}');
         await press(page, "Control+Enter");
         await page.locator("text=Approve this call").waitFor();
         await press(page, "Enter");

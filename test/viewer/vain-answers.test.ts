@@ -1,15 +1,43 @@
 // An answer that comes to nothing: its question is shown again, with why.
 
 import { expect } from "vitest";
+import { z } from "zod";
 
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { thinker } from "../journal/thinkers.ts";
 import { runId } from "../engine/engine-world.ts";
 import { proves } from "../harness/proves.ts";
 import { act, askApi, openFeed } from "./asking.ts";
 import { asker, viewerWorld } from "./viewer-world.ts";
 
 const ID = runId("buy");
-const MISFIT = { pear: 1 };
+/** Fits the schema that the model was shown, and no rule of the tool. */
+const MISFIT = { thing: "stone" };
+
+function grocer(): AgentRole {
+  const input = z.object({ thing: z.string().refine((thing) => thing !== "stone", "a fruit") });
+  const model = thinker("asker", ({ results }) =>
+    results.length === 0 ? { calls: [["pay", { thing: "pear" }]] } : { text: results.join(" ") },
+  );
+  return defineAgent({
+    name: "asker",
+    purpose: "Asks.",
+    instructions: "You ask.",
+    model,
+    tools: [
+      defineTool({
+        name: "pay",
+        description: "Pays.",
+        input,
+        needsApproval: true,
+        execute: () => "paid",
+      }),
+    ],
+  });
+}
 const WHY = /do not fit.*thing/s;
 
 proves(
@@ -18,7 +46,7 @@ proves(
   async () => {
     for (const content of [true, false]) {
       const { place, process, clock } = await viewerWorld({ content });
-      const role = asker(["pear"]);
+      const role = grocer();
       const { questions } = await process({ roles: [role] }).start(role, "Buy.", { runId: ID })
         .result;
       const [question] = questions;
@@ -47,6 +75,42 @@ proves(
       expect((await askApi(place, "questions")).body).toMatchObject({
         questions: [{ questionId, vainAnswer: { number: 1, problem: expected } }],
       });
+    }
+  },
+);
+
+proves(
+  ["D531"],
+  "refuses arguments that do not fit with 409, and takes the corrected ones; content off: names alone",
+  async () => {
+    for (const content of [true, false]) {
+      const { place, process, store } = await viewerWorld({ content });
+      const { questions } = await process({ roles: [] }).start(asker(["pear"]), "Buy.", {
+        runId: ID,
+      }).result;
+      const [question] = questions;
+      if (question === undefined) throw new Error("It asks.");
+      const { questionId, argumentsHash } = question;
+      const answer = { type: "approved", questionId, argumentsHash };
+      const given = async (input: object) =>
+        await act(place, ID, {
+          key: "1",
+          type: "answer",
+          answers: [{ ...answer, arguments: input }],
+        });
+      const refused = await given({ thing: [1], pear: 1 });
+      expect([refused.status, refused.body]).toEqual([
+        409,
+        {
+          code: "invalid_answer",
+          message: content
+            ? `Expected the arguments of the answer to ${questionId} to fit pay, got others: thing: expected text, got [1]. Correct them and answer again.`
+            : "Expected arguments that fit the tool, got others in: thing. Correct them and answer again.",
+        },
+      ]);
+      expect(await store.posts(ID)).toEqual([]);
+      expect((await given({ thing: "plum" })).status).toBe(202);
+      expect((await store.posts(ID)).length).toBe(1);
     }
   },
 );

@@ -130,7 +130,7 @@ class AnswerDrafts {
       announce(text);
     } catch (error) {
       const problem = problemOf(error);
-      this.#setAll(all, () => ({ at: "refused", problem }));
+      this.#setAll(all, ({ answer: refused }) => refusedDraft(refused, problem));
       if (problem.code === "invalid_answer") this.#vain.value = { question, problem };
     }
   }
@@ -141,6 +141,14 @@ class AnswerDrafts {
   ): void {
     batch(() => all.forEach((one) => this.set(one.question, draftFor(one))));
   }
+}
+
+/** Returns the editor with the arguments that were refused, so that they can be corrected. */
+function refusedDraft(answer: Answer, problem: Problem): Draft {
+  const edited = answer.type === "approved" ? answer.arguments : undefined;
+  return edited === undefined || problem.code !== "invalid_answer"
+    ? { at: "refused", problem }
+    : { at: "edit", text: indented(edited), fault: problem.message };
 }
 
 export const answerDrafts = new AnswerDrafts();

@@ -7,6 +7,7 @@ import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
+import { problemLines } from "../../tools/arguments/argument-problems.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
 import {
   AnswerSchema,
@@ -25,6 +26,8 @@ import { mailIn, postMail } from "./run-mail.ts";
 interface Asked {
   /** In the order in which they were asked. */
   readonly open: readonly Question[];
+  /** The tools that the model was shown in the step of each open question, as JSON text. */
+  readonly toolsTexts: ReadonlyMap<QuestionId, string>;
   /** Those that were answered, or need no answer any more, and how. */
   readonly over: ReadonlyMap<QuestionId, AnswerType>;
   /** Answers that the process that leads the run has not taken yet, by question. */
@@ -67,6 +70,7 @@ export async function postAnswers(
   const { store, clock } = means;
   const asked = await askedOnceKept(means, runId, given);
   const answers = checkedAnswers(given, asked, clock.nowMs());
+  await checkArguments(answers, asked);
   for (const answer of answers) {
     const { questionId } = answer;
     const key = `answer:${questionId}:${asked.taken.get(questionId) ?? 0}`;
@@ -117,6 +121,9 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const reader = new JournalReader();
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
+  const toolsHashes = new Map<string, string>();
+  const toolsTexts = new Map<QuestionId, string>();
+  const definitions = new Map<string, string>();
   const handled = new Set<number>();
   const turns = new Turns(RECORDS_PER_TURN);
   let count = 0;
@@ -125,8 +132,15 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
     const records = madeOfLine(runId, count, () => reader.read(line));
     for (const record of records) {
       if (record.type === "post") handled.add(record.number);
+      if (record.type === "definition") definitions.set(record.hash, record.text);
       const event = record.type === "event" ? keptEvent(record.event) : undefined;
-      if (event?.type === "question.asked") open.set(event.question.questionId, event.question);
+      if (event?.type === "step.started") toolsHashes.set(event.agentId, event.toolsHash);
+      if (event?.type === "question.asked") {
+        const { questionId } = event.question;
+        open.set(questionId, event.question);
+        const hash = toolsHashes.get(event.agentId) ?? "";
+        toolsTexts.set(questionId, definitions.get(hash) ?? "");
+      }
       if (event?.type === "question.answered") {
         open.delete(event.questionId);
         over.set(event.questionId, event.answer);
@@ -144,7 +158,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
     if (!handled.has(post.number)) posted.set(questionId, mail.answer);
     else taken.set(questionId, (taken.get(questionId) ?? 0) + 1);
   }
-  return { open: [...open.values()], over, posted, taken };
+  return { open: [...open.values()], toolsTexts, over, posted, taken };
 }
 
 function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly Answer[] {
@@ -199,6 +213,36 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
     answers.push(answer);
   }
   return answers;
+}
+
+/**
+ * Checks arguments that an approval replaces. A rule that JSON Schema cannot express is checked
+ * where the role is; the question stays open there if the arguments do not fit.
+ *
+ * @throws EspalierError `invalid_answer` that names the parameters.
+ */
+async function checkArguments(
+  answers: readonly Answer[],
+  { open, toolsTexts }: Asked,
+): Promise<void> {
+  for (const answer of answers) {
+    if (answer.type !== "approved" || answer.arguments === undefined) continue;
+    const { questionId, arguments: input } = answer;
+    const toolName = open.find((question) => question.questionId === questionId)?.toolName;
+    const toolsText = toolsTexts.get(questionId);
+    if (toolName === undefined || toolsText === undefined) continue;
+    // The validator is large, and few answers have arguments.
+    const { findArgumentProblems } = await import("./find-argument-problems.ts");
+    const problems = findArgumentProblems(toolsText, toolName, input);
+    if (problems.length === 0) continue;
+    const lines = problemLines("arguments", problems).join("; ");
+    const parameters = [...new Set(problems.map(({ parameter }) => parameter || "arguments"))];
+    throw new EspalierError({
+      code: "invalid_answer",
+      message: `Expected the arguments of the answer to ${questionId} to fit ${toolName}, got others: ${lines}. Correct them and answer again.`,
+      data: { problem: "invalid_arguments", questionId, parameters },
+    });
+  }
 }
 
 const TOO_EARLY =

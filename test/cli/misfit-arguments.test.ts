@@ -1,0 +1,123 @@
+// Goal: wrong arguments in an approval are refused before anything is stored, so that they can be
+// corrected. Method: the command within the test, on a store with a paused run, in a process that
+// does not have its role.
+
+import { once } from "node:events";
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineTool, Orchestrator, type AgentRole, type Approver } from "espalier";
+import { asks, ManualClock, says, type ScriptedReply } from "espalier/testing";
+
+import { openIn } from "../../src/cli/run-reading.ts";
+import { proves } from "../harness/proves.ts";
+import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
+import { performed } from "./performed.ts";
+
+const paid: unknown[] = [];
+
+const ASKS = asks("pay", { eur: 400, to: "farm" });
+
+function buyer(...before: readonly ScriptedReply[]): AgentRole {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({
+      eur: z.number().refine((eur) => eur < 500, "less than 500"),
+      to: z.enum(["farm", "shop"]),
+    }),
+    needsApproval: true,
+    execute: (input) => {
+      paid.push(input);
+      return "Paid.";
+    },
+  });
+  return agent("buyer", [...before, says("Ordered.")], { tools: [pay] });
+}
+
+async function asking(): Promise<KeptRuns & { readonly run: Parameters<typeof openIn>[1] }> {
+  const kept = keptRuns();
+  const { runId } = await kept.orchestrator.start(buyer(ASKS), "Buy.").result;
+  paid.length = 0;
+  return { ...kept, run: runId };
+}
+
+const approve = async ({ path, folder }: KeptRuns, input: unknown, ...more: readonly string[]) =>
+  await performed(
+    ["approve", "1", "--store", path, "--arguments", JSON.stringify(input), ...more],
+    { cwd: folder },
+  );
+
+proves(["D531"], "refuses arguments that do not fit, and takes the corrected ones", async () => {
+  await using kept = await asking();
+  const { store, run } = kept;
+  const before = await store.posts(run);
+  for (const [input, problem] of [
+    [{ eur: "many", to: "farm" }, 'eur: expected a number, got "many"'],
+    [{ eur: 4, to: "moon" }, 'to: expected one of "farm", "shop", got "moon"'],
+    [{ to: "farm" }, "eur: expected a number, but it is missing"],
+    [{}, "to: expected"],
+  ] as const) {
+    const { code, stdout, stderr } = await approve(kept, input);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain(problem);
+    expect(stderr).toContain("Correct them and answer again. [invalid_answer]");
+  }
+  const json = await approve(kept, { eur: [] }, "--json");
+  expect([json.code, JSON.parse(json.stdout)]).toEqual([
+    2,
+    { error: { code: "invalid_answer", message: expect.stringContaining("eur: ") as unknown } },
+  ]);
+  expect(await store.posts(run)).toEqual(before);
+  expect((await openIn(store, run)).length).toBe(1);
+  // Text that is a number fits, as it does where a model wrote it.
+  expect((await approve(kept, { eur: "40", to: "shop" })).code).toBe(0);
+  const orchestrator = new Orchestrator({ store, clock: new ManualClock(0), roles: [buyer()] });
+  const result = await (await orchestrator.recover(run)).result;
+  expect([result.status, paid]).toEqual(["completed", [{ eur: 40, to: "shop" }]]);
+});
+
+proves(
+  ["D532"],
+  "asks again where only the tool's own check refuses the arguments of an answer",
+  async () => {
+    await using kept = await asking();
+    const { store, run } = kept;
+    const lead = () => new Orchestrator({ store, clock: new ManualClock(0), roles: [buyer()] });
+    expect((await approve(kept, { eur: 900, to: "shop" })).code).toBe(0);
+    const refused = await (await lead().recover(run)).result;
+    expect([refused.status, refused.questions.length, paid]).toEqual(["paused", 1, []]);
+    expect((await approve(kept, { eur: 90, to: "shop" })).code).toBe(0);
+    const result = await (await lead().recover(run)).result;
+    expect([result.status, paid]).toEqual(["completed", [{ eur: 90, to: "shop" }]]);
+  },
+);
+
+proves(["D531"], "refuses them while another process runs the agents", async () => {
+  await using kept = keptRuns();
+  const { store, orchestrator } = kept;
+  const { promise: isAsked, resolve: ask } = Promise.withResolvers<undefined>();
+  const role = buyer(ASKS);
+  const approver: Approver = async (_question, { signal }) => {
+    ask(undefined);
+    await once(signal, "abort");
+    return undefined;
+  };
+  const leader = new Orchestrator({ store, clock: new ManualClock(0), approver });
+  const run = leader.start(role, "Buy.");
+  await isAsked;
+  await run.kept();
+  const [question] = await openIn(store, run.runId);
+  if (question === undefined) throw new Error("It asks.");
+  const { questionId, argumentsHash } = question;
+  const answer = { type: "approved", questionId, argumentsHash } as const;
+  await expect(
+    orchestrator.answer(run.runId, [{ ...answer, arguments: { eur: true, to: "farm" } }]),
+  ).rejects.toMatchObject({
+    code: "invalid_answer",
+    data: { problem: "invalid_arguments", questionId, parameters: ["eur"] },
+  });
+  expect(await store.posts(run.runId)).toEqual([]);
+  await run.cancel("Enough.");
+});
