@@ -1896,6 +1896,15 @@ const requirements = {
   D572: {
     text: "Below sameOriginFetch deflate and zstd are decoded, and any other encoding is refused by its name",
   },
+  D577: {
+    text: "After n, after an answer and after a stage is left, the focus is on a question or, if none is open, on the heading of the screen",
+  },
+  D578: {
+    text: "In a window of 640 pixels, as at a zoom of 200 %, the key / reaches a visible search field",
+  },
+  D579: {
+    text: "Text that is typed runs no shortcut, also if its field disappears or a composition is under way, and Enter that is held down answers nothing",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -15,6 +15,7 @@ import { RunScreen } from "../run/run-screen.tsx";
 import { RunsScreen } from "../runs/runs-screen.tsx";
 import { Line } from "../text/shown-text.tsx";
 import { announce, Announcer, copy } from "./announcer.tsx";
+import { focusQuestion } from "./focused.ts";
 import { Help } from "./help.tsx";
 import { useKeys } from "./keys.ts";
 import { Link } from "./link.tsx";
@@ -87,7 +88,7 @@ export function App({ firstRun }: AppProps) {
 /** Opens the inbox and moves the focus to its first question, so that a screen reader announces it. */
 function openFirstQuestion(): void {
   goTo({ screen: "questions" });
-  requestAnimationFrame(() => document.querySelector<HTMLElement>(".question")?.focus());
+  focusQuestion();
 }
 
 /** If two people answer, the second gets a notice, although the question is gone. */

@@ -34,9 +34,13 @@ export function useKeys(level: KeyLevel, keys: KeyMap): void {
 
 /** Called once, when the page begins. */
 export function listenToKeys(): void {
+  // Before fields and buttons: Enter that is held down must not go through several stages.
+  document.addEventListener("keydown", stopHeldEnter, { capture: true });
+  const typing = new TypingGuard();
   document.addEventListener("keydown", (event) => {
+    if (typing.continues(event)) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (isTaken(event.key, event.target)) return;
+    if (isTaken(event)) return;
     for (const { keys } of listeners.toReversed()) {
       const action = keys[event.key];
       if (action === undefined || action() === false) continue;
@@ -46,11 +50,73 @@ export function listenToKeys(): void {
   });
 }
 
+/** Prevents the repeats of Enter from pressing or submitting what the first one has opened. */
+function stopHeldEnter(event: KeyboardEvent): void {
+  if (!event.repeat || event.key !== "Enter") return;
+  const isText = targetOf(event)?.matches("textarea") === true;
+  if (!isText || event.ctrlKey || event.metaKey) event.preventDefault();
+}
+
+/** A pause in typing of this length ends it. */
+const TYPING_PAUSE_MS = 1_000;
+/** The same after Enter, which submits a field: a user may take it for the end of a line. */
+const LINE_PAUSE_MS = 400;
+
+/**
+ * Recognises keys that were meant for a field that has gone. A field disappears while a user types
+ * in it if its question is answered elsewhere; the rest of the text must not run shortcuts.
+ */
+class TypingGuard {
+  #field: Element | undefined;
+  #lastMs = 0;
+  #pauseMs = TYPING_PAUSE_MS;
+
+  /** True for a key that continues a text whose field has left the page. */
+  continues(event: KeyboardEvent): boolean {
+    const target = targetOf(event);
+    const { timeStamp } = event;
+    if (target !== undefined && isField(target)) {
+      this.#field = isLeaving(event) ? undefined : target;
+      this.#lastMs = timeStamp;
+      this.#pauseMs = event.key === "Enter" ? LINE_PAUSE_MS : TYPING_PAUSE_MS;
+      return false;
+    }
+    if (this.#field === undefined || this.#field.isConnected) return false;
+    if (timeStamp - this.#lastMs >= this.#pauseMs) {
+      this.#field = undefined;
+      return false;
+    }
+    this.#lastMs = timeStamp;
+    // Enter and Space would press the button that has the focus by now.
+    event.preventDefault();
+    return true;
+  }
+}
+
+/** True for a key with which a user leaves a field. */
+function isLeaving({ key, isComposing, ctrlKey, metaKey }: KeyboardEvent): boolean {
+  if (isComposing) return false;
+  return key === "Escape" || key === "Tab" || (key === "Enter" && (ctrlKey || metaKey));
+}
+
+function targetOf(event: KeyboardEvent): Element | undefined {
+  // Behind the borders of components that extensions of the browser add.
+  const [target] = event.composedPath();
+  return target instanceof Element ? target : undefined;
+}
+
+function isField(target: Element): boolean {
+  const isEditable = target instanceof HTMLElement && target.isContentEditable;
+  return isEditable || target.matches("input, textarea, select, [role=textbox]");
+}
+
 /** True for what the browser does with a key where it was pressed. */
-function isTaken(key: string, target: EventTarget | null): boolean {
-  if (document.querySelector("dialog[open]") !== null) return true;
-  if (!(target instanceof Element)) return false;
-  if (target.matches("input, textarea, select")) return key !== "Escape";
+function isTaken(event: KeyboardEvent): boolean {
+  if (event.isComposing || document.querySelector("dialog[open]") !== null) return true;
+  const { key } = event;
+  const target = targetOf(event);
+  if (target === undefined) return false;
+  if (isField(target)) return key !== "Escape";
   const isPressed = key === "Enter" || key === " ";
   return isPressed && target.closest("button, a, summary, [role=tab]") !== null;
 }

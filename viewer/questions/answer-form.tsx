@@ -1,5 +1,7 @@
 // The stages of an answer. The next step of each is the button or field that has the focus, so Enter leads to the next stage and Escape goes back.
 
+import { useLayoutEffect, useRef } from "preact/hooks";
+
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { numberOf } from "../../src/view/amounts.ts";
@@ -33,9 +35,24 @@ export function AnswerForm(props: FormProps) {
     m: isFree && hasContent ? () => answerDrafts.edit(question) : undefined,
     Escape: isMine && BACK.has(draft.at) ? () => answerDrafts.drop(question) : undefined,
   });
-  return <div class="answer">{stageOf(draft, props)}</div>;
+  const form = useRef<HTMLDivElement>(null);
+  const lastStage = useRef(draft.at);
+  useLayoutEffect(() => {
+    const hasLeft = FOCUSED.has(lastStage.current) && !FOCUSED.has(draft.at);
+    lastStage.current = draft.at;
+    // The field or button that had the focus is gone.
+    if (hasLeft && document.activeElement === document.body)
+      form.current?.closest<HTMLElement>(".question")?.focus();
+  }, [draft.at]);
+  return (
+    <div class="answer" ref={form}>
+      {stageOf(draft, props)}
+    </div>
+  );
 }
 
+/** Stages that take the focus. */
+const FOCUSED: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm"]);
 /** Stages that Escape leaves. */
 const BACK: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm", "held", "refused"]);
 

@@ -1,10 +1,13 @@
 // One question: who asks, for which call, with all its arguments, and the answer from the first key to what the server said.
 
+import { useLayoutEffect, useRef } from "preact/hooks";
+
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { indented } from "../text/json-text.ts";
 import { Block, Line, lineOf } from "../text/shown-text.tsx";
+import { focusQuestion } from "../app/focused.ts";
 import { Link } from "../app/link.tsx";
 import { ContentOff } from "../agent/content-off.tsx";
 import { AnswerForm } from "./answer-form.tsx";
@@ -15,6 +18,8 @@ export interface QuestionCardProps {
   readonly ofRun: readonly QuestionRow[];
   /** Keys act on it. */
   readonly isCurrent: boolean;
+  /** Called when it, or a part of it, gets the focus. */
+  readonly onFocus?: () => void;
   readonly canAnswer: boolean;
   /** False: its arguments are not sent, and a user cannot approve what is not on the screen. */
   readonly hasContent: boolean;
@@ -26,40 +31,30 @@ export function QuestionCard({
   question,
   ofRun,
   isCurrent,
+  onFocus,
   canAnswer,
   hasContent,
   hasRunLink,
 }: QuestionCardProps) {
-  const { runId, agentId, agentPath, toolName, reason, askedAtMs, deadlineAtMs } = question;
+  const card = useRef<HTMLElement>(null);
+  // A question that was answered disappears with the focus: the next one gets it.
+  useLayoutEffect(
+    () => () => {
+      if (card.current?.contains(document.activeElement) === true) focusQuestion();
+    },
+    [],
+  );
+  const { agentPath, toolName, reason } = question;
   return (
     <article
+      ref={card}
+      onFocusIn={isCurrent ? undefined : onFocus}
       class={`question${isCurrent ? " current" : ""}`}
       id={cardId(question)}
       tabIndex={-1}
       aria-label={lineOf(`${agentPath} asks: ${toolName}`)}
     >
-      <header>
-        <Icon sign="asking" />
-        <Link to={{ screen: "run", runId, agent: agentId }} class="path">
-          <Line text={agentPath} />
-        </Link>
-        <span class="muted">
-          {question.kind === "approval" ? "asks to call" : "waits for the result of"}
-        </span>
-        <code class="tool-name">
-          <Line text={toolName} />
-        </code>
-        <span class="spacer" />
-        <span class="muted">
-          waits <Since atMs={askedAtMs} />
-        </span>
-        {deadlineAtMs !== null && (
-          <span class="deadline">
-            <Icon sign="waiting" />
-            <Until atMs={deadlineAtMs} />
-          </span>
-        )}
-      </header>
+      <CardHeader question={question} />
       {reason !== "" && (
         <p class="why">
           <Line text={reason} most={2_000} />
@@ -87,6 +82,35 @@ export function QuestionCard({
         hasContent={hasContent}
       />
     </article>
+  );
+}
+
+/** Who asks for which call, and for how long. */
+function CardHeader({ question }: Pick<QuestionCardProps, "question">) {
+  const { runId, agentId, agentPath, toolName, askedAtMs, deadlineAtMs } = question;
+  return (
+    <header>
+      <Icon sign="asking" />
+      <Link to={{ screen: "run", runId, agent: agentId }} class="path">
+        <Line text={agentPath} />
+      </Link>
+      <span class="muted">
+        {question.kind === "approval" ? "asks to call" : "waits for the result of"}
+      </span>
+      <code class="tool-name">
+        <Line text={toolName} />
+      </code>
+      <span class="spacer" />
+      <span class="muted">
+        waits <Since atMs={askedAtMs} />
+      </span>
+      {deadlineAtMs !== null && (
+        <span class="deadline">
+          <Icon sign="waiting" />
+          <Until atMs={deadlineAtMs} />
+        </span>
+      )}
+    </header>
   );
 }
 

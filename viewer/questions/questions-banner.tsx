@@ -4,10 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { announceNow } from "../app/announcer.tsx";
+import { focusQuestion } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
 import { countText } from "../../src/view/amounts.ts";
 import { lineOf } from "../text/shown-text.tsx";
 import { QuestionCard } from "./question-card.tsx";
+import { useCurrentQuestion } from "./use-current-question.ts";
 
 interface BannerProps {
   readonly questions: readonly QuestionRow[];
@@ -16,12 +18,13 @@ interface BannerProps {
 }
 
 export function QuestionsBanner({ questions, canAnswer, hasContent }: BannerProps) {
-  const [at, setAt] = useState(0);
   useNews(questions);
-  const shown = Math.min(at, questions.length - 1);
-  const next = (by: 1 | -1): void =>
-    setAt((shown + by + questions.length) % Math.max(1, questions.length));
-  useKeys("screen", { n: questions.length > 0 ? () => next(1) : undefined });
+  const { at: shown, moveTo } = useCurrentQuestion(questions);
+  const focusNext = (): void => {
+    moveTo(shown + 1);
+    focusQuestion();
+  };
+  useKeys("screen", { n: questions.length > 0 ? focusNext : undefined });
   const question = questions[shown];
   if (question === undefined) return null;
   return (
@@ -33,7 +36,7 @@ export function QuestionsBanner({ questions, canAnswer, hasContent }: BannerProp
             type="button"
             class="small"
             aria-label="Previous question"
-            onClick={() => next(-1)}
+            onClick={() => moveTo(shown - 1)}
           >
             ‹
           </button>
@@ -45,7 +48,7 @@ export function QuestionsBanner({ questions, canAnswer, hasContent }: BannerProp
             class="small"
             aria-label="Next question"
             title="Next question: n"
-            onClick={() => next(1)}
+            onClick={() => moveTo(shown + 1)}
           >
             ›
           </button>

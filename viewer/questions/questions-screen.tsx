@@ -1,7 +1,5 @@
 // The questions of all runs, one card each, oldest first.
 
-import { useState } from "preact/hooks";
-
 import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { useKeys } from "../app/keys.ts";
 import { Link } from "../app/link.tsx";
@@ -9,8 +7,10 @@ import { ProblemNotice } from "../app/problem-notice.tsx";
 import type { Inbox } from "../data/api.ts";
 import type { Loaded } from "../data/use-loaded.ts";
 import { numberOf } from "../../src/view/amounts.ts";
+import { focusQuestion } from "../app/focused.ts";
 import { Skeleton } from "../app/skeleton.tsx";
-import { cardId, QuestionCard } from "./question-card.tsx";
+import { QuestionCard } from "./question-card.tsx";
+import { useCurrentQuestion } from "./use-current-question.ts";
 
 interface ScreenProps {
   readonly inbox: Loaded<Inbox>;
@@ -21,21 +21,20 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
   const questions = (inbox.value?.questions ?? []).toSorted(
     (left, right) => left.askedAtMs - right.askedAtMs,
   );
-  const [at, setAt] = useState(0);
-  const current = Math.max(0, Math.min(at, questions.length - 1));
-  const moveTo = (to: number): void => {
-    const next = Math.max(0, Math.min(questions.length - 1, to));
-    setAt(next);
-    const question = questions[next];
+  const current = useCurrentQuestion(questions);
+  const focusAt = (at: number): void => {
+    current.moveTo(at);
     // The focus also scrolls the card into view.
-    if (question !== undefined) document.getElementById(cardId(question))?.focus();
+    focusQuestion();
   };
+  const down = (): void => focusAt(Math.min(questions.length - 1, current.at + 1));
+  const up = (): void => focusAt(Math.max(0, current.at - 1));
   useKeys("screen", {
-    j: () => moveTo(current + 1),
-    ArrowDown: () => moveTo(current + 1),
-    k: () => moveTo(current - 1),
-    ArrowUp: () => moveTo(current - 1),
-    n: () => moveTo(questions.length === 0 ? 0 : (current + 1) % questions.length),
+    j: down,
+    ArrowDown: down,
+    k: up,
+    ArrowUp: up,
+    n: () => focusAt(current.at + 1),
   });
   if (inbox.value === undefined)
     return (
@@ -51,7 +50,7 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
   const byRun = Map.groupBy(questions, ({ runId }) => runId);
   return (
     <main class="questions-screen">
-      <h1>
+      <h1 tabIndex={-1}>
         {questions.length === 0 ? "No open questions" : numberOf(questions.length, "open question")}
       </h1>
       {questions.length === 0 && (
@@ -76,7 +75,8 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
           key={`${question.runId} ${question.questionId}`}
           question={question}
           ofRun={byRun.get(question.runId) ?? []}
-          isCurrent={index === current}
+          isCurrent={index === current.at}
+          onFocus={() => current.moveTo(index)}
           canAnswer={meta?.actions.includes("answer") ?? false}
           hasContent={meta?.content ?? true}
           hasRunLink

@@ -16,9 +16,22 @@ const FILTER_TEXTS: Readonly<Record<RunFilterName, string>> = {
   ended: "Ended",
 };
 
-export function RunFilter({ view, route }: { readonly view: RunView; readonly route: RunRoute }) {
+interface FilterProps {
+  readonly view: RunView;
+  readonly route: RunRoute;
+  /** Closes the panel of the agent, which hides the filter in a narrow window. */
+  readonly onReveal: () => void;
+}
+
+export function RunFilter({ view, route, onReveal }: FilterProps) {
   const field = useRef<HTMLInputElement>(null);
-  useKeys("screen", { "/": () => field.current?.focus() });
+  useKeys("screen", {
+    "/": () => {
+      if (field.current?.checkVisibility() === true) return field.current.focus();
+      onReveal();
+      requestAnimationFrame(() => field.current?.focus());
+    },
+  });
   const { words, show } = view.filter.value;
   return (
     <div class="filter">

@@ -41,7 +41,7 @@ export function RunHeader({ live, state, meta, errors, errorAt, onError }: Heade
           <Icon sign={run.status} />
           {STATUS_WORDS[run.status]}
         </span>
-        <h1>
+        <h1 tabIndex={-1}>
           <Line text={run.title === "" ? run.runId : run.title} />
         </h1>
         <RunActions run={run} actions={meta?.actions ?? []} />

@@ -101,7 +101,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
       <div class="work">
         <section class="trunk" aria-label="Agents of the run">
           <div class="tools">
-            <RunFilter view={view} route={route} />
+            <RunFilter view={view} route={route} onReveal={() => closePanel(route)} />
             <Panel name="minimap">
               <Minimap view={view} scaleOf={() => scaleOf(state)} />
             </Panel>

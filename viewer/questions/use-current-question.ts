@@ -1,0 +1,33 @@
+// The question that keys act on. It stays the same when other questions come and go.
+
+import { useRef, useState } from "preact/hooks";
+
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { cardId } from "./question-card.tsx";
+
+export interface CurrentQuestion {
+  /** Its place in the list; -1 if the list is empty. */
+  readonly at: number;
+  /** Makes another one current. Places beyond the ends of the list wrap around. */
+  readonly moveTo: (at: number) => void;
+}
+
+/** If the current question disappears, the one that takes its place becomes current. */
+export function useCurrentQuestion(questions: readonly QuestionRow[]): CurrentQuestion {
+  const current = useRef({ id: "", at: 0 });
+  const [, redraw] = useState({});
+  const { length } = questions;
+  const select = (at: number): void => {
+    const question = questions[at];
+    current.current = { id: question === undefined ? "" : cardId(question), at };
+  };
+  const found = questions.findIndex((question) => cardId(question) === current.current.id);
+  select(found === -1 ? Math.min(Math.max(0, current.current.at), length - 1) : found);
+  return {
+    at: current.current.at,
+    moveTo: (at) => {
+      select(length === 0 ? -1 : (at + length) % length);
+      redraw({});
+    },
+  };
+}
