@@ -216,6 +216,11 @@ describe("a blocked prompt", () => {
     expect(bodies).toHaveLength(2);
   });
 
+  proves(["D566"], "is told from an empty reply that ended by itself", async () => {
+    const { bodies } = await runOver(google, [ended("eos_token")]);
+    expect(bodies).toHaveLength(2);
+  });
+
   proves(["D566"], "is told from a reply with content and an unknown word", async () => {
     const content = { role: "model", parts: [{ text: "It rains." }] };
     const wire = answer({

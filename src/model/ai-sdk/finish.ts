@@ -42,7 +42,7 @@ export function finishReasonOf(
   isEmpty: boolean,
 ): FinishReason {
   if (PAUSED.has(raw)) return "paused";
-  if (isEmpty && unified === "other" && raw !== "" && !FAILED.test(raw)) return "content_filter";
+  if (isEmpty && unified === "other" && raw !== "" && !RETRYABLE.test(raw)) return "content_filter";
   return REASONS.get(unified) ?? "unknown";
 }
 
@@ -57,9 +57,9 @@ export function blockWarnings(
 }
 
 const PAUSED: ReadonlySet<string> = new Set(["pause_turn", "compaction"]);
-/** Words for a mistake of the model or a failure of the server, which another attempt may not have. */
-const FAILED =
-  /error|fail|malformed|unexpected|too_many|missing|abort|cancel|interrupt|timeout|overload|resource|^other$|^unknown$/i;
+/** Words for a plain end, a mistake of the model or a failure of the server. */
+const RETRYABLE =
+  /^(eos|end|stop)|error|fail|malformed|unexpected|too_many|missing|abort|cancel|interrupt|timeout|overload|resource|^other$|^unknown$/i;
 
 const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ["stop", "stop"],
