@@ -1,5 +1,6 @@
-// Goal: below sameOriginFetch the AI SDK reports an answer that is not a stream of events as what it is.
-// Method: real servers that answer with status 200 and an error, a page, or an encoded body, below the packages of four providers.
+// Goal: below sameOriginFetch the AI SDK reports an answer that is not a stream of events.
+// Method: real servers below the packages of four interfaces. They answer with status 200 and an
+// error, a page, or an encoded body.
 
 import {
   brotliCompressSync,

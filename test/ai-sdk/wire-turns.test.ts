@@ -1,5 +1,6 @@
 // Goal: turns that a provider pauses, blocks or compacts by itself, over the AI SDK.
-// Method: a real server that speaks the wire below the packages of the providers; whole runs, and the requests that it received.
+// Method: a real server that speaks the wire below the packages of the providers. Whole runs are
+// compared, and the requests that the server received.
 
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";

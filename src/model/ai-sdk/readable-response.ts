@@ -1,6 +1,6 @@
-// Rewrites the response of a server so that providers of the AI SDK read all of it. They skip an event
-// without a blank line after it, a bare `error:` line, a page, and a JSON error with status 200. They
-// take the bytes of an unknown encoding for text.
+// Rewrites the response of a server so that providers of the AI SDK read all of it.
+// They skip an event without a blank line after it, a bare `error:` line, a page, and a JSON error
+// with status 200. They take the bytes of an unknown encoding for text.
 
 import { failures, isReport } from "./ai-sdk-errors.ts";
 import { GrowingBytes } from "../growing-bytes.ts";
