@@ -1812,6 +1812,12 @@ const requirements = {
   D532: {
     text: "Arguments of an approval that only the tool's own check refuses leave the question open, and corrected ones are taken",
   },
+  D533: {
+    text: "init sets the module type in package.json and installs the MCP client only for a yes at the terminal, or for --module and --mcp",
+  },
+  D534: {
+    text: "A role or configuration in TypeScript that Node reads as CommonJS is refused with the command that sets the module type",
+  },
   D490: {
     text: "However many requests an MCP server over HTTP makes at once, at most 20 answers to them are sent at a time",
   },

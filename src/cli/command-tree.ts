@@ -231,6 +231,8 @@ function addSetUp(add: Add, tree: Command): void {
     )
     .option("--yes", "do it without asking")
     .option("--no-install", "install no packages")
+    .option("--module", 'set "type": "module" in package.json, for roles in TypeScript')
+    .option("--mcp", "install the MCP client, for the servers in mcp.json")
     .option("--model <name>", "the model of the roles; else ESPALIER_MODEL, or gpt-5-mini");
   const roles = tree.command("roles").description("Looks after role files.");
   add("check [folder]", () => import("./commands/roles-check-command.ts"), roles)

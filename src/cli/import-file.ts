@@ -1,6 +1,7 @@
 // A file of the user's as a module. Node strips its types; what it cannot strip, or not find, is an error with the line and what to do.
 
 import { existsSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import type { EspalierError } from "espalier";
@@ -52,6 +53,9 @@ function problemOf(file: string, error: Error): string | undefined {
   const place = /^(?:file:\/\/)?(\/\S+:\d+|[A-Za-z]:\\[^\n]+:\d+)\n/.exec(error.stack ?? "")?.[1];
   const at = place ?? file;
   const code: unknown = Reflect.get(error, "code");
+  const folder = isReadAsCommonJs(error) ? packageOf(placeFile(place) ?? file) : undefined;
+  if (folder !== undefined)
+    return `${at}: ${message.replace(/\.$/u, "")}. Node reads the file as CommonJS, since ${join(folder, "package.json")} does not say "type": "module". Run in ${folder}: ${SET_MODULE}`;
   switch (code) {
     case "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX":
       return `${at}: ${message}. Use what only has to be left out (a union or an object in place of an enum, a field in place of a parameter property), ${WITHOUT_STRIPPING}`;
@@ -66,6 +70,36 @@ function problemOf(file: string, error: Error): string | undefined {
       return error instanceof SyntaxError && place !== undefined
         ? `${at}: ${message}. Correct it.`
         : undefined;
+  }
+}
+
+/** The command that makes Node read the files of a project as ES modules. */
+export const SET_MODULE = "npm pkg set type=module";
+
+/** True if the file has the syntax of an ES module, and Node took it for CommonJS. */
+function isReadAsCommonJs(error: Error): boolean {
+  return (
+    Reflect.get(error, "code") === "ERR_REQUIRE_CYCLE_MODULE" ||
+    (error instanceof SyntaxError &&
+      /import statement outside a module|Unexpected token 'export'|'import\.meta' outside a module|await is only valid/u.test(
+        error.message,
+      ))
+  );
+}
+
+function placeFile(place: string | undefined): string | undefined {
+  return place?.replace(/:\d+$/u, "");
+}
+
+/**
+ * Returns the folder of the package.json that says how Node reads a file. `undefined` if there is
+ * none, or if it belongs to an installed package.
+ */
+function packageOf(file: string): string | undefined {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, "package.json")))
+      return folder.split(sep).includes("node_modules") ? undefined : folder;
+    if (dirname(folder) === folder) return undefined;
   }
 }
 

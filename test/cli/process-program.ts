@@ -41,7 +41,7 @@ export function startCommand(args: readonly string[], options: StartOptions): St
   });
   const seen = async (text: string): Promise<void> => {
     while (!output.stderr.includes(text)) {
-      if (child.exitCode !== null)
+      if (child.exitCode !== null || child.signalCode !== null)
         throw new Error(`It ended before it said ${text}: ${output.stderr}`);
       await Promise.race([new Promise((resolve) => child.stderr.once("data", resolve)), ended]);
     }

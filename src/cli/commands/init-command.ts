@@ -7,17 +7,20 @@ import { join } from "node:path";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN } from "../exit-codes.ts";
+import { SET_MODULE } from "../import-file.ts";
 import { isConfirmed, isTerminal, note, type Shell } from "../shell.ts";
 import { UsageError } from "../usage-error.ts";
 
-/** The MCP client comes with it, since mcp.json is of no use without. */
-const PACKAGES = ["espalier", "zod", "@modelcontextprotocol/client"];
+const PACKAGES = ["espalier", "zod"];
+const MCP_CLIENT = "@modelcontextprotocol/client";
 const SCRIPT = { name: "lead", command: "espalier run lead.md" };
 const DEFAULT_MODEL = "gpt-5-mini";
 
 export const body: CommandBody = async (call) => {
   const { shell } = call;
-  const plan = planIn(call);
+  const manifest = readManifest(shell.cwd);
+  const wishes = manifest === undefined ? NO_WISHES : await wishesIn(call, manifest);
+  const plan = planIn(call, manifest, wishes);
   if (plan.length === 0) {
     note(shell, "Everything is there already. Nothing was changed.");
     return 0;
@@ -32,6 +35,8 @@ export const body: CommandBody = async (call) => {
     const exitCode = await act();
     if (exitCode !== 0) return exitCode;
   }
+  if (manifest !== undefined && !manifest.isModule && !wishes.isModule)
+    note(shell, `Before you write roles or a configuration in TypeScript: ${SET_MODULE}`);
   note(shell, `Try it: OPENAI_API_KEY=… npx ${SCRIPT.command} "What is this project?"`);
   return 0;
 };
@@ -42,7 +47,41 @@ interface Action {
   readonly act: () => Promise<number>;
 }
 
-function planIn(call: CommandCall): readonly Action[] {
+/** Changes of the project that the user has to ask for. */
+interface Wishes {
+  /** package.json gets `"type": "module"`. */
+  readonly isModule: boolean;
+  readonly hasMcpClient: boolean;
+}
+
+const NO_WISHES: Wishes = { isModule: false, hasMcpClient: false };
+
+/** Returns what the options ask for. A person at a terminal is asked about the rest. */
+async function wishesIn(
+  { shell, has, isOff }: CommandCall,
+  { isModule, dependencies }: Manifest,
+): Promise<Wishes> {
+  const isAsked = isTerminal(shell) && !has("yes");
+  const wants = async (option: string, question: string): Promise<boolean> =>
+    has(option) || (isAsked && (await isConfirmed(shell, question, false)));
+  const setsModule =
+    !isModule &&
+    (await wants(
+      "module",
+      'Set "type": "module" in package.json, for roles and a configuration in TypeScript?',
+    ));
+  const installsClient =
+    !isOff("install") &&
+    !dependencies.includes(MCP_CLIENT) &&
+    (await wants("mcp", `Install ${MCP_CLIENT}, for the servers in mcp.json?`));
+  return { isModule: setsModule, hasMcpClient: installsClient };
+}
+
+function planIn(
+  call: CommandCall,
+  manifest: Manifest | undefined,
+  wishes: Wishes,
+): readonly Action[] {
   const { cwd, env } = call.shell;
   const environment = env["ESPALIER_MODEL"]?.trim() ?? "";
   const model = call.text("model") ?? (environment === "" ? DEFAULT_MODEL : environment);
@@ -56,7 +95,7 @@ function planIn(call: CommandCall): readonly Action[] {
     };
     return [{ says: `make ${name}`, act }];
   });
-  return [...files, ...packageActions(call)];
+  return [...files, ...(manifest === undefined ? [] : packageActions(call, manifest, wishes))];
 }
 
 function filesFor(model: string): Readonly<Record<string, string>> {
@@ -89,35 +128,53 @@ Read the files that your task names, and answer what it asks. Quote what matters
   };
 }
 
-function packageActions({ shell, isOff }: CommandCall): readonly Action[] {
-  const file = join(shell.cwd, "package.json");
-  if (!existsSync(file)) return [];
-  const text = readFileSync(file, "utf8");
-  const manifest = manifestIn(text, file);
-  const script: readonly Action[] =
-    SCRIPT.name in manifest.scripts
-      ? []
-      : [
-          {
-            says: `add to package.json the script ${SCRIPT.name}: ${SCRIPT.command}`,
-            act: async () => {
-              writeFileSync(file, withScript(text, manifest));
-              return 0;
-            },
-          },
-        ];
-  const missing = PACKAGES.filter((name) => !manifest.dependencies.includes(name));
-  if (missing.length === 0 || isOff("install")) return script;
+function packageActions(
+  { shell, isOff }: CommandCall,
+  manifest: Manifest,
+  { isModule, hasMcpClient }: Wishes,
+): readonly Action[] {
+  const change = {
+    ...(isModule ? { type: "module" } : {}),
+    ...(SCRIPT.name in manifest.scripts
+      ? {}
+      : { scripts: { ...manifest.scripts, [SCRIPT.name]: SCRIPT.command } }),
+  };
+  const changes = [
+    ...(isModule ? ['set in package.json "type": "module"'] : []),
+    ...("scripts" in change
+      ? [`add to package.json the script ${SCRIPT.name}: ${SCRIPT.command}`]
+      : []),
+  ];
+  const written: readonly Action[] = changes.map((says, index) => ({
+    says,
+    act: async () => {
+      // All changes are written at once.
+      if (index === 0) writeFileSync(manifest.file, changedManifest(manifest, change));
+      return 0;
+    },
+  }));
+  const wanted = hasMcpClient ? [...PACKAGES, MCP_CLIENT] : PACKAGES;
+  const missing = wanted.filter((name) => !manifest.dependencies.includes(name));
+  if (missing.length === 0 || isOff("install")) return written;
   const [command, ...args] = [...installerIn(shell.cwd), ...missing];
   const says = `run ${[command, ...args].join(" ")}`;
-  return [...script, { says, act: () => done(command ?? "npm", args, shell) }];
+  return [...written, { says, act: () => done(command ?? "npm", args, shell) }];
 }
 
 interface Manifest {
+  readonly file: string;
+  readonly text: string;
   readonly whole: object;
+  readonly isModule: boolean;
   readonly scripts: object;
   /** Names. */
   readonly dependencies: readonly string[];
+}
+
+/** Returns `undefined` if the folder has no package.json. */
+function readManifest(folder: string): Manifest | undefined {
+  const file = join(folder, "package.json");
+  return existsSync(file) ? manifestIn(readFileSync(file, "utf8"), file) : undefined;
 }
 
 function manifestIn(text: string, file: string): Manifest {
@@ -137,14 +194,14 @@ function manifestIn(text: string, file: string): Manifest {
   const own: unknown = Reflect.get(whole, "name");
   const names = ["dependencies", "devDependencies"].flatMap((name) => Object.keys(part(name)));
   const dependencies = typeof own === "string" ? [...names, own] : names;
-  return { whole, scripts: part("scripts"), dependencies };
+  const isModule = Reflect.get(whole, "type") === "module";
+  return { file, text, whole, isModule, scripts: part("scripts"), dependencies };
 }
 
-/** Indented as it was. */
-function withScript(text: string, { whole, scripts }: Manifest): string {
+/** Returns the text of package.json with the change, indented as before. */
+function changedManifest({ text, whole }: Manifest, change: object): string {
   const indentation = /^\{\r?\n(?<space>[ \t]+)/.exec(text)?.groups?.["space"] ?? "  ";
-  const added = { ...whole, scripts: { ...scripts, [SCRIPT.name]: SCRIPT.command } };
-  return `${JSON.stringify(added, null, indentation)}\n`;
+  return `${JSON.stringify({ ...whole, ...change }, null, indentation)}\n`;
 }
 
 /** By the lock file that is there. */
