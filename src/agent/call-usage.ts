@@ -172,16 +172,13 @@ function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): 
     else reportedMicroUsd += reported;
   }
   return {
-    modelCalls: 0,
-    steps: 0,
-    toolCalls: 0,
+    ...NO_USAGE,
     inputTokens,
     cachedInputTokens,
     outputTokens,
     reasoningTokens,
     totalTokens: inputTokens + outputTokens,
     costMicroUsd: reportedMicroUsd + (price === undefined ? 0 : costMicroUsd(price, ...priced)),
-    unpricedCalls: 0,
     estimatedCalls,
   };
 }

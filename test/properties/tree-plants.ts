@@ -66,8 +66,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a charge does not reach the root",
     file: "orchestrator/budget/ledger-account.ts",
-    from: "addUsed(at.total, amounts);",
-    to: "addUsed(at.total, at !== this && at.parent === undefined ? { ...amounts, inputTokens: 0 } : amounts);",
+    from: "addUsage(at.total, usage);",
+    to: "addUsage(at.total, at !== this && at.parent === undefined ? { ...usage, inputTokens: 0 } : usage);",
     law: /B3|X18/,
     seed: 0,
   },

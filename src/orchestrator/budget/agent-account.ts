@@ -22,12 +22,11 @@ import {
   isCountable,
   NO_USAGE,
   subtractUsage,
-  toAmounts,
   toUsage,
   type ModelUsage,
   type Usage,
 } from "../../protocol/usage.ts";
-import { joined, LedgerAccount, parted } from "./ledger-account.ts";
+import { joined, LedgerAccount, ONE_TOOL_CALL, parted } from "./ledger-account.ts";
 import * as arithmetic from "./ledger-arithmetic.ts";
 import type { Now, SettledOutcome } from "./ledger-arithmetic.ts";
 import { raise } from "./ledger-grant.ts";
@@ -75,7 +74,6 @@ interface OpenLease extends PersistedHold {
 }
 
 const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
-const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
 
 export class AgentAccount extends LedgerAccount implements AccountView, AskingAccount {
   readonly #ledger: LedgerParts;
@@ -307,12 +305,12 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   #emitReached(usage: Usage): void {
     const { watch } = this.#ledger;
     if (watch.onThreshold === undefined) return;
-    const amounts = toAmounts(usage);
     for (let at = this.limiting; at !== undefined; at = at.parent?.limiting)
       for (const axis of at.axes) {
-        const [maximum, spent] = [at.limits[axis], at.total[axis]];
-        if (maximum === undefined || amounts[axis] === 0 || isEarly(maximum, spent)) continue;
-        emitReached(watch, at, { axis, maximum, before: spent - amounts[axis], spent });
+        const [maximum, spent] = [at.limits[axis], at.spentOf(axis)];
+        const used = usage[axis] ?? 0;
+        if (maximum === undefined || used === 0 || isEarly(maximum, spent)) continue;
+        emitReached(watch, at, { axis, maximum, before: spent - used, spent });
       }
   }
 

@@ -373,8 +373,8 @@ function isAbove(bounds: readonly number[], column: number): IsAbove {
     bounds.some((bound, index) => (numbers[offset + column + index] ?? -Infinity) > bound);
 }
 
-function unspent({ limits, total }: LedgerAccount, axis: SpendAxis): number {
-  return (limits[axis] ?? Infinity) - total[axis];
+function unspent(account: LedgerAccount, axis: SpendAxis): number {
+  return (account.limits[axis] ?? Infinity) - account.spentOf(axis);
 }
 
 function dueOf(account: LedgerAccount, nowMs: number): number {

@@ -16,14 +16,13 @@ import {
 import type { AgentId } from "../../protocol/ids.ts";
 import {
   addModelUsage,
+  addUsage,
   isCountable,
   NO_USAGE,
   subtractUsage,
-  toAmounts,
   toUsage,
   type ModelUsage,
   type Usage,
-  type UsageAmounts,
   type UsageReport,
 } from "../../protocol/usage.ts";
 
@@ -31,11 +30,12 @@ import {
 export type Asker = LedgerAccount | null;
 
 type Sums = Record<SpendAxis, number>;
-type UsageSums = { -readonly [K in keyof UsageAmounts]: number };
 
 const NO_GRANTS: readonly AccountGrant[] = Object.freeze([]);
 const NO_MODELS: readonly ModelUsage[] = Object.freeze([]);
 const NO_AXES: readonly SpendAxis[] = Object.freeze([]);
+
+export const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
 
 export class LedgerAccount {
   readonly agentId: AgentId;
@@ -53,8 +53,8 @@ export class LedgerAccount {
   readonly ownReserve: SpendLimits;
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
-  readonly own: UsageSums;
-  readonly total: UsageSums;
+  own: Usage;
+  total: Usage;
   readonly reserved: Sums;
   readonly limits: Partial<Sums>;
   /** Of its own. A grant raises it. */
@@ -86,8 +86,8 @@ export class LedgerAccount {
     this.ownReserve = account.reserve;
     this.fixedDeadlineAtMs = fixedDeadlineAtMs;
     this.openedAtMs = account.openedAtMs;
-    this.own = toAmounts(account.own);
-    this.total = toAmounts(account.total);
+    this.own = toUsage(account.own);
+    this.total = toUsage(account.total);
     this.reserved = { ...account.reserved };
     this.limits = { ...limits };
     this.timeLimitMs = timeLimitMs;
@@ -103,11 +103,16 @@ export class LedgerAccount {
     return asker === this ? 0 : (this.ownReserve[axis] ?? 0);
   }
 
+  /** Returns the amount spent on an axis by the agent and its descendants. */
+  spentOf(axis: SpendAxis): number {
+    return this.total[axis] ?? 0;
+  }
+
   /** What is not spent: the most that can ever become free to the asker. Infinity: it does not limit the axis. */
   roomFor(asker: Asker, axis: SpendAxis): number {
     const limit = this.limits[axis];
     if (limit === undefined) return Infinity;
-    const room = limit - this.total[axis];
+    const room = limit - this.spentOf(axis);
     return asker === this ? room : room - (this.ownReserve[axis] ?? 0);
   }
 
@@ -138,10 +143,10 @@ export class LedgerAccount {
 
   /** The limits that are passed, by what replies used beyond their leases. */
   overshoots(): readonly Overshoot[] {
-    const { path: accountPath, axes, limits, total } = this;
+    const { path: accountPath, axes, limits } = this;
     const passed: Overshoot[] = [];
     for (const axis of axes) {
-      const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];
+      const [maximum, spent] = [limits[axis] ?? Infinity, this.spentOf(axis)];
       if (spent > maximum) passed.push({ axis, accountPath, maximum, spent });
     }
     return passed;
@@ -161,13 +166,12 @@ export class LedgerAccount {
 
   /** Books what was used and gives the rest of the hold back. */
   book(hold: Amounts, usage: Usage): void {
-    const amounts = toAmounts(usage);
-    invariant(isCountable(amounts), "usage is in whole amounts from 0 up");
-    const excess = beyond(hold, amounts);
-    addUsed(this.own, amounts);
+    invariant(isCountable(usage), "usage is in whole amounts from 0 up");
+    const excess = beyond(hold, usage);
+    this.own = addUsage(this.own, usage);
     for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
       at.#usage = undefined;
-      addUsed(at.total, amounts);
+      at.total = addUsage(at.total, usage);
       add(at.reserved, hold, -1);
       if (excess !== undefined) at.excess = joined(at.excess, excess);
     }
@@ -180,10 +184,10 @@ export class LedgerAccount {
 
   /** Books one tool call that was found to fit. */
   bookToolCall(): void {
-    this.own.toolCalls += 1;
+    this.own = addUsage(this.own, ONE_TOOL_CALL);
     for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
       at.#usage = undefined;
-      at.total.toolCalls += 1;
+      at.total = addUsage(at.total, ONE_TOOL_CALL);
     }
   }
 
@@ -193,11 +197,11 @@ export class LedgerAccount {
   }
 
   #usageNow(): UsageReport {
-    const own = toUsage(this.own);
-    const descendants = subtractUsage(this.total, own);
+    const { own, total } = this;
+    const descendants = subtractUsage(total, own);
     return isNothing(descendants)
       ? { own, descendants: NO_USAGE, total: own }
-      : { own, descendants, total: toUsage(this.total) };
+      : { own, descendants, total };
   }
 
   /** The account as it is stored, as it stands by then. */
@@ -236,27 +240,7 @@ function limitedAxes(limits: SpendLimits, above: readonly SpendAxis[]): readonly
 }
 
 function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
-  sums.steps += sign * amounts.steps;
-  sums.totalTokens += sign * amounts.totalTokens;
-  sums.inputTokens += sign * amounts.inputTokens;
-  sums.cachedInputTokens += sign * amounts.cachedInputTokens;
-  sums.outputTokens += sign * amounts.outputTokens;
-  sums.costMicroUsd += sign * amounts.costMicroUsd;
-  sums.toolCalls += sign * amounts.toolCalls;
-}
-
-function addUsed(sums: UsageSums, usage: UsageAmounts): void {
-  sums.modelCalls += usage.modelCalls;
-  sums.steps += usage.steps;
-  sums.toolCalls += usage.toolCalls;
-  sums.inputTokens += usage.inputTokens;
-  sums.cachedInputTokens += usage.cachedInputTokens;
-  sums.outputTokens += usage.outputTokens;
-  sums.reasoningTokens += usage.reasoningTokens;
-  sums.totalTokens += usage.totalTokens;
-  sums.costMicroUsd += usage.costMicroUsd;
-  sums.unpricedCalls += usage.unpricedCalls;
-  sums.estimatedCalls += usage.estimatedCalls;
+  for (const axis of SPEND_AXES) sums[axis] += sign * amounts[axis];
 }
 
 export interface NewAccount {
@@ -298,9 +282,10 @@ export function openAccount(
 }
 
 /** What was used beyond the hold; undefined: nothing. */
-function beyond(hold: Amounts, usage: Amounts): Amounts | undefined {
+function beyond(hold: Amounts, usage: Usage): Amounts | undefined {
   for (const axis of SPEND_AXES)
-    if (usage[axis] > hold[axis]) return mapAxes((one) => Math.max(0, usage[one] - hold[one]));
+    if ((usage[axis] ?? 0) > hold[axis])
+      return mapAxes((one) => Math.max(0, (usage[one] ?? 0) - hold[one]));
   return undefined;
 }
 
@@ -315,13 +300,7 @@ export function parted(hold: Amounts, part: Amounts): Amounts {
 }
 
 function mapAxes(amount: (axis: SpendAxis) => number): Amounts {
-  return {
-    steps: amount("steps"),
-    totalTokens: amount("totalTokens"),
-    inputTokens: amount("inputTokens"),
-    cachedInputTokens: amount("cachedInputTokens"),
-    outputTokens: amount("outputTokens"),
-    costMicroUsd: amount("costMicroUsd"),
-    toolCalls: amount("toolCalls"),
-  };
+  const amounts: Sums = { ...NO_AMOUNTS };
+  for (const axis of SPEND_AXES) amounts[axis] = amount(axis);
+  return amounts;
 }

@@ -65,8 +65,8 @@ interface Shortage {
 
 /** The refusal in the name of an account; what it keeps for its own agent is named apart from what is spent. */
 export function refusalOf(at: LedgerAccount, { axis, asked, asker }: Shortage): BudgetRefusal {
-  const { path: accountPath, total, limits } = at;
-  const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];
+  const { path: accountPath, limits } = at;
+  const [maximum, spent] = [limits[axis] ?? Infinity, at.spentOf(axis)];
   const kept = Math.min(at.keptFrom(asker, axis), Math.max(0, maximum - spent));
   return { axis, accountPath, maximum, spent, asked, ...(kept > 0 ? { kept } : {}) };
 }
