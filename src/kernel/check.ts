@@ -43,32 +43,31 @@ export function checkKeys(field: string, value: unknown, known: readonly string[
   throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, advice);
 }
 
-/** Names that other libraries use, with ours. */
-const SYNONYMS = new Map([
-  ["tool", "tools"],
-  ["functions", "tools"],
-  ["parameters", "input"],
-  ["inputSchema", "input"],
-  ["schema", "input"],
-  ["handler", "execute"],
-  ["run", "execute"],
-  ["func", "execute"],
-  ["prompt", "instructions"],
-  ["system", "instructions"],
-  ["systemPrompt", "instructions"],
-  ["outputType", "output"],
-  ["outputSchema", "output"],
-  ["handoffs", "subagents"],
-  ["agents", "subagents"],
-  ["maxTurns", "budget: { steps: … }"],
-  ["maxSteps", "budget: { steps: … }"],
-  ["recursionLimit", "budget: { steps: … }"],
-]);
+/** Names that other libraries use, by ours. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  input: "parameters inputSchema schema args arguments",
+  execute: "handler run func call invoke",
+  needsApproval: "requireApproval requiresApproval",
+  instructions: "prompt system systemPrompt",
+  purpose: "description",
+  output: "outputType outputSchema schema responseFormat",
+  tools: "tool functions",
+  subagents: "handoffs agents",
+  maxOutputTokens: "maxTokens",
+  totalTokens: "maxTokens",
+  budget: "maxTurns maxSteps maxIterations recursionLimit",
+};
 
 function adviceForKey(key: string, known: readonly string[]): string {
-  const ours = SYNONYMS.get(key);
-  const [field = ""] = ours?.split(":") ?? [];
-  return known.includes(field) ? `Use ${ours}.` : "Correct the name.";
+  const isSynonym = (field: string): boolean => SYNONYMS[field]?.split(" ").includes(key) === true;
+  const ours = known.find(isSynonym) ?? known.find((field) => isAlmost(key, field));
+  if (ours === undefined) return "Correct the name.";
+  return ours === "budget" ? "Use budget: { steps: … }." : `Use ${ours}.`;
+}
+
+/** True for a field in another case, or without its last letters, such as its unit. */
+function isAlmost(key: string, field: string): boolean {
+  return field.length - key.length < 4 && field.toLowerCase().startsWith(key.toLowerCase());
 }
 
 /**

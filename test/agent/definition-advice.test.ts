@@ -164,6 +164,15 @@ const FOREIGN_NAMES: readonly (readonly [string, () => unknown])[] = [
   ["agent.handoffs to be one of * Use subagents.", roleOf({ handoffs: [] })],
   ["tool.parameters to be one of * Use input.", toolOf({ parameters: z.object({}) })],
   ["tool.handler to be one of * Use execute.", toolOf({ handler: () => "" })],
+  ["agent.schema to be one of * Use output.", roleOf({ schema: z.object({}) })],
+  ["agent.description to be one of * Use purpose.", roleOf({ description: "Leads." })],
+  ["agent.maxTokens to be one of * Use maxOutputTokens.", roleOf({ maxTokens: 5 })],
+  ["agent.subAgents to be one of * Use subagents.", roleOf({ subAgents: [] })],
+  ["tool.arguments to be one of * Use input.", toolOf({ arguments: z.object({}) })],
+  ["tool.requiresApproval to be one of * Use needsApproval.", toolOf({ requiresApproval: true })],
+  ["tool.timeout to be one of * Use timeoutMs.", toolOf({ timeout: 5 })],
+  ["lead.budget.maxTokens to be one of * Use totalTokens.", roleOf({ budget: { maxTokens: 5 } })],
+  ["lead.budget.cost to be one of * Use costUsd.", roleOf({ budget: { cost: 5 } })],
   // A name that has no meaning there gets no suggestion.
   ["tool.maxTurns to be one of * Correct the name.", toolOf({ maxTurns: 5 })],
   ["agent.constructor to be one of * Correct the name.", roleOf({ constructor: 1 })],
@@ -177,6 +186,11 @@ proves(["D583"], "names our field for that of another library, and zod 4 for zod
   }
   const { message } = thrownBy(toolOf({ input: early.z.object({}) }));
   expect(message).toBe(`Expected read.input to be ${ZOD_3}`);
+  const either = loosely(z.union, [z.string(), early.z.string()]);
+  const nested = loosely(z.object, { a: loosely(z.array, either) });
+  expect(thrownBy(toolOf({ input: nested })).message).toBe(
+    `Expected read.input to be ${ZOD_3.replace("a schema of", "one with a part of")}`,
+  );
 });
 
 test("refuses a tool named __proto__, or with a name that a provider does not accept", () => {

@@ -48,7 +48,7 @@ describe("options", () => {
     ],
     [
       { ingressUrl, ingress: 1 },
-      `Expected options.ingress to be one of ingressUrl, adminUrl, headers, host, port, workerUrl, identityKeys, got "ingress". Correct the name.`,
+      `Expected options.ingress to be one of ingressUrl, adminUrl, headers, host, port, workerUrl, identityKeys, got "ingress". Use ingressUrl.`,
     ],
     [
       { ingressUrl, headers: { a: 1 } },

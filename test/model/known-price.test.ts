@@ -157,7 +157,7 @@ describe("a price", () => {
     ],
     [
       { ...rates, asof: "2026-09-23" },
-      'Expected p.asof to be one of inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion, outputUsdPerMillion, asOf, source, tiers, got "asof". Correct the name.',
+      'Expected p.asof to be one of inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion, outputUsdPerMillion, asOf, source, tiers, got "asof". Use asOf.',
     ],
   ])("%j is refused", (price, message) => {
     const thrown = thrownBy(() => Reflect.apply(checkPrice, undefined, ["p", price]));

@@ -66,7 +66,7 @@ test("an axis that does not exist is refused: a typing mistake must not switch a
   const { code, message, data } = thrownBy(() => check({ totalToken: 5 }));
   expect(code).toBe("invalid_option");
   expect(message).toBe(
-    `Expected lead.budget.totalToken to be one of ${AXES.join(", ")}, got "totalToken". Correct the name.`,
+    `Expected lead.budget.totalToken to be one of ${AXES.join(", ")}, got "totalToken". Use totalTokens.`,
   );
   expect(data["field"]).toBe("lead.budget.totalToken");
 });

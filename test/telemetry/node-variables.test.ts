@@ -117,7 +117,7 @@ test("options that do not fit are refused by name, and nothing is registered", (
   const slip = { serviceName: "survey", servicename: "survey" };
   expect(() => setUpNodeTracing(slip)).toThrow(
     "Expected setUpNodeTracing.servicename to be one of serviceName, serviceNamePerRole, tracesUrl, exporter, clock, content, " +
-      'maxSpansPerTrace, baggage, meter, legacyMetrics, got "servicename". Correct the name.',
+      'maxSpansPerTrace, baggage, meter, legacyMetrics, got "servicename". Use serviceName.',
   );
   expect(() => setUpNodeTracing({ maxSpansPerTrace: -1 })).toThrow(/^Expected maxSpansPerTrace /);
   const { version: _version, ...registered } = registeredApi() ?? {};

@@ -16,13 +16,24 @@ export function noZodSchema(field: string, value: unknown, advice: string): Espa
       value,
       'Take z from "zod", not from "zod/mini" or "zod/v3".',
     );
+  return earlyZod(field, "a schema of zod 3");
+}
+
+function earlyZod(field: string, got: string): EspalierError {
   const expected = "a zod object schema of zod 4";
-  const got = "a schema of zod 3";
   return new EspalierError({
     code: "invalid_definition",
     message: `Expected ${field} to be ${expected}, got ${got}. Install zod 4 (npm install zod@4), and take z from "zod".`,
     data: { field, expected, got },
   });
+}
+
+/** True if the value is a schema of zod 3, or contains one. */
+function hasEarlyZod(value: unknown, seen = new Set<unknown>()): boolean {
+  if (typeof value !== "object" || value === null || seen.has(value)) return false;
+  seen.add(value);
+  if (!isZodLike(value)) return Object.values(value).some((part) => hasEarlyZod(part, seen));
+  return !(value instanceof z.core.$ZodType) || hasEarlyZod(value._zod.def, seen);
 }
 
 /** True for a schema of any zod: also of another version, another copy or `zod/mini`. */
@@ -48,6 +59,7 @@ export class UnusablePart extends TypeError {
 
 /** The error for a schema of which zod made no JSON Schema, and threw `cause` instead. */
 export function unusableSchema(field: string, input: z.ZodType, cause: unknown): EspalierError {
+  if (hasEarlyZod(input)) return earlyZod(field, "one with a part of zod 3");
   const found = cause instanceof UnusablePart ? cause : unusablePartIn(input);
   const part = found ?? new UnusablePart([], messageOf(cause), "unknown");
   const place = `${field}${pathWords(part.path)}`;

@@ -303,7 +303,7 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
   ).toEqual([
     "Expected withTimeout to be a plain object, got undefined. Its fields are timeoutMs.",
     "Expected withTimeout to be a plain object, got 30000. Its fields are timeoutMs.",
-    'Expected withTimeout.timeoutMS to be one of timeoutMs, got "timeoutMS". Correct the name.',
+    'Expected withTimeout.timeoutMS to be one of timeoutMs, got "timeoutMS". Use timeoutMs.',
     'Expected withTimeout.tool.kind to be "function", got "external". A wrapper goes around a tool with an execute of its own.',
   ]);
 });
