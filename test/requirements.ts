@@ -1818,6 +1818,9 @@ const requirements = {
   D534: {
     text: "A role or configuration in TypeScript that Node reads as CommonJS is refused with the command that sets the module type",
   },
+  D535: {
+    text: "runs names the code for which no process could lead a paused run, also of one that has not begun",
+  },
   D490: {
     text: "However many requests an MCP server over HTTP makes at once, at most 20 answers to them are sent at a time",
   },

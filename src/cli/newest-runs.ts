@@ -76,6 +76,8 @@ async function problemOf(run: RunReading): Promise<string | undefined> {
 }
 
 function rowOf(run: RunReading, nowMs: number): RunRow {
-  if (run.fold.startedAtMs === undefined) return run.listing(nowMs);
+  const { refusal } = run;
+  if (run.fold.startedAtMs === undefined)
+    return { ...run.listing(nowMs), ...(refusal === undefined ? {} : { reason: refusal }) };
   return { ...run.head(nowMs), questions: run.questions };
 }

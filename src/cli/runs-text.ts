@@ -1,5 +1,6 @@
 // The list of runs, in groups: those that need a person, those under way, those that are over. Pure.
 
+import { PAUSE_CODES } from "espalier";
 import type { RunRow } from "espalier/view";
 
 import { table, type Column } from "../terminal/table.ts";
@@ -64,8 +65,13 @@ function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
 
 function reasonOf({ status, reason, questions = [] }: RunRow): string {
   if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
-  return status === "stopped" && reason !== undefined ? shortLine(reason.code) : "";
+  if (reason === undefined) return "";
+  const isRefused = status === "paused" && !PAUSES.has(reason.code);
+  return status === "stopped" || isRefused ? shortLine(reason.code) : "";
 }
+
+/** Codes of a run that is paused as it was asked to, and not because no process could lead it. */
+const PAUSES: ReadonlySet<string> = new Set(PAUSE_CODES);
 
 function toolOf({ toolName }: { readonly toolName: string }): string {
   return shortLine(toolName);

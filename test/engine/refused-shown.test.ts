@@ -71,6 +71,20 @@ async function laidToRest(store: Store): Promise<void> {
   await layToRest(store, await store.create(ID, "asker: Buy.", owner), cause);
 }
 
+proves(["D535"], "names in the list of runs the code for which a run rests", async () => {
+  const listed = async (make: (store: Store) => Promise<void>) => {
+    await using kept = keptRuns();
+    await make(kept.store);
+    const { code, stdout } = await performed(["runs", "--store", kept.path], { cwd: kept.folder });
+    return [code, /‖ .*?(?= {2}|$)/mu.exec(stdout)?.[0]];
+  };
+  expect(await listed(laidToRest)).toEqual([0, "‖ paused: crash_loop"]);
+  expect(await listed((store) => refuse(engineWorld(store)))).toEqual([
+    0,
+    "‖ paused: context_failed",
+  ]);
+});
+
 proves(["D496"], "says so of a run that has not begun, too", async () => {
   await using kept = keptRuns();
   await laidToRest(kept.store);
