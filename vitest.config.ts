@@ -26,6 +26,8 @@ const DEEP = [
   "test/mcp/missing-client.test.ts",
   "test/page/page-answers.test.ts",
   "test/page/page-chat.test.ts",
+  "test/page/page-errors.test.ts",
+  "test/page/page-facts.test.ts",
   "test/page/page-focus.test.ts",
   "test/page/page-live.test.ts",
   "test/page/page-screens.test.ts",

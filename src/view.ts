@@ -2,7 +2,7 @@
 
 export { RunFold, type RunEnd } from "./view/run-fold.ts";
 export type { AgentFold, AgentPlace, AgentRest } from "./view/agent-fold.ts";
-export type { CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
+export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
 export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
 export {
   RunRecord,
@@ -24,6 +24,7 @@ export {
   type ActionRequest,
   type ActionTaken,
   type ActivityName,
+  type AttemptRow,
   type AgentDetail,
   type AgentRow,
   type AxisAmounts,

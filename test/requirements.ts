@@ -1914,6 +1914,45 @@ const requirements = {
   D579: {
     text: "Text that is typed runs no shortcut, also if its field disappears or a composition is under way, and Enter that is held down answers nothing",
   },
+  D592: {
+    text: "The viewer shows the typed result of an agent in its overview",
+  },
+  D593: {
+    text: "The title of a browser tab names the run that it shows",
+  },
+  D594: {
+    text: "Each question in the inbox of the viewer names its run",
+  },
+  D595: {
+    text: "Arguments of several lines under approval are shown as text, with their line breaks",
+  },
+  D596: {
+    text: "The viewer measures an agent against its limits by its own use, without its subagents",
+  },
+  D597: {
+    text: "Of a completed run only what failed in it is red",
+  },
+  D598: {
+    text: "A paused run whose questions are all answered is shown as waiting for a process",
+  },
+  D599: {
+    text: "The header of a run shows the message of its first cause, whole where there is room",
+  },
+  D600: {
+    text: "The row of an agent or a run that failed shows the code of its error",
+  },
+  D601: {
+    text: "Failed attempts of model calls are visible in the list of steps and in a step",
+  },
+  D602: {
+    text: "Failed attempts of model calls and tools are visible in show, for an agent and for a step",
+  },
+  D603: {
+    text: "The time of a run is measured from its start to its end, or until now, in the list, the header, the overview, show and runs",
+  },
+  D604: {
+    text: "At 1,280 pixels an open step leaves the timeline in sight",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

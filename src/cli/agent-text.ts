@@ -79,10 +79,11 @@ function linesOf(step: StepRow, fold: RunFold, isNumbered: boolean): readonly Li
   const { execution, number, startedAtMs, endedAtMs, usage, error } = step;
   const calls = step.calls.flatMap((call) => [
     callText(call, fold),
+    ...attemptLines(call.attempts).map((line) => `  ${line}`),
     ...(call.message === undefined ? [] : [`  ${singleLine(call.message)}`]),
   ]);
   const broke = error === undefined ? [] : [`✖ ${error.code}: ${singleLine(error.message)}`];
-  const [first = "", ...others] = [...calls, ...broke];
+  const [first = "", ...others] = [...attemptLines(step.attempts), ...calls, ...broke];
   const blank = { step: "", time: "", tokens: "", cost: "" };
   const line = {
     step: isNumbered ? `${execution}.${number}` : String(number),
@@ -92,6 +93,15 @@ function linesOf(step: StepRow, fold: RunFold, isNumbered: boolean): readonly Li
     what: first,
   };
   return [line, ...others.map((what) => ({ ...blank, what }))];
+}
+
+/** Returns a line for each attempt that failed before another one was made. */
+export function attemptLines(attempts: StepRow["attempts"] = []): readonly string[] {
+  return attempts.map(({ attempt, code, message = "", delayMs, nextModel }) => {
+    const next = nextModel === undefined ? `waited ${durationText(delayMs)}` : `then ${nextModel}`;
+    const why = message === "" ? "" : `: ${message}`;
+    return singleLine(`↻ attempt ${attempt} failed (${next}): ${code}${why}`);
+  });
 }
 
 const OUTCOMES: Readonly<Record<CallRow["outcome"], string>> = {

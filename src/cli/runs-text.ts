@@ -67,7 +67,8 @@ function reasonOf({ status, reason, questions = [] }: RunRow): string {
   if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
   if (reason === undefined) return "";
   const isRefused = status === "paused" && !PAUSES.has(reason.code);
-  return status === "stopped" || isRefused ? shortLine(reason.code) : "";
+  const hasCode = status === "stopped" || status === "failed" || isRefused;
+  return hasCode ? shortLine(reason.code) : "";
 }
 
 /** Codes of a run that is paused as it was asked to, and not because no process could lead it. */

@@ -1,14 +1,21 @@
 // One step as text: what the model was asked, what it said, and what its calls came to. Pure.
 
 import type { Message } from "espalier";
-import type { RecordedExecution, RecordedRequest } from "espalier/view";
+import type { RecordedExecution, RecordedRequest, StepRow } from "espalier/view";
 
 import { plainText, singleLine } from "../terminal/terminal-text.ts";
+import { attemptLines } from "./agent-text.ts";
 import { headOf } from "./head-of.ts";
 import { costWords, countText, durationText } from "../view/amounts.ts";
 
 /** A step that is over, or the one that is open. */
 export type KeptStep = RecordedExecution["steps"][number] | NonNullable<RecordedExecution["open"]>;
+
+/** Attempts that failed and were followed by others. */
+export interface StepAttempts {
+  readonly model: StepRow["attempts"];
+  readonly byCall: ReadonlyMap<string, StepRow["attempts"]>;
+}
 
 /** What is said of a step. */
 export interface ShownStepParts {
@@ -17,6 +24,8 @@ export interface ShownStepParts {
   /** Steps of the execution, the open one too. */
   readonly of: number;
   readonly step: KeptStep;
+  /** Failed attempts of its model calls, and of its calls by their ids. */
+  readonly attempts: StepAttempts;
   /** Undefined: it was not asked for. */
   readonly request: RecordedRequest | undefined;
   /** Paths of ancestors, by their ids. */
@@ -24,14 +33,15 @@ export interface ShownStepParts {
 }
 
 export function stepText(parts: ShownStepParts): string {
-  const { agentPath, execution, of, step, request } = parts;
+  const { agentPath, execution, of, step, request, attempts } = parts;
   const model = `${step.context.model.id} (${step.context.model.provider})`;
   const place = `${agentPath} · execution ${execution} · step ${step.number} of ${of}`;
   return [
     [place, [model, ...figures(step)].join(" · ")],
     request === undefined ? [] : ["Asked:", ...requestLines(request, parts.pathOf)],
+    attemptLines(attempts.model),
     saidLines(step),
-    callLines(step),
+    callLines(step, attempts),
     "error" in step && step.error !== undefined
       ? [`✖ ${step.error.code}: ${step.error.message}`]
       : [],
@@ -96,18 +106,19 @@ function saidLines(step: KeptStep): readonly string[] {
   return text === "" ? [] : ["Said:", ...indented(text)];
 }
 
-function callLines(step: KeptStep): readonly string[] {
+function callLines(step: KeptStep, { byCall }: StepAttempts): readonly string[] {
   const calls = "tools" in step ? step.tools.calls : (step.reply?.message.toolCalls ?? []);
   const executions = "tools" in step ? step.tools.executions : step.executions;
   if (calls.length === 0) return [];
   const made = new Map(executions.map((execution) => [execution.call.callId, execution]));
   const lines = calls.flatMap(({ callId, toolName, argumentsText }) => {
     const execution = made.get(callId);
-    const head = `  ${singleLine(toolName)} ${headOf(argumentsText)}`;
-    if (execution === undefined) return [head, "    … has not ended"];
+    const tries = attemptLines(byCall.get(callId)).map((line) => `    ${line}`);
+    const head = [`  ${singleLine(toolName)} ${headOf(argumentsText)}`, ...tries];
+    if (execution === undefined) return [...head, "    … has not ended"];
     const code = execution.errorCode === undefined ? "" : ` (${execution.errorCode})`;
     const took = durationText(execution.endedAtMs - execution.startedAtMs);
-    return [head, `    ${execution.type}${code}, ${took}`, ...indented(execution.text, "    ")];
+    return [...head, `    ${execution.type}${code}, ${took}`, ...indented(execution.text, "    ")];
   });
   return ["Calls:", ...lines];
 }

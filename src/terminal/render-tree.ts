@@ -179,7 +179,7 @@ function statusItems(view: ShownRun, nowMs: number): readonly Cell[] {
 
 function stateOf({ end, ...view }: ShownRun, nowMs: number): Cell {
   if (end === undefined)
-    return { text: `${spinner(nowMs)} ${durationText(nowMs - beganAtMs(view))}` };
+    return { text: `${spinner(nowMs)} ${durationText(nowMs - (view.startedAtMs ?? nowMs))}` };
   const { icon, style } = REST_SIGNS[end.status];
   return { text: `${icon} ${end.status} in ${durationText(end.durationMs)}`, style };
 }

@@ -6,9 +6,11 @@ import type { AgentId, CallId, ExecutionId, QuestionId } from "../protocol/ids.t
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import { knownCost } from "../protocol/usage.ts";
+import { raiseAmounts } from "./amounts.ts";
 import { ModelCalls } from "./model-calls.ts";
+import { OwnUse } from "./own-use.ts";
 import { SpanList, type SpanEnding } from "./span-list.ts";
-import { endCall, newCall, newStep } from "./step-fold.ts";
+import { endCall, newAttempt, newCall, newStep } from "./step-fold.ts";
 import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import type { ActivityName, AxisAmounts, Spent } from "./viewer-data.ts";
 
@@ -131,6 +133,7 @@ export class AgentFold {
   readonly #calls = new Map<CallId, CallFold>();
   readonly #asks = new Map<QuestionId, AskFold>();
   readonly #modelCalls: ModelCalls;
+  readonly #ownUse = new OwnUse();
   #openTools = 0;
   #openDelegations = 0;
   /** Of the time at rest; -1: it is not at rest. */
@@ -167,6 +170,11 @@ export class AgentFold {
     return path === undefined ? undefined : accountHolder(this, path);
   }
 
+  /** What it has used of its budget by itself, without its subagents. Limited axes only. */
+  get used(): AxisAmounts {
+    return this.#ownUse.within(this.budget, this.left);
+  }
+
   /** Calls and questions that are under way, in the order in which they began; questions last. */
   get openCalls(): readonly CallUnderWay[] {
     const calls = [...this.#calls.values()].filter(({ span }) => span !== -1);
@@ -191,6 +199,7 @@ export class AgentFold {
 
   /** Takes in what an event says of the agent itself. */
   take(event: EspalierEvent): void {
+    this.#ownUse.take(event);
     switch (event.type) {
       case "agent.started":
       case "agent.resumed":
@@ -222,11 +231,12 @@ export class AgentFold {
       case "budget.released":
         this.#endWaits(event);
         return;
-      case "budget.settled":
-        this.#endWaits(event);
+      case "budget.granted":
+        this.budget = raiseAmounts(this.budget, event.budget);
         this.left = event.remaining;
         return;
-      case "budget.granted":
+      case "budget.settled":
+        this.#endWaits(event);
         this.left = event.remaining;
         return;
       case "model.requested":
@@ -258,6 +268,9 @@ export class AgentFold {
       case "tool.rejected":
       case "tool.ended":
         this.#closeCall(event);
+        return;
+      case "tool.retried":
+        this.callOf(event.callId)?.attempts.push(newAttempt(event));
         return;
       case "question.asked":
         this.#ask(event);
@@ -356,6 +369,7 @@ export class AgentFold {
   #retry(event: EspalierEvent<"model.retried">): void {
     const { error, nextModel } = event;
     const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
+    this.#stepAt(this.step, event.atMs).attempts.push(newAttempt(event));
     this.retry = { attempt, errorCode: error.code };
     this.#modelCalls.retry(event, this.step);
     this.#do("retrying", event.atMs);

@@ -2,7 +2,7 @@
 
 import { defined } from "../kernel/json.ts";
 import type { AgentFold } from "./agent-fold.ts";
-import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
+import type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import {
   ACTIVITIES,
   type AgentDetail,
@@ -61,6 +61,7 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
     ...(isOver ? { endedAtMs: rest.atMs } : {}),
     budget,
     ...defined({ left }),
+    used: agent.used,
     own: agent.own,
     subtree: agent.subtree,
     steps: agent.steps.map(stepRow),
@@ -80,8 +81,26 @@ export function openToolCalls({
   );
 }
 
-function stepRow({ execution, number, startedAtMs, calls, ...ended }: StepFold): StepRow {
-  return { execution, number, startedAtMs, calls: calls.map(callRow), ...defined(ended) };
+function stepRow({ attempts, calls, ...step }: StepFold): StepRow {
+  const { execution, number, startedAtMs, ...ended } = step;
+  return {
+    execution,
+    number,
+    startedAtMs,
+    calls: calls.map(callRow),
+    ...attemptRows(attempts),
+    ...defined(ended),
+  };
+}
+
+function attemptRows(attempts: readonly AttemptFold[]): Pick<StepRow, "attempts"> {
+  if (attempts.length === 0) return {};
+  return {
+    attempts: attempts.map(({ message, ...attempt }) => ({
+      ...attempt,
+      ...(message === "" ? {} : { message }),
+    })),
+  };
 }
 
 function callRow({ callId, toolName, outcome, ...details }: CallFold): CallRow {
@@ -92,12 +111,14 @@ function callRow({ callId, toolName, outcome, ...details }: CallFold): CallRow {
     toolName,
     outcome,
     ...defined({ errorCode, errorName, message, durationMs, child }),
+    ...attemptRows(details.attempts),
   };
 }
 
 /** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `steps_limit`. */
 function noteOf({ activity, rest, retry, budgetOf, openCalls }: AgentFold): string {
-  if (rest !== undefined) return rest.status === "completed" ? "" : rest.reason.code;
+  if (rest !== undefined)
+    return rest.status === "completed" ? "" : (rest.error ?? rest.reason).code;
   switch (activity) {
     case "awaiting_budget":
       return budgetOf?.name ?? "";

@@ -1,6 +1,7 @@
 // AxisAmounts as a person reads them.
 
-import type { Spent } from "./viewer-data.ts";
+import type { EspalierEvent } from "../protocol/event.ts";
+import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 /** Where a comma stands. A formatter of `Intl` says the same, and takes longer to make than the first screen of the page to draw. */
 const BEFORE_THOUSANDS = /\B(?=(?:\d{3})+$)/g;
@@ -12,6 +13,17 @@ const A_DOLLAR_USD = 0.99995;
 const UNKNOWN = "unknown";
 /** Models that are named. */
 const MOST_MODELS = 3;
+
+/** Returns the amounts with a grant added. Axes without an amount have no limit. */
+export function raiseAmounts(
+  amounts: AxisAmounts,
+  { costUsd = 0, ...others }: EspalierEvent<"budget.granted">["budget"],
+): Record<string, number> {
+  const more: AxisAmounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
+  return Object.fromEntries(
+    Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
+  );
+}
 
 /** `41,203`. */
 export function countText(count: number): string {

@@ -13,7 +13,7 @@ import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold, NOTHING_SPENT, sumSpent, type AgentRest } from "./agent-fold.ts";
 import { agentRow } from "./agent-row.ts";
-import { MICRO_PER_USD } from "./amounts.ts";
+import { raiseAmounts } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
@@ -375,14 +375,8 @@ export class RunFold {
 
   /** More for the root is more for the run. */
   #grant({ budget }: EspalierEvent<"budget.granted">): void {
-    const { costUsd = 0, ...others } = budget;
-    const more: AxisAmounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
-    const raised = (amounts: AxisAmounts): Record<string, number> =>
-      Object.fromEntries(
-        Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
-      );
-    this.budget = raised(this.budget);
-    this.left = raised(this.left);
+    this.budget = raiseAmounts(this.budget, budget);
+    this.left = raiseAmounts(this.left, budget);
   }
 
   #facts(): RunOverview {
@@ -403,9 +397,7 @@ export class RunFold {
       spent: root?.subtree ?? NOTHING_SPENT,
       budget: this.budget,
       left: { ...this.left },
-      ...(end === undefined
-        ? {}
-        : { reason: { code: end.reason.code, message: end.reason.message } }),
+      ...(end === undefined ? {} : { reason: whyOf(end) }),
       ...(this.forkedFrom === undefined ? {} : { forkedFrom: this.forkedFrom }),
       ...(this.unpricedModels.size === 0 ? {} : { unpricedModels: [...this.unpricedModels] }),
       refusals: this.refusals.length,
@@ -445,6 +437,12 @@ const OF_RUN: ReadonlySet<EventType> = new Set<EventType>([
   "run.paused",
   "run.ended",
 ]);
+
+/** Returns the error of a run that failed. Of any other, the reason for which it settled. */
+function whyOf({ error, reason }: RunEnd): RunSummary["reason"] {
+  const { code, message } = error ?? reason;
+  return { code, message };
+}
 
 function awaitsBudget(activity: ActivityName): 0 | 1 {
   return activity === "awaiting_budget" ? 1 : 0;

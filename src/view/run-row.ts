@@ -57,7 +57,17 @@ export function runListing(
 
 /** All that stands above the tree of a run. */
 export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): RunHead {
-  return { ...facts, ...runListing(listed, facts, at) };
+  const durationMs = runTimeMs(facts, at.nowMs);
+  return { ...facts, durationMs, ...runListing(listed, facts, at) };
+}
+
+/** Returns the time of a run: from its start to its end, or until now if it has not ended. */
+export function runTimeMs(
+  { startedAtMs, endedAtMs, lastAtMs }: Pick<RunOverview, "startedAtMs" | "endedAtMs" | "lastAtMs">,
+  nowMs: number,
+): number {
+  // The clock of the process that runs it may be ahead.
+  return (endedAtMs ?? Math.max(lastAtMs, nowMs)) - startedAtMs;
 }
 
 /** A run whose questions all have an answer in its mailbox needs no person. */
@@ -118,7 +128,12 @@ function statusOf(
 ): RunRowStatus {
   if (facts?.endedAtMs !== undefined) return facts.status;
   if (status === "ended") return "ended";
-  if (status === "paused") return facts?.status === "needs_you" ? "needs_you" : "paused";
+  if (status === "paused") {
+    // All its questions have an answer in its mailbox, and no process has refused to run it.
+    const isAnswered = facts?.status === "working" && facts.reason?.code === "answers_needed";
+    if (isAnswered) return "waiting";
+    return facts?.status === "needs_you" ? "needs_you" : "paused";
+  }
   const isAsking = facts?.status === "needs_you";
   // Some of the questions of a paused run were answered.
   if (owner === null) return isAsking ? "needs_you" : "waiting";

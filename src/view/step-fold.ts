@@ -1,5 +1,6 @@
 // Steps of an agent and their calls, as their events have left them: numbers, names and times, no content.
 
+import { defined } from "../kernel/json.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
@@ -36,6 +37,22 @@ export interface CallFold extends CallUnderWay {
   child: number | undefined;
   /** Where its span is; -1: it is not under way. */
   span: number;
+  /** Failed attempts of a wrapper that called the tool again. */
+  readonly attempts: AttemptFold[];
+}
+
+/** An attempt that failed and was followed by another one. */
+export interface AttemptFold {
+  /** From 1. */
+  readonly attempt: number;
+  /** Why it failed. */
+  readonly code: string;
+  /** Why it failed, in words. Empty if content is not shown. */
+  readonly message: string;
+  /** Milliseconds until the next attempt. */
+  readonly delayMs: number;
+  /** The model of a fallback that was asked next. Left out: the same one. */
+  readonly nextModel?: string;
 }
 
 /** A step, of any execution. */
@@ -50,6 +67,8 @@ export interface StepFold {
   endedAtMs: number | undefined;
   /** In the order in which they were first seen. */
   readonly calls: CallFold[];
+  /** Failed attempts of its model calls that were followed by others, in order. */
+  readonly attempts: AttemptFold[];
   /** What the step consumed, retries of its model call included. Undefined: it is not completed. */
   usage: Usage | undefined;
   /** Why it was cut off. Undefined: it was not. */
@@ -58,7 +77,16 @@ export interface StepFold {
 
 /** A step that has just begun. */
 export function newStep(at: Pick<StepFold, "execution" | "number" | "startedAtMs">): StepFold {
-  return { ...at, endedAtMs: undefined, calls: [], usage: undefined, error: undefined };
+  const open = { endedAtMs: undefined, usage: undefined, error: undefined };
+  return { ...at, ...open, calls: [], attempts: [] };
+}
+
+/** Creates the record of an attempt that failed. */
+export function newAttempt(event: EspalierEvent<"model.retried" | "tool.retried">): AttemptFold {
+  const { attempt, error, delayMs } = event;
+  const { code, message } = error;
+  const nextModel = event.type === "model.retried" ? event.nextModel?.model : undefined;
+  return { attempt, code, message, delayMs, ...defined({ nextModel }) };
 }
 
 /** A call of which nothing is known but that it is there. */
@@ -66,7 +94,8 @@ export function newCall(
   at: Pick<CallFold, "callId" | "toolName" | "kind" | "startedAtMs">,
 ): CallFold {
   const failure = { errorCode: undefined, errorName: undefined, message: undefined };
-  return { ...at, ...failure, durationMs: undefined, child: undefined, outcome: "open", span: -1 };
+  const open = { durationMs: undefined, child: undefined, outcome: "open", span: -1 } as const;
+  return { ...at, ...failure, ...open, attempts: [] };
 }
 
 /** Records how a call ended. */

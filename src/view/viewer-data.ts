@@ -2,6 +2,7 @@
 // steps, which is read only when a step is opened. Types alone, so that server, page and command agree on them.
 
 import type { ContextManifest } from "../protocol/context-manifest.ts";
+import type { JsonValue } from "../kernel/json.ts";
 import type { AgentId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { Answer, Question } from "../protocol/question.ts";
@@ -66,8 +67,15 @@ export interface RunSummary {
   readonly awaitingBudget: number;
   /** Agents whose last execution failed. */
   readonly failedAgents: number;
-  /** Until its end, or until its last event; pauses count. */
+  /**
+   * The time of the run: from its start to its end, or until now if it has not ended. Pauses count.
+   * Of a fold without the facts of a store: until its last event.
+   */
   readonly durationMs: number;
+  /** When it began, in milliseconds since the epoch; if nothing before a resumption was seen, when it was resumed. */
+  readonly startedAtMs: number;
+  /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
+  readonly endedAtMs?: number | undefined;
   /** By all its agents together. */
   readonly spent: Spent;
   /** What the run may spend, grants included. */
@@ -93,12 +101,8 @@ export interface RunOverview extends RunSummary {
   readonly status: RunFoldStatus;
   /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
   readonly traceId: string;
-  /** When it began, in milliseconds since the epoch; if nothing before a resumption was seen, when it was resumed. */
-  readonly startedAtMs: number;
   /** When its last event happened, in milliseconds since the epoch, by the clock of the run. */
   readonly lastAtMs: number;
-  /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
-  readonly endedAtMs?: number | undefined;
   /** Models for which it was charged without a known price, by their ids. Left out: there are none. */
   readonly unpricedModels?: readonly string[] | undefined;
   /** Spawns that were refused. */
@@ -127,6 +131,8 @@ export interface QuestionRow extends Question {
   readonly task: string;
   /** The last answer to it that came to nothing, so that it is open still. Left out: none did. */
   readonly vainAnswer?: VainPost | undefined;
+  /** The title of its run. Only in the list of the questions of all runs. */
+  readonly runTitle?: string | undefined;
 }
 
 /** An answer in the mailbox of a run that came to nothing. */
@@ -374,6 +380,8 @@ export interface AgentDetail {
   readonly budget: AxisAmounts;
   /** Of its budget, after it was last charged; left out until then. Limited axes only. */
   readonly left?: AxisAmounts | undefined;
+  /** What the agent itself has used of its budget, without its subagents. Limited axes only. */
+  readonly used: AxisAmounts;
   /** By its own calls. */
   readonly own: Spent;
   /** By its own calls and those of all below it. */
@@ -384,6 +392,8 @@ export interface AgentDetail {
   readonly given?: ContextManifest | undefined;
   /** Spawns of its own that were refused, in order. */
   readonly refusals: readonly RefusalRow[];
+  /** Its typed result, once it has ended. Left out if it has none, and while content is not shown. */
+  readonly output?: JsonValue | undefined;
   /** Its last text, once it has ended; left out while content is not shown. */
   readonly text?: string | undefined;
 }
@@ -400,10 +410,26 @@ export interface StepRow {
   readonly endedAtMs?: number | undefined;
   /** In the order in which they were first seen: those that have begun, were rejected or were refused. */
   readonly calls: readonly CallRow[];
+  /** Failed attempts of its model calls that were followed by others. Left out: there were none. */
+  readonly attempts?: readonly AttemptRow[] | undefined;
   /** What the step consumed, retries of its model call included. Left out: it is not completed. */
   readonly usage?: Usage | undefined;
   /** Why it was cut off. Left out: it was not. */
   readonly error?: ErrorRecord | undefined;
+}
+
+/** An attempt that failed and was followed by another one. */
+export interface AttemptRow {
+  /** From 1. */
+  readonly attempt: number;
+  /** The code of the error of the attempt. */
+  readonly code: string;
+  /** Why it failed. Left out if content is not shown. */
+  readonly message?: string;
+  /** Milliseconds until the next attempt. */
+  readonly delayMs: number;
+  /** The model of a fallback that was asked next. Left out: the same one. */
+  readonly nextModel?: string;
 }
 
 /** A call of a step. */
@@ -424,6 +450,8 @@ export interface CallRow {
   readonly durationMs?: number | undefined;
   /** The index of the agent that it started or resumed. */
   readonly child?: number | undefined;
+  /** Failed attempts of a wrapper that called the tool again. Left out: there were none. */
+  readonly attempts?: readonly AttemptRow[] | undefined;
 }
 
 /** One step with its content. */

@@ -103,7 +103,8 @@ export class RunList {
     const nowMs = this.#means.clock.nowMs();
     const asked = runs.flatMap((stored) => {
       const row = this.#row(stored, nowMs);
-      return row.status === "needs_you" ? (row.questions ?? []) : [];
+      const { status, questions = [], title: runTitle } = row;
+      return status === "needs_you" ? questions.map((one) => ({ ...one, runTitle })) : [];
     });
     const questions = asked.toSorted((one, other) => one.askedAtMs - other.askedAtMs);
     return { questions, ...cut };

@@ -2,7 +2,13 @@
 
 import { defined } from "../kernel/json.ts";
 import type { StoredRun } from "../store/run-store.ts";
-import { factsOnceAnswered, factsOnceRefused, runHead, runListing } from "../view/run-row.ts";
+import {
+  factsOnceAnswered,
+  factsOnceRefused,
+  runHead,
+  runListing,
+  runTimeMs,
+} from "../view/run-row.ts";
 import type {
   QuestionRow,
   RunOverview,
@@ -49,19 +55,21 @@ export function rowOf(
   const listing = runListing({ ...stored, title }, learnt?.facts, onlooker(nowMs));
   if (learnt === undefined) return listing;
   const { facts, questions } = learnt;
-  const { agents, running, failedAgents, durationMs, spent, budget, left } = facts;
-  const { reason, forkedFrom } = facts;
+  const { agents, running, awaitingBudget, failedAgents, spent, budget, left } = facts;
+  const { startedAtMs, endedAtMs, reason, forkedFrom } = facts;
   return {
     ...listing,
     agents,
     running,
+    awaitingBudget,
     failedAgents,
-    durationMs,
+    durationMs: runTimeMs(facts, nowMs),
+    startedAtMs,
     spent,
     budget,
     left,
     questions,
-    ...defined({ reason, forkedFrom }),
+    ...defined({ endedAtMs, reason, forkedFrom }),
   };
 }
 

@@ -4,7 +4,7 @@
 // V1. With content off no text leaves that a person, a model, a tool or a provider wrote. What does leave are ids, numbers, and the names and
 //     codes that stand under the keys below: a key that is not among them is taken for one of content.
 
-import { isRecord } from "../kernel/json.ts";
+import { isRecord, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import { QuestionSchema, type Question } from "../protocol/question.ts";
@@ -61,6 +61,13 @@ export class ShownContent {
     if (!this.isShown) return "";
     const redact = this.#redact;
     return redact === undefined ? text : redactedBy(redact, text);
+  }
+
+  /** Returns a value with its texts as they may be shown. `undefined` while content is not shown. */
+  value(value: JsonValue | undefined): JsonValue | undefined {
+    if (this.isWhole || value === undefined) return value;
+    if (!this.isShown) return undefined;
+    return changedTexts(value, (text) => this.text(text));
   }
 
   /** An event as it may be shown. */
@@ -127,6 +134,20 @@ function emptied(key: string, part: unknown): unknown {
 
 /** These are objects always. */
 const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
+
+function changedTexts(value: JsonValue, change: (text: string) => string): JsonValue {
+  if (typeof value === "string") return change(value);
+  if (isList(value)) return value.map((one) => changedTexts(one, change));
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).map(
+    ([key, part]) => [key, changedTexts(part, change)] as const,
+  );
+  return Object.fromEntries(members);
+}
+
+function isList(value: JsonValue): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
 
 const WITHHELD = "[withheld: redact failed]";
 

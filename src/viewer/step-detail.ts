@@ -45,15 +45,19 @@ interface KnownStep {
   readonly executions: readonly ToolExecution[];
 }
 
-/** What is known of an agent; of one that has ended, its last text, too. */
+/** Returns the details of an agent. One that has ended has its typed result and its last text. */
 export async function agentDetailOf(
   { content, fold, recorded }: HeldRun,
   agent: AgentFold,
 ): Promise<AgentDetail> {
   const detail = agentDetail(agent, fold.refusals);
   if (!content.isShown || detail.endedAtMs === undefined) return detail;
-  const text = (await recorded.steps(agent.agentId)).at(-1)?.steps.at(-1)?.io.text;
-  return { ...detail, ...defined({ text: text && content.text(text) }) };
+  const { steps, output } = (await recorded.steps(agent.agentId)).at(-1) ?? {};
+  const text = steps?.at(-1)?.io.text;
+  return {
+    ...detail,
+    ...defined({ text: text && content.text(text), output: content.value(output) }),
+  };
 }
 
 /** Rejects with 403 while content is not shown, 404 if there is no such step, and like `HeldRun.look`. */

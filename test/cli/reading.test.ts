@@ -21,12 +21,12 @@ proves(["V27"], "runs are listed in groups, those that need somebody first", asy
   expect(`\n${timeless(stdout)}`).toMatchInlineSnapshot(`
     "
     needs you (1)  state             agents  tokens     cost  time  last sign  task
-    run_4          ? needs you: pay       1      15  unknown   0ms … ago  buyer: Order the pears.
+    run_4          ? needs you: pay       1      15  unknown … … ago  buyer: Order the pears.
 
-    done (3)  state                     agents  tokens     cost  time  last sign  task
-    run_3     ■ stopped: steps_limit         1      15  unknown   0ms … ago  lead: Try it.
-    run_2     ✖ failed                2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
-    run_1     ✔ completed                    1      15  unknown   0ms … ago  lead: Say hello.
+    done (3)  state                             agents  tokens     cost  time  last sign  task
+    run_3     ■ stopped: steps_limit                 1      15  unknown   0ms … ago  lead: Try it.
+    run_2     ✖ failed: model_not_authorized  2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
+    run_1     ✔ completed                            1      15  unknown   0ms … ago  lead: Say hello.
     "
   `);
   const json = await reading(kept, "runs", "--json", "--status", "failed,stopped");
@@ -43,7 +43,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
   expect([code, stderr]).toEqual([0, ""]);
   expect(`\n${stdout}`).toMatchInlineSnapshot(`
     "
-    run_2 ✖ failed: error
+    run_2 ✖ failed: model_not_authorized
     lead: Audit the code.
     Wrong key.
     began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
@@ -60,7 +60,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
   `);
   expect(`\n${(await reading(kept, "show", "run_2", "--errors")).stdout}`).toMatchInlineSnapshot(`
     "
-    run_2 ✖ failed: error
+    run_2 ✖ failed: model_not_authorized
     lead: Audit the code.
     Wrong key.
     began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
@@ -245,9 +245,12 @@ function reading({ folder, path }: KeptRuns, ...args: readonly string[]): Promis
   return performed([...args, "--store", path], { cwd: folder });
 }
 
-/** The time since is that of the machine. */
+/** The time since, and that of a run that has not ended, is that of the machine. */
 function timeless(text: string): string {
-  return text.replaceAll(/ +\S+(?: \S+)? ago/g, " … ago");
+  return text
+    .replaceAll(/ +\S+(?: \S+)? ago/g, " … ago")
+    .replaceAll(/ +time  last sign/g, "  time  last sign")
+    .replaceAll(/ +\d+h \d\dm … ago/g, " … … ago");
 }
 
 const List = z.object({

@@ -110,6 +110,7 @@ export function detailOf(
     ...(row[6] === -1 ? {} : { endedAtMs: row[6] }),
     budget: { costMicroUsd: 200_000, steps: 10 },
     left: { costMicroUsd: 160_000, steps: 10 - row[10] },
+    used: {},
     own: { totalTokens: row[11], costMicroUsd: row[12], unpricedCalls: row[13] },
     subtree: { totalTokens: row[14], costMicroUsd: row[15], unpricedCalls: row[16] },
     steps,

@@ -29,7 +29,6 @@ const CHANGE_NOTHING: readonly EventType[] = [
   "subagent.ended",
   "tool.guarded",
   "tool.progressed",
-  "tool.retried",
   "tools.filtered",
 ];
 

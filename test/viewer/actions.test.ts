@@ -62,7 +62,13 @@ proves(
     const asked = await paused(orchestrator, role);
     const shown = await questionsAt(place);
     expect(shown).toEqual(
-      asked.map((question) => ({ ...question, runId: ID, role: "asker", task: "Buy." })),
+      asked.map((question) => ({
+        ...question,
+        runId: ID,
+        runTitle: "asker: Buy.",
+        role: "asker",
+        task: "Buy.",
+      })),
     );
     const [pear, plum, fig] = shown;
     if (pear === undefined || plum === undefined || fig === undefined)

@@ -8,6 +8,7 @@ import { costText, countText, durationText, numberOf } from "../../src/view/amou
 import { Meter, usesOf } from "../run/budget-bar.tsx";
 import { momentText } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
+import { JsonBlock } from "../text/json-block.tsx";
 import { Block, Code, Line } from "../text/shown-text.tsx";
 import { Words } from "../text/words.tsx";
 import { AgentLink } from "./agent-link.tsx";
@@ -22,7 +23,10 @@ interface OverviewProps {
 }
 
 export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
-  const { reason, error, text } = detail;
+  const { reason, error, text, output } = detail;
+  // The page has no open question of a run whose questions are all answered.
+  const isAnswered = reason?.code === "answers_needed" && state.questions.value.length === 0;
+  const isOver = reason?.code === "completed" || isAnswered;
   const isContentOff = meta?.content === false;
   return (
     <>
@@ -34,7 +38,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
           <Block text={error.message} isProse />
         </div>
       )}
-      {error === undefined && reason !== undefined && reason.code !== "completed" && (
+      {error === undefined && reason !== undefined && !isOver && (
         <div class="notice">
           <p>
             <Code text={reason.code} /> <Line text={reason.message} most={2_000} />
@@ -43,6 +47,12 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
       )}
       <h3>Task</h3>
       {isContentOff ? <ContentOff /> : <Words text={detail.task} />}
+      {output !== undefined && (
+        <>
+          <h3>Result</h3>
+          <JsonBlock value={output} />
+        </>
+      )}
       {text !== undefined && text !== "" && (
         <>
           <h3>Last text</h3>
@@ -69,7 +79,11 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
 }
 
 function Amounts({ detail }: { readonly detail: AgentDetail }) {
-  const uses = usesOf(detail.budget, detail.left ?? detail.budget);
+  const { budget, used } = detail;
+  const left = Object.fromEntries(
+    Object.entries(budget).map(([axis, limit]) => [axis, limit - (used[axis] ?? 0)]),
+  );
+  const uses = usesOf(budget, left);
   return (
     <>
       <h3>Used</h3>
@@ -98,6 +112,9 @@ function Amounts({ detail }: { readonly detail: AgentDetail }) {
         <p class="muted">
           {numberOf(detail.subtree.unpricedCalls, "model call")} of these without a known price.
         </p>
+      )}
+      {uses.length > 0 && (
+        <p class="muted limits-head">Used by itself, without its subagents, of its limits:</p>
       )}
       {uses.length > 0 && (
         <ul class="plain limits">

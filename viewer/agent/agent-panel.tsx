@@ -56,7 +56,7 @@ export function AgentPanel({ state, route, meta, onClose }: PanelProps) {
         </h2>
         {row !== undefined && (
           <span class={`is-${standingOf(row)}`}>
-            <Line text={activityWords(row)} />
+            <Line text={activityWords(row, state.questions.value)} />
           </span>
         )}
         <button type="button" class="small" aria-label="Close" title="Close: Esc" onClick={onClose}>

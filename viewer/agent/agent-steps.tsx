@@ -7,7 +7,7 @@ import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
 import { costWords, durationText, shortCount } from "../../src/view/amounts.ts";
 import { Icon, type Sign } from "../text/icon.tsx";
-import { Code } from "../text/shown-text.tsx";
+import { Code, Line } from "../text/shown-text.tsx";
 import { AgentLink } from "./agent-link.tsx";
 
 interface StepsProps {
@@ -62,11 +62,13 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
           </span>
         )}
         {error !== undefined && (
-          <span class="is-failed">
-            <Icon sign="failed" /> <Code text={error.code} />
+          <span class="is-failed step-error">
+            <Icon sign="failed" /> <Code text={error.code} />{" "}
+            <Line text={error.message} most={500} />
           </span>
         )}
       </Link>
+      <Attempts attempts={step.attempts} />
       <ul class="calls">
         {step.calls.map((call) => (
           <li key={call.callId}>
@@ -75,6 +77,35 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
         ))}
       </ul>
     </li>
+  );
+}
+
+/** The attempts that failed before another one was made. */
+export function Attempts({ attempts = [] }: { readonly attempts?: StepRow["attempts"] }) {
+  if (attempts.length === 0) return null;
+  return (
+    <ul class="attempts" aria-label="Failed attempts">
+      {attempts.map(({ attempt, code, message, delayMs, nextModel }, index) => (
+        <li key={index} class="attempt">
+          <Icon sign="tool-error" />
+          <span>attempt {attempt}</span> <Code text={code} />{" "}
+          {message !== undefined && (
+            <>
+              <Line text={message} most={500} />{" "}
+            </>
+          )}
+          <span class="muted">
+            {nextModel === undefined ? (
+              `waited ${durationText(delayMs)}`
+            ) : (
+              <>
+                then <Line text={nextModel} />
+              </>
+            )}
+          </span>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -112,6 +143,7 @@ export function CallSummary({
       )}
       {durationMs !== undefined && <span class="muted">{durationText(durationMs)}</span>}
       {child !== undefined && <AgentLink state={state} route={route} index={child} />}
+      <Attempts attempts={call.attempts} />
       {message !== undefined && <span class="is-failed">{message}</span>}
     </span>
   );

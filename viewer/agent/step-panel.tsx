@@ -13,6 +13,7 @@ import { useLoaded } from "../data/use-loaded.ts";
 import { countText, durationText, numberOf, costText } from "../../src/view/amounts.ts";
 import { Block, Code, Line } from "../text/shown-text.tsx";
 import { Words } from "../text/words.tsx";
+import { Attempts } from "./agent-steps.tsx";
 import { Facts } from "./facts.tsx";
 import { StepCalls } from "./step-calls.tsx";
 import { StepRequest } from "./step-request.tsx";
@@ -100,6 +101,7 @@ function StepBody({ step, state, route, isWhole, onWhole }: BodyProps) {
   return (
     <>
       <StepFacts step={step} />
+      <Attempts attempts={step.attempts} />
       {step.error !== undefined && (
         <div class="notice bad">
           <p>

@@ -1,6 +1,6 @@
 // The page: the bar above, the screen that the address names, and what all screens share.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { api } from "../data/api.ts";
 import type { LiveRun } from "../data/live-run.ts";
@@ -14,7 +14,7 @@ import { useNews } from "../questions/questions-banner.tsx";
 import { RunScreen } from "../run/run-screen.tsx";
 import { RunsScreen } from "../runs/runs-screen.tsx";
 import { Line } from "../text/shown-text.tsx";
-import { announce, Announcer, copy } from "./announcer.tsx";
+import { Announcer, copy } from "./announcer.tsx";
 import { focusQuestion } from "./focused.ts";
 import { Help } from "./help.tsx";
 import { useKeys } from "./keys.ts";
@@ -23,6 +23,7 @@ import { Panel } from "./panel.tsx";
 import { ProblemNotice } from "./problem-notice.tsx";
 import { goTo, route, type Route } from "./route.ts";
 import { isDark, turnTheme } from "./theme.ts";
+import { useTitle } from "./page-title.ts";
 
 /** How often the questions of all runs are asked for. */
 const EVERY_MS = 2_000;
@@ -53,7 +54,7 @@ export function App({ firstRun }: AppProps) {
     y: () => copy(location.href, "Link copied"),
     Escape: () => (route.value.screen === "runs" ? false : goTo({ screen: "runs" })),
   });
-  useTitle(questions.length, meta.value);
+  useTitle(questions.length);
   // As long as its question is on the screen, it is said there.
   const isOpen = questions.some(
     ({ questionId }) => questionId === answerDrafts.vain.value?.question.questionId,
@@ -189,19 +190,4 @@ function Mark() {
       <path d="M8 15V2M8 12H2.5V9M8 12h5.5V9M8 7.5H4V5M8 7.5h4V5" class="drawn" />
     </svg>
   );
-}
-
-/** Nothing of what runs say is in it: titles go into histories. */
-function useTitle(questions: number, meta: ViewerMeta | undefined): void {
-  const { screen } = route.value;
-  const place =
-    screen === "run" ? `run ${"runId" in route.value ? route.value.runId : ""}` : screen;
-  useEffect(() => {
-    document.title = `${questions > 0 ? `(${questions}) ` : ""}${place} · espalier`;
-  }, [questions, place, meta]);
-  const before = useRef(screen);
-  useEffect(() => {
-    if (before.current !== screen) announce(screen === "run" ? "Run" : screen);
-    before.current = screen;
-  }, [screen]);
 }

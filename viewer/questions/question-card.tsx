@@ -5,8 +5,8 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { indented } from "../text/json-text.ts";
-import { Block, Line, lineOf } from "../text/shown-text.tsx";
+import { JsonBlock } from "../text/json-block.tsx";
+import { Line, lineOf } from "../text/shown-text.tsx";
 import { focusQuestion } from "../app/focused.ts";
 import { Link } from "../app/link.tsx";
 import { ContentOff } from "../agent/content-off.tsx";
@@ -54,6 +54,7 @@ export function QuestionCard({
       tabIndex={-1}
       aria-label={lineOf(`${agentPath} asks: ${toolName}`)}
     >
+      {hasRunLink && <OfRun question={question} />}
       <CardHeader question={question} />
       {reason !== "" && (
         <p class="why">
@@ -114,6 +115,19 @@ function CardHeader({ question }: Pick<QuestionCardProps, "question">) {
   );
 }
 
+function OfRun({ question }: { readonly question: QuestionRow }) {
+  const { runId, runTitle } = question;
+  if (runTitle === undefined) return null;
+  return (
+    <p class="of-run">
+      <span class="muted">run </span>
+      <Link to={{ screen: "run", runId }}>
+        <Line text={runTitle === "" ? runId : runTitle} />
+      </Link>
+    </p>
+  );
+}
+
 export function cardId({ runId, questionId }: QuestionRow): string {
   return `question-${runId}-${questionId}`;
 }
@@ -123,11 +137,11 @@ function ShownArguments({ question }: { readonly question: QuestionRow }) {
   const { arguments: shown, writtenArguments } = question;
   return (
     <>
-      <Block text={indented(shown)} />
+      <JsonBlock value={shown} />
       {writtenArguments !== undefined && (
         <>
           <p class="label">The schema of the tool made this of:</p>
-          <Block text={indented(writtenArguments)} />
+          <JsonBlock value={writtenArguments} />
         </>
       )}
     </>

@@ -23,14 +23,15 @@ export function usesOf(budget: AxisAmounts, left: AxisAmounts): readonly AxisUse
 }
 
 /** Null: there is no limit. */
-export function BudgetBar({ run }: { readonly run: Pick<RunRow, "budget" | "left"> }) {
+export function BudgetBar({ run }: { readonly run: Pick<RunRow, "budget" | "left" | "status"> }) {
   const uses = usesOf(run.budget ?? {}, run.left ?? {});
+  const hasCompleted = run.status === "completed";
   const tightest = uses.toSorted((left, right) => right.share - left.share)[0];
   if (tightest === undefined) return null;
   const all = uses.map(({ label, used, limit }) => `${label}: ${used} of ${limit}`).join(", ");
   return (
     <span class="budget" title={all}>
-      <Meter share={tightest.share} label={all} />
+      <Meter share={tightest.share} label={all} isCalm={hasCompleted} />
       <span class="budget-text">
         {tightest.used} of {tightest.limit}
         <span class="axis-name"> {tightest.label}</span>
@@ -39,8 +40,15 @@ export function BudgetBar({ run }: { readonly run: Pick<RunRow, "budget" | "left
   );
 }
 
-export function Meter({ share, label }: { readonly share: number; readonly label: string }) {
-  const level = share >= 0.95 ? "over" : share >= 0.8 ? "near" : "fine";
+interface MeterProps {
+  readonly share: number;
+  readonly label: string;
+  /** True if a limit that is nearly used up needs no warning, because the run has completed. */
+  readonly isCalm?: boolean;
+}
+
+export function Meter({ share, label, isCalm = false }: MeterProps) {
+  const level = isCalm || share < 0.8 ? "fine" : share < 0.95 ? "near" : "over";
   return (
     <span class={`meter is-${level}`} role="img" aria-label={label}>
       <span class="fill" style={{ width: `${Math.min(100, share * 100)}%` }} />

@@ -1,5 +1,6 @@
 // What went wrong in a run, in the order in which it is gone through: first causes first, then what failed besides, by row.
 
+import { numberOf } from "../../src/view/amounts.ts";
 import type { RunState } from "../data/run-state.ts";
 import { AT, standingOf } from "../data/agent-row.ts";
 
@@ -19,14 +20,19 @@ export function errorStops(state: RunState): readonly ErrorStop[] {
     const index = state.indexOf(cause.agentId);
     if (index === undefined) return [];
     const place = cause.toolName === undefined ? cause.code : `${cause.toolName}: ${cause.code}`;
-    const text = `${cause.agentPath} · ${place}`;
+    // While content is not shown there are no words.
+    const why = cause.message === "" ? place : `${place}: ${cause.message}`;
+    const text = `${cause.agentPath} · ${why}`;
     return [{ index, step: cause.step, text, isCause: true, isLimit: cause.isLimit === true }];
   });
   const seen = new Set(causes.map(({ index }) => index));
   const others = state.agents.flatMap((row, index): readonly ErrorStop[] => {
     const isWrong = standingOf(row) === "failed" || row[AT.toolErrors] > 0;
     if (!isWrong || seen.has(index)) return [];
-    return [{ index, step: undefined, text: row[AT.name], isCause: false, isLimit: false }];
+    const what =
+      standingOf(row) === "failed" ? row[AT.note] : numberOf(row[AT.toolErrors], "failed call");
+    const text = what === "" ? row[AT.name] : `${row[AT.name]} · ${what}`;
+    return [{ index, step: undefined, text, isCause: false, isLimit: false }];
   });
   return [...causes, ...others];
 }

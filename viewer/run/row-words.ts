@@ -1,23 +1,37 @@
 // What the row of an agent says of it: what it does or waits for, or how it ended.
 
-import type { ActivityName, AgentRow } from "../../src/view/viewer-data.ts";
+import type { ActivityName, AgentRow, QuestionRow } from "../../src/view/viewer-data.ts";
 import { activityOf, AT, standingOf } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";
 
 /** Signs for what continues by itself: work, or waiting. */
 const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
-const PAUSES: Readonly<Record<string, string>> = {
-  answers_needed: "paused until it is answered",
-  pause_requested: "paused on request",
-};
-
 export function signOf(row: AgentRow): Sign {
   return WAITING.has(activityOf(row)) ? "waiting" : standingOf(row);
 }
 
-/** `waits for 2 subagents`; with since when, unless it has ended. */
-export function activityWords(row: AgentRow): string {
+/** Returns why an agent is paused. `questions`: the open ones of its run. */
+function pauseWords(row: AgentRow, questions: readonly QuestionRow[]): string {
+  const note = row[AT.note];
+  switch (note) {
+    case "answers_needed":
+      if (questions.length === 0) return "answered, waits for a process";
+      return questions.some(({ agentId }) => agentId === row[AT.id])
+        ? "paused until it is answered"
+        : "paused until others are answered";
+    case "pause_requested":
+      return "paused on request";
+    default:
+      return note === "" ? "paused" : `paused: ${note}`;
+  }
+}
+
+/**
+ * Returns what an agent does or why it rests, such as `waits for 2 subagents`. `questions`: the open
+ * ones of its run.
+ */
+export function activityWords(row: AgentRow, questions: readonly QuestionRow[]): string {
   const note = row[AT.note];
   const activity = activityOf(row);
   switch (activity) {
@@ -38,7 +52,7 @@ export function activityWords(row: AgentRow): string {
     case "asking":
       return note === "" ? "waits for an answer" : `asks: ${note}`;
     case "paused":
-      return PAUSES[note] ?? (note === "" ? "paused" : `paused: ${note}`);
+      return pauseWords(row, questions);
     case "stopped":
     case "failed":
     case "cancelled":

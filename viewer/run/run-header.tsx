@@ -1,6 +1,7 @@
 // What stands above the tree: how the run stands and why, what it has used, what went wrong in it, and what can be asked of it.
 
 import type { RunHead, ViewerMeta } from "../../src/view/viewer-data.ts";
+import { tickMs } from "../data/page-clock.ts";
 import type { LiveRun } from "../data/live-run.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
@@ -54,7 +55,14 @@ export function RunHeader({ live, state, meta, errors, errorAt, onError }: Heade
           </span>
         )}
         <Facts run={run} state={state} />
-        {errors.length > 0 && <ErrorStops errors={errors} at={errorAt} onError={onError} />}
+        {errors.length > 0 && (
+          <ErrorStops
+            errors={errors}
+            at={errorAt}
+            onError={onError}
+            hasCompleted={run.status === "completed"}
+          />
+        )}
       </div>
     </header>
   );
@@ -104,6 +112,13 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
   );
 }
 
+/** Returns how long the run has been at rest now: paused, or without a process. */
+function restingMs({ status, lastAtMs, leader }: RunHead): number {
+  const rests = status === "paused" || status === "waiting" || status === "lost";
+  if (!rests && !(status === "needs_you" && leader === null)) return 0;
+  return Math.max(0, tickMs.value - lastAtMs);
+}
+
 /** No process leads it, and no answer of a person is needed. */
 function needsLeader({ status }: RunHead): boolean {
   return status === "waiting" || status === "lost" || status === "paused";
@@ -111,7 +126,7 @@ function needsLeader({ status }: RunHead): boolean {
 
 function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState }) {
   const { spent } = run;
-  const restMs = run.pausedMs + run.stoodMs;
+  const restMs = run.pausedMs + run.stoodMs + restingMs(run);
   return (
     <>
       <span class="fact" title={numberOf(spent.totalTokens, "token")}>
@@ -159,16 +174,18 @@ function ErrorStops({
   errors,
   at,
   onError,
+  hasCompleted,
 }: {
   readonly errors: readonly ErrorStop[];
   readonly at: number;
   readonly onError: (by: 1 | -1) => void;
+  readonly hasCompleted: boolean;
 }) {
   const shown = errors[Math.max(0, at)];
   const word = errors.every(({ isLimit }) => isLimit) ? "limit" : "error";
   return (
-    <span class="fact errors">
-      <Icon sign={word === "limit" ? "stopped" : "failed"} />
+    <span class={hasCompleted ? "fact errors in-completed" : "fact errors"}>
+      <Icon sign={word === "limit" ? "stopped" : hasCompleted ? "tool-error" : "failed"} />
       <span>
         {at < 0 ? numberOf(errors.length, word) : `${word} ${at + 1} of ${errors.length}`}
       </span>
@@ -192,8 +209,8 @@ function ErrorStops({
       </button>
       {shown !== undefined && (
         <button type="button" class="cause" onClick={() => onError(1)} title={lineOf(shown.text)}>
-          {at <= 0 && (shown.isCause ? "first cause: " : "first: ")}
-          <Line text={shown.text} />
+          <span>{at <= 0 && (shown.isCause ? "first cause: " : "first: ")}</span>
+          <Line text={shown.text} most={2_000} />
         </button>
       )}
     </span>

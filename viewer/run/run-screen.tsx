@@ -6,6 +6,7 @@ import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { AgentPanel } from "../agent/agent-panel.tsx";
 import { announce, copy } from "../app/announcer.tsx";
 import { useKeys } from "../app/keys.ts";
+import { useRunTitle } from "../app/page-title.ts";
 import { Panel } from "../app/panel.tsx";
 import { ProblemNotice } from "../app/problem-notice.tsx";
 import { goTo, replaceRoute, type RunRoute } from "../app/route.ts";
@@ -74,6 +75,7 @@ interface OpenProps extends ScreenProps {
 function OpenRun({ live, state, route, meta }: OpenProps) {
   const view = useMemo(() => new RunView(state), [state]);
   useFollowedRoute(view, route);
+  useRunTitle(live.runId, state.head.value.title);
   useNewsOfRun(state);
   const { errors, errorAt, goToError } = useErrors(view, route);
   useRunKeys(view, route, goToError);

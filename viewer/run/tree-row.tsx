@@ -1,6 +1,6 @@
 // One line of the tree. Each listens to the amounts by itself: what changes ten times a second draws forty lines, not the list.
 
-import type { AgentRow } from "../../src/view/viewer-data.ts";
+import type { AgentRow, QuestionRow } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
 import { tickMs } from "../data/page-clock.ts";
 import { costText, countText, numberOf, shortCount } from "../../src/view/amounts.ts";
@@ -42,7 +42,13 @@ export function TreeRow({ view, line, at }: RowProps) {
       aria-expanded={expanded}
       aria-selected={isCursor}
     >
-      {line.kind === "agent" && <AgentCells line={line} row={view.state.agents[line.index]} />}
+      {line.kind === "agent" && (
+        <AgentCells
+          line={line}
+          row={view.state.agents[line.index]}
+          questions={view.state.questions.value}
+        />
+      )}
       {line.kind === "group" && <GroupCells line={line} view={view} />}
       {line.kind === "refusal" && <RefusalCells line={line} />}
     </div>
@@ -67,13 +73,15 @@ function Indent({ line }: { readonly line: TreeLine }) {
 function AgentCells({
   line,
   row,
+  questions,
 }: {
   readonly line: AgentLine;
   readonly row: AgentRow | undefined;
+  readonly questions: readonly QuestionRow[];
 }) {
   if (row === undefined) return null;
   const standing = standingOf(row);
-  const words = activityWords(row);
+  const words = activityWords(row, questions);
   const isOver = hasEnded(standing);
   const elapsedMs =
     (row[AT.endedAtMs] < 0 ? tickMs.value : row[AT.endedAtMs]) - row[AT.startedAtMs];

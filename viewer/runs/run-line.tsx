@@ -1,6 +1,7 @@
 // One run in the list: how it stands, what it waits for and since when, what it has used.
 
 import type { RunRow } from "../../src/view/viewer-data.ts";
+import { tickMs } from "../data/page-clock.ts";
 import { Link } from "../app/link.tsx";
 import { costWords, countText, durationText, numberOf } from "../../src/view/amounts.ts";
 import { BudgetBar } from "../run/budget-bar.tsx";
@@ -27,17 +28,22 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
       <span class="number run-agents">{run.agents === undefined ? "" : agentsText(run)}</span>
       <span class="number run-cost">{run.spent === undefined ? "" : costWords(run.spent)}</span>
       <span class="number run-time">
-        {run.durationMs === undefined ? (
-          <Since atMs={run.createdAtMs} />
-        ) : (
-          durationText(run.durationMs)
-        )}
+        <RunTime run={run} />
       </span>
       <span class="number run-when">
         <Since atMs={run.updatedAtMs} /> ago
       </span>
     </li>
   );
+}
+
+/** The time of the run, as its header has it. Nothing if the run has ended and was not read yet. */
+function RunTime({ run }: { readonly run: RunRow }) {
+  const { startedAtMs, durationMs, endedAtMs, status, createdAtMs } = run;
+  if (startedAtMs === undefined || durationMs === undefined)
+    return status === "ended" ? null : <Since atMs={createdAtMs} />;
+  if (endedAtMs !== undefined) return <>{durationText(durationMs)}</>;
+  return <>{durationText(Math.max(durationMs, tickMs.value - startedAtMs))}</>;
 }
 
 function agentsText({ agents = 0, running = 0, failedAgents = 0 }: RunRow): string {

@@ -22,6 +22,56 @@ export function indented(value: JsonValue, indent = ""): string {
   return members.length === 0 ? open + close : `${open}\n${members.join(",\n")}\n${indent}${close}`;
 }
 
+/** A part of a value: JSON, or a text of several lines as it is. */
+export interface JsonPart {
+  readonly text: string;
+  readonly isText: boolean;
+}
+
+/** Returns a value as JSON on indented lines, with each text of several lines as a part of its own. */
+export function jsonParts(value: JsonValue): readonly JsonPart[] {
+  const parts: { text: string; isText: boolean }[] = [];
+  addParts(value, "", (text, isText) => {
+    const last = parts.at(-1);
+    if (last !== undefined && !isText && !last.isText) last.text += text;
+    else parts.push({ text, isText });
+  });
+  return parts;
+}
+
+function addParts(
+  value: JsonValue,
+  indent: string,
+  add: (text: string, isText: boolean) => void,
+): void {
+  if (typeof value === "string" && LINE_BREAK.test(value)) {
+    add(value, true);
+    return;
+  }
+  const isDeep = indent.length > 2 * MOST_LEVELS;
+  if (isDeep || typeof value !== "object" || value === null || !hasLines(value)) {
+    add(indented(value, indent), false);
+    return;
+  }
+  const inner = `${indent}  `;
+  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
+  add(open, false);
+  for (const [at, [name, member]] of membersOf(value).entries()) {
+    add(`${at === 0 ? "" : ","}\n${inner}${name}`, false);
+    addParts(member, inner, add);
+  }
+  add(`\n${indent}${close}`, false);
+}
+
+const LINE_BREAK = /\r?\n/;
+
+/** True if a text of several lines is in the value. */
+function hasLines(value: JsonValue, levels = MOST_LEVELS): boolean {
+  if (typeof value === "string") return LINE_BREAK.test(value);
+  if (levels === 0 || typeof value !== "object" || value === null) return false;
+  return membersOf(value).some(([, member]) => hasLines(member, levels - 1));
+}
+
 /** Returns the length of a value as JSON without spaces, or `most` if it is at least as long. */
 function lengthUpTo(most: number, value: JsonValue): number {
   if (typeof value === "string" && value.length >= most) return most;

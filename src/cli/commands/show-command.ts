@@ -1,7 +1,7 @@
 // `espalier show <run> [agent] [step]`: what became of a run, of one of its agents, of one step.
 
 import type { RunResult } from "espalier";
-import { agentDetail, type AgentFold } from "espalier/view";
+import { agentDetail, type AgentFold, type StepRow } from "espalier/view";
 
 import { agentText } from "../agent-text.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
@@ -15,7 +15,7 @@ import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
 import { errorsText, runText } from "../run-text.ts";
 import { note, ownCommand, say } from "../shell.ts";
-import { stepText, type KeptStep } from "../step-text.ts";
+import { stepText, type KeptStep, type StepAttempts } from "../step-text.ts";
 import { openStoreToList } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 
@@ -95,9 +95,17 @@ async function showStep(
   const ref = { agentId, stepNumber: number, execution };
   const request = has("request") ? await record.request(ref) : undefined;
   const parts = { agentPath, execution, of: steps.length, step, request };
+  const rows = agentDetail(agent, []).steps;
+  const row = rows.find((one) => one.number === number && one.execution === execution);
   const pathOf = (id: string): string =>
     fold.agents.find((one) => one.agentId === id)?.agentPath ?? id;
-  say(shell, has("json") ? jsonLine(parts) : stepText({ ...parts, pathOf }));
+  if (has("json")) say(shell, jsonLine({ ...parts, attempts: row?.attempts, calls: row?.calls }));
+  else say(shell, stepText({ ...parts, attempts: attemptsIn(row), pathOf }));
+}
+
+function attemptsIn(row: StepRow | undefined): StepAttempts {
+  const byCall = new Map(row?.calls.map(({ callId, attempts }) => [callId, attempts]));
+  return { model: row?.attempts, byCall };
 }
 
 const PLACE = /^(?:(\d+)\.)?(\d+)$/;

@@ -9,7 +9,7 @@ import {
   UNCOMPILED,
 } from "../../agent/agent-snapshot.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import { defined, isRecord } from "../../kernel/json.ts";
+import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
 import { ExecutionIdSchema, type AgentId, type ExecutionId } from "../../protocol/ids.ts";
 import { z } from "../../protocol/late-zod.ts";
@@ -30,6 +30,8 @@ export interface RecordedExecution {
   readonly steps: readonly StepRecord[];
   /** The step that was under way when the last record was written. */
   readonly open?: OpenRecordedStep;
+  /** The typed result. Absent if the model has not given a valid one. */
+  readonly output?: JsonValue;
 }
 
 /** A step that is not completed, as far as records say. */
@@ -162,12 +164,14 @@ export class AgentSteps {
       execution,
       executionId,
       steps: state.log.steps,
+      ...defined({ output: state.log.output }),
     }));
     if (state !== undefined && present !== undefined) {
       const { execution, executionId } = present;
       const { step, log } = state;
       const open = step && this.#open(step);
-      all.push({ execution, executionId, steps: log.steps, ...defined({ open }) });
+      const { steps, output } = log;
+      all.push({ execution, executionId, steps, ...defined({ open, output }) });
     }
     return all.filter(({ execution, steps }) => execution > 0 || steps.length > 0);
   }

@@ -1,0 +1,105 @@
+// Goal: show reports what was tried again, and the same time of a run as runs does.
+// Method: the command within the test, on a store with runs whose models and tools fail at first.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineTool, Orchestrator, withRetries } from "espalier";
+import { ModelError } from "espalier/extend";
+import { asks, says } from "espalier/testing";
+
+import { proves } from "../harness/proves.ts";
+import { agent, fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
+import { performed } from "./performed.ts";
+
+function limited(message: string) {
+  return {
+    error: new ModelError({ code: "model_rate_limited", message, retryAfterMs: 0 }),
+  };
+}
+
+/** Returns what the command prints. */
+async function printed(kept: KeptRuns, ...args: readonly string[]): Promise<string> {
+  const { stdout } = await performed([...args, "--store", kept.path], { cwd: kept.folder });
+  return stdout;
+}
+
+/** A run whose model is refused once, and whose tool works at the second attempt. */
+async function runWithRetries({ store }: KeptRuns): Promise<string> {
+  let tries = 0;
+  const read = defineTool({
+    name: "read",
+    description: "Reads.",
+    input: z.object({}),
+    execute: () => {
+      tries += 1;
+      if (tries === 1) throw new Error("disk is on fire");
+      return "read";
+    },
+  });
+  const role = agent("solo", [limited("Slow\ndown."), asks("read", {}), says("Done.")], {
+    tools: [withRetries(read, { firstDelayMs: 0 })],
+  });
+  return (await new Orchestrator({ store }).start(role, "Read.").result).runId;
+}
+
+const MODEL = "↻ attempt 1 failed (waited 0ms): model_rate_limited: Slow down.";
+const TOOL = "↻ attempt 1 failed (waited 0ms): tool_error: disk is on fire";
+
+proves(["D602"], "shows failed attempts of models and tools in the steps of an agent", async () => {
+  await using kept = keptRuns();
+  const text = await printed(kept, "show", await runWithRetries(kept), "solo");
+  expect(text).toContain(MODEL);
+  expect(text).toContain(TOOL);
+});
+
+proves(["D602"], "shows failed attempts of a step, as text and as JSON", async () => {
+  await using kept = keptRuns();
+  const runId = await runWithRetries(kept);
+  const text = await printed(kept, "show", runId, "solo", "1");
+  expect(text).toContain(MODEL);
+  expect(text).toContain(TOOL);
+  const json: unknown = JSON.parse(await printed(kept, "show", runId, "solo", "1", "--json"));
+  expect(json).toMatchObject({
+    attempts: [{ attempt: 1, code: "model_rate_limited", message: "Slow\ndown.", delayMs: 0 }],
+    calls: [{ attempts: [{ attempt: 1, message: "disk is on fire", delayMs: 0 }] }],
+  });
+});
+
+const ListSchema = z.object({
+  runs: z.array(z.object({ runId: z.string(), status: z.string(), durationMs: z.number() })),
+});
+const ShownSchema = z.object({
+  run: z.object({ durationMs: z.number(), startedAtMs: z.number() }),
+});
+
+proves(["D603"], "measures runs in show as in runs: to their end, or until now", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const { runs } = ListSchema.parse(JSON.parse(await printed(kept, "runs", "--json")));
+  expect(runs.map(({ status }) => status).toSorted()).toEqual([
+    "completed",
+    "failed",
+    "needs_you",
+    "stopped",
+  ]);
+  for (const { runId, status, durationMs } of runs) {
+    const shown = ShownSchema.parse(JSON.parse(await printed(kept, "show", runId, "--json")));
+    const { run } = shown;
+    if (status !== "needs_you") expect([runId, run.durationMs]).toEqual([runId, durationMs]);
+    else {
+      expect(durationMs).toBeGreaterThan(60_000);
+      expect(Math.abs(Date.now() - run.startedAtMs - run.durationMs)).toBeLessThan(60_000);
+      expect(Math.abs(run.durationMs - durationMs)).toBeLessThan(60_000);
+    }
+  }
+});
+
+proves(["D600"], "lists a failed run with the code of its error", async () => {
+  await using kept = keptRuns();
+  const role = agent("solo", [
+    { error: new ModelError({ code: "model_not_authorized", message: "Wrong key." }) },
+  ]);
+  await kept.orchestrator.start(role, "Read.").result;
+  expect(await printed(kept, "runs")).toMatch(/failed: model_not_authorized/);
+});

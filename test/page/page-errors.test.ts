@@ -1,0 +1,165 @@
+// Goal: the page shows what went wrong, whole, and what was tried again.
+// Method: Chromium on the page as it is built, over a viewer with real runs that fail or retry.
+
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { idOf } from "../../src/protocol/ids.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { spawnCall, thinker } from "../journal/thinkers.ts";
+import { buildPage, type BuiltPage } from "./built-page.ts";
+import { findChromium, openTab } from "./chromium.ts";
+
+const found = await findChromium();
+const browser = typeof found === "string" ? undefined : found;
+if (typeof found === "string") console.warn(`Tests of the page are skipped: ${found}.`);
+
+let built: BuiltPage | undefined;
+beforeAll(async () => {
+  if (browser !== undefined) built = await buildPage();
+});
+afterAll(async () => {
+  await browser?.close();
+  built?.remove();
+});
+
+const RUN = idOf<"RunId">("errors");
+const WHY = `The key of this project was revoked on Monday by its owner; ${"every request is refused, ".repeat(5)}ask for a new one.`;
+
+function reply(
+  code: "model_not_authorized" | "model_rate_limited",
+  message: string,
+): ScriptedReply {
+  const again = code === "model_rate_limited" ? { retryAfterMs: 1 } : {};
+  return { error: new ModelError({ code, message, ...again }) };
+}
+
+/** A lead that fails because its reader does. */
+function failingTree() {
+  const reader = defineAgent({
+    name: "reader",
+    purpose: "Reads.",
+    instructions: "You read.",
+    model: new ScriptedModel([reply("model_not_authorized", WHY)]),
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    errorBudget: { maxToolErrors: 0, maxConsecutiveErrors: 0 },
+    model: thinker("lead", () => ({ calls: [spawnCall("reader", "Read it.")] })),
+    subagents: [reader],
+  });
+}
+
+/** An agent whose first two requests are refused for a moment. */
+function retrying() {
+  return defineAgent({
+    name: "solo",
+    instructions: "You work.",
+    model: new ScriptedModel([
+      reply("model_rate_limited", "Slow down."),
+      reply("model_rate_limited", "Slower still."),
+      says("Done."),
+    ]),
+  });
+}
+
+async function world(): Promise<{ readonly view: Viewer; readonly orchestrator: Orchestrator }> {
+  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+  afterwards(() => view.close());
+  return { view, orchestrator: new Orchestrator({ store: view.store }) };
+}
+
+async function open(view: Viewer, path: string, width = 1_440): Promise<Page> {
+  if (browser === undefined) throw new Error("no browser");
+  const { origin, hash } = new URL(view.url);
+  const options = { viewport: { width, height: 720 } };
+  const tab = await openTab(browser, `${origin}${path}${hash}`, options);
+  afterwards(() => tab.close());
+  return tab.page;
+}
+
+/** Takes pictures of the page, light and dark, where a person asked for them. */
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env["ESPALIER_TEST_SHOTS"];
+  if (folder === undefined) return;
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png` });
+  }
+}
+
+/** True if the whole text of an element is in sight. */
+async function isWhole(page: Page, selector: string): Promise<boolean> {
+  return await page
+    .locator(selector)
+    .first()
+    .evaluate((element) => element.scrollWidth <= element.clientWidth);
+}
+
+describe.skipIf(browser === undefined)("errors on the page", () => {
+  proves(["D599"], "shows the message of the first cause whole where there is room", async () => {
+    const { view, orchestrator } = await world();
+    await orchestrator.start(failingTree(), "Lead.", { runId: RUN }).result;
+    const page = await open(view, `/r/${RUN}`, 2_200);
+    await page.locator(".errors .cause").waitFor();
+    await shoot(page, "cause");
+    const cause = page.locator(".errors .cause");
+    expect((await cause.innerText()).replaceAll(/\s+/g, " ")).toBe(
+      `first cause: lead/reader#1 · model_not_authorized: ${WHY}`,
+    );
+    expect(await isWhole(page, ".errors .cause .said")).toBe(true);
+    await page.setViewportSize({ width: 900, height: 720 });
+    await shoot(page, "cause-narrow");
+    const overflow = await page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+    expect(overflow).toBe(0);
+  });
+
+  proves(["D600"], "shows the code of its error in the row of an agent that failed", async () => {
+    const { view, orchestrator } = await world();
+    await orchestrator.start(failingTree(), "Lead.", { runId: RUN }).result;
+    const page = await open(view, `/r/${RUN}`);
+    const row = page.locator(".row", { hasText: "reader#1" });
+    await row.waitFor();
+    await shoot(page, "codes");
+    expect(await row.locator(".words").innerText()).toBe("failed: model_not_authorized");
+  });
+
+  proves(["D601"], "shows failed attempts of model calls in the list of steps", async () => {
+    const { view, orchestrator } = await world();
+    const { agents, status } = await orchestrator.start(retrying(), "Work.", { runId: RUN }).result;
+    expect(status).toBe("completed");
+    const page = await open(view, `/r/${RUN}?agent=${agents[0]?.agentId}&tab=steps`);
+    await page.locator(".step-line").waitFor();
+    await shoot(page, "attempts");
+    expect(await page.locator(".steps .attempt").allInnerTexts()).toEqual([
+      expect.stringMatching(/^attempt 1\s+model_rate_limited\s+Slow down\.\s+waited /),
+      expect.stringMatching(/^attempt 2\s+model_rate_limited\s+Slower still\.\s+waited /),
+    ]);
+    await page.locator(".step-line").click();
+    await page.locator(".message").first().waitFor();
+    await shoot(page, "attempts-step");
+    expect(await page.locator(".panel-body .attempt").count()).toBe(2);
+  });
+
+  proves(["D604"], "keeps the timeline beside an open step at 1,280 pixels", async () => {
+    const { view, orchestrator } = await world();
+    const { agents } = await orchestrator.start(retrying(), "Work.", { runId: RUN }).result;
+    const page = await open(view, `/r/${RUN}?agent=${agents[0]?.agentId}&tab=steps&step=1`, 1_280);
+    await page.locator(".message").first().waitFor();
+    await shoot(page, "step-1280");
+    const box = await page.locator(".tree > .timeline").boundingBox();
+    expect(box?.width ?? 0).toBeGreaterThan(250);
+    const panel = await page.locator(".agent-panel").boundingBox();
+    expect(panel?.width ?? 0).toBeGreaterThan(480);
+  });
+});

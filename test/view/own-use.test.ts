@@ -1,0 +1,68 @@
+// Goal: a fold tells what an agent used by itself from what its subagents used, and keeps failed attempts.
+// Method: small runs, and the details of their agents.
+
+import { expect } from "vitest";
+
+import { agentDetail } from "../../src/view/agent-row.ts";
+import { withFallback } from "../../src/model/with-fallback.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { failing, roleOf } from "../support/limited-models.ts";
+import { foldOf } from "./fold-of.ts";
+
+proves(["D596"], "adds nothing of a subagent or a sibling to the own use of an agent", async () => {
+  const helper = roleOf(new ScriptedModel([says("One."), says("Two.")]), {
+    name: "helper",
+    purpose: "Helps.",
+  });
+  const spawn = (task: string) => asks("SpawnSubagent", { role: "helper", task });
+  const lead = roleOf(new ScriptedModel([spawn("One."), spawn("Two."), says("Done.")]), {
+    name: "lead",
+    subagents: [helper],
+  });
+  const fixture = newFixture();
+  const budget = { totalTokens: 1_000, steps: 10, toolCalls: 5 };
+  const result = await fixture.outcome(fixture.start(lead, "Lead.", { budget }));
+  const fold = foldOf(fixture.sink.events);
+  expect(fold.agents.map((agent) => [agent.name, agentDetail(agent, []).used])).toEqual([
+    ["lead", { totalTokens: 45, steps: 3, toolCalls: 2 }],
+    ["helper#1", { totalTokens: 15, steps: 1, toolCalls: 0 }],
+    ["helper#2", { totalTokens: 15, steps: 1, toolCalls: 0 }],
+  ]);
+  // Until an agent ends its use is the sum of its charges.
+  const ended = fixture.sink.events.findIndex(
+    ({ type, agentPath }) => type === "agent.ended" && agentPath === "lead",
+  );
+  const before = foldOf(fixture.sink.events.slice(0, ended));
+  expect(before.root?.used).toEqual({ totalTokens: 45, steps: 3, toolCalls: 2 });
+  expect(result.usage.own.totalTokens).toBe(45);
+});
+
+proves(["D601"], "keeps the attempts that failed, and the model that was asked next", async () => {
+  const main = new ScriptedModel([failing("model_unavailable")], { id: "main" });
+  const spare = new ScriptedModel([says("Spare.")], { id: "spare" });
+  const fixture = newFixture();
+  await fixture.outcome(fixture.start(roleOf(withFallback([main, spare])), "Work."));
+  const [root] = foldOf(fixture.sink.events).agents;
+  if (root === undefined) throw new Error("There is a root.");
+  expect(agentDetail(root, []).steps.map(({ attempts }) => attempts)).toEqual([
+    [
+      {
+        attempt: 1,
+        code: "model_unavailable",
+        message: "model_unavailable.",
+        delayMs: 0,
+        nextModel: "spare",
+      },
+    ],
+  ]);
+});
+
+proves(["D601"], "has no attempts for a step whose first attempt succeeded", async () => {
+  const fixture = newFixture();
+  await fixture.outcome(fixture.start(roleOf(new ScriptedModel([says("Done.")])), "Work."));
+  const [root] = foldOf(fixture.sink.events).agents;
+  if (root === undefined) throw new Error("There is a root.");
+  expect(agentDetail(root, []).steps.map((step) => "attempts" in step)).toEqual([false]);
+});

@@ -1,0 +1,48 @@
+// The title of the tab: how many questions are open, and the screen or the run that is shown.
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import { lineOf } from "../text/shown-text.tsx";
+import { announce } from "./announcer.tsx";
+import { route, type Route } from "./route.ts";
+
+const SCREENS: Readonly<Record<Route["screen"], string>> = {
+  runs: "Runs",
+  questions: "Inbox",
+  run: "Run",
+  unknown: "Not found",
+};
+/** More does not fit into a tab. */
+const MOST_CHARACTERS = 80;
+
+/** The run that was opened last. */
+const openedRun = signal({ runId: "", title: "" });
+
+/** Names the run that is on the screen in the title of the tab. */
+export function useRunTitle(runId: string, title: string): void {
+  useEffect(() => {
+    openedRun.value = { runId, title };
+  }, [runId, title]);
+}
+
+/** Sets the title of the tab, which the browser also keeps in its history. */
+export function useTitle(questions: number): void {
+  const { screen } = route.value;
+  const place = nameOf(route.value);
+  useEffect(() => {
+    document.title = `${questions > 0 ? `(${questions}) ` : ""}${place} · espalier`;
+  }, [questions, place]);
+  const before = useRef(screen);
+  useEffect(() => {
+    if (before.current !== screen) announce(screen === "run" ? "Run" : screen);
+    before.current = screen;
+  }, [screen]);
+}
+
+function nameOf(to: Route): string {
+  if (to.screen !== "run") return SCREENS[to.screen];
+  const { runId, title } = openedRun.value;
+  const name = runId === to.runId && title !== "" ? title : `run ${to.runId}`;
+  return lineOf(name.replaceAll(/\s+/g, " "), MOST_CHARACTERS);
+}
