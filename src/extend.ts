@@ -29,7 +29,7 @@ export type { ModelRates, PriceTier } from "./model/model-price.ts";
 export type { PricedModel, Prices } from "./model/prices.ts";
 export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
 export type { OpenAiApi } from "./model/openai/wire-api.ts";
-export type { ReasoningField } from "./model/openai/chat-reasoning.ts";
+export type { ReasoningField } from "./model/openai/reasoning-field.ts";
 export type { MaxTokensField } from "./model/openai/to-openai.ts";
 export type {
   AssistantMessage,

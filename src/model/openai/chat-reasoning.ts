@@ -7,14 +7,10 @@ import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import { GrowingText } from "./growing-text.ts";
 import { isParsed, ownData, type Fields } from "../wire-json.ts";
-
-/** What a message calls its reasoning: the servers of DeepSeek, Kimi, GLM, SGLang; those of OpenRouter, Groq, vLLM, Ollama. */
-export type ReasoningField = "reasoning_content" | "reasoning";
+import { REASONING_FIELDS, type ReasoningField } from "./reasoning-field.ts";
 
 /** By default it is the field that came; `false`: reasoning is neither kept nor sent. */
 export type ReasoningOption = ReasoningField | false | undefined;
-
-export const REASONING_FIELDS: readonly ReasoningField[] = ["reasoning_content", "reasoning"];
 
 /** Under this name our data stands in `ReplyPart.data`. */
 const NAMESPACE = "chat";

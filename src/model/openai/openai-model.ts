@@ -31,7 +31,7 @@ import {
   uncarriedError,
   type OpenAiAnswerOptions,
 } from "./answer-options.ts";
-import { REASONING_FIELDS, type ReasoningField } from "./chat-reasoning.ts";
+import { REASONING_FIELDS, type ReasoningField } from "./reasoning-field.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { providerAt } from "./provider-at.ts";
 import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
