@@ -5,7 +5,7 @@ import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 /** Where a comma stands. A formatter of `Intl` says the same, and takes longer to make than the first screen of the page to draw. */
 const BEFORE_THOUSANDS = /\B(?=(?:\d{3})+$)/g;
-export const MICRO_PER_USD = 1_000_000;
+const MICRO_PER_USD = 1_000_000;
 const SMALLEST_SHOWN_USD = 0.0001;
 /** From here on four decimals would round up to a dollar. */
 const A_DOLLAR_USD = 0.99995;
