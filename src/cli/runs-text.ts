@@ -22,12 +22,21 @@ export function runsText(
   { nowMs, width, hasColor }: OutputStyle & { readonly nowMs: number },
 ): string {
   return groupedRuns(rows)
-    .flatMap(([name, group]) => {
+    .flatMap(([name, group]): readonly (readonly [string, readonly RunRow[]])[] => [
+      [TITLES[name], group.filter((row) => !isLost(row))],
+      // Nothing works on a run whose process is gone.
+      ["lost", group.filter(isLost)],
+    ])
+    .flatMap(([title, group]) => {
       if (group.length === 0) return [];
-      const columns = columnsOf(`${TITLES[name]} (${group.length})`, nowMs);
+      const columns = columnsOf(`${title} (${group.length})`, nowMs);
       return [table(columns, group, width, painter(hasColor)).join("\n")];
     })
     .join("\n\n");
+}
+
+function isLost({ status }: RunRow): boolean {
+  return status === "lost";
 }
 
 function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
