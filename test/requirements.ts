@@ -1953,6 +1953,12 @@ const requirements = {
   D604: {
     text: "At 1,280 pixels an open step leaves the timeline in sight",
   },
+  D561: {
+    text: "Each kind of transport fault has the same outcome over Chat Completions, Responses, Anthropic and Gemini, streamed and whole",
+  },
+  D562: {
+    text: "A delay that an error in the middle of a stream states counts like Retry-After, over all four interfaces",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
 
+import { defined } from "../../src/kernel/json.ts";
 import { aiSdkModel, sameOriginFetch } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { Model } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
@@ -74,7 +75,7 @@ export class WireServer implements AsyncDisposable {
 
 export interface Interface {
   readonly name: string;
-  readonly model: (url: string) => Model;
+  readonly model: (url: string, timeoutMs?: number) => Model;
   /** The events of a reply that says "ok", with 700 input and 2 output tokens. */
   readonly events: readonly string[];
   /** So many events at its beginning report the input, and a part of the text. */
@@ -112,7 +113,8 @@ const CALL_ITEM = {
 export const INTERFACES: readonly Interface[] = [
   {
     name: "Chat Completions",
-    model: (baseUrl) => openai("m", { baseUrl, apiKey, api: "chat" }),
+    model: (baseUrl, timeoutMs) =>
+      openai("m", { baseUrl, apiKey, api: "chat", ...defined({ timeoutMs }) }),
     events: eventsOf(
       {
         id: "c",
@@ -149,7 +151,8 @@ export const INTERFACES: readonly Interface[] = [
   },
   {
     name: "Responses",
-    model: (baseUrl) => openai("m", { baseUrl, apiKey, api: "responses" }),
+    model: (baseUrl, timeoutMs) =>
+      openai("m", { baseUrl, apiKey, api: "responses", ...defined({ timeoutMs }) }),
     events: eventsOf(
       { type: "response.created", response: { id: "r", status: "in_progress" } },
       { type: "response.output_item.added", output_index: 0, item: { type: "message", id: "i" } },
@@ -185,7 +188,11 @@ export const INTERFACES: readonly Interface[] = [
   },
   {
     name: "Anthropic",
-    model: (baseURL) => aiSdkModel(createAnthropic({ apiKey, baseURL })("claude-sonnet-5")),
+    model: (baseURL, timeoutMs) =>
+      aiSdkModel(
+        createAnthropic({ apiKey, baseURL, fetch: sameOriginFetch })("claude-sonnet-5"),
+        defined({ timeoutMs }),
+      ),
     events: eventsOf(
       MESSAGE_START,
       { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
@@ -221,8 +228,11 @@ export const INTERFACES: readonly Interface[] = [
   },
   {
     name: "Gemini",
-    model: (baseURL) =>
-      aiSdkModel(createGoogle({ apiKey, baseURL, fetch: sameOriginFetch })("gemini-3-pro-preview")),
+    model: (baseURL, timeoutMs) =>
+      aiSdkModel(
+        createGoogle({ apiKey, baseURL, fetch: sameOriginFetch })("gemini-3-pro-preview"),
+        defined({ timeoutMs }),
+      ),
     events: eventsOf(
       {
         responseId: "g",

@@ -58,6 +58,9 @@ export class AiSdkConnection {
       const asked = { ...options, abortSignal: attemptSignal, includeRawChunks: true };
       const opened = await this.#open(asked, request.maxOutputTokens);
       await readParts(opened.parts, { signal: attemptSignal, clock }, reply);
+      signal.throwIfAborted();
+      // At the deadline a reply may have come whole, on a stream that its server leaves open.
+      if (attemptSignal.aborted) reply.end();
       if (!reply.isComplete) attemptSignal.throwIfAborted();
       const whole = reading(reply, () => reply.finish([...warnings, ...opened.warnings]));
       return unheld(whole, heldTools(request.tools, false));

@@ -6,6 +6,7 @@ import { isRecord } from "../../kernel/json.ts";
 import {
   AdapterFailures,
   codeOfRefusal,
+  modelError,
   plainData,
   isStackOverflow,
   retryAfterMs,
@@ -23,6 +24,9 @@ export const failures = new AdapterFailures({
   model_misbehaved: "Check the provider and what it is wrapped in.",
   excess: "Check that the server keeps to the cap, or raise it.",
 });
+
+/** The words of `@ai-sdk/anthropic` for a first event that is not JSON, or not one of its events. */
+const BROKEN_EVENT = "Expected a normalized Anthropic stream error";
 
 const SDK_MARK = Symbol.for("vercel.ai.error");
 const API_CALL_MARK = Symbol.for("vercel.ai.error.AI_APICallError");
@@ -46,6 +50,10 @@ export function toModelError(thrown: unknown, progress: CallProgress): ModelErro
     const unreached = `no connection (${got})`;
     return failures.failure({ code: "model_unavailable", got: unreached, cause: thrown });
   }
+  if (got.startsWith(BROKEN_EVENT)) {
+    const broken = `an event that cannot be read (${got})`;
+    return failures.failure({ code: "model_protocol_error", got: broken, cause: thrown });
+  }
   const strange = `an error from the provider: ${got}`;
   return failures.failure({ code: "model_misbehaved", got: strange, cause: thrown });
 }
@@ -66,9 +74,21 @@ export function capError(sentTokens: number, cap: number): ModelError {
   });
 }
 
-/** An error in the middle of a stream, in whatever form the provider reports it. */
-export function reportedError(error: unknown, lostOutputTokens: number | undefined): ModelError {
-  return knownFailure(error, lostOutputTokens) ?? failures.reported(error, lostOutputTokens);
+/**
+ * Returns an error in the middle of a stream, in whatever form the provider reports it. `report` is
+ * the error as the server sent it. A provider leaves out its details, which may state a delay.
+ */
+export function reportedError(
+  error: unknown,
+  lostOutputTokens: number | undefined,
+  report: unknown,
+): ModelError {
+  const failure =
+    knownFailure(error, lostOutputTokens) ?? failures.reported(error, lostOutputTokens);
+  const delayMs = retryDelayIn(report, "");
+  if (failure.retryAfterMs !== undefined || delayMs === undefined) return failure;
+  const { code, message, data, cause } = failure;
+  return modelError({ code, message, data, cause, lostOutputTokens, retryAfterMs: delayMs });
 }
 
 /** The failure that an error of the AI SDK is; undefined for any other error. */

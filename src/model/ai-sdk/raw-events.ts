@@ -14,15 +14,22 @@ type Unified = Finish["finishReason"]["unified"];
 export class RawEvents {
   #usage: Fields = {};
   #end: string | undefined;
+  #report: unknown;
 
   take(rawValue: unknown): void {
     const event = fieldsOf(rawValue);
+    this.#report = event["error"];
     const { message, response, usageMetadata } = event;
     const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
       this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
     // A server that continues by itself begins another message.
     this.#end = event["type"] === "message_start" ? undefined : (endIn(event) ?? this.#end);
+  }
+
+  /** The error of the last event. The AI SDK leaves out its `details`. */
+  get report(): unknown {
+    return this.#report;
   }
 
   /** The input as far as it was reported. */

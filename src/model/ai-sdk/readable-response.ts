@@ -48,6 +48,8 @@ class BodyRewriter {
   readonly #encoder = new TextEncoder();
   readonly #beginning = new GrowingBytes();
   #hasEvents = false;
+  /** Since the last event: comments, or a part of an event. */
+  #silentBytes = 0;
   #broken: { readonly thrown: unknown } | undefined;
 
   constructor(reader: ReadableStreamDefaultReader<Uint8Array>, isJson: boolean) {
@@ -75,13 +77,18 @@ class BodyRewriter {
     if (this.#isJson) return [piece];
     const events: Uint8Array[] = [];
     this.#events.push(piece, (data) => void events.push(this.#eventOf(data)));
-    if (this.#events.heldBytes > MAX_EVENT_BYTES) throw this.#refused(failures.excess(TOO_LONG, 0));
+    this.#silentBytes =
+      events.length > 0 ? this.#events.heldBytes : this.#silentBytes + piece.length;
+    if (this.#silentBytes > MAX_EVENT_BYTES) throw this.#refused(failures.excess(TOO_LONG, 0));
     return events;
   }
 
   #lastEvent(): readonly Uint8Array[] {
     const events: Uint8Array[] = [];
-    if (!this.#isJson) this.#events.end((data) => void events.push(this.#eventOf(data)));
+    if (this.#isJson) return events;
+    this.#events.end((data) => {
+      if (!isHalf(data)) events.push(this.#eventOf(data));
+    });
     return events;
   }
 
@@ -132,9 +139,15 @@ class BodyRewriter {
   }
 }
 
-const TOO_LONG = `an event of more than ${MAX_EVENT_BYTES} bytes`;
+const TOO_LONG = `more than ${MAX_EVENT_BYTES} bytes without an event`;
 
 function encodingError(encoding: string): Error {
   const got = `a body in the encoding ${encoding}, which the request did not accept`;
   return failures.failure({ code: "model_protocol_error", got });
+}
+
+/** True for the beginning of a JSON object: the last event of a stream that was cut. */
+function isHalf(text: string): boolean {
+  const json = text.trim();
+  return json.startsWith("{") && !json.endsWith("}");
 }

@@ -125,7 +125,7 @@ export class SdkReply {
         this.#raw.take(part.rawValue);
         return;
       case "error":
-        throw reportedError(part.error, this.lostOutputTokens);
+        throw reportedError(part.error, this.lostOutputTokens, this.#raw.report);
       case "finish":
         if (part.finishReason.unified === "interrupted") this.end();
         this.#finish ??= part;

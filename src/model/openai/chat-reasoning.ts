@@ -77,7 +77,7 @@ export class ChatReasoning {
   /** Returns Mistral's thinking parts, unless the reasoning comes in a field of its own. */
   #thinkingIn({ content }: Fields): readonly JsonObject[] {
     if (!Array.isArray(content) || (this.#option || this.#field) !== undefined) return [];
-    return content.filter(isParsed).filter(({ type }) => type === "thinking");
+    return content.filter(isParsed).filter(isThinking);
   }
 
   /** Streamed parts continue the last one until its signature has come. */
@@ -132,6 +132,10 @@ export class ChatReasoning {
     }
     return bytes;
   }
+}
+
+function isThinking({ type, thinking }: JsonObject): boolean {
+  return type === "thinking" && Array.isArray(thinking);
 }
 
 interface ThinkingPart {

@@ -6,6 +6,7 @@ import {
   createBrotliDecompress,
   createGunzip,
   createInflate,
+  createInflateRaw,
   createZstdDecompress,
 } from "node:zlib";
 
@@ -49,11 +50,13 @@ async function* piecesThrough(
   body: Readable,
   name: string,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const decoder = DECODERS.get(name)?.({ chunkSize: PIECE_BYTES });
-  if (decoder === undefined) {
+  const decode = DECODERS.get(name);
+  if (decode === undefined) {
     body.destroy();
     throw new UndecodableBody(`a body in the encoding ${name}, which the request did not accept`);
   }
+  const isRaw = name === "deflate" && (await isRawDeflate(body));
+  const decoder = (isRaw ? createInflateRaw : decode)({ chunkSize: PIECE_BYTES });
   let taken = 0;
   let given = 0;
   async function* counted(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -74,6 +77,16 @@ async function* piecesThrough(
       ? undecodable(name, messageOf(thrown))
       : thrown;
   }
+}
+
+/** True for a body that some servers send as `deflate`: one without the header of zlib. */
+async function isRawDeflate(body: Readable): Promise<boolean> {
+  const readable = new Promise((resolve) => body.once("readable", resolve).once("close", resolve));
+  if (body.readableLength === 0) await readable;
+  const first: unknown = body.read();
+  if (!(first instanceof Uint8Array)) return false;
+  body.unshift(first);
+  return ((first[0] ?? 0) & 0x0f) !== 8;
 }
 
 /** zlib complains, and not only of what is missing. */
