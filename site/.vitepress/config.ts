@@ -8,6 +8,15 @@ import { slugOf } from "../slug.ts";
 const read = (file: string) =>
   JSON.parse(readFileSync(new URL(`../pages/${file}`, import.meta.url), "utf8"));
 
+/** What of markdown-it makes HTML that stands in a text. */
+interface Markdown {
+  readonly renderer: {
+    readonly rules: {
+      html_inline?: (tokens: readonly { readonly content: string }[], index: number) => string;
+    };
+  };
+}
+
 export default {
   title: "espalier",
   description:
@@ -25,6 +34,13 @@ export default {
         { env }: { readonly env: { readonly relativePath: string } },
       ) =>
         env.relativePath.startsWith("api/") ? slugOf(title).replaceAll("_", "-") : slugOf(title),
+    },
+    // Its anchors of properties keep the underscore that its links to them do not have.
+    config: ({ renderer: { rules } }: Markdown) => {
+      rules.html_inline = (tokens, index) =>
+        (tokens[index]?.content ?? "").replace(/(?<=<a id="property-)[^"]+/u, (name) =>
+          name.replaceAll("_", "-"),
+        );
     },
   },
   vite: {
