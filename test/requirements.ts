@@ -1807,7 +1807,7 @@ const requirements = {
     text: "approve, deny and answer take the number of a question in the list, and @last for the newest run that asks",
   },
   D531: {
-    text: "Arguments of an approval that do not fit the schema that the model was shown are refused at once, by the command with exit code 2 and by the viewer with 409; nothing is stored, and corrected ones are taken",
+    text: "Arguments of an approval whose shape does not fit the schema that the model was shown are refused at once, by the command with exit code 2 and by the viewer with 409; nothing is stored, and corrected ones are taken",
   },
   D532: {
     text: "Arguments of an approval that only the tool's own check refuses leave the question open, and corrected ones are taken",

@@ -79,6 +79,45 @@ proves(["D531"], "refuses arguments that do not fit, and takes the corrected one
 });
 
 proves(
+  ["D531"],
+  "takes arguments that fit the tool although its JSON Schema refuses them",
+  async () => {
+    await using kept = keptRuns();
+    const seen: unknown[] = [];
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays.",
+      input: z.object({
+        amount: z.number().multipleOf(0.01),
+        code: z.string().regex(/^abc$/i),
+        mail: z.string().trim().max(9).pipe(z.email()),
+        count: z.coerce.number(),
+        label: z.coerce.string(),
+        urgent: z.coerce.boolean(),
+      }),
+      needsApproval: true,
+      execute: (input) => {
+        seen.push(input);
+        return "Paid.";
+      },
+    });
+    const first = { amount: 1.13, code: "ABC", mail: " a@b.de ", count: "5", label: 5, urgent: 1 };
+    const role = (...before: readonly ScriptedReply[]): AgentRole =>
+      agent("payer", [...before, says("Done.")], { tools: [pay] });
+    const { runId } = await kept.orchestrator.start(role(asks("pay", first)), "Pay.").result;
+    const next = { ...first, mail: "   c@d.de        ", count: "7.0", urgent: "yes" };
+    expect((await approve(kept, next)).code).toBe(0);
+    const { store } = kept;
+    const leader = new Orchestrator({ store, clock: new ManualClock(0), roles: [role()] });
+    const result = await (await leader.recover(runId)).result;
+    expect([result.status, seen]).toEqual([
+      "completed",
+      [{ amount: 1.13, code: "ABC", mail: "c@d.de", count: 7, label: "5", urgent: true }],
+    ]);
+  },
+);
+
+proves(
   ["D532"],
   "asks again where only the tool's own check refuses the arguments of an answer",
   async () => {

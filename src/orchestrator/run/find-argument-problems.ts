@@ -1,16 +1,26 @@
-// Checks the arguments of an answer against the schema that the model was shown, without the role.
+// Checks the arguments of an answer against the schema that the model was shown, without the role. The
+// schema of a tool can say more than JSON Schema, and something else: a text is trimmed before its length
+// counts, or a number is made of a text. So only the shape is checked, which such rules do not change.
 
-import { isRecord, parseJson, type JsonObject } from "../../kernel/json.ts";
+import { isRecord, parseJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
 import { jsonSchemaInput, objectSchema } from "../../tools/arguments/json-schema-input.ts";
 
+/** Where the arguments of a call are checked. */
+export interface ShownTool {
+  /** The tools of the model request, as JSON. */
+  readonly toolsText: string;
+  readonly toolName: string;
+  /** The arguments that the question shows: these fit. */
+  readonly fitting: JsonValue;
+}
+
 /**
- * Returns the problems of the arguments. `toolsText` contains the tools of the model request. Returns
- * none if the schema cannot be used: the process that has the role decides.
+ * Returns the problems of the arguments: missing and unknown parameters, values of another shape, and
+ * values that are not among those listed. Returns none where the process that has the role decides.
  */
 export function findArgumentProblems(
-  toolsText: string,
-  toolName: string,
+  { toolsText, toolName, fitting }: ShownTool,
   input: JsonObject,
 ): readonly ArgumentProblem[] {
   const field = `${toolName}.input`;
@@ -20,10 +30,56 @@ export function findArgumentProblems(
     const tools: readonly unknown[] = Array.isArray(parsed) ? parsed : [];
     const tool = tools.find((one) => isRecord(one) && one["name"] === toolName);
     if (!isRecord(tool)) return [];
-    schema = jsonSchemaInput(field, objectSchema(field, tool["inputSchema"]), false);
+    schema = jsonSchemaInput(field, objectSchema(field, shapeOf(tool["inputSchema"])), false);
   } catch {
     return [];
   }
-  const checked = schema.check(input);
-  return checked.type === "valid" ? [] : checked.problems;
+  const problemsOf = (value: JsonValue): readonly ArgumentProblem[] => {
+    const checked = schema.check(value);
+    return checked.type === "invalid" ? checked.problems : [];
+  };
+  // What is wrong with arguments that fit is not in the schema of the tool.
+  const unsure = new Set(problemsOf(fitting).map(({ parameter }) => parameter));
+  return problemsOf(input).filter(
+    (problem) => !unsure.has(problem.parameter) && !mayBeCoerced(problem),
+  );
+}
+
+/** Keywords that say what a value is made of. */
+const SHAPE: ReadonlySet<string> = new Set(
+  "$ref $defs definitions type properties required additionalProperties items enum const anyOf oneOf allOf".split(
+    " ",
+  ),
+);
+/** Those whose value has no schema in it. */
+const VALUES: ReadonlySet<string> = new Set(["$ref", "type", "required", "enum", "const"]);
+/** Those whose value has schemas by name. */
+const NAMED: ReadonlySet<string> = new Set(["$defs", "definitions", "properties"]);
+
+function shapeOf(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(shapeOf);
+  if (!isRecord(schema)) return schema;
+  const shape = Object.entries(schema).flatMap(([keyword, value]): [string, unknown][] => {
+    if (!SHAPE.has(keyword)) return [];
+    if (VALUES.has(keyword)) return [[keyword, value]];
+    if (NAMED.has(keyword) && isRecord(value))
+      return [
+        [
+          keyword,
+          Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shapeOf(one)])),
+        ],
+      ];
+    // Of several shapes more than one can fit without the rules that tell them apart.
+    return [[keyword === "oneOf" ? "anyOf" : keyword, shapeOf(value)]];
+  });
+  return Object.fromEntries(shape);
+}
+
+/** True where a schema could make what it expects of what came: a text of a number, a number of a text. */
+function mayBeCoerced({ expected, received = "" }: ArgumentProblem): boolean {
+  const isPlain = /^["\d-]|^(?:true|false)$/u.test(received);
+  if (expected === "text" || expected === "true or false") return isPlain;
+  if (expected !== "a number" && expected !== "an integer") return false;
+  const text = received.replaceAll('"', "").trim();
+  return isPlain && text !== "" && Number.isFinite(Number(text));
 }

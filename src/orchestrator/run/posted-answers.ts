@@ -216,8 +216,8 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
 }
 
 /**
- * Checks arguments that an approval replaces. A rule that JSON Schema cannot express is checked
- * where the role is; the question stays open there if the arguments do not fit.
+ * Checks the shape of arguments that an approval replaces. All other rules are checked where the
+ * role is; the question stays open there if the arguments do not fit.
  *
  * @throws EspalierError `invalid_answer` that names the parameters.
  */
@@ -228,12 +228,13 @@ async function checkArguments(
   for (const answer of answers) {
     if (answer.type !== "approved" || answer.arguments === undefined) continue;
     const { questionId, arguments: input } = answer;
-    const toolName = open.find((question) => question.questionId === questionId)?.toolName;
+    const question = open.find((one) => one.questionId === questionId);
     const toolsText = toolsTexts.get(questionId);
-    if (toolName === undefined || toolsText === undefined) continue;
+    if (question === undefined || toolsText === undefined) continue;
+    const { toolName, arguments: fitting } = question;
     // The validator is large, and few answers have arguments.
     const { findArgumentProblems } = await import("./find-argument-problems.ts");
-    const problems = findArgumentProblems(toolsText, toolName, input);
+    const problems = findArgumentProblems({ toolsText, toolName, fitting }, input);
     if (problems.length === 0) continue;
     const lines = problemLines("arguments", problems).join("; ");
     const parameters = [...new Set(problems.map(({ parameter }) => parameter || "arguments"))];
