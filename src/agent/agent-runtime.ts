@@ -295,6 +295,11 @@ export class AgentRuntime {
     return state;
   }
 
+  /** True while its loop runs. */
+  get isActive(): boolean {
+    return this.#isActive;
+  }
+
   /** A phase has ended with this state. For the promise see `AgentEffects.phaseOver`. */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
     this.currentState = state;

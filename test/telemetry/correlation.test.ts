@@ -315,3 +315,42 @@ test("a tracing that cannot say its ids is left out once, and lines keep the tra
     "EspalierWarning: The tracing threw (no ids); the run continues without it.",
   ]);
 });
+
+proves(
+  ["R176"],
+  "a run without listeners gives ids when it is asked, and keeps to them",
+  async () => {
+    const seen: Record<string, unknown>[] = [];
+    const joined: EspalierEvent[] = [];
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      input: z.object({}),
+      execute: async () => {
+        seen.push(correlation());
+        const reading = (async () => {
+          for await (const event of run.events()) joined.push(event);
+        })();
+        await settled();
+        seen.push(correlation());
+        void reading;
+        return "seen";
+      },
+    });
+    const lead = defineAgent({
+      name: "lead",
+      instructions: "Look.",
+      model: new ScriptedModel([asks("look", {}), says("Done.")]),
+      tools: [look],
+    });
+    const run = new Orchestrator().start(lead, "Find out.");
+    const { traceId } = await run.result;
+    expect(seen[1]).toEqual(seen[0]);
+    expect(joined.filter(({ type }) => type === "tool.ended").map(({ spanId }) => spanId)).toEqual([
+      seen[0]?.["spanId"],
+    ]);
+    expect(new Set([...seen, ...joined].map((one) => one["traceId"]))).toEqual(new Set([traceId]));
+    const ended = joined.filter(({ type }) => type === "agent.ended" || type === "run.ended");
+    expect(new Set([...ended, seen[0]].map((one) => one?.["spanId"])).size).toBe(3);
+  },
+);

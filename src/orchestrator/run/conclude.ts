@@ -28,11 +28,7 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
 }
 
 /** Returns the result of a run as its agents are now. `pausedRun`: undefined if the root has ended. */
-export function resultOf(
-  run: RunRuntime,
-  traceId: string,
-  pausedRun?: PausedRun,
-): RunResult<JsonValue> {
+export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
   const { runId, tree, ledger, clock } = run;
   const { nodes, prices, failedIds, subagentsByDepth, refusalsByCode } = tree;
   const settled: SettledAgent[] = [];
@@ -44,7 +40,7 @@ export function resultOf(
   }
   return runResult({
     runId,
-    traceId,
+    traceId: run.recorder.runIds.traceId,
     definitions: pausedRun?.definitions ?? run.definitions.toJSON(),
     atMs: pausedRun?.pausedAtMs ?? clock.nowMs(),
     pausedRun,
@@ -60,12 +56,8 @@ export function resultOf(
 }
 
 /** Records that the run has ended and gives its result. */
-export function concludedEnd(
-  run: RunRuntime,
-  root: AgentRuntime,
-  traceId: string,
-): RunResult<JsonValue> {
-  const result = resultOf(run, traceId);
+export function concludedEnd(run: RunRuntime, root: AgentRuntime): RunResult<JsonValue> {
+  const result = resultOf(run);
   run.journal?.append(resultRecord(result, run.clock.nowMs()));
   run.recorder.record(scopeOf(root), runEnded(result));
   return result;
@@ -80,7 +72,7 @@ export function concludedPause(
   const { tree, recorder } = run;
   for (const node of tree.nodes) node.close();
   const pausedRun = pausedRunOf(run, facts);
-  const result = resultOf(run, facts.traceId, pausedRun);
+  const result = resultOf(run, pausedRun);
   const { reason, questions, durationMs } = result;
   const usage = usageOf(result);
   run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));

@@ -4,9 +4,9 @@
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { sameJson, type JsonValue } from "../../kernel/json.ts";
+import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
-import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
+import type { EspalierEvent, EventBody } from "../../protocol/event.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
@@ -54,7 +54,6 @@ export interface LedParts {
   readonly beginning: RunBeginning;
 }
 
-const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 const NONE: readonly never[] = Object.freeze([]);
 
 /** A run that this process leads. */
@@ -73,8 +72,6 @@ export class LiveRun implements Run {
   #stepper: Stepper | undefined;
   /** Agents that were continued once more at the end, since they had to end. */
   #late: readonly AgentRuntime[] = NONE;
-  /** Where its first event stands in the traces. */
-  #trace: TraceIds = NO_TRACE;
   readonly #readers: RunReaders;
   /** Gives what it continues with, if it is paused and mail has come meanwhile. */
   #onPause: (() => Promise<LedParts | undefined>) | undefined;
@@ -359,7 +356,7 @@ export class LiveRun implements Run {
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
     this.#tail = this.#stored(this.#supervisor.settleDetached().then(() => this.#conclude()));
-    return resultOf(this.#supervisor.run, this.#trace.traceId);
+    return resultOf(this.#supervisor.run);
   }
 
   #begin(): void {
@@ -369,8 +366,6 @@ export class LiveRun implements Run {
     const body = event(this.#supervisor.run, this.#root);
     const queuedMs = this.#slot?.queuedMs;
     recorder.record(scopeOf(this.#root), queuedMs === undefined ? body : { ...body, queuedMs });
-    const { traceId, spanId, isSampled } = recorder.lastIds ?? NO_TRACE;
-    this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();
     this.#hasBegun = true;
     this.mail?.start();
@@ -400,7 +395,8 @@ export class LiveRun implements Run {
   /** What a paused run says besides its agents. */
   #pauseFacts(): PauseFacts {
     const { pauses, answered } = this.#beginning;
-    return { pauses: pauses + 1, answered, ...this.#trace };
+    const { traceId, spanId, isSampled } = this.#supervisor.run.recorder.runIds;
+    return { pauses: pauses + 1, answered, traceId, spanId, ...defined({ isSampled }) };
   }
 
   /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D6). */
@@ -431,7 +427,7 @@ export class LiveRun implements Run {
     this.mail?.stop(); // Nor handled: what comes from now on leaves a paused run open.
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded
-      ? concludedEnd(run, this.#root, this.#trace.traceId)
+      ? concludedEnd(run, this.#root)
       : concludedPause(run, this.#root, this.#pauseFacts());
     const { journal, mismatch } = run;
     await journal?.writer.close(result.status === "paused" ? "paused" : "ended");

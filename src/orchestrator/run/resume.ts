@@ -31,7 +31,7 @@ export function resumeRun(
   const paused = withCeilings(verified, registry, settings.limits);
   const run = restoredFrom(paused);
   const ready = readyToContinue(settings, run, options, { answers, wasCutOff: false });
-  const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
+  const giveBack = takePause(run, settings.tracing); // Where nothing happens it may be tried again.
   const storage = storageIn(settings);
   const journal = storage && resumedJournal(storage, paused, giveBack);
   try {

@@ -19,6 +19,8 @@ import type {
   TraceIds,
 } from "../../protocol/event.ts";
 import type { SpanClosing, SpanOpening } from "../../protocol/span-tree.ts";
+import { newRunIds } from "./local-tracing.ts";
+import { RunIds } from "./run-ids.ts";
 
 /** Events with which a span begins or ends. */
 const BOUNDS: Readonly<Record<(SpanOpening | SpanClosing)["type"], true>> = {
@@ -40,6 +42,13 @@ const BOUNDS: Readonly<Record<(SpanOpening | SpanClosing)["type"], true>> = {
   "tool.ended": true,
 };
 
+/** What has happened, and where. */
+interface Happening extends Pick<EventDraft, "scope" | "body"> {
+  readonly contents: EventDraft["contents"] | undefined;
+}
+
+const NO_IDS: TraceIds = { traceId: "", spanId: "" };
+
 /** Persists the events of a run. */
 export interface EventJournal extends EventSink {
   /** True if no event is persisted any more: the next owner of the run continues its numbers. */
@@ -49,20 +58,27 @@ export interface EventJournal extends EventSink {
 export class EventRecorder implements Recorder, SpanSource {
   readonly recordContent: Recorder["recordContent"];
   readonly #clock: SteadyClock;
-  readonly #tracing: Tracing;
+  /** Undefined until something reads ids, where the orchestrator was given no tracing. */
+  #tracing: Tracing | undefined;
+  readonly #activeScopes: () => readonly EventScope[];
   readonly #journal: EventJournal | undefined;
   #sinks: readonly EventSink[];
   /** Something takes every event. */
   #isTaken: boolean;
   #seq: number;
   #lastIds: TraceIds | undefined;
+  /** The event with which the run began or continued here. */
+  #opening: EventBody<"run.started" | "run.resumed"> | undefined;
+  #runIds: TraceIds | undefined;
   /** What the tracing shows nothing of, as it said when the run began here. */
   #ignored: Tracing["ignored"];
 
-  /** `tracing`: throws of none of its methods. */
+  /** `tracing`: throws of none of its methods. Default: ids by chance, made when something reads one. */
   constructor(options: {
     readonly clock: SteadyClock;
-    readonly tracing: Tracing;
+    readonly tracing?: Tracing | undefined;
+    /** The scopes of the agents that are at work. Default: none. */
+    readonly activeScopes?: () => readonly EventScope[];
     /** Takes each event before all sinks, as it is. */
     readonly journal?: EventJournal | undefined;
     /** Take each event frozen. */
@@ -74,17 +90,20 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#seq = options.eventCount ?? 0;
     this.#clock = options.clock;
     this.#tracing = tracing;
+    this.#activeScopes = options.activeScopes ?? (() => []);
     this.#journal = options.journal;
     this.#sinks = options.sinks;
     this.#isTaken = options.sinks.length > 0 || options.journal !== undefined;
-    if (tracing.recordContent !== undefined)
+    if (tracing?.recordContent !== undefined)
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
   /** Tracing that only follows spans gets the bounds of these alone. */
   isHeard(type: EventType): boolean {
     if (this.#isTaken) return true;
-    return this.#tracing.follow === undefined
+    const tracing = this.#tracing;
+    if (tracing === undefined) return false;
+    return tracing.follow === undefined
       ? this.#ignored?.has(type) !== true
       : Object.hasOwn(BOUNDS, type);
   }
@@ -92,10 +111,16 @@ export class EventRecorder implements Recorder, SpanSource {
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     if (this.#journal?.hasGivenUp === true) return;
     this.#seq += 1;
+    const isOpening = body.type === "run.started" || body.type === "run.resumed";
+    if (isOpening) this.#opening = body;
     if (!this.isHeard(body.type)) return;
-    const { follow } = this.#tracing;
-    if (follow === undefined || this.#isTaken) this.#emit(scope, body, contents);
-    else this.#lastIds = follow(scope, body);
+    const tracing = this.#openTracing();
+    if (tracing.follow === undefined || this.#isTaken)
+      this.#emit(tracing, { scope, body, contents });
+    else this.#lastIds = tracing.follow(scope, body);
+    if (!isOpening) return;
+    this.#runIds = this.#lastIds;
+    this.#ignored = tracing.ignored;
   }
 
   passOver(): void {
@@ -103,14 +128,12 @@ export class EventRecorder implements Recorder, SpanSource {
   }
 
   /** Builds the event, and gives it to all listeners. */
-  #emit(scope: EventScope, body: EventBody, contents: EventDraft["contents"]): void {
+  #emit(tracing: Tracing, { scope, body, contents }: Happening): void {
     const seq = this.#seq;
     const atMs = this.#clock.stampMs();
     const draft = { seq, atMs, scope, body };
-    const ids = this.#tracing.place(contents === undefined ? draft : { ...draft, contents });
+    const ids = tracing.place(contents === undefined ? draft : { ...draft, contents });
     this.#lastIds = ids;
-    if (body.type === "run.started" || body.type === "run.resumed")
-      this.#ignored = this.#tracing.ignored;
     const journal = this.#journal;
     if (this.#sinks.length === 0 && journal === undefined) return;
     const event: EspalierEvent = { seq, atMs, ...scope, ...ids, ...body };
@@ -122,18 +145,35 @@ export class EventRecorder implements Recorder, SpanSource {
     });
   }
 
+  /** Returns the tracing. Without one, events and code of the run get ids from now on. */
+  #openTracing(): Tracing {
+    return (this.#tracing ??= new RunIds(this.runIds, this.#activeScopes()));
+  }
+
   /** How many events the run has. */
   get eventCount(): number {
     return this.#seq;
   }
 
-  /** The ids of the last event with which a span began or ended. */
-  get lastIds(): TraceIds | undefined {
-    return this.#lastIds;
+  /** The ids of the span of the run. */
+  get runIds(): TraceIds {
+    return (this.#runIds ??= this.#opening === undefined ? NO_IDS : newRunIds(this.#opening));
   }
 
+  /** Returns the ids of a model call or tool body, which is the code that asks. */
+  readonly #inSpan: SpanSource = {
+    idsOf: (scope) => {
+      const tracing = this.#openTracing();
+      const ids = tracing instanceof RunIds ? tracing.idsOfCall(scope) : tracing.idsOf(scope);
+      return ids ?? this.#lastIds;
+    },
+  };
+
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
-    return this.#tracing.within(scope, () => this.at(scope, work));
+    const tracing = this.#tracing;
+    return tracing === undefined || tracing instanceof RunIds
+      ? inScope(scope, this.#inSpan, work)
+      : tracing.within(scope, () => this.at(scope, work));
   }
 
   at<T>(scope: EventScope, work: () => T): T {
@@ -142,23 +182,23 @@ export class EventRecorder implements Recorder, SpanSource {
 
   /** What was left behind at the end of a run may still write a line: that has the ids of the last event. */
   idsOf(scope: EventScope): TraceIds | undefined {
-    return this.#tracing.idsOf(scope) ?? this.#lastIds;
+    return this.#openTracing().idsOf(scope) ?? this.#lastIds;
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
   endLost(lost: readonly LostSpan[], atUs: number): void {
-    if (lost.length > 0) this.#tracing.endLost?.(lost, atUs);
+    if (lost.length > 0) this.#tracing?.endLost?.(lost, atUs);
   }
 
   /** Events up to this number are kept; see `Tracing.kept`. */
   kept(runId: RunId, seq: number): void {
-    this.#tracing.kept?.(runId, seq);
+    this.#tracing?.kept?.(runId, seq);
   }
 
   /** Gives the run up where it is; see `Tracing.leave`. */
   leave(scope: EventScope): void {
     const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
-    this.#tracing.leave?.(moment, "left");
+    this.#tracing?.leave?.(moment, "left");
   }
 
   /** Adds a sink; the returned function takes it away again. */

@@ -14,7 +14,8 @@ import type { Tracing } from "../../protocol/tracing.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { continuesSpan } from "../../protocol/span-tree.ts";
 
-interface OpenRun {
+/** A run whose ids are followed. */
+export interface OpenRun {
   readonly ids: TraceIds;
   /** By id: an agent has one execution at a time. */
   readonly agents: Map<AgentId, OpenAgent>;
@@ -27,19 +28,18 @@ interface OpenAgent {
   readonly calls: Map<string, TraceIds>;
 }
 
+/** Returns a tracing that gives ids to the events of any number of runs. */
 export function localTracing(mintHex: MintHex = randomHex): Tracing {
   const runs = new Map<RunId, OpenRun>();
   const follow = (scope: EventScope, body: EventBody): TraceIds => {
-    const { type } = body;
     const { runId } = scope;
     const run = runs.get(runId);
-    switch (type) {
+    switch (body.type) {
       case "run.started":
       case "run.resumed": {
-        const caller = callerOf(body);
-        const ids = idsBefore(body) ?? mintTraceIds(mintHex, caller);
+        const { parentSpanId, ...ids } = newRunIds(body, mintHex);
         runs.set(runId, { ids, agents: new Map() });
-        return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
+        return parentSpanId === undefined ? ids : { ...ids, parentSpanId };
       }
       case "run.paused":
       case "run.ended":
@@ -48,7 +48,7 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
       default:
         return run === undefined
           ? mintTraceIds(mintHex, undefined)
-          : followAgent(run, mintHex, scope, type);
+          : followAgent(run, scope, body.type, mintHex);
     }
   };
   return {
@@ -57,14 +57,28 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     within: (_scope, work) => work(),
     idsOf: (scope) => {
       const run = runs.get(scope.runId);
-      if (run === undefined) return undefined;
-      const agent = agentAt(run, scope);
-      if (agent === undefined) return idsAbove(run, scope);
-      const { calls, ids } = agent;
-      return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
+      return run && idsIn(run, scope);
     },
     leave: ({ scope }) => void runs.delete(scope.runId),
   };
+}
+
+/** Returns the ids of the span of a run that begins or continues with this event. */
+export function newRunIds(
+  body: EventBody<"run.started" | "run.resumed">,
+  mintHex: MintHex = randomHex,
+): TraceIds {
+  const caller = callerOf(body);
+  const ids = idsBefore(body) ?? mintTraceIds(mintHex, caller);
+  return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
+}
+
+/** Returns the ids of the innermost span that is open in a scope. */
+export function idsIn(run: OpenRun, scope: EventScope): TraceIds {
+  const agent = agentAt(run, scope);
+  if (agent === undefined) return idsAbove(run, scope);
+  const { calls, ids } = agent;
+  return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
 }
 
 /** The span that the caller named. */
@@ -79,7 +93,13 @@ function idsBefore(body: EventBody<"run.started" | "run.resumed">): TraceIds | u
   return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
 }
 
-function followAgent(run: OpenRun, mintHex: MintHex, scope: EventScope, type: EventType): TraceIds {
+/** Opens, closes or finds the span of an event of an agent, and returns its ids. */
+export function followAgent(
+  run: OpenRun,
+  scope: EventScope,
+  type: EventType,
+  mintHex: MintHex = randomHex,
+): TraceIds {
   const { agentId, executionId } = scope;
   if (type === "agent.started" || type === "agent.resumed") {
     const ids = mintTraceIds(mintHex, run.ids);

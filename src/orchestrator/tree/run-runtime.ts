@@ -79,7 +79,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
     const { registry, onPiece, context, restored, session, answers = NO_ANSWERS } = made;
-    const { ids, tracing, givenTracing, limits } = settings;
+    const { ids, tracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
     for (const listener of [settings.onPiece, onPiece])
@@ -96,7 +96,8 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.pauseSignal = this.tree.pauseSignal;
     this.recorder = new EventRecorder({
       clock: this.clock,
-      tracing: givenTracing === undefined ? tracing : new GuardedTracing(tracing, this.clock),
+      tracing: tracing && new GuardedTracing(tracing, this.clock),
+      activeScopes: () => this.tree.activeScopes,
       journal: this.journal,
       sinks: [...settings.sinks, ...observerSinks(this)],
       eventCount: restored?.eventCount ?? 0,

@@ -3,6 +3,7 @@
 
 import { invariant } from "../../kernel/assert.ts";
 import { CancelSignal } from "../../kernel/cancel.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
@@ -163,6 +164,11 @@ export class RunTree {
       awaited = this.#detached;
       await awaited;
     } while (awaited !== this.#detached);
+  }
+
+  /** The scopes of the agents that are at work. */
+  get activeScopes(): readonly EventScope[] {
+    return this.nodes.filter(({ isActive }) => isActive).map((node) => node.scope());
   }
 
   /** All agents that were ever started, in the order of their start. */

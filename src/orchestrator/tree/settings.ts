@@ -25,7 +25,6 @@ import {
 import { PausedRunSigner } from "../durability/paused-run-signature.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 import type { PieceListener } from "./live-pieces.ts";
-import { localTracing } from "./local-tracing.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import {
   checkOrchestratorOptions,
@@ -39,7 +38,7 @@ import {
 export interface Settings
   extends
     AgentSettings,
-    Required<Pick<OrchestratorOptions, "roles" | "hooks" | "sinks" | "tracing" | "clock" | "ids">> {
+    Required<Pick<OrchestratorOptions, "roles" | "hooks" | "sinks" | "clock" | "ids">> {
   readonly limits: SubagentLimits;
   readonly concurrency: Concurrency;
   readonly maxConcurrentRuns: number | undefined;
@@ -56,8 +55,8 @@ export interface Settings
   /** After how many crashes in a row a run fails. */
   readonly maxCrashes: number;
   readonly onPiece: PieceListener | undefined;
-  /** Undefined: `tracing` is the default. */
-  readonly givenTracing: Tracing | undefined;
+  /** Undefined: events have ids by chance, and no spans. */
+  readonly tracing: Tracing | undefined;
   /** The roles of its runs, by the role at the root: see `registryOf`. */
   readonly registries: WeakMap<AgentRole, RoleRegistry>;
 }
@@ -100,7 +99,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
   const { approver, answerTimeoutMs, unanswered = "pause", store, signingKey } = options;
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
   const { maxCrashes = DEFAULT_MAX_CRASHES } = options;
-  const { tracing = localTracing(), clock = systemClock, ids = randomIds } = options;
+  const { tracing, clock = systemClock, ids = randomIds } = options;
   return Object.freeze({
     limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
     concurrency: concurrency === undefined ? DEFAULT_CONCURRENCY : concurrencyOf(concurrency),
@@ -123,7 +122,6 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
     sinks: [...sinks],
     onPiece: options.onPiece,
     tracing,
-    givenTracing: options.tracing,
     clock,
     ids,
     registries: new WeakMap(),
