@@ -14,7 +14,7 @@ import type { SentRequest } from "../model/request-prefix.ts";
 import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
 import { contentText, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
@@ -376,6 +376,18 @@ export class AgentRuntime {
     const { stepId = null, callId = null, modelCallNumber } = at;
     const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
     return modelCallNumber === undefined ? scope : { ...scope, modelCallNumber };
+  }
+
+  /** Records what has happened within an effect; `make` is called only if something reads such an event. */
+  note(
+    type: EventType,
+    make: () => EventBody,
+    at: EventPosition,
+    contents?: EventDraft["contents"],
+  ): void {
+    const { recorder } = this.run;
+    if (recorder.isHeard(type)) this.emit(make(), at, contents);
+    else recorder.passOver();
   }
 
   /** Records what has happened within an effect. */

@@ -10,6 +10,7 @@ import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { BrokenAttempt, PlannedRetry, RetryOptions } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import { readable } from "../model/written-by.ts";
+import type { EventBody } from "../protocol/event.ts";
 import { spanOf, type TimeSpan } from "../protocol/step-timing.ts";
 import type { ModelDelta, PieceSource } from "../protocol/stream-piece.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -222,25 +223,11 @@ function recordRequest(
   streaming: boolean,
   queuedMs: number,
 ): void {
-  const { lease, request, isEstimated, prefix, position } = call;
-  const { messages, tools, output } = request;
-  const { provider, id, server, apiType, serviceTier } = agent.model;
-  const outputType = output === undefined ? undefined : ("json" as const);
-  agent.emit(
-    {
-      type: "model.requested",
-      provider,
-      model: id,
-      ...defined({ server: server && addressOf(server), prefix }),
-      messageCount: messages.length,
-      toolNames: tools.map((tool) => tool.name),
-      estimatedInputTokens: lease.inputTokens,
-      isEstimated,
-      ...parametersOf(request),
-      ...defined({ outputType, apiType, serviceTier }),
-      streaming,
-      ...(queuedMs > 0 ? { queuedMs } : {}),
-    },
+  const { request, position } = call;
+  const { messages, tools } = request;
+  agent.note(
+    "model.requested",
+    () => requestedBody(agent.model, call, streaming, queuedMs),
     position,
   );
   agent.recordContent(position, () => ({
@@ -248,6 +235,30 @@ function recordRequest(
     messages: messages.map(readable),
     tools,
   }));
+}
+
+function requestedBody(
+  { provider, id, server, apiType, serviceTier }: Model,
+  { lease, request, isEstimated, prefix }: InferCall,
+  streaming: boolean,
+  queuedMs: number,
+): EventBody<"model.requested"> {
+  const { messages, tools, output } = request;
+  const outputType = output === undefined ? undefined : ("json" as const);
+  return {
+    type: "model.requested",
+    provider,
+    model: id,
+    ...defined({ server: server && addressOf(server), prefix }),
+    messageCount: messages.length,
+    toolNames: tools.map((tool) => tool.name),
+    estimatedInputTokens: lease.inputTokens,
+    isEstimated,
+    ...parametersOf(request),
+    ...defined({ outputType, apiType, serviceTier }),
+    streaming,
+    ...(queuedMs > 0 ? { queuedMs } : {}),
+  };
 }
 
 /** Where the model is served; what it says besides is left out. */

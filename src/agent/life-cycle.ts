@@ -63,8 +63,9 @@ export interface Prepared {
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const { role, identity } = agent;
   const atMs = agent.run.clock.nowMs();
-  agent.effects.record({
-    type: from.status === "paused" ? "agent.resumed" : "agent.started",
+  const type = from.status === "paused" ? "agent.resumed" : "agent.started";
+  agent.effects.note(type, () => ({
+    type,
     role: role.name,
     ...(role.purpose === undefined ? {} : { purpose: role.purpose }),
     provider: agent.model.provider,
@@ -72,7 +73,7 @@ export function begin(agent: AgentRuntime, from: PendingState | PausedState): Ag
     task: agent.task,
     spawnCallId: agent.spawnCallId ?? null,
     budget: agent.account.remaining(),
-  });
+  }));
   const background = backgroundOf(from);
   if (background.length > 0) agent.run.subagents.reactivate(agent, background);
   if (from.status === "paused") return transition(from, { type: "resume" });
@@ -208,7 +209,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   });
   const { startedAtMs, endedAtMs } = ended.telemetry;
   const error = ended.log.errors.at(-1);
-  agent.effects.record({
+  agent.effects.note("agent.ended", () => ({
     type: "agent.ended",
     role: agent.role.name,
     status: ended.status,
@@ -219,7 +220,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     ...(error === undefined || status !== "failed" ? {} : { error }),
     signals: ended.log.signals,
     durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
-  });
+  }));
   agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
 }

@@ -102,8 +102,9 @@ function replied(
   }));
   const { responseId, responseModel } = reply;
   const { cacheWriteInputTokens, serviceTier } = reply.usage ?? {};
-  agent.emit(
-    {
+  agent.note(
+    "model.replied",
+    () => ({
       type: "model.replied",
       finishReason,
       toolCalls: message.toolCalls.length,
@@ -116,7 +117,7 @@ function replied(
         serviceTier,
       }),
       ...answeredBy(agent, settled.answeredBy),
-    },
+    }),
     position,
   );
   return { type: "replied", reply, ...spent };

@@ -37,13 +37,14 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  agent.emit(
-    {
+  agent.note(
+    type,
+    () => ({
       type,
       toolName,
       ...descriptorOf(bound.tool),
       ...defined({ isMended: isMended(planned.bound) }),
-    },
+    }),
     position,
   );
   agent.recordContent(position, () => argumentsContent(call));
@@ -82,8 +83,9 @@ export async function recordEnd(
     usage,
   } = outcome;
   const { shownCharacters } = outcome;
-  agent.emit(
-    {
+  agent.note(
+    "tool.ended",
+    () => ({
       type: "tool.ended",
       toolName,
       outcome: type,
@@ -94,7 +96,7 @@ export async function recordEnd(
       ...(type === "succeeded" || isReport(call, outcome) ? {} : { message: messageOf(outcome) }),
       durationMs: endedAtMs - startedAtMs,
       queuedMs,
-    },
+    }),
     position,
   );
   const before = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
@@ -274,8 +276,9 @@ function recordRejected(
   const { agent, planned, toolName, bound } = call;
   const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
   const { shownCharacters } = outcome;
-  agent.emit(
-    {
+  agent.note(
+    "tool.rejected",
+    () => ({
       type: "tool.rejected",
       toolName,
       ...descriptorOf(bound.tool),
@@ -285,7 +288,7 @@ function recordRejected(
       resultCharacters: fullText.length,
       ...defined({ blockedBy, reason, spawn, shownCharacters }),
       ...(spawn === undefined ? { message: messageOf(outcome) } : {}),
-    },
+    }),
     call.position,
     () => [argumentsContent(call), { type: "result", text }],
   );

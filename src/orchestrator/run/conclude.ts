@@ -59,7 +59,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
 export function concludedEnd(run: RunRuntime, root: AgentRuntime): RunResult<JsonValue> {
   const result = resultOf(run);
   run.journal?.append(resultRecord(result, run.clock.nowMs()));
-  run.recorder.record(scopeOf(root), runEnded(result));
+  run.recorder.note(scopeOf(root), "run.ended", () => runEnded(result));
   return result;
 }
 

@@ -112,8 +112,10 @@ export function startedParts(
     runtime.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
     throw cause;
   }
-  const account = runtime.ledger.account(root.identity.agentId);
-  runtime.journal?.created(root, { account, isBackground: false });
+  runtime.journal?.created(root, {
+    account: runtime.ledger.account(root.identity.agentId),
+    isBackground: false,
+  });
   made.session?.begin(runtime.runId);
   const beginning = {
     ...NO_HISTORY,

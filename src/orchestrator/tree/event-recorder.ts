@@ -123,6 +123,12 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#ignored = tracing.ignored;
   }
 
+  /** Records an event; `make` is called only if something reads it. */
+  note(scope: EventScope, type: EventType, make: () => EventBody): void {
+    if (this.isHeard(type)) this.record(scope, make());
+    else this.passOver();
+  }
+
   passOver(): void {
     this.#seq += 1;
   }

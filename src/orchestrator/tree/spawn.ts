@@ -104,17 +104,20 @@ function announce(
   context: ContextManifest,
 ): void {
   const { parent, task } = child;
-  const account = run.ledger.account(child.identity.agentId);
-  run.journal?.created(child, { account, isBackground, nth: call.nth ?? 0 });
+  run.journal?.created(child, {
+    account: run.ledger.account(child.identity.agentId),
+    isBackground,
+    nth: call.nth ?? 0,
+  });
   if (parent === undefined) return;
-  run.recorder.record(parent.scope(call), {
+  run.recorder.note(parent.scope(call), "subagent.spawned", () => ({
     type: "subagent.spawned",
     ...childInEvents(child),
     task,
     isBackground,
     context,
     subagentsByDepth: run.tree.subagentsByDepth,
-  });
+  }));
 }
 
 /** The subagent, as events name it. */

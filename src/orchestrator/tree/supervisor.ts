@@ -142,14 +142,14 @@ export class Supervisor implements Subagents<AgentRuntime> {
     const { outcome, status, reason, usage } = ended.result;
     // The end of a detached child is an event of no execution: that of its parent is over (L2).
     const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
-    this.run.recorder.record(at, {
+    this.run.recorder.note(at, "subagent.ended", () => ({
       type: "subagent.ended",
       ...childInEvents(child),
       outcome,
       status,
       reason,
       usage,
-    });
+    }));
     memberGroup(child)?.settle(child, outcome === "completed");
     return ended;
   }
