@@ -21,10 +21,7 @@ function agentFilesWith(word: RegExp): readonly string[] {
 }
 
 test("L1: stop signals from outside are read in one place, and only the loop asks for it", () => {
-  expect(agentFilesWith(/\.takeStopRequests\(/)).toEqual([
-    "src/agent/agent-effects.ts", // hands them on
-    "src/agent/stop-requests.ts",
-  ]);
+  expect(agentFilesWith(/\.takeStopRequests\(/)).toEqual(["src/agent/stop-requests.ts"]);
   expect(agentFilesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
     "src/agent/life-cycle.ts", // what came while its subagents ended
     "src/agent/run-agent.ts",
@@ -32,12 +29,16 @@ test("L1: stop signals from outside are read in one place, and only the loop ask
   ]);
 });
 
-test("nothing in an agent asks what was kept of it: its effects know that, and live with the journal", () => {
+test("an agent asks its persistence what was kept of it in three files, and knows no journal", () => {
   expect(
     agentFilesWith(
       /[.#]inFlight\b|[cC]atchingUp|hadBegun|journal\b\??\.|[lL]ogged\b|"adopted"|[rR]ecovered\b/,
     ),
-  ).toEqual([]);
+  ).toEqual([
+    "src/agent/agent-runtime.ts",
+    "src/agent/persistence.ts",
+    "src/agent/phases/evaluate.ts",
+  ]);
 });
 
 test("what is made for each call, agent or run has no getters of its own: what they close over stays until a full garbage collection", () => {

@@ -32,19 +32,19 @@ import {
 } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { AgentState, PausedState, PendingState, SettledState } from "./agent-state.ts";
-import type { AgentEffects } from "./agent-effects.ts";
 import { AgentTime } from "./agent-time.ts";
 import { BackgroundChildren } from "./background-children.ts";
 import type { AccountView } from "./account-view.ts";
 import { Mailbox } from "./mailbox.ts";
+import type { Persistence } from "./persistence.ts";
 import type { Phase } from "./phase-report.ts";
 import type { PhaseStepper, RunPorts } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
 /** The run of an agent: what all its agents share. */
 export interface AgentRun extends RunPorts<AgentRuntime> {
-  /** What an agent does to the world, as it is done in this run. */
-  effectsOf(agent: AgentRuntime): AgentEffects;
+  /** What keeps the effects of an agent; undefined: the run is kept nowhere. */
+  persistenceOf(agent: AgentRuntime): Persistence | undefined;
 }
 
 /** What an agent is made of. */
@@ -118,7 +118,7 @@ export class AgentRuntime {
   readonly time: AgentTime;
   /** How much of the history of its session it begins with; undefined: it has none. */
   readonly retention: MessageRetentionPolicy | undefined;
-  readonly effects: AgentEffects;
+  readonly persistence: Persistence | undefined;
   /** Aborted when the agent, or one above it, must end. */
   readonly signal = new CancelSignal();
   /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
@@ -194,7 +194,7 @@ export class AgentRuntime {
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
     this.retention = parent === undefined ? run.retention : undefined;
     this.time = new AgentTime(this);
-    this.effects = run.effectsOf(this);
+    this.persistence = run.persistenceOf(this);
     this.#follow(this.isDetached ? this.root : parent); // Last: if something throws before, no parent knows an incomplete agent.
     if (this.isDetached && !this.hasEnded) this.time.standAlone();
     if (this.hasEnded) this.close();
@@ -219,7 +219,7 @@ export class AgentRuntime {
 
   /** Its time is over: that ends it, unless a replay decides when it ends. */
   deadlineReached(deadlineAtMs: number): void {
-    if (this.effects.deadlineReached(deadlineAtMs)) this.endAt(deadlineAtMs);
+    if (this.persistence?.deadlineReached(deadlineAtMs) !== false) this.endAt(deadlineAtMs);
   }
 
   /** Asks the agent to stop, which takes effect before the next phase. */
@@ -232,16 +232,32 @@ export class AgentRuntime {
     this.stopSignal.abort(signal);
   }
 
-  /** The stop requests that came since this was asked last. */
+  /** The stop requests that came since this was asked last; none while the agent catches up after a crash. */
   takeStopRequests(): readonly StopSignal[] {
-    const taken = this.stopRequests;
+    const { persistence, stopRequests: taken } = this;
+    if (persistence?.isCatchingUp === true) return NO_REQUESTS;
     this.stopRequests = NO_REQUESTS;
-    return taken;
+    return persistence === undefined ? taken : persistence.unlogged(taken);
+  }
+
+  /** True if a stop request waits to be handled. */
+  get isStopping(): boolean {
+    return this.stopRequests.length > 0 && this.persistence?.isCatchingUp !== true;
+  }
+
+  /** True once the agent must end: nothing further is worth beginning. */
+  get isEnding(): boolean {
+    return this.signal.aborted && this.persistence?.isBeforeStep !== true;
+  }
+
+  /** True if the run is to pause. */
+  get isPausing(): boolean {
+    return this.run.pauseSignal.aborted && this.persistence?.isCatchingUp !== true;
   }
 
   /** The same out of the agent's own execution: the request is kept. */
   requestOwnStop(signal: StopSignal): void {
-    this.effects.requested(signal);
+    this.persistence?.requested(signal);
     this.requestStop(signal);
   }
 
@@ -300,10 +316,14 @@ export class AgentRuntime {
     return this.#isActive;
   }
 
-  /** A phase has ended with this state. For the promise see `AgentEffects.phaseOver`. */
+  /**
+   * A phase has ended with this state. Gives a promise if the caller steps through the phases: it resolves
+   * once the next one is asked for.
+   */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
     this.currentState = state;
-    return this.effects.phaseOver(phase, state);
+    this.persistence?.phaseOver(phase, state);
+    return this.stepper?.step({ phase, state });
   }
 
   /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
@@ -361,7 +381,7 @@ export class AgentRuntime {
   /** Gives back, unused, what the agent still holds of the budget. */
   releaseOpenLeases(): void {
     for (const leaseId of this.account.releaseOpen())
-      this.effects.record({ type: "budget.released", leaseId });
+      this.record({ type: "budget.released", leaseId });
   }
 
   // Events
@@ -378,8 +398,28 @@ export class AgentRuntime {
     return modelCallNumber === undefined ? scope : { ...scope, modelCallNumber };
   }
 
-  /** Records what has happened within an effect; `make` is called only if something reads such an event. */
-  note(
+  /** Records what has happened in a phase, and has the run count it: once, though the phase be done again (E3). */
+  record(body: EventBody, at?: EventPosition): void {
+    if (this.persistence?.takeRecorded(body, at) === true) return;
+    const { run, identity } = this;
+    run.count(identity.agentId, body);
+    run.recorder.record(this.scope(at), body);
+  }
+
+  /** The same for an event that few read: `make` is called only if something does. */
+  recordIfHeard(type: EventType, make: () => EventBody, at?: EventPosition): void {
+    const { recorder } = this.run;
+    if (recorder.isHeard(type)) this.record(make(), at);
+    else recorder.passOver();
+  }
+
+  /** Records what has happened within an effect. */
+  emit(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
+    this.run.recorder.record(this.scope(at), body, contents);
+  }
+
+  /** The same for an event that few read: `make` is called only if something does. */
+  emitIfHeard(
     type: EventType,
     make: () => EventBody,
     at: EventPosition,
@@ -388,11 +428,6 @@ export class AgentRuntime {
     const { recorder } = this.run;
     if (recorder.isHeard(type)) this.emit(make(), at, contents);
     else recorder.passOver();
-  }
-
-  /** Records what has happened within an effect. */
-  emit(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
-    this.run.recorder.record(this.scope(at), body, contents);
   }
 
   /** Records content of the span of a position; `content` is made only if a trace shows it. */

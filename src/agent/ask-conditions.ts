@@ -25,7 +25,7 @@ import { transition } from "./transition.ts";
 export async function askConditions(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { stopWhen } = agent.role;
   const { fired = {} } = state.log;
-  if (stopWhen.length === 0 || agent.effects.isEnding) return state;
+  if (stopWhen.length === 0 || agent.isEnding) return state;
   const facts = factsOf(agent, state);
   const position = eventPosition(state);
   const said = await Promise.all(

@@ -19,7 +19,10 @@ export async function consult<T>(
   agent.time.beginWork();
   try {
     const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
-    return await agent.effects.consult(() => agent.at(at, run));
+    const { persistence } = agent;
+    return await (persistence === undefined
+      ? agent.at(at, run)
+      : persistence.consult(() => agent.at(at, run)));
   } catch (cause) {
     return brokenBy(agent, cause);
   } finally {
@@ -62,7 +65,7 @@ export function askHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, stepNumber, input, toolName, position }: HookQuestion<P>,
 ): Promise<Hooked<P>> | undefined {
-  if (!agent.hooks.points.has(point) || agent.effects.isEnding) return undefined;
+  if (!agent.hooks.points.has(point) || agent.isEnding) return undefined;
   const chain = agent.hooks.chain(point, toolName);
   if (chain.length === 0) return undefined;
   return consult(
@@ -81,7 +84,7 @@ export function heard<P extends TransformPoint>(
 ): Hooked<P> {
   const changedBy = said.type === "returned" ? said.value.changedBy : [];
   if (changedBy.length > 0)
-    agent.effects.record({ type: "hook.applied", point, changedBy, ...change }, position);
+    agent.record({ type: "hook.applied", point, changedBy, ...change }, position);
   return said;
 }
 

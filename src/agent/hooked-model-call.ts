@@ -24,8 +24,7 @@ import { besideStep, callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
-import type { InferCall } from "./asked-turn.ts";
-import { extendLease, inferOnce } from "./model-attempts.ts";
+import { extendLease, inferOnce, type InferCall } from "./model-attempts.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */

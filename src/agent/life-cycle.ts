@@ -64,7 +64,7 @@ export function begin(agent: AgentRuntime, from: PendingState | PausedState): Ag
   const { role, identity } = agent;
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
-  agent.effects.note(type, () => ({
+  agent.recordIfHeard(type, () => ({
     type,
     role: role.name,
     ...(role.purpose === undefined ? {} : { purpose: role.purpose }),
@@ -91,7 +91,7 @@ export function briefed(state: AgentState, task: MessageContent): AgentState {
 
 /** True if no request may follow: the agent has to end, stop or wait. */
 export function isHeld(agent: AgentRuntime, { log, status }: AgentState): boolean {
-  return agent.effects.isEnding || log.signals.length > 0 || status !== "running";
+  return agent.isEnding || log.signals.length > 0 || status !== "running";
 }
 
 /** Opens the step of a model call, or shows it anew to the model. Messages in it count as delivered: what wrote them learns so. */
@@ -106,7 +106,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
   if (!isOpen)
-    agent.effects.note(
+    agent.recordIfHeard(
       "step.started",
       () => ({ type: "step.started", number, promptHash, toolsHash }),
       {
@@ -124,7 +124,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
     lastStep,
     atMs: agent.run.clock.nowMs(),
   });
-  agent.effects.stepOpened(opened);
+  agent.persistence?.stepOpened(opened);
   return opened;
 }
 
@@ -153,7 +153,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   if (record !== undefined) {
     const { telemetry, tools, error } = record;
     const { usage, timing } = telemetry;
-    agent.effects.note(
+    agent.recordIfHeard(
       "step.completed",
       () => ({
         type: "step.completed",
@@ -176,7 +176,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
 export async function settle(agent: AgentRuntime, state: AgentState): Promise<SettledState> {
   if (state.status === "paused") return await settlePaused(agent, state);
   const { step, log } = state;
-  const dismissing = agent.effects.dismissOrphans();
+  const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
   const hasLeft = step !== undefined || log.background.length > 0 || log.subtasks.length > 0;
   return finish(agent, hasLeft ? await leaveSubagents(agent, state) : state);
@@ -188,7 +188,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   agent.releaseOpenLeases();
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  agent.effects.note(
+  agent.recordIfHeard(
     "continuation.evaluated",
     () => ({
       type: "continuation.evaluated",
@@ -209,7 +209,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   });
   const { startedAtMs, endedAtMs } = ended.telemetry;
   const error = ended.log.errors.at(-1);
-  agent.effects.note("agent.ended", () => ({
+  agent.recordIfHeard("agent.ended", () => ({
     type: "agent.ended",
     role: agent.role.name,
     status: ended.status,
@@ -253,7 +253,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
     const { type, errorCode, severity } = NOT_BEGUN;
     const text = `Not executed: the agent stopped before this call (${code}).`;
     const { callId, toolName } = call;
-    agent.effects.record(
+    agent.record(
       {
         type: "tool.rejected",
         toolName,
@@ -317,6 +317,6 @@ function clearSections(agent: AgentRuntime, sections: readonly MadeSection[]): v
   for (const { name, lifeCycle } of agent.role.sections) {
     if (lifeCycle !== "execution" || !made.has(name)) continue;
     const count = made.get(name) === undefined ? 0 : 1;
-    agent.effects.record({ type: "section.cleared", name, count });
+    agent.record({ type: "section.cleared", name, count });
   }
 }

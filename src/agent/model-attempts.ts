@@ -1,27 +1,30 @@
-// The turns of one model call in this process: what each costs, how it ends, and the next one. Its attempts: asked-turn.ts.
+// The attempts of one model call. Each has its slot; one that broke is charged before the next is paid for.
 //
-// S2. The lease comes before the slot: an attempt that has to be paid for once more has given its slot back before it asks for room.
+// S2. A call holds no slot while it waits for room in the budget: it gives its slot back before it asks.
 
 import type { AnySignal } from "../kernel/cancel.ts";
+import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
+import type { PlannedAsk } from "../model/ask-model.ts";
 import { modelsOf } from "../model/fallback.ts";
-import type { Model } from "../model/model.ts";
-import { generateWithRetries, type BrokenAttempt, type GenerateOutcome } from "../model/retry.ts";
-import { withoutData } from "../model/written-by.ts";
-import type { EventBody } from "../protocol/event.ts";
-import { timed, type TimeSpan } from "../protocol/step-timing.ts";
-import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
-import type { Lease, LeaseOutcome } from "./account-view.ts";
-import type { AgentRuntime } from "./agent-runtime.ts";
+import type { CacheKey, Model, ModelReply, ModelRequest } from "../model/model.ts";
+import type { ModelError } from "../model/model-error.ts";
+import type { RequestPrefix } from "../model/request-prefix.ts";
 import {
-  addressOf,
-  AskedTurn,
-  nameOf,
-  recordWarnings,
-  type InferCall,
-  type Tries,
-  type Turn,
-} from "./asked-turn.ts";
+  generateWithRetries,
+  type AttemptLog,
+  type GenerateOutcome,
+  type PlannedRetry,
+  type RetryOptions,
+} from "../model/retry.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
+import { readable, withoutData } from "../model/written-by.ts";
+import type { EventBody } from "../protocol/event.ts";
+import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
+import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
+import type { BudgetRefusal, Lease, LeaseOutcome } from "./account-view.ts";
+import type { EffectPosition, EventPosition } from "./agent-identity.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   callUsage,
   costWarnings,
@@ -31,145 +34,303 @@ import {
 } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
+import { addressOf, nameOf, recordWarnings, requestedBody } from "./model-events.ts";
+import type { Slot } from "./run-ports.ts";
 
-/** Calls the model until it replies or fails for good; each turn is paid for before it begins (S2). Never rejects. */
+/** A model call that is paid for. */
+export interface InferCall {
+  readonly effectPosition: EffectPosition;
+  /** Of its events. */
+  readonly position: EventPosition;
+  readonly lease: Lease;
+  readonly request: ModelRequest;
+  readonly isEstimated: boolean;
+  readonly prefix: RequestPrefix | undefined;
+  /**
+   * Which of the calls that hooks made of one it is, from 1: of several under the lease, what each used is charged when it ends, so that none
+   * of them waits for room that it holds. Left out: there are no hooks around it.
+   */
+  readonly number?: number;
+  readonly signals: CallSignals;
+}
+
+/** What ends a model call, and what keeps it from beginning. */
+interface CallSignals {
+  readonly signal: AnySignal;
+  readonly stopSignal: AnySignal;
+}
+
+/** Calls the model until it replies or fails for good. Never rejects. */
 export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
-  const { throttle } = agent.run;
-  let turn: Turn = { call, queuedMs: 0, after: undefined, charged: NO_USAGE };
-  const spans: TimeSpan[] = [];
-  for (;;) {
-    const asked = new AskedTurn(agent, turn, spans);
-    let settled: Settled;
-    try {
-      settled = await generateWithRetries(agent.model, turn.call.request, asked);
-    } catch (error) {
-      settled = { type: "threw", error };
-    }
-    // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
-    const continuing = throttle.turn();
-    if (continuing !== undefined) await continuing;
-    const end = turnEnd(agent, turn, settled, asked);
-    asked.leaveSlot();
-    spans.push(...asked.restSpan());
-    if (end.type !== "broken") {
-      if (call.number !== undefined) chargeFor(agent, turn, end.usage);
-      return timed(end, spans);
-    }
-    const next = await paidTurn(agent, { ...turn, queuedMs: asked.queuedMs }, end);
-    if ("type" in next) return timed(next, spans);
-    turn = next;
+  const attempts = new Attempts(agent, call);
+  let settled: Settled;
+  try {
+    settled = await generateWithRetries(agent.model, call.request, attempts);
+  } catch (error) {
+    settled = { type: "threw", error };
   }
+  // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
+  const turn = agent.run.throttle.turn();
+  if (turn !== undefined) await turn;
+  const outcome = attempts.end(settled);
+  attempts.leaveSlot();
+  if (call.number !== undefined) attempts.charge(outcome.usage);
+  return timed(outcome, attempts.spans());
 }
 
-/** The agent had to end, or to stop, before the turn got its slot. */
-function withoutSlot(agent: AgentRuntime, turn: Turn): InferOutcome {
-  const { call, after } = turn;
-  if (after !== undefined) return cancelledBetween(agent, turn, after.log);
-  return { type: "cancelled", usage: callUsage(agent, call.lease, { type: "unsent" }) };
-}
+/** How the attempts of a call settled. */
+type Settled = GenerateOutcome | { readonly type: "threw"; readonly error: unknown };
 
-/** What a turn came to, recorded. */
-function turnEnd(agent: AgentRuntime, turn: Turn, settled: Settled, asked: AskedTurn): TurnEnd {
-  const { call } = turn;
-  const tries = asked.end();
-  if (settled.type === "aborted" && !asked.isOpen) return withoutSlot(agent, turn);
-  asked.open(); // Limits may refuse a call before it has a slot.
-  // A reply that came in the last moment, when the call had to end already, must not be acted upon.
-  const isReply = settled.type === "replied" && !call.signals.signal.aborted;
-  return isReply
-    ? replied(agent, call, settled, tries)
-    : endWithoutReply(agent, turn, settled, tries);
-}
+/** The options of the attempts of a call. Owns its slot, its time, and what of it was charged and recorded. */
+class Attempts implements RetryOptions {
+  readonly signal: AnySignal;
+  readonly startSignal: AnySignal;
+  readonly clock: Clock;
+  readonly policy: RetryPolicy;
+  readonly graceMs: number;
+  readonly inputTokens: number;
+  readonly cacheKey: CacheKey | undefined;
+  readonly onDelta: RetryOptions["onDelta"];
+  readonly within: NonNullable<RetryOptions["within"]>;
+  readonly #agent: AgentRuntime;
+  /** With the lease of the present attempt. */
+  #call: InferCall;
+  #slot: Slot | undefined;
+  /** Its request is on record. */
+  #isOpen = false;
+  #isOver = false;
+  #attempts = 1;
+  /** Milliseconds that the call has waited for slots and provider limits. */
+  #queuedMs = 0;
+  /** Since when it has not waited. */
+  #fromMs: number;
+  readonly #spans: TimeSpan[] = [];
+  /** What broken attempts were charged. */
+  #charged: Usage = NO_USAGE;
+  /** What is lost with attempts that broke. */
+  #lost: AttemptLog | undefined;
+  #refusal: BudgetRefusal | undefined;
 
-/** The reply with what it cost, recorded. */
-function replied(
-  agent: AgentRuntime,
-  { lease, position }: InferCall,
-  settled: Extract<GenerateOutcome, { readonly type: "replied" }>,
-  tries: Tries,
-): InferOutcome {
-  const spent = spentOn(agent, lease, settled);
-  const { usage } = spent;
-  const { warnings = [], ...reply } = settled.reply;
-  const { message, finishReason, rawFinishReason } = reply;
-  const payer = { model: settled.answeredBy ?? agent.model, priceOf: agent.priceOf };
-  recordWarnings(agent, [...warnings, ...costWarnings(payer, reply.usage)], position);
-  agent.recordContent(position, () => ({
-    type: "reply",
-    message: withoutData(message),
-    finishReason,
-    ...defined({ rawFinishReason }),
-  }));
-  const { responseId, responseModel } = reply;
-  const { cacheWriteInputTokens, serviceTier } = reply.usage ?? {};
-  agent.note(
-    "model.replied",
-    () => ({
+  constructor(agent: AgentRuntime, call: InferCall) {
+    const { recorder, clock, settings, pieces } = agent.run;
+    const { signals, lease, effectPosition } = call;
+    const isOfStep = effectPosition.sideCall === undefined;
+    this.#agent = agent;
+    this.#call = call;
+    this.signal = signals.signal;
+    this.startSignal = signals.stopSignal;
+    this.clock = clock;
+    this.policy = settings.retry;
+    this.graceMs = settings.graceMs;
+    this.inputTokens = lease.inputTokens;
+    this.cacheKey = isOfStep ? agent.cacheKey : undefined;
+    if (isOfStep && pieces.isHeard) {
+      const source = agent.pieceSource(effectPosition);
+      this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
+    }
+    const within = recorder.within<ModelReply>;
+    this.within = within.bind(recorder, agent.scope(call.position));
+    this.#fromMs = clock.nowMs();
+  }
+
+  /** An attempt begins when it has its slot, and holds that until what came of it is on record. */
+  enter(asking: PlannedAsk): boolean | Promise<boolean> {
+    const entered = this.#agent.run.limiter.model(asking.signal);
+    return entered instanceof Promise
+      ? entered.then((slot) => this.#begin(slot, asking))
+      : this.#begin(entered, asking);
+  }
+
+  #begin(slot: Slot | undefined, asking: PlannedAsk): boolean | Promise<boolean> {
+    this.#slot = slot;
+    if (!this.#mayBegin(asking)) return false;
+    const nowMs = this.clock.nowMs();
+    if (nowMs > asking.sinceMs) {
+      this.#queuedMs += nowMs - asking.sinceMs;
+      this.#spans.push(...spanOf("inference", this.#fromMs, asking.sinceMs));
+      this.#fromMs = nowMs;
+    }
+    this.#open();
+    const { warning } = asking;
+    if (warning !== undefined) recordWarnings(this.#agent, [warning], this.#call.position);
+    const sending = this.#agent.persistence?.sending();
+    return sending === undefined || sending.then(() => this.#mayBegin(asking));
+  }
+
+  /** Gives the slot back if the signal was aborted since the slot was given. */
+  #mayBegin({ signal }: PlannedAsk): boolean {
+    if (signal.aborted) this.leaveSlot();
+    return this.#slot !== undefined;
+  }
+
+  /** Gives the slot of the last attempt back. */
+  leaveSlot(): void {
+    this.#slot?.leave();
+    this.#slot = undefined;
+  }
+
+  /** Records the request, once. */
+  #open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    const agent = this.#agent;
+    const call = this.#call;
+    const { request, position, number = 1 } = call;
+    const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
+    agent.emitIfHeard("model.requested", () => requestedBody(agent.model, call, facts), position);
+    const { messages, tools } = request;
+    agent.recordContent(position, () => ({
+      type: "request",
+      messages: messages.map(readable),
+      tools,
+    }));
+    if (number > 1) this.#resetPieces("retry");
+  }
+
+  onRetry({ attempt, error, delayMs, nextModel }: PlannedRetry): void {
+    this.#open(); // Limits may refuse a call before it has a slot.
+    this.#attempts = nextModel === undefined ? attempt + 1 : attempt;
+    this.#resetPieces(nextModel === undefined ? "retry" : "fallback");
+    const next = nextModel && { nextModel: nameOf(nextModel) };
+    const failure = { attempt, error: errorRecord(error), delayMs, ...next };
+    this.#agent.emit({ type: "model.retried", ...failure }, this.#call.position);
+    this.leaveSlot();
+  }
+
+  #resetPieces(why: "retry" | "fallback"): void {
+    const { pieces } = this.#agent.run;
+    if (pieces.isHeard) pieces.reset(this.#agent.pieceSource(this.#call.effectPosition), why);
+  }
+
+  /** Charges the attempts that broke, and pays for another one. */
+  async payAgain(_error: ModelError, log: AttemptLog): Promise<ModelRequest | undefined> {
+    const agent = this.#agent;
+    const { throttle } = agent.run;
+    const turn = throttle.turn();
+    if (turn !== undefined) await turn;
+    this.#lost = log;
+    this.leaveSlot();
+    this.#spans.push(...spanOf("inference", this.#fromMs, this.clock.nowMs()));
+    const { request } = this.#call;
+    if (this.signal.aborted) return request;
+    this.charge(this.#spentOn({ type: "failed", ...log }).usage);
+    const paid = await extendLease(agent, this.#call, this.startSignal);
+    this.#fromMs = this.clock.nowMs();
+    if (paid.type === "refused") this.#refusal = paid.refusal;
+    if (paid.type !== "granted") return undefined;
+    const { maxOutputTokens } = paid.lease;
+    const extended = Object.freeze({ ...request, maxOutputTokens });
+    this.#call = { ...this.#call, lease: paid.lease, request: extended };
+    return extended;
+  }
+
+  /** Books what was used since the last time. */
+  charge(used: Usage): void {
+    const { effectPosition, number = 1, lease } = this.#call;
+    const isCounted =
+      effectPosition.sideCall !== undefined || effectPosition.isCounted === true || number > 1;
+    const all = { ...used, steps: isCounted ? 0 : used.steps };
+    this.#agent.account.charge(lease, subtractUsage(all, this.#charged));
+    this.#charged = all;
+  }
+
+  /** What the call came to, recorded. */
+  end(settled: Settled): InferOutcome {
+    this.#isOver = true;
+    if (settled.type === "aborted" && !this.#isOpen)
+      return { type: "cancelled", usage: this.#spentOn({ type: "unsent" }).usage };
+    this.#open(); // Limits may refuse a call before it has a slot.
+    // A reply that came in the last moment, when the call had to end already, must not be acted upon.
+    const isReply = settled.type === "replied" && !this.signal.aborted;
+    return isReply ? this.#replied(settled) : this.#endWithoutReply(settled);
+  }
+
+  /** What the time of the call went into. */
+  spans(): readonly TimeSpan[] {
+    return [...this.#spans, ...spanOf("inference", this.#fromMs, this.clock.nowMs())];
+  }
+
+  /** What a call cost, and which part of it other models than the first. */
+  #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
+    const { lease } = this.#call;
+    const otherModels = usageOfOthers(this.#agent, lease, end);
+    return { usage: callUsage(this.#agent, lease, end), ...defined({ otherModels }) };
+  }
+
+  /** The reply with what it cost, recorded. */
+  #replied(settled: Extract<GenerateOutcome, { readonly type: "replied" }>): InferOutcome {
+    const agent = this.#agent;
+    const { position } = this.#call;
+    const spent = this.#spentOn(settled);
+    const { answeredBy: answered = agent.model } = settled;
+    const { warnings = [], ...reply } = settled.reply;
+    const payer = { model: answered, priceOf: agent.priceOf };
+    recordWarnings(agent, [...warnings, ...costWarnings(payer, reply.usage)], position);
+    const { message, finishReason, rawFinishReason } = reply;
+    agent.recordContent(position, () => ({
+      type: "reply",
+      message: withoutData(message),
+      finishReason,
+      ...defined({ rawFinishReason }),
+    }));
+    agent.emitIfHeard("model.replied", () => this.#repliedBody(settled, spent.usage), position);
+    return { type: "replied", reply, ...spent };
+  }
+
+  #repliedBody(
+    { reply, answeredBy: answered }: Extract<GenerateOutcome, { readonly type: "replied" }>,
+    usage: Usage,
+  ): EventBody<"model.replied"> {
+    const { message, finishReason, responseId, responseModel } = reply;
+    const { cacheWriteInputTokens, serviceTier } = reply.usage ?? {};
+    return {
       type: "model.replied",
       finishReason,
       toolCalls: message.toolCalls.length,
       usage,
-      ...tries,
-      ...defined({
-        cacheWriteInputTokens,
-        responseId,
-        responseModel,
-        serviceTier,
-      }),
-      ...answeredBy(agent, settled.answeredBy),
-    }),
-    position,
-  );
-  return { type: "replied", reply, ...spent };
-}
-
-/** Which model answered, if that was not the one that was asked for. */
-function answeredBy(
-  { model: asked }: AgentRuntime,
-  model: Model | undefined,
-): Pick<EventBody<"model.replied">, "answeredBy"> {
-  if (model === undefined || model === modelsOf(asked)[0]) return {};
-  const { server } = model;
-  const answered = { ...nameOf(model), insteadOf: asked.id };
-  return { answeredBy: { ...answered, ...defined({ server: server && addressOf(server) }) } };
-}
-
-/** What a call cost, and which part of it other models than the first. */
-function spentOn(
-  agent: AgentRuntime,
-  lease: Lease,
-  end: ModelCallEnd,
-): Pick<InferOutcome, "usage" | "otherModels"> {
-  const otherModels = usageOfOthers(agent, lease, end);
-  return { usage: callUsage(agent, lease, end), ...defined({ otherModels }) };
-}
-
-type TurnEnd = InferOutcome | (BrokenAttempt & { readonly type: "broken" });
-
-// Model calls that do not get a reply at once: attempts that broke and are paid for once more, calls that failed, had to end, or were
-// left behind.
-
-/** Charges the attempts that broke, and pays for another one: the next turn, or the end of the call. */
-async function paidTurn(
-  agent: AgentRuntime,
-  turn: Turn,
-  broken: BrokenAttempt,
-): Promise<Turn | InferOutcome> {
-  const { call, queuedMs } = turn;
-  const { error, log } = broken;
-  const spent = spentOn(agent, call.lease, { type: "failed", ...log });
-  const charged = chargeFor(agent, turn, spent.usage);
-  const paid = await extendLease(agent, call, call.signals.stopSignal);
-  if (paid.type === "granted") {
-    const { lease } = paid;
-    const request = Object.freeze({ ...call.request, maxOutputTokens: lease.maxOutputTokens });
-    return { call: { ...call, lease, request }, queuedMs, after: broken, charged };
+      attempts: this.#attempts,
+      queuedMs: this.#queuedMs,
+      ...defined({ cacheWriteInputTokens, responseId, responseModel, serviceTier }),
+      ...answeredBy(this.#agent, answered),
+    };
   }
-  if (paid.type === "cancelled") return cancelledBetween(agent, turn, log);
-  const failure = { error: errorRecord(error), isRetryable: true, usage: spent.usage };
-  const { attempts } = log;
-  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs }, call.position);
-  return { type: "refused", refusal: paid.refusal, ...spent };
+
+  /** The end of a call without a reply, recorded. */
+  #endWithoutReply(settled: Settled): InferOutcome {
+    const agent = this.#agent;
+    const { position } = this.#call;
+    const outcome = this.#outcomeOf(settled);
+    const isFailed = outcome.type === "failed";
+    const isUnpaid = outcome.type === "refused" && settled.type === "unpaid";
+    const error = isFailed ? outcome.error : isUnpaid ? errorRecord(settled.error) : CANCELLED_CALL;
+    const isRetryable = isUnpaid || (isFailed && outcome.isRetryable);
+    agent.run.noteFailedCall(agent.identity.agentPath, error);
+    const { usage } = outcome;
+    const tries = { attempts: this.#attempts, queuedMs: this.#queuedMs };
+    agent.emit({ type: "model.failed", error, isRetryable, usage, ...tries }, position);
+    return outcome;
+  }
+
+  /** A call whose signal was aborted counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
+  #outcomeOf(settled: Settled): Exclude<InferOutcome, { readonly type: "replied" }> {
+    const spent = this.#spentOn(this.#endOf(settled));
+    const refusal = settled.type === "unpaid" ? this.#refusal : undefined;
+    if (refusal !== undefined) return { type: "refused", refusal, ...spent };
+    const isStopped = settled.type === "aborted" || settled.type === "unpaid";
+    if (isStopped || this.signal.aborted) return { type: "cancelled", ...spent };
+    const cause = settled.type === "failed" ? settled.error : undefined;
+    const error = errorRecord(settled.type === "threw" ? settled.error : cause);
+    return { type: "failed", error, isRetryable: cause?.isRetryable === true, ...spent };
+  }
+
+  #endOf(settled: Settled): ModelCallEnd {
+    if (settled.type === "unpaid") return { ...settled, type: "failed" };
+    if (settled.type !== "threw") return settled;
+    // What was under way, with what was lost before it.
+    const lost = this.#lost;
+    if (lost === undefined) return { type: "abandoned" };
+    return { type: "failed", ...lost, brokenAttempts: lost.brokenAttempts + 1 };
+  }
 }
 
 /**
@@ -181,76 +342,23 @@ export async function extendLease(
   { lease, position }: Pick<InferCall, "lease" | "position">,
   signal: AnySignal,
 ): Promise<LeaseOutcome> {
-  const { account, effects } = agent;
+  const { account, persistence } = agent;
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) =>
-    effects.note("budget.queued", () => ({ type: "budget.queued", accountPath }), position),
+    agent.recordIfHeard("budget.queued", () => ({ type: "budget.queued", accountPath }), position),
   );
-  if (paid.type === "granted") await effects.kept();
+  if (paid.type === "granted") await persistence?.kept();
   return paid;
-}
-
-/** Books what the turn added to the usage of its call; gives what is booked in all. */
-function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): Usage {
-  const { effectPosition, number = 1, lease } = call;
-  const isCounted =
-    effectPosition.sideCall !== undefined || effectPosition.isCounted === true || number > 1;
-  const steps = isCounted ? 0 : used.steps;
-  const all = { ...used, steps };
-  agent.account.charge(lease, subtractUsage(all, charged));
-  return all;
-}
-
-/** The agent had to end between two attempts. */
-function cancelledBetween(
-  agent: AgentRuntime,
-  { call, queuedMs }: Turn,
-  log: BrokenAttempt["log"],
-): InferOutcome {
-  const spent = spentOn(agent, call.lease, { type: "failed", ...log });
-  const { attempts } = log;
-  const failure = { error: CANCELLED_CALL, isRetryable: false, usage: spent.usage };
-  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs }, call.position);
-  return { type: "cancelled", ...spent };
 }
 
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 
-/** How the attempts of a turn settled. */
-type Settled = GenerateOutcome | { readonly type: "threw"; readonly error: unknown };
-
-/** The end of a turn without a reply, recorded unless another one is to follow. */
-function endWithoutReply(agent: AgentRuntime, turn: Turn, settled: Settled, tries: Tries): TurnEnd {
-  const { signal } = turn.call.signals;
-  if (settled.type === "broken" && !signal.aborted) return settled;
-  const outcome = settledOutcome(agent, turn, settled);
-  const isFailed = outcome.type === "failed";
-  const error = isFailed ? outcome.error : CANCELLED_CALL;
-  const isRetryable = isFailed && outcome.isRetryable;
-  const { usage } = outcome;
-  agent.run.noteFailedCall(agent.identity.agentPath, error);
-  agent.emit({ type: "model.failed", error, isRetryable, usage, ...tries }, turn.call.position);
-  return outcome;
-}
-
-/** A call whose signal was aborted counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
-function settledOutcome(
-  agent: AgentRuntime,
-  { call, after }: Turn,
-  settled: Settled,
-): Extract<InferOutcome, { readonly type: "cancelled" | "failed" }> {
-  const spent = spentOn(agent, call.lease, endOf(settled, after));
-  const isCancelled = settled.type === "aborted" || call.signals.signal.aborted;
-  if (isCancelled) return { type: "cancelled", ...spent };
-  const cause = settled.type === "failed" ? settled.error : undefined;
-  const error = errorRecord(settled.type === "threw" ? settled.error : cause);
-  return { type: "failed", error, isRetryable: cause?.isRetryable === true, ...spent };
-}
-
-function endOf(settled: Settled, after: BrokenAttempt | undefined): ModelCallEnd {
-  if (settled.type === "broken") return { type: "failed", ...settled.log };
-  if (settled.type !== "threw") return settled;
-  // What was under way, with what was lost before it.
-  if (after === undefined) return { type: "abandoned" };
-  const { log } = after;
-  return { type: "failed", ...log, brokenAttempts: log.brokenAttempts + 1 };
+/** Which model answered, if that was not the one that was asked for. */
+function answeredBy(
+  { model: asked }: AgentRuntime,
+  model: Model | undefined,
+): Pick<EventBody<"model.replied">, "answeredBy"> {
+  if (model === undefined || model === modelsOf(asked)[0]) return {};
+  const { server } = model;
+  const answered = { ...nameOf(model), insteadOf: asked.id };
+  return { answeredBy: { ...answered, ...defined({ server: server && addressOf(server) }) } };
 }

@@ -9,8 +9,7 @@ import type { Lease, LeaseOutcome } from "./account-view.ts";
 import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
-import type { InferCall } from "./asked-turn.ts";
-import { inferOnce } from "./model-attempts.ts";
+import { inferOnce, type InferCall } from "./model-attempts.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
@@ -26,10 +25,10 @@ export function reserve(
 ): Promise<LeaseOutcome> {
   const steps = isStep(position) ? 1 : 0;
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
-  return agent.effects.reserve(position, async () => {
+  const work = async (): Promise<LeaseOutcome> => {
     agent.time.beginWork();
     const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) =>
-      agent.effects.note(
+      agent.recordIfHeard(
         "budget.queued",
         () => ({ type: "budget.queued", accountPath }),
         eventPositionOf(position),
@@ -37,7 +36,9 @@ export function reserve(
     );
     agent.time.endWork();
     return outcome;
-  });
+  };
+  const { persistence } = agent;
+  return persistence === undefined ? work() : persistence.reserve(position, work);
 }
 
 /** Records the outcome of the request for a lease. */
@@ -48,11 +49,11 @@ export function noteReserved(
 ): void {
   const eventPosition = eventPositionOf(position);
   if (outcome.type === "refused")
-    agent.effects.record({ type: "budget.denied", ...outcome.refusal }, eventPosition);
+    agent.record({ type: "budget.denied", ...outcome.refusal }, eventPosition);
   if (outcome.type !== "granted") return;
   const { waitedMs, lease } = outcome;
   const { leaseId, inputTokens, maxOutputTokens } = lease;
-  agent.effects.note(
+  agent.recordIfHeard(
     "budget.reserved",
     () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
     eventPosition,
@@ -66,13 +67,13 @@ export function settleCall(
   lease: Lease,
   outcome: InferOutcome,
 ): Usage {
-  const { account, effects } = agent;
+  const { account, persistence } = agent;
   const { leaseId } = lease;
   const isOfStep = isStep(position);
   const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
   const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
-  effects.settle(lease, usage, otherModels);
-  effects.note(
+  if (persistence?.wasSettled(leaseId) !== true) account.settle(lease, usage, otherModels);
+  agent.recordIfHeard(
     "budget.settled",
     () => ({
       type: "budget.settled",
@@ -85,7 +86,7 @@ export function settleCall(
     eventPositionOf(position),
   );
   if (outcome.type === "refused")
-    effects.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
+    agent.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
   return usage;
 }
 
@@ -102,7 +103,10 @@ export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | 
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
 export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
-  return agent.effects.infer(paid.effectPosition, paid.lease, () => makeCall(agent, paid));
+  const { persistence } = agent;
+  if (persistence === undefined) return makeCall(agent, paid);
+  const { effectPosition, lease } = paid;
+  return persistence.infer(effectPosition, lease, () => makeCall(agent, paid));
 }
 
 function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {

@@ -86,7 +86,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
   agent.releaseOpenLeases();
   const steps = log.steps.length;
   const usage = agent.account.usage();
-  agent.effects.record(
+  agent.record(
     { type: "agent.paused", role: agent.role.name, reason, steps, usage },
     eventPosition(state),
   );
@@ -100,7 +100,7 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
   for (const { questionId, toolName, callId, askedAtMs, kind } of questionsOf(state)) {
     const answer = kind === "approval" ? "denied" : "failure";
     const waitedMs = nowMs - askedAtMs;
-    agent.effects.record(
+    agent.record(
       { type: "question.answered", questionId, toolName, answer, by: "end", waitedMs },
       { ...at, callId },
     );

@@ -11,13 +11,13 @@ import { transition } from "./transition.ts";
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
-  return agent.effects.isPausing ? pauseIfPossible(agent, handled) : handled;
+  return agent.isPausing ? pauseIfPossible(agent, handled) : handled;
 }
 
 /** Takes in the stop signals that came from outside. */
 export function handleStopRequests(agent: AgentRuntime, state: AgentState): AgentState {
-  if (state.status !== "running" || !agent.effects.isStopping) return state;
-  return agent.effects
+  if (state.status !== "running" || !agent.isStopping) return state;
+  return agent
     .takeStopRequests()
     .reduce<AgentState>((current, signal) => takeRequest(agent, current, signal), state);
 }
@@ -33,7 +33,7 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
 
 /** Adds a stop signal and emits its event. */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
-  agent.effects.record({ type: "signal.raised", signal }, eventPosition(state));
+  agent.record({ type: "signal.raised", signal }, eventPosition(state));
   return transition(state, { type: "addSignal", signal });
 }
 
@@ -63,7 +63,6 @@ export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): Ag
 export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRecord): AgentState {
   const failed = transition(state, { type: "failWith", error });
   const signal = failed.log.signals.at(-1);
-  if (signal !== undefined)
-    agent.effects.record({ type: "signal.raised", signal }, eventPosition(state));
+  if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPosition(state));
   return failed;
 }

@@ -1,6 +1,6 @@
 // One request to one model: its place in the limits, its slot, its reply or what became of it.
 
-import { abortSignalOf, invoke, type AnySignal, type BoundedOutcome } from "../kernel/cancel.ts";
+import { abortSignalOf, withinBounds, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
 import type { CallSize } from "./believable-usage.ts";
@@ -11,14 +11,6 @@ import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import { lineBefore } from "./model-limits.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
 
-/** The slot of a call, in which its models are asked one after another. */
-export interface CallSlot {
-  /** At once if there is room. False: the signal was aborted before. */
-  enter(asking: PlannedAsk): boolean | Promise<boolean>;
-  /** Asks within it, and for no longer than the signal of the call allows. */
-  ask<T>(work: () => Promise<T>): Promise<BoundedOutcome<T>>;
-}
-
 /** A model that is about to be asked. */
 export interface PlannedAsk {
   /** Keeps it from being asked. */
@@ -26,7 +18,7 @@ export interface PlannedAsk {
   /** Since when it has waited for its limits. */
   readonly sinceMs: number;
   /** What its limits warn of. */
-  readonly warning: string | undefined;
+  readonly warning?: string | undefined;
 }
 
 /** What is the same for all that a call asks. */
@@ -37,8 +29,12 @@ export interface AskOptions {
   readonly inputTokens: number;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   readonly cacheKey?: CacheKey | undefined;
-  /** Default: models are asked at once, and waited for. */
-  readonly slot?: CallSlot | undefined;
+  /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless the signal was aborted. */
+  enter?(asking: PlannedAsk): boolean | Promise<boolean>;
+  /** Runs the request. Default: as it is. */
+  readonly within?: (work: () => Promise<ModelReply>) => Promise<ModelReply>;
+  /** How long a model may continue after the signal was aborted. Default: until it ends. */
+  readonly graceMs?: number;
 }
 
 /** What is not. */
@@ -61,21 +57,8 @@ export type AskEnd =
   | { readonly type: "abandoned"; readonly lostOutputTokens: number | undefined }
   | { readonly type: "unasked" };
 
-/** Never rejects. */
-export function askModel(
-  model: Model,
-  request: ModelRequest,
-  options: AskOptions,
-  terms: AskTerms,
-): Promise<AskEnd> {
-  if (model.limits !== undefined) return askInLine(model, request, options, terms);
-  const sinceMs = options.clock.nowMs();
-  const asking = { signal: terms.startSignal, sinceMs, warning: undefined };
-  return askInSlot(model, request, options, asking);
-}
-
-/** Once the limits of its provider let it. */
-async function askInLine(
+/** Asks a model once the limits of its provider allow it. Never rejects. */
+export async function askWithinLimits(
   model: Model,
   request: ModelRequest,
   options: AskOptions,
@@ -98,7 +81,7 @@ async function askInLine(
   const { place } = entered;
   let end: AskEnd = { type: "unasked" };
   try {
-    end = await askInSlot(model, request, options, { signal, sinceMs, warning: place.warning });
+    end = await askModel(model, request, options, { signal, sinceMs, warning: place.warning });
     // Before it leaves: the next one in the line must not go.
     if (end.type === "failed" && end.error.code === "model_rate_limited")
       line.pause(end.error.retryAfterMs ?? 0, clock);
@@ -108,42 +91,38 @@ async function askInLine(
   return end;
 }
 
-async function askInSlot(
+/** Asks a model once. Never rejects. */
+export async function askModel(
   model: Model,
   request: ModelRequest,
   options: AskOptions,
   asking: PlannedAsk,
 ): Promise<AskEnd> {
-  const { signal, cacheKey, onDelta, slot = NO_SLOT } = options;
-  const entering = slot.enter(asking);
-  if (!(typeof entering === "boolean" ? entering : await entering)) return { type: "unasked" };
+  const { signal, clock, cacheKey, onDelta, within, graceMs = Infinity } = options;
+  const entering = options.enter?.(asking) ?? !asking.signal.aborted;
+  const mayAsk = typeof entering === "boolean" ? entering : await entering;
+  if (!mayAsk) return { type: "unasked" };
   const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
   const generation = {
     signal: abortSignalOf(signal),
     ...defined({ onDelta: arriving?.take, cacheKey }),
   };
-  const asked = await slot.ask(() => invoke(() => model.generate(request, generation)));
-  const arrived = arriving?.tokens;
-  arriving?.close();
-  if (asked.type === "abandoned") return { type: "abandoned", lostOutputTokens: arrived };
-  const size = sizeOf(request, options);
+  const size = { inputTokens: options.inputTokens, maxOutputTokens: request.maxOutputTokens };
+  const generate = (): Promise<ModelReply> => model.generate(request, generation);
   try {
+    const working = Promise.resolve(within === undefined ? generate() : within(generate));
+    const asked = await withinBounds(working, { signal, clock, graceMs });
+    if (asked.type === "abandoned")
+      return { type: "abandoned", lostOutputTokens: arriving?.tokens };
     if (asked.type === "threw") throw asked.error;
     return { type: "replied", reply: checkReply(model, asked.value, size) };
   } catch (thrown) {
-    const failed = failedAttempt(model, thrown, { size, arrived });
+    const failed = failedAttempt(model, thrown, { size, arrived: arriving?.tokens });
     return { type: signal.aborted ? "aborted" : "failed", ...failed };
+  } finally {
+    arriving?.close();
   }
 }
-
-const NO_SLOT: CallSlot = {
-  enter: ({ signal }) => !signal.aborted,
-  ask: (work) =>
-    work().then(
-      (value) => ({ type: "returned", value }),
-      (error: unknown) => ({ type: "threw", error }),
-    ),
-};
 
 function sizeOf({ maxOutputTokens }: ModelRequest, { inputTokens }: AskOptions): CallSize {
   return { inputTokens, maxOutputTokens };

@@ -3,7 +3,7 @@
 
 import { sleep, type AnySignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
-import { askModel, type AskOptions } from "./ask-model.ts";
+import { askModel, askWithinLimits, type AskOptions } from "./ask-model.ts";
 import { signedReply } from "./check-reply.ts";
 import { chanceBy, delayBefore, waitTooLong, type FailedAttempt } from "./failed-attempt.ts";
 import { fallbackOf, moreHopeful, requestFor } from "./fallback.ts";
@@ -22,10 +22,13 @@ export interface RetryOptions extends AskOptions {
   /** Keeps the first request from being sent. Default: `signal`. */
   readonly startSignal?: AnySignal;
   readonly policy: RetryPolicy;
-  /** The attempt that broke last, if the call continues after one: how `broken` came out. */
-  readonly after?: BrokenAttempt | undefined;
   /** Called before each wait, and before another model of a fallback is asked. Must not throw. */
   onRetry(retry: PlannedRetry): void;
+  /**
+   * Called after an attempt broke although it is paid for. Gives the request of the next one, once that
+   * is paid for; undefined: it is not. Default: the same request.
+   */
+  payAgain?(error: ModelError, log: AttemptLog): Promise<ModelRequest | undefined>;
 }
 
 export interface PlannedRetry {
@@ -36,22 +39,6 @@ export interface PlannedRetry {
   readonly delayMs: number;
   /** Set if the attempt continues with this model of a fallback. */
   readonly nextModel?: Model;
-}
-
-/** An attempt that broke although it is paid for, and what all attempts so far have cost. */
-export interface BrokenAttempt extends Progress {
-  readonly error: ModelError;
-}
-
-/** How far a call has come. */
-interface Progress {
-  readonly log: AttemptLog;
-  /** What failed last. */
-  readonly error?: ModelError;
-  /** Models of a fallback that the attempt has not asked yet. */
-  readonly left: readonly Model[];
-  /** What the attempt fails with if none of those replies. */
-  readonly hopeful?: ModelError;
 }
 
 /** What was lost with attempts that broke. */
@@ -80,26 +67,30 @@ export type GenerateOutcome =
       readonly answeredBy?: Model;
     })
   | (AttemptLog & { readonly type: "failed"; readonly error: ModelError })
-  /** An attempt broke that is paid for. Once another one is, call again, with `after`. */
-  | (BrokenAttempt & { readonly type: "broken" })
+  /** An attempt broke, and another one was not paid for. */
+  | (AttemptLog & { readonly type: "unpaid"; readonly error: ModelError })
   /** The signal was aborted. During an attempt: it counts as broken even if its answer had not begun, since it may be paid for. */
   | (AttemptLog & { readonly type: "aborted" });
 
 /**
- * Calls the model until it replies, fails for good, has failed too often, or has to be paid for once more. Never rejects; resolves soon
+ * Calls the model until it replies, fails for good, has failed too often, or is not paid for once more. Never rejects; resolves soon
  * after the signal was aborted, at once if that happens between two attempts. An attempt at a fallback asks its models one after another,
  * without a wait, until one replies.
  */
 export async function generateWithRetries(
   model: Model,
-  request: ModelRequest,
+  given: ModelRequest,
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
-  const { signal, clock, policy, after = NOTHING_YET } = options;
+  const { signal, clock, policy } = options;
   const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   const fallback = fallbackOf(model);
-  let { log, error, left, hopeful }: Progress = after;
+  let request = given;
   let startSignal = options.startSignal ?? signal;
+  let log: AttemptLog = { attempts: 0, ...NO_LOSS };
+  let error: ModelError | undefined; // What failed last.
+  let left: readonly Model[] = NONE; // Models of a fallback that the attempt has not asked yet.
+  let hopeful: ModelError | undefined; // What the attempt fails with if none of those replies.
   while (!signal.aborted) {
     const before = log;
     if (left.length === 0) {
@@ -118,23 +109,20 @@ export async function generateWithRetries(
     left = others;
     const shown = fallback === undefined ? request : requestFor(request, asked);
     const patienceMs = others.length > 0 ? 0 : longestWaitMs;
-    const terms = { startSignal, longestWaitMs: patienceMs };
-    const end = await askModel(asked, shown, options, terms);
+    const end =
+      asked.limits === undefined
+        ? await askModel(asked, shown, options, { signal: startSignal, sinceMs: clock.nowMs() })
+        : await askWithinLimits(asked, shown, options, { startSignal, longestWaitMs: patienceMs });
     if (end.type !== "failed" || end.isUnsent !== true) startSignal = signal;
     switch (end.type) {
       case "unasked":
         return { type: "aborted", ...before };
       case "abandoned":
-      case "aborted":
-        return {
-          type: "aborted",
-          ...withLoss(
-            log,
-            asked,
-            { ...end, lostOutputTokens: end.lostOutputTokens ?? 0 },
-            fallback,
-          ),
-        };
+      case "aborted": {
+        const { lostOutputTokens = 0 } = end;
+        const lost = { ...end, lostOutputTokens };
+        return { type: "aborted", ...withLoss(log, asked, lost, fallback) };
+      }
       case "replied":
         return fallback === undefined
           ? { type: "replied", reply: end.reply, ...log }
@@ -152,15 +140,16 @@ export async function generateWithRetries(
       const final = finalError(error, log.attempts, policy);
       if (final !== undefined) return { type: "failed", error: final, ...log };
     }
-    if (end.lostOutputTokens !== undefined)
-      return { type: "broken", error, log, left, ...defined({ hopeful }) };
+    if (end.lostOutputTokens === undefined || options.payAgain === undefined) continue;
+    const paid = await options.payAgain(error, log);
+    if (paid === undefined) return { type: "unpaid", error, ...log };
+    request = paid;
   }
   return { type: "aborted", ...log };
 }
 
 const NONE: readonly Model[] = Object.freeze([]);
 const NO_LOSS: AttemptLoss = Object.freeze({ lostOutputTokens: 0, brokenAttempts: 0 });
-const NOTHING_YET: Progress = Object.freeze({ log: { attempts: 0, ...NO_LOSS }, left: NONE });
 
 /** With what the call fails after its attempt; undefined: it is to be tried again. */
 function finalError(

@@ -95,9 +95,7 @@ export function withFallback(
         ...defined({ onDelta, cacheKey }),
         onRetry: () => onDelta?.({ type: "reset", reason: "fallback" }),
       };
-      let outcome = await generateWithRetries(model, request, options);
-      while (outcome.type === "broken")
-        outcome = await generateWithRetries(model, request, { ...options, after: outcome });
+      const outcome = await generateWithRetries(model, request, options);
       if (outcome.type === "replied") return outcome.reply;
       if ("error" in outcome) throw outcome.error;
       throw signal.reason;

@@ -178,8 +178,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "an execution ends twice",
     file: "agent/life-cycle.ts",
-    from: '  agent.effects.record({\n    type: "agent.ended",',
-    to: '  for (const _once of agent.identity.depth === 2 ? [1, 2] : [1]) agent.effects.record({\n    type: "agent.ended",',
+    from: '  agent.recordIfHeard("agent.ended", () => ({',
+    to: '  for (const _once of agent.identity.depth === 2 ? [1, 2] : [1]) agent.recordIfHeard("agent.ended", () => ({',
     law: /L2/,
     seed: 0,
   },

@@ -56,21 +56,16 @@ export const speaks =
     return then(options);
   };
 
-export type Ended = Exclude<GenerateOutcome, { readonly type: "broken" }>;
-
-/** The call with all its turns: each attempt that broke is paid for once more. */
-export async function generated(
+/** The call; each attempt that broke is paid for once more. */
+export function generated(
   model: Model,
   options: Parameters<typeof generateWithRetries>[2],
-): Promise<Ended> {
-  const outcome = await generateWithRetries(model, QUESTION, options);
-  return outcome.type === "broken"
-    ? await generated(model, { ...options, after: outcome })
-    : outcome;
+): Promise<GenerateOutcome> {
+  return generateWithRetries(model, QUESTION, options);
 }
 
 export interface Trial {
-  readonly outcome: Ended;
+  readonly outcome: GenerateOutcome;
   readonly retries: readonly PlannedRetry[];
   readonly waitedMs: number;
 }

@@ -129,7 +129,7 @@ function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTools {
   });
   const { context } = agent.run; // The user's own: never frozen.
   const removed = hiddenTools(role.toolFilters, names, Object.freeze({ ...facts, context }));
-  if (removed.length > 0) agent.effects.record({ type: "tools.filtered", removed }, position);
+  if (removed.length > 0) agent.record({ type: "tools.filtered", removed }, position);
   const hidden = new Set(removed.map(({ toolName }) => toolName));
   return { tools: tools.specs.filter(({ name }) => !hidden.has(name)), hiddenTools: removed };
 }
@@ -201,7 +201,7 @@ async function changedRequest(
   const { messages: changed, repairs } = repairMessages([...lead, ...(patch.messages ?? others)]);
   if (repairs.length > 0) {
     const types = [...new Set(repairs.map(({ type }) => type))];
-    agent.effects.record({ type: "request.repaired", repairs: repairs.length, types }, position);
+    agent.record({ type: "request.repaired", repairs: repairs.length, types }, position);
   }
   return { ...plain, request: { ...request, messages: changed }, isFaithful: false };
 }

@@ -64,7 +64,7 @@ export async function compact(
     ? await summarized(agent, state, { messages: lighter, tokensOf, keep })
     : NOT_CALLED;
   const { usage, text } = summed;
-  const { isEnding } = agent.effects;
+  const { isEnding } = agent;
   // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
   const shorter = isEnding
     ? messages
@@ -75,7 +75,7 @@ export async function compact(
   const compacted = charged(state, shorter, summed);
   if (isEnding && usage === undefined) return compacted;
   const isSummed = shorter === summed.messages;
-  agent.effects.record(
+  agent.record(
     {
       type: "conversation.compacted",
       messagesBefore: messages.length,
@@ -86,7 +86,7 @@ export async function compact(
     },
     eventPosition(state),
   );
-  return agent.effects.isEnding ? compacted : withSubagentList(agent, compacted);
+  return agent.isEnding ? compacted : withSubagentList(agent, compacted);
 }
 
 interface CompactionRequest {
@@ -211,7 +211,7 @@ export async function retain(
   const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
   const shorter = summary === undefined ? kept : afterInstructions(kept, summary);
   const tokensOf = measure(agent, NO_SECTIONS);
-  agent.effects.record({
+  agent.record({
     type: "conversation.compacted",
     messagesBefore: messages.length,
     messagesAfter: shorter.length,

@@ -97,7 +97,7 @@ async function shorten(agent: AgentRuntime, state: AgentState): Promise<AgentSta
   const shorter = await compact(agent, state);
   const error = state.step?.error;
   const isSame = shorter.conversation.messages === state.conversation.messages;
-  return isSame && error !== undefined && !agent.effects.isEnding
+  return isSame && error !== undefined && !agent.isEnding
     ? failWith(agent, shorter, error)
     : shorter;
 }
@@ -133,7 +133,7 @@ function wasCutOff({ error, tools }: StepRecord): boolean {
 async function process(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
-  if (step === undefined || wasCutOff(step) || agent.effects.isEnding) return state;
+  if (step === undefined || wasCutOff(step) || agent.isEnding) return state;
   const bounds = hookBounds(agent, step.number);
   const said = await consult(agent, () => runProcessors(processors, deepFreeze(step), bounds), {
     stepId: step.stepId,
@@ -221,7 +221,7 @@ function recordContinuation(
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): AgentState {
-  agent.effects.note(
+  agent.recordIfHeard(
     "continuation.evaluated",
     () => ({
       type: "continuation.evaluated",

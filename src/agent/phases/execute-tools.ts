@@ -34,10 +34,10 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
     ({ state: next, failures, isOver, skip } = await runBatch(agent, next, { calls, reply, skip }));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
-    if (isOver || agent.effects.isStopping || openStepOf(next).deferrals.length > 0) break;
+    if (isOver || agent.isStopping || openStepOf(next).deferrals.length > 0) break;
   }
   reply.release();
-  const dismissing = agent.effects.dismissOrphans();
+  const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
   // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
   const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;

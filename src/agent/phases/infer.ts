@@ -96,7 +96,7 @@ function withoutLeak(
   const leaked = leakedCall(message);
   if (leaked === undefined) return message;
   const { toolName, callId } = leaked;
-  agent.effects.record(
+  agent.record(
     { type: "reply.filtered", toolName, characters: message.text.length },
     { stepId, callId },
   );

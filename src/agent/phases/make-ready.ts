@@ -90,7 +90,7 @@ async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<A
   const { background } = state.log;
   await subagents.settled(agent, background, "news");
   const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
-  if (hasMessages() || agent.stopRequests.length > 0 || agent.effects.isEnding) return state;
+  if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
   if (subagents.hasPaused(background)) return pauseForSubagents(agent, state);
   // A call has taken their results and did not hand them on.
   subagents.reactivate(agent, background);
@@ -121,7 +121,7 @@ export function delivered(
     const origin = from === undefined ? "steering" : "report";
     const sender = defined({ fromAgentId: by });
     const characters = contentText(content).length;
-    agent.effects.record({ type: "message.delivered", origin, characters, ...sender }, position);
+    agent.record({ type: "message.delivered", origin, characters, ...sender }, position);
   }
   return { state: withMessages(state, mail), call };
 }

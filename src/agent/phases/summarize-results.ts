@@ -67,7 +67,7 @@ async function summarize(
   const { text: summary } = shortenText(text, most);
   const shown = `[Summary of a result of ${resultCharacters} characters]\n${summary}`;
   const shownCharacters = shown.length;
-  agent.effects.record(
+  agent.record(
     { type: "result.summarized", toolName, resultCharacters, shownCharacters, usage },
     { stepId, callId },
   );

@@ -90,7 +90,7 @@ export function dropAnswer(
   if (deferral?.type !== "question") return;
   const { questionId, kind, askedAtMs } = deferral.question;
   const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
-  agent.effects.record(
+  agent.record(
     {
       type: "question.answered",
       questionId,

@@ -38,7 +38,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
   }
   const messages = settled.map(messageOf);
   for (const { text } of messages)
-    agent.effects.record(
+    agent.record(
       { type: "message.delivered", origin: "subtask", characters: text.length },
       position,
     );

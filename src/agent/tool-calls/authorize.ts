@@ -13,7 +13,9 @@ import { answered, askedAbout, permittedAgain } from "./questions.ts";
 
 /** Gives or asks for the permission; never rejects. At once where nothing has to be asked. */
 export function authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
-  return call.agent.effects.authorize(call.effectPosition, call.planned, bound, {
+  const { persistence } = call.agent;
+  if (persistence === undefined) return asked(call, bound);
+  return persistence.authorize(call.effectPosition, call.planned, bound, {
     ask: () => asked(call, bound),
     askAgain: (allowed) => permittedAgain(call, allowed),
   });

@@ -6,7 +6,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
 import { authorize } from "./authorize.ts";
 import type { CallOutcome } from "./call-outcome.ts";
-import { delegate, resumeDelegation } from "./delegate.ts";
+import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { callExternally } from "./external-call.ts";
 import { OpenCall, type CallPosition } from "./open-call.ts";
 import { recordBegin, recordEnd, forbiddenOutcome, reject, rejectUnbegun } from "./record.ts";
@@ -17,7 +17,10 @@ export function callTool(
   position: CallPosition,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  return agent.effects.callTool(position, planned, (one) => makeCall(agent, position, one));
+  const { persistence } = agent;
+  return persistence === undefined
+    ? makeCall(agent, position, planned)
+    : persistence.callTool(position, planned, (one) => makeCall(agent, position, one));
 }
 
 function makeCall(
@@ -60,12 +63,10 @@ async function stages(call: OpenCall): Promise<CallEnd> {
     }
     case "granted": {
       call.bound = permission.bound;
-      const claiming = agent.effects.claimed();
+      const claiming = agent.persistence?.claimed();
       if (claiming !== undefined) await claiming;
       if (permission.bound.type === "function") return await runTool(call, permission.bound);
-      return agent.effects.isTooLate(call.signal, call.position.callId)
-        ? rejectUnbegun(call)
-        : await delegate(call, permission.bound);
+      return isTooLate(call) ? rejectUnbegun(call) : await delegate(call, permission.bound);
     }
   }
 }

@@ -132,12 +132,16 @@ function isOutcome(value: unknown): value is DelegationOutcome {
   return type === "paused" && typeof childId === "string";
 }
 
+/** True if the call can start nothing further. One whose subagent ran when the process died adopts it, to end it. */
+export function isTooLate({ agent, signal, position }: OpenCall): boolean {
+  return signal.aborted && agent.persistence?.hasChildOf(position.callId) !== true;
+}
+
 function delegationContext(call: OpenCall): DelegationContext {
-  const { agent, signal, position } = call;
   return call.contextWith({
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
-      return call.isClosed || agent.effects.isTooLate(signal, position.callId)
+      return call.isClosed || isTooLate(call)
         ? Promise.resolve(TOO_LATE)
         : call.take(spawnWithHooks(call, asked, call.delegation()));
     },
@@ -201,12 +205,16 @@ async function taskAfterHooks(
   if (agent.hooks.chain(point).length === 0) return asked;
   const { callId = null, nth = 0 } = call;
   const task = contentText(asked);
-  const hooked = await agent.effects.taskOf(callId, nth, task, async () => {
+  const ask = async (): Promise<string> => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
     const { stepNumber } = effectPosition;
     const { patch } = await applyChain(agent, { point, stepNumber, position: call, input });
     return patch.task ?? task;
-  });
+  };
+  const { persistence } = agent;
+  const hooked = await (persistence === undefined
+    ? ask()
+    : persistence.taskOf(callId, nth, task, ask));
   return hooked === task ? asked : withText(asked, hooked);
 }
 

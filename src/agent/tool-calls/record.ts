@@ -37,7 +37,7 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  agent.note(
+  agent.emitIfHeard(
     type,
     () => ({
       type,
@@ -83,7 +83,7 @@ export async function recordEnd(
     usage,
   } = outcome;
   const { shownCharacters } = outcome;
-  agent.note(
+  agent.emitIfHeard(
     "tool.ended",
     () => ({
       type: "tool.ended",
@@ -276,7 +276,7 @@ function recordRejected(
   const { agent, planned, toolName, bound } = call;
   const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
   const { shownCharacters } = outcome;
-  agent.note(
+  agent.emitIfHeard(
     "tool.rejected",
     () => ({
       type: "tool.rejected",

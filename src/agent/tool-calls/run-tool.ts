@@ -37,7 +37,7 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
 async function runInSlot(call: OpenCall, bound: FunctionCall, askedAtMs: number): Promise<CallEnd> {
   const { agent, effectPosition, planned } = call;
   const begun = recordBegin(call, askedAtMs);
-  const beginning = agent.effects.begin(effectPosition, planned, bound.tool);
+  const beginning = agent.persistence?.begin(effectPosition, planned, bound.tool);
   if (beginning !== undefined) await beginning;
   const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(call.toolName) : [];
   const worked =

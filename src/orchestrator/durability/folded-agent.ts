@@ -1,7 +1,7 @@
 // FoldedAgent: one agent as its journal leaves it. Owns its state, and what it had begun since the last phase that was kept.
 
 import type { AgentState } from "../../agent/agent-state.ts";
-import type { ChildOperation } from "../../agent/agent-effects.ts";
+import type { ChildOperation } from "../../agent/persistence.ts";
 import { CallEndSchema } from "../../agent/effect-outcomes.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { transition } from "../../agent/transition.ts";

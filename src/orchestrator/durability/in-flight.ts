@@ -3,7 +3,7 @@
 
 import { canonicalJson, isRecord } from "../../kernel/json.ts";
 import type { LeaseOutcome } from "../../agent/account-view.ts";
-import type { ChildOperation } from "../../agent/agent-effects.ts";
+import type { ChildOperation } from "../../agent/persistence.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { EventBody } from "../../protocol/event.ts";

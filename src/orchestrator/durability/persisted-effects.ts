@@ -4,12 +4,12 @@
 // asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
 
 import { z } from "../../protocol/late-zod.ts";
-import { AgentEffects, type Asking, type ChildOperation } from "../../agent/agent-effects.ts";
+import type { Asking, ChildOperation, Persistence } from "../../agent/persistence.ts";
 import type { EffectPosition, EventPosition } from "../../agent/agent-identity.ts";
 import { mayDelegate } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentState } from "../../agent/agent-state.ts";
-import type { BudgetRefusal, Lease, LeaseOutcome } from "../../agent/account-view.ts";
+import type { Lease, LeaseOutcome } from "../../agent/account-view.ts";
 import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
@@ -29,7 +29,6 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { ModelUsage, Usage } from "../../protocol/usage.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
 import { takeFirst, type InFlightWork } from "./in-flight.ts";
@@ -49,7 +48,8 @@ const PermitSchema = z.strictObject({
   isApproved: z.literal(true).exactOptional(),
 });
 
-export class PersistedEffects extends AgentEffects<AgentRuntime> {
+export class PersistedEffects implements Persistence {
+  protected readonly agent: AgentRuntime;
   readonly #journal: RunJournal;
   #inFlight: InFlightWork | undefined;
   /** Signals that its log had from the beginning: a request that repeats one of them is dropped, once. */
@@ -60,7 +60,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** `inFlight`: of an agent whose process died. */
   constructor(journal: RunJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
-    super(agent);
+    this.agent = agent;
     this.#journal = journal;
     this.#inFlight = inFlight;
     this.#logged = [...agent.currentState.log.signals];
@@ -68,14 +68,14 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   // Model calls
 
-  override async reserve(
+  async reserve(
     position: EffectPosition,
     work: () => Promise<LeaseOutcome>,
   ): Promise<LeaseOutcome> {
     return this.#inFlight?.takeLease(modelEffectName(position)) ?? (await work());
   }
 
-  override async infer(
+  async infer(
     position: EffectPosition,
     lease: Lease,
     work: () => Promise<InferOutcome>,
@@ -95,19 +95,18 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
    * A request is sent once its lease and its event `model.requested` are persisted. A recovery charges a
    * lost call only if both are in the journal. The wait is not work under way: `run.leave` may end it.
    */
-  override sending(): Promise<void> | undefined {
+  sending(): Promise<void> {
     this.#journal.workEnds();
     return this.kept().then(() => this.#journal.workBegins());
   }
 
-  override settle(lease: Lease, usage: Usage, otherModels?: readonly ModelUsage[]): void {
-    if (this.#inFlight?.settledIds.has(lease.leaseId) === true) return;
-    super.settle(lease, usage, otherModels);
+  wasSettled(leaseId: LeaseId): boolean {
+    return this.#inFlight?.settledIds.has(leaseId) === true;
   }
 
   // Tool calls
 
-  override async callTool(
+  async callTool(
     position: EffectPosition,
     call: PlannedCall,
     work: (call: PlannedCall) => Promise<CallEnd>,
@@ -151,17 +150,17 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#unwaited > this.#caughtUp;
   }
 
-  override async consult<T>(work: () => Promise<T>): Promise<T> {
+  async consult<T>(work: () => Promise<T>): Promise<T> {
     if (this.#isAhead) await this.kept();
     return await work();
   }
 
-  override chargeToolCall(): BudgetRefusal | undefined {
-    return this.#inFlight?.takeCharge() === true ? undefined : super.chargeToolCall();
+  takeCharge(): boolean {
+    return this.#inFlight?.takeCharge() === true;
   }
 
   /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
-  override authorize(
+  authorize(
     position: EffectPosition,
     call: PlannedCall,
     bound: OwnCall,
@@ -187,7 +186,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return permission;
   }
 
-  override begin(
+  begin(
     position: EffectPosition,
     call: PlannedCall,
     tool: OwnCall["tool"],
@@ -210,7 +209,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   // Subagents
 
-  override async taskOf(
+  async taskOf(
     callId: CallId | null,
     nth: number,
     task: string,
@@ -219,24 +218,23 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#inFlight?.hasChildOf(callId, nth) === true ? task : await work();
   }
 
-  /** A subagent that was running when the process died is adopted, to be ended. */
-  override isTooLate(signal: { readonly aborted: boolean }, callId: CallId | null): boolean {
-    return super.isTooLate(signal, callId) && this.#inFlight?.hasChildOf(callId) !== true;
+  hasChildOf(callId: CallId | null): boolean {
+    return this.#inFlight?.hasChildOf(callId) === true;
   }
 
-  override adopt(callId: CallId | null, nth: number): AgentId | undefined {
+  adopt(callId: CallId | null, nth: number): AgentId | undefined {
     return this.#inFlight?.takeChild(callId, nth);
   }
 
-  override wasDone(operation: ChildOperation): boolean {
+  wasDone(operation: ChildOperation): boolean {
     return this.#inFlight?.takeOperation(operation) === true;
   }
 
-  override hasReported(childId: AgentId): boolean {
+  hasReported(childId: AgentId): boolean {
     return this.#inFlight?.reportedIds.has(childId) === true;
   }
 
-  override dismissOrphans(): Promise<void> | undefined {
+  dismissOrphans(): Promise<void> | undefined {
     const { children = [] } = this.#inFlight ?? {};
     if (children.length === 0) return undefined;
     const { subagents } = this.agent.run;
@@ -244,70 +242,54 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return Promise.all(dismissed).then(() => undefined);
   }
 
-  // What is asked of the agent
+  // What the agent catches up with
 
-  /** True while something that had ended, or must not be done twice, is not yet back in the state. */
-  get #isCatchingUp(): boolean {
+  get isCatchingUp(): boolean {
     return this.#inFlight?.isUnderWay === true;
   }
 
-  override get isEnding(): boolean {
-    return super.isEnding && this.#inFlight?.isBeforeStep !== true;
+  get isBeforeStep(): boolean {
+    return this.#inFlight?.isBeforeStep === true;
   }
 
-  override get isPausing(): boolean {
-    return super.isPausing && !this.#isCatchingUp;
-  }
-
-  override get isStopping(): boolean {
-    return super.isStopping && !this.#isCatchingUp;
-  }
-
-  override takeStopRequests(): readonly StopSignal[] {
-    if (this.#isCatchingUp) return [];
+  unlogged(requests: readonly StopSignal[]): readonly StopSignal[] {
     const logged = this.#logged;
-    const isNew = (signal: StopSignal): boolean =>
-      takeFirst(logged, (one) => sameJson(one, signal)) === undefined;
-    return logged.length === 0 ? super.takeStopRequests() : super.takeStopRequests().filter(isNew);
-  }
-
-  /** A reply that was let through before the process died is not evaluated again. */
-  override exhausted(): BudgetRefusal | undefined {
-    return this.#isCatchingUp ? undefined : super.exhausted();
+    if (logged.length === 0) return requests;
+    const isLogged = (signal: StopSignal): boolean =>
+      takeFirst(logged, (one) => sameJson(one, signal)) !== undefined;
+    return requests.filter((signal) => !isLogged(signal));
   }
 
   // What is recorded and kept
 
-  override record(body: EventBody, at?: EventPosition): void {
-    if (this.#inFlight?.takeRecorded(body, at) !== true) super.record(body, at);
+  takeRecorded(body: EventBody, at: EventPosition | undefined): boolean {
+    return this.#inFlight?.takeRecorded(body, at) === true;
   }
 
-  override requested(signal: StopSignal): void {
+  requested(signal: StopSignal): void {
     this.#journal.append({ type: "signal", agentId: this.agent.identity.agentId, signal });
   }
 
-  override stepOpened(state: AgentState): void {
+  stepOpened(state: AgentState): void {
     this.#journal.stepOpened(this.agent, state);
   }
 
-  override phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
-    // The other two have no effects: after a crash they are done once more.
-    if (phase !== "evaluate" && phase !== "incorporate") {
-      this.#journal.phaseOver(this.agent, phase, state);
-      if (phase !== "prepare") this.#inFlight = undefined;
-    }
-    return super.phaseOver(phase, state);
+  phaseOver(phase: Phase, state: AgentState): void {
+    // These have no effects: after a crash they are done once more.
+    if (phase === "evaluate" || phase === "incorporate") return;
+    this.#journal.phaseOver(this.agent, phase, state);
+    if (phase !== "prepare") this.#inFlight = undefined;
   }
 
-  override deadlineReached(deadlineAtMs: number): boolean {
+  deadlineReached(deadlineAtMs: number): boolean {
     return this.#journal.deadlineReached(this.agent.identity.agentId, deadlineAtMs);
   }
 
-  override claimed(): Promise<void> | undefined {
+  claimed(): Promise<void> | undefined {
     return this.#journal.writer.claimed();
   }
 
-  override async kept(): Promise<void> {
+  async kept(): Promise<void> {
     const unwaited = this.#unwaited;
     await this.#journal.writer.kept();
     this.#caughtUp = Math.max(this.#caughtUp, unwaited);

@@ -2,7 +2,7 @@
 
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
-import type { AgentEffects } from "../../agent/agent-effects.ts";
+import type { Persistence } from "../../agent/persistence.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
@@ -28,7 +28,7 @@ export type MakeEffects = (
   journal: RunJournal,
   agent: AgentRuntime,
   inFlight: InFlightWork | undefined,
-) => AgentEffects;
+) => Persistence;
 
 export interface KeepingOptions {
   /** Makes the effects of an agent. */
@@ -148,8 +148,8 @@ export class RunJournal {
     if (inFlight !== undefined) this.#inFlight.set(agentId, inFlight);
   }
 
-  /** The effects of an agent, as they are kept. */
-  effectsOf(agent: AgentRuntime): AgentEffects {
+  /** What keeps the effects of an agent. */
+  persistenceOf(agent: AgentRuntime): Persistence {
     const { agentId } = agent.identity;
     const inFlight = this.#inFlight.get(agentId);
     this.#inFlight.delete(agentId);

@@ -106,7 +106,7 @@ export function refuse(
   const childDepth = parent.identity.depth + 1;
   const refused = refusedSpawn(run, role, refusal);
   const event = { type: "subagent.refused", ...refused, childDepth } as const;
-  parent.effects.record(event, at);
+  parent.record(event, at);
   return { type: "refused", refusal };
 }
 

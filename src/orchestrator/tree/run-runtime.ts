@@ -6,7 +6,7 @@ import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
-import { AgentEffects } from "../../agent/agent-effects.ts";
+import type { Persistence } from "../../agent/persistence.ts";
 import { PendingAnswers } from "../../agent/pending-answers.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -118,8 +118,8 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.journal?.append({ type: "ledger", done });
   }
 
-  effectsOf(agent: AgentRuntime): AgentEffects {
-    return this.journal?.effectsOf(agent) ?? new AgentEffects(agent);
+  persistenceOf(agent: AgentRuntime): Persistence | undefined {
+    return this.journal?.persistenceOf(agent);
   }
 
   count(agentId: AgentId, body: EventBody): void {

@@ -67,7 +67,8 @@ function wasDone(
   text?: string,
 ): boolean {
   const { agentId: childId } = child.identity;
-  return callId !== undefined && parent.effects.wasDone({ callId, childId, ...defined({ text }) });
+  if (callId === undefined) return false;
+  return parent.persistence?.wasDone({ callId, childId, ...defined({ text }) }) === true;
 }
 
 function foundChild(

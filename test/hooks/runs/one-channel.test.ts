@@ -27,9 +27,7 @@ function filesWith(pattern: RegExp, under = "src/"): readonly string[] {
 }
 
 proves(["R92"], "only the loop's own modules read stop signals", () => {
-  // The effects hand them on, or hold them back.
-  const effects = ["agent-effects.ts", "persisted-effects.ts"];
-  expect(filesWith(/\.takeStopRequests\(/)).toEqual([...effects, "stop-requests.ts"]);
+  expect(filesWith(/\.takeStopRequests\(/)).toEqual(["stop-requests.ts"]);
   expect(filesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
     "life-cycle.ts",
     "run-agent.ts",

@@ -1,0 +1,70 @@
+// What events say of a model call: its request, and what its provider warns of.
+
+import { defined } from "../kernel/json.ts";
+import type { Model, ModelServer } from "../model/model.ts";
+import type { EventBody } from "../protocol/event.ts";
+import type { EventPosition } from "./agent-identity.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import { parametersOf } from "./make-step-context.ts";
+import type { InferCall } from "./model-attempts.ts";
+
+export function nameOf({ provider, id }: Model): {
+  readonly provider: string;
+  readonly model: string;
+} {
+  return { provider, model: id };
+}
+
+/** Returns the event of a request. */
+export function requestedBody(
+  { provider, id, server, apiType, serviceTier }: Model,
+  { lease, request, isEstimated, prefix }: InferCall,
+  {
+    isStreaming: streaming,
+    queuedMs,
+  }: { readonly isStreaming: boolean; readonly queuedMs: number },
+): EventBody<"model.requested"> {
+  const { messages, tools, output } = request;
+  const outputType = output === undefined ? undefined : ("json" as const);
+  return {
+    type: "model.requested",
+    provider,
+    model: id,
+    ...defined({ server: server && addressOf(server), prefix }),
+    messageCount: messages.length,
+    toolNames: tools.map((tool) => tool.name),
+    estimatedInputTokens: lease.inputTokens,
+    isEstimated,
+    ...parametersOf(request),
+    ...defined({ outputType, apiType, serviceTier }),
+    streaming,
+    ...(queuedMs > 0 ? { queuedMs } : {}),
+  };
+}
+
+/** Where the model is served; what it says besides is left out. */
+export function addressOf({ address, port }: ModelServer): ModelServer {
+  return { address, ...defined({ port }) };
+}
+
+// What a provider warns of besides its replies: each warning is recorded once in a run.
+
+/** Of one run. A provider that has something else to say of each request says enough with so many. */
+const MOST_WARNINGS = 100;
+
+/** What the runs of this process were warned of. */
+const warned = new WeakMap<object, Set<string>>();
+
+export function recordWarnings(
+  agent: AgentRuntime,
+  warnings: readonly string[],
+  position: EventPosition,
+): void {
+  const known = warned.get(agent.run) ?? new Set();
+  warned.set(agent.run, known);
+  for (const warning of warnings) {
+    if (known.has(warning) || known.size >= MOST_WARNINGS) continue;
+    known.add(warning);
+    agent.emit({ type: "model.warned", warning }, position);
+  }
+}

@@ -1,0 +1,110 @@
+// What keeps the effects of an agent where its run is stored: what an effect came to is kept before it is acted
+// upon (D1), and what is known is not done again (D2). An agent of a run that is kept nowhere has none.
+
+import type { EventBody } from "../protocol/event.ts";
+import type { AgentId, CallId, LeaseId } from "../protocol/ids.ts";
+import type { StopSignal } from "../protocol/stop.ts";
+import type { OwnCall } from "../tools/bind-call.ts";
+import type { Lease, LeaseOutcome } from "./account-view.ts";
+import type { EffectPosition, EventPosition } from "./agent-identity.ts";
+import type { AgentState } from "./agent-state.ts";
+import type { CallEnd, InferOutcome, PlannedCall } from "./effects.ts";
+import type { Phase } from "./phase-report.ts";
+import type { Permission } from "./tool-calls/call-outcome.ts";
+
+/** How a call gets its permission: asked for, or looked at once more with the arguments that were allowed before. */
+export interface Asking {
+  readonly ask: () => Permission | Promise<Permission>;
+  readonly askAgain: (bound: OwnCall) => Promise<Permission>;
+}
+
+/** What a call has done to a subagent of the agent. */
+export interface ChildOperation {
+  readonly callId: CallId;
+  readonly childId: AgentId;
+  /** What it wrote; undefined: it cancelled it. */
+  readonly text?: string;
+}
+
+export interface Persistence {
+  // Effects: each gives what is known of it, or does the work and keeps what it came to.
+
+  /** The lease of a model call. */
+  reserve(position: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome>;
+  /** A model call. */
+  infer(
+    position: EffectPosition,
+    lease: Lease,
+    work: () => Promise<InferOutcome>,
+  ): Promise<InferOutcome>;
+  /** Called before each attempt of a model call is sent, once the attempt has its slot. Resolves when it may be sent. */
+  sending(): Promise<void>;
+  /** A tool call. `work` makes the given call: this one, or one in its place. */
+  callTool(
+    position: EffectPosition,
+    call: PlannedCall,
+    work: (call: PlannedCall) => Promise<CallEnd>,
+  ): Promise<CallEnd>;
+  /** The permission of a tool call. */
+  authorize(
+    position: EffectPosition,
+    call: PlannedCall,
+    bound: OwnCall,
+    asking: Asking,
+  ): Permission | Promise<Permission>;
+  /** Called before a function begins, which waits for the promise, if there is one. */
+  begin(
+    position: EffectPosition,
+    call: PlannedCall,
+    tool: OwnCall["tool"],
+  ): Promise<void> | undefined;
+  /** Code of the user's, which is run whenever its phase is. */
+  consult<T>(work: () => Promise<T>): Promise<T>;
+  /** The task of a subagent that is to start, as hooks change it. */
+  taskOf(
+    callId: CallId | null,
+    nth: number,
+    task: string,
+    work: () => Promise<string>,
+  ): Promise<string>;
+
+  // What was done before the process died
+
+  /** True if this lease was settled. */
+  wasSettled(leaseId: LeaseId): boolean;
+  /** Takes one tool call that was charged. False: there is none. */
+  takeCharge(): boolean;
+  /** True if a call has a subagent that it had started. `callId`: null for a subtask. */
+  hasChildOf(callId: CallId | null): boolean;
+  /** The subagent that a call has started, or continued, as its `nth`, and that it is not to start again. */
+  adopt(callId: CallId | null, nth: number): AgentId | undefined;
+  /** True if a call has done this already. */
+  wasDone(operation: ChildOperation): boolean;
+  /** True if a call has given the agent the result of this subagent, and its end is not in the state. */
+  hasReported(childId: AgentId): boolean;
+  /** Ends subagents that calls had started, and that none of them has adopted: no call waits for them (T2). */
+  dismissOrphans(): Promise<void> | undefined;
+  /** Takes an event that was recorded. False: it was not. */
+  takeRecorded(body: EventBody, at: EventPosition | undefined): boolean;
+  /** True while something that had ended, or must not be done twice, is not yet back in the state. */
+  readonly isCatchingUp: boolean;
+  /** True while the step that the process died in is not open again. */
+  readonly isBeforeStep: boolean;
+  /** The stop requests that are not in the log of the agent already. */
+  unlogged(requests: readonly StopSignal[]): readonly StopSignal[];
+
+  // What happens
+
+  /** A stop request of the agent's own. */
+  requested(signal: StopSignal): void;
+  /** A model call is to be made: the step that it opens is completed at some time, whatever happens (L4). */
+  stepOpened(state: AgentState): void;
+  /** A phase has ended with this state. */
+  phaseOver(phase: Phase, state: AgentState): void;
+  /** The agent's time is over. False: a replay, in which the recorded deadline ends it, not the clock. */
+  deadlineReached(deadlineAtMs: number): boolean;
+  /** Resolves once this process owns the run: no effect begins before. Undefined: it does. */
+  claimed(): Promise<void> | undefined;
+  /** Resolves once all that has happened so far is kept. */
+  kept(): Promise<void>;
+}
