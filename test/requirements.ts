@@ -909,7 +909,7 @@ const requirements = {
     text: "What leaves the core is frozen whole, in production too: what stop conditions, processors, guards, tools and hooks see of histories, steps and requests, the reports of `iterate()`, events, snapshots, and the result with all that is in it",
   },
   H22: {
-    text: "One run passes through no more files, lines, functions and calls than docs/DESIGN.md says, and the figures there are those of today",
+    text: "One run passes through no more lines, functions, calls and stack frames than fixed bounds, which may only fall, and enters no file of a feature that it does not use",
   },
   E1: {
     text: "A run has a mailbox in its store: anybody may post to it, each key once, in an order without gaps also where many post at once; a paused run is open from then on, and one that has ended takes nothing",

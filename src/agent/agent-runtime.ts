@@ -20,6 +20,7 @@ import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { PieceSource } from "../protocol/stream-piece.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
@@ -135,6 +136,8 @@ export class AgentRuntime {
   settled: SettledState | undefined;
   /** The state from which it begins next, in which its last phase has left it, or in which it has settled. */
   currentState: AgentState;
+  /** Results of calls that are not in `currentState` yet; undefined: there are none. */
+  endedCalls: ToolExecution[] | undefined;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
@@ -316,12 +319,18 @@ export class AgentRuntime {
     return this.#isActive;
   }
 
+  /** Notes how far it has come within a phase: late readers of pieces are shown that. */
+  noteState(state: AgentState): void {
+    this.currentState = state;
+    this.endedCalls = undefined;
+  }
+
   /**
    * A phase has ended with this state. Gives a promise if the caller steps through the phases: it resolves
    * once the next one is asked for.
    */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
-    this.currentState = state;
+    this.noteState(state);
     this.persistence?.phaseOver(phase, state);
     return this.stepper?.step({ phase, state });
   }
@@ -331,7 +340,7 @@ export class AgentRuntime {
     this.#isActive = false;
     this.currentState = state;
     this.settled = state;
-    this.run.pieces.settled(this.identity.agentId);
+    this.run.pieces?.settled(this.identity.agentId);
     this.#closeMailbox(state.status);
     if (state.status !== "paused") return this.close();
     this.time.beginQuestion();

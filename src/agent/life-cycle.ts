@@ -267,12 +267,16 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
     );
     return { call, type, text, errorCode, severity, ...times };
   });
-  const source = agent.pieceSource({ stepId: step.stepId, stepNumber: step.number });
-  for (const execution of executions) agent.run.pieces.result(source, resultBody(execution));
   const complete =
     executions.length === 0
       ? state
       : transition(state, { type: "recordExecutions", executions, deferrals: [] });
+  agent.noteState(complete);
+  const { pieces } = agent.run;
+  if (pieces !== undefined) {
+    const source = agent.pieceSource({ stepId: step.stepId, stepNumber: step.number });
+    for (const execution of executions) pieces.result(source, resultBody(execution));
+  }
   return isAnswered(complete) ? transition(complete, { type: "incorporate" }) : complete;
 }
 

@@ -124,7 +124,7 @@ class Attempts implements RetryOptions {
     this.graceMs = settings.graceMs;
     this.inputTokens = lease.inputTokens;
     this.cacheKey = isOfStep ? agent.cacheKey : undefined;
-    if (isOfStep && pieces.isHeard) {
+    if (isOfStep && pieces?.isHeard === true) {
       const source = agent.pieceSource(effectPosition);
       this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
     }
@@ -199,7 +199,8 @@ class Attempts implements RetryOptions {
 
   #resetPieces(why: "retry" | "fallback"): void {
     const { pieces } = this.#agent.run;
-    if (pieces.isHeard) pieces.reset(this.#agent.pieceSource(this.#call.effectPosition), why);
+    if (pieces?.isHeard === true)
+      pieces.reset(this.#agent.pieceSource(this.#call.effectPosition), why);
   }
 
   /** Charges the attempts that broke, and pays for another one. */

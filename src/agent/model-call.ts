@@ -127,9 +127,9 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const making = isHooked ? inferWrapped(agent, call) : inferOnce(agent, call);
   return making.then((outcome) => {
     agent.time.endWork();
-    const { pieces } = agent.run;
-    if (outcome.type === "replied" && effectPosition.sideCall === undefined && pieces.isHeard)
-      pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
+    const isOfStep = outcome.type === "replied" && effectPosition.sideCall === undefined;
+    if (isOfStep && agent.run.pieces?.isHeard === true)
+      agent.run.pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
     return outcome;
   });
 }
@@ -147,7 +147,8 @@ function prefixFor(
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
   agent.lastRequest = { request, ephemeral };
-  return last === undefined ? undefined : prefixOf(last, request);
+  if (last === undefined || !agent.run.recorder.isHeard("model.requested")) return undefined;
+  return prefixOf(last, request);
 }
 
 // A model call besides that of the step: a summary. It is leased, made, charged and recorded like any other (X1), and is no step.

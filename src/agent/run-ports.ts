@@ -62,7 +62,8 @@ export interface RunPorts<Agent> {
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   /** Where answers are handed in while an approver is asked. */
   readonly pendingAnswers: PendingAnswers;
-  readonly pieces: Pieces;
+  /** Undefined: nobody has listened to pieces so far. */
+  readonly pieces: Pieces | undefined;
   /** What the agents of a role have in common: made once for all of them. */
   partsOf(role: AgentRole): RoleParts;
   /** Counts failures and refusals: called once with each event that a phase records. */

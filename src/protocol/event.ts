@@ -122,3 +122,8 @@ export function checkEvent(value: unknown): void {
   const { type } = TypedSchema.parse(value);
   schemas[type]?.parse(value);
 }
+
+/** True for a recovery of a run whose span had not ended. */
+export function continuesSpan(body: EventBody): body is EventBody<"run.resumed"> {
+  return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
+}

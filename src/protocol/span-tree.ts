@@ -13,7 +13,13 @@
 // 5. Events of a run follow each other in time, by a microsecond at least: no span is without length,
 //    and each lies within the one around it, whatever the clock does.
 
-import type { EventScope, EventBody, EventDraft, EventType } from "./event.ts";
+import {
+  continuesSpan,
+  type EventScope,
+  type EventBody,
+  type EventDraft,
+  type EventType,
+} from "./event.ts";
 import { callKey, type AgentId, type RunId } from "./ids.ts";
 
 /** Events with which a span begins. That of a call that is not run begins and ends with `tool.rejected`. */
@@ -377,11 +383,6 @@ function forget<Span>(run: OpenRun<Span>, agentId: AgentId): OpenAgent<Span> | u
   siblings?.delete(agentId);
   if (siblings?.size === 0) agent?.parent?.children?.delete(agent.spawnKey);
   return agent;
-}
-
-/** True for a recovery of a run whose span had not ended. */
-export function continuesSpan(body: SpanOpening): body is EventBody<"run.resumed"> {
-  return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
 }
 
 function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {

@@ -112,11 +112,13 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   if (isLong) sayLong(agent, reply, executed, executions);
   const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
   const recorded = transition(paid, { type: "recordExecutions", executions, deferrals, limit });
+  const ended =
+    plan.output === undefined
+      ? recorded
+      : transition(recorded, { type: "recordOutput", ...plan.output });
+  agent.noteState(ended);
   return {
-    state:
-      plan.output === undefined
-        ? recorded
-        : transition(recorded, { type: "recordOutput", ...plan.output }),
+    state: ended,
     failures: [...hooked.failures, ...failures],
     isOver: isFailing || isReplyOver(agent, state, plan, executed),
     skip,
@@ -133,7 +135,7 @@ function sayLong(
   const source = agent.pieceSource(position);
   for (const [index, execution] of executions.entries())
     if (executed[index]?.isToSummarize === true)
-      agent.run.pieces.result(source, resultBody(execution));
+      agent.run.pieces?.result(source, resultBody(execution));
 }
 
 const UNHOOKED: HookedCalls = { calls: new Map(), spans: [], failures: [] };

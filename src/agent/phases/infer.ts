@@ -34,7 +34,7 @@ export async function infer(
   const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });
   if (outcome.type !== "replied") {
     const reason = outcome.type === "cancelled" ? "cancelled" : "discarded";
-    agent.run.pieces.drop(agent.pieceSource(position), reason);
+    agent.run.pieces?.drop(agent.pieceSource(position), reason);
   }
   switch (outcome.type) {
     case "cancelled":
@@ -64,17 +64,19 @@ function replied(
     ? reply.message
     : withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
-  const source = agent.pieceSource(stepPosition(agent, state));
+  const { pieces } = agent.run;
   if (isUseless(taken)) {
-    agent.run.pieces.drop(source, "discarded");
+    pieces?.drop(agent.pieceSource(stepPosition(agent, state)), "discarded");
     return transition(state, { type: "discardReply", reply: taken });
   }
-  agent.run.pieces.end(source, message, finishReason);
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;
   const prefix = isFaithful
     ? countedPrefix(state.conversation.prefix, { messages, ephemeralTokens }, reply)
     : state.conversation.prefix;
-  return transition(state, { type: "recordReply", reply: taken, prefix });
+  const answered = transition(state, { type: "recordReply", reply: taken, prefix });
+  agent.noteState(answered);
+  pieces?.end(agent.pieceSource(stepPosition(agent, state)), message, finishReason);
+  return answered;
 }
 
 /** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */

@@ -125,7 +125,9 @@ export function sayResult(
   position: EffectPosition,
   { execution, isToSummarize }: ExecutedCall,
 ): void {
-  if (!isToSummarize) agent.run.pieces.result(agent.pieceSource(position), resultBody(execution));
+  if (isToSummarize) return;
+  (agent.endedCalls ??= []).push(execution);
+  agent.run.pieces?.result(agent.pieceSource(position), resultBody(execution));
 }
 
 /** A delegation that waits for a paused subagent. */

@@ -85,7 +85,7 @@ export class PersistedEffects implements Persistence {
     if (known !== undefined) return keptOutcome(this.agent, lease, known);
     const { run } = this.agent;
     const isAgain = this.#inFlight !== undefined && position.sideCall === undefined;
-    if (isAgain) run.pieces.reset(this.agent.pieceSource(position), "recovered");
+    if (isAgain) run.pieces?.reset(this.agent.pieceSource(position), "recovered");
     const outcome = await this.#recorded(name, work, lease.leaseId);
     await this.kept();
     return outcome;

@@ -58,12 +58,12 @@ export class RunReaders {
   pieces(options: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined> {
     checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
     const { agentId } = options;
-    const live = this.#read<StreamPiece>(options, ({ pieces }, backlog) =>
-      pieces.subscribe((piece) => backlog.take(piece)),
+    const live = this.#read<StreamPiece>(options, (followed, backlog) =>
+      followed.openPieces().subscribe((piece) => backlog.take(piece)),
     );
     const run = this.#run;
     const agents = agentId === undefined ? run.tree.nodes : [nodeOf(run, agentId)];
-    const past = run.pieces.soFar(agents);
+    const past = run.openPieces().soFar(agents);
     return past.length === 0 ? live : new JoinedReader(piecesIn(past), live);
   }
 
@@ -95,7 +95,8 @@ export class RunReaders {
 
   /** The run continues after a pause: its readers keep reading. */
   follow(run: RunRuntime): void {
-    run.pieces.follow(this.#run.pieces);
+    const { pieces } = this.#run;
+    if (pieces !== undefined) run.openPieces().follow(pieces);
     this.#run = run;
     for (const reader of this.#readers) reader.follow(run);
   }

@@ -1,5 +1,5 @@
-// LivePieces: the live output of the agents of a run, and its listeners. Owns what was emitted of each reply under way, so that the pieces
-// add up to the reply, and of each step that is not in the state of its agent yet, so that a late reader misses nothing.
+// LivePieces: the live output of the agents of a run, and its listeners. Owns what was emitted of each reply under
+// way, so that the pieces add up to the reply. What has ended, a late reader is shown from the states of the agents.
 
 import { callListener } from "../../kernel/call-listener.ts";
 import type { Pieces } from "../../agent/run-ports.ts";
@@ -16,24 +16,16 @@ import type {
   StreamPiece,
 } from "../../protocol/stream-piece.ts";
 import { cameAs, emptyReply, isSaidBy, lengthOf, piecesOf, type SaidReply } from "./said-reply.ts";
-import { JOINED, saidSteps, type LatestStep } from "./said-steps.ts";
+import { JOINED, saidSteps } from "./said-steps.ts";
 
 export type PieceListener = (piece: StreamPiece) => void;
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** What an agent says. */
-interface Saying {
-  /** Of the reply that is under way, or of the last one that came to nothing. */
-  reply: SaidReply | undefined;
-  /** Of its step, which is not in its state yet. */
-  latest: LatestStep | undefined;
-}
-
 export class LivePieces implements Pieces {
   #listeners: readonly PieceListener[] = NONE;
-  /** Of agents that have not settled. Made when the first has said something: runs that wait have none. */
-  #sayings: Map<AgentId, Saying> | undefined;
+  /** The reply of each agent that is under way, or the last one that came to nothing. */
+  readonly #replies = new Map<AgentId, SaidReply>();
   #sequence = 0;
 
   get isHeard(): boolean {
@@ -73,10 +65,10 @@ export class LivePieces implements Pieces {
   }
 
   reset(source: PieceSource, reason: ResetReason): void {
-    const said = this.#sayings?.get(source.agentId)?.reply;
+    const said = this.#replies.get(source.agentId);
     const characters = said === undefined ? 0 : lengthOf(said);
     if (characters === 0 && reason !== "recovered") return;
-    this.#sayingOf(source).reply = emptyReply(source);
+    this.#replies.set(source.agentId, emptyReply(source));
     this.#emit(source, { type: "reset", reason, characters });
   }
 
@@ -88,33 +80,25 @@ export class LivePieces implements Pieces {
   }
 
   end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void {
-    const saying = this.#sayingOf(source);
-    saying.latest = { source, reply: { message, finishReason }, results: [] };
-    if (saying.reply?.source.stepId !== source.stepId) {
+    if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
       if (!this.isHeard) return;
       this.#emit(source, JOINED); // The listeners came after it was made, or had it before a crash.
     }
     this.arrived(source, message);
-    saying.reply = undefined;
+    this.#replies.delete(source.agentId);
     this.#emit(source, { type: "end", finishReason });
   }
 
   drop(source: PieceSource, reason: ResetReason): void {
     this.reset(source, reason); // It stays, empty: a reader that reconnects has to drop what it had of it.
-    const saying = this.#sayings?.get(source.agentId);
-    if (saying !== undefined) saying.latest = undefined; // A step before this one: it is in the state.
   }
 
   result(source: PieceSource, body: ResultBody): void {
-    const saying = this.#sayingOf(source);
-    const { latest } = saying;
-    if (latest?.source.stepId === source.stepId) latest.results.push(body);
-    else saying.latest = { source, reply: undefined, results: [body] };
     this.#emit(source, body);
   }
 
   settled(agentId: AgentId): void {
-    this.#sayings?.delete(agentId);
+    this.#replies.delete(agentId);
   }
 
   /**
@@ -123,10 +107,9 @@ export class LivePieces implements Pieces {
    */
   soFar(agents: readonly AgentRuntime[]): readonly (() => readonly StreamPiece[])[] {
     const sequence = this.#sequence;
-    const steps = agents.flatMap((agent) => {
-      const { latest, reply } = this.#sayings?.get(agent.identity.agentId) ?? NOTHING_SAID;
-      return [...saidSteps(agent, latest, reply)];
-    });
+    const steps = agents.flatMap((agent) => [
+      ...saidSteps(agent, this.#replies.get(agent.identity.agentId)),
+    ]);
     return steps
       .toSorted((one, other) => one.startedAtMs - other.startedAtMs)
       .map(({ source, bodies }) => (): readonly StreamPiece[] => {
@@ -136,16 +119,11 @@ export class LivePieces implements Pieces {
   }
 
   #replyOf(source: PieceSource): SaidReply {
-    const saying = this.#sayingOf(source);
-    const { reply } = saying;
-    return reply?.source.stepId === source.stepId ? reply : (saying.reply = emptyReply(source));
-  }
-
-  #sayingOf({ agentId }: PieceSource): Saying {
-    const sayings = (this.#sayings ??= new Map<AgentId, Saying>());
-    const saying = sayings.get(agentId) ?? { ...NOTHING_SAID };
-    sayings.set(agentId, saying);
-    return saying;
+    const known = this.#replies.get(source.agentId);
+    if (known?.source.stepId === source.stepId) return known;
+    const reply = emptyReply(source);
+    this.#replies.set(source.agentId, reply);
+    return reply;
   }
 
   #emit(source: PieceSource, body: PieceBody): void {
@@ -155,8 +133,6 @@ export class LivePieces implements Pieces {
     for (const listener of this.#listeners) hand(listener, piece);
   }
 }
-
-const NOTHING_SAID: Readonly<Saying> = { reply: undefined, latest: undefined };
 
 /** A listener that throws harms no run (E2). */
 function hand(listener: PieceListener, piece: StreamPiece): void {

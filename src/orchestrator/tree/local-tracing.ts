@@ -9,10 +9,15 @@ import {
   type MintHex,
   type TraceParent,
 } from "../../kernel/trace-ids.ts";
-import type { EventScope, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
+import {
+  continuesSpan,
+  type EventScope,
+  type EventBody,
+  type EventType,
+  type TraceIds,
+} from "../../protocol/event.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
-import { continuesSpan } from "../../protocol/span-tree.ts";
 
 /** A run whose ids are followed. */
 export interface OpenRun {

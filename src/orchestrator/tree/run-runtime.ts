@@ -71,7 +71,8 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   readonly pauseSignal: CancelSignal;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly pendingAnswers = new PendingAnswers();
-  readonly pieces = new LivePieces();
+  /** Made with the first listener. */
+  pieces: LivePieces | undefined;
   readonly context: unknown;
   /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may catch. */
   mismatch: EspalierError | undefined;
@@ -83,7 +84,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.settings = settings;
     this.registry = registry;
     for (const listener of [settings.onPiece, onPiece])
-      if (listener !== undefined) this.pieces.subscribe(listener);
+      if (listener !== undefined) this.openPieces().subscribe(listener);
     this.context = context;
     this.session = session;
     this.retention = session?.settings.retention;
@@ -108,6 +109,10 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.throttle = settings.throttle;
     this.limiter = new RunLimiter(settings.concurrency, settings.throttle, this.journal);
     this.subagents = subagents;
+  }
+
+  openPieces(): LivePieces {
+    return (this.pieces ??= new LivePieces());
   }
 
   onThreshold(reached: ReachedThreshold): void {

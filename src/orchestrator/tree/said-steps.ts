@@ -7,21 +7,8 @@ import { defined } from "../../kernel/json.ts";
 import { FinishReasonSchema } from "../../protocol/finish-reason.ts";
 import type { StepId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
-import {
-  resultBody,
-  type PieceBody,
-  type PieceSource,
-  type ResultBody,
-} from "../../protocol/stream-piece.ts";
+import { resultBody, type PieceBody, type PieceSource } from "../../protocol/stream-piece.ts";
 import { cameAs, piecesOf, type SaidReply } from "./said-reply.ts";
-
-/** What has come of a step that its agent may not have noted yet. */
-export interface LatestStep {
-  readonly source: PieceSource;
-  /** Undefined: its agent had it when it began in this process. */
-  readonly reply: StepReply | undefined;
-  readonly results: ResultBody[];
-}
 
 /** What follows is emitted from its beginning, for a reader that was not there. */
 export const JOINED = { type: "reset", reason: "joined", characters: 0 } as const;
@@ -41,13 +28,12 @@ export interface SaidStep {
  */
 export function* saidSteps(
   agent: AgentRuntime,
-  latest: LatestStep | undefined,
   underWay: SaidReply | undefined,
 ): Generator<SaidStep, void> {
   const { log, step } = agent.currentState;
   for (const record of log.steps) yield recordedStep(agent, record);
   const last = log.steps.at(-1)?.stepId;
-  const open = unrecordedStep(agent, step, latest);
+  const open = unrecordedStep(agent, step);
   if (open !== undefined && open.stepId !== last && open.stepId !== underWay?.source.stepId)
     yield open;
   if (underWay === undefined || underWay.source.stepId === last) return;
@@ -70,23 +56,14 @@ function recordedStep(agent: AgentRuntime, record: StepRecord): SaidStep {
   return { stepId, startedAtMs: telemetry.startedAtMs, source, bodies };
 }
 
-/** The step of an agent that is not completed: as the agent has noted it, and what has come since. Where one is noted, none is later. */
-function unrecordedStep(
-  agent: AgentRuntime,
-  step: OpenStep | undefined,
-  latest: LatestStep | undefined,
-): SaidStep | undefined {
-  const since = step === undefined || step.stepId === latest?.source.stepId ? latest : undefined;
-  const place = step === undefined ? latest?.source : { ...step, stepNumber: step.number };
-  const reply = since?.reply ?? step?.reply;
-  if (reply === undefined || place === undefined) return undefined;
-  const { stepId, stepNumber } = place;
+/** The step of an agent that is not completed. Results that have come since its state was noted are among it. */
+function unrecordedStep(agent: AgentRuntime, step: OpenStep | undefined): SaidStep | undefined {
+  if (step?.reply === undefined) return undefined;
+  const { stepId, number: stepNumber, startedAtMs, reply } = step;
+  const results = [...step.executions, ...(agent.endedCalls ?? [])].map(resultBody);
   const source = (): PieceSource => agent.pieceSource({ stepId, stepNumber });
-  const ended = (step?.executions ?? []).map(resultBody);
-  const known = new Set(ended.map(({ callId }) => callId));
-  const results = [...ended, ...(since?.results ?? []).filter(({ callId }) => !known.has(callId))];
   const bodies = (): readonly PieceBody[] => [...wholeReply(source(), reply), ...results];
-  return { stepId, startedAtMs: step?.startedAtMs ?? Infinity, source, bodies };
+  return { stepId, startedAtMs, source, bodies };
 }
 
 /** Of one that says nothing: nothing. */

@@ -21,17 +21,17 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 
-import type {
-  EventScope,
-  EventBody,
-  EventDraft,
-  TraceIds,
-  EventType,
+import {
+  continuesSpan,
+  type EventScope,
+  type EventBody,
+  type EventDraft,
+  type TraceIds,
+  type EventType,
 } from "../../protocol/event.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import {
-  continuesSpan,
   SpanTree,
   type EventMoment,
   type SpanMoment,
