@@ -525,6 +525,11 @@ export class AgentRuntime {
     );
   }
 
+  /** The subagents that a step of it has started (X11). */
+  findGroup(stepId: StepId): SpawnGroup | undefined {
+    return this.#groups?.get(stepId);
+  }
+
   /** The subagents that a step of it starts (X11). `size`: how many delegations the reply has, where that is known. */
   groupOf(stepId: StepId, size = Infinity): SpawnGroup {
     const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());

@@ -120,6 +120,8 @@ export interface DelegatedCall extends EventPosition {
   readonly group: readonly string[];
   /** Which of the delegations of the call it is, from 0, which is the default; of a subtask: its place in the queue. */
   readonly nth?: number;
+  /** No other delegation of the reply starts a subagent. */
+  readonly isAlone?: boolean;
 }
 
 /** A subagent that is not started, as the event of its call says. */
@@ -149,13 +151,13 @@ export interface Subagents<Agent> {
   /** Leaves a subagent in the background to the run (X9). */
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**
-   * Why `SpawnSubagent` with these arguments starts nothing as things stand; recorded and counted, so that the call is refused before an
+   * Why this request starts nothing as things stand; recorded and counted, so that the call is refused before an
    * approver is asked about it (R137). `isAsked`: one would be; then those ahead of it in its reply count as started. Undefined: it may
    * start a subagent.
    */
   checkSpawn(
     parent: Agent,
-    input: JsonValue,
+    request: SpawnRequest,
     call: DelegatedCall,
     isAsked: boolean,
   ): RefusedSpawn | undefined;

@@ -149,6 +149,11 @@ export interface ContinueRequest {
   readonly draft?: DynamicRole;
 }
 
+/** The one subagent that a call asks for: a new one, or one that continues. */
+export type SubagentRequest =
+  | { readonly type: "spawn"; readonly request: SpawnRequest }
+  | { readonly type: "continue"; readonly request: ContinueRequest };
+
 /** Which subagents to wait for, and for how long. */
 export interface WaitRequest {
   /** The subagents that are waited for. Default: all that are at work. */

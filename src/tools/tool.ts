@@ -2,7 +2,12 @@
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { ArgumentProblem } from "./arguments/argument-problems.ts";
-import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
+import type {
+  DelegationContext,
+  DelegationOutcome,
+  ToolContext,
+  SubagentRequest,
+} from "./tool-context.ts";
 import type { ToolRuntime } from "./tool-runtime.ts";
 import type { ToolSettings } from "./tool-settings.ts";
 
@@ -52,11 +57,11 @@ export interface ExternalTool extends ToolDescriptor {
 export interface DelegationTool<in Context = unknown> extends ToolDescriptor {
   /** A tool that may start subagents. */
   readonly kind: "delegation";
-  /** `parsed`: as for a function tool. */
+  /** `parsed`: as for a function tool. What is bound is code, or the one subagent that a call asks for. */
   bind(
     input: JsonValue,
     parsed?: JsonValue,
-  ): Bound<(context: DelegationContext<Context>) => Promise<DelegationOutcome>>;
+  ): Bound<((context: DelegationContext<Context>) => Promise<DelegationOutcome>) | SubagentRequest>;
 }
 
 /** The tool whose arguments are the typed result of an agent: calling it well ends the execution. */

@@ -31,9 +31,14 @@ function asked(call: OpenCall, bound: OwnCall): Permission | Promise<Permission>
     denial !== undefined ||
     repeated !== undefined ||
     (agent.guards.length > 0 && guardsFor(agent.guards, name).length > 0);
-  if (name === SPAWN_TOOL_NAME) {
+  if (
+    bound.type === "delegation" &&
+    typeof bound.use !== "function" &&
+    bound.use.type === "spawn"
+  ) {
     // No approver is asked about a subagent that cannot be started as things stand (R137).
-    const spawn = agent.run.subagents.checkSpawn(agent, bound.input, call.delegation(), isWatched);
+    const { request } = bound.use;
+    const spawn = agent.run.subagents.checkSpawn(agent, request, call.delegation(), isWatched);
     if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };

@@ -19,6 +19,7 @@ import type {
   DelegationOutcome,
   SubagentService,
   ContinueRequest,
+  SubagentRequest,
   WaitRequest,
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
@@ -36,6 +37,7 @@ type Delegation = Extract<OwnCall, { readonly type: "delegation" }>;
 /** Runs a delegation from its beginning. */
 export async function delegate(call: OpenCall, { tool, use }: Delegation): Promise<CallEnd> {
   const begun = recordBegin(call);
+  if (typeof use !== "function") return await recordEnd(call, begun, await outcomeOfOne(call, use));
   const bounds = { ...call.agent.bounds, signal: call.signal };
   const working = use(delegationContext(call));
   let bounded = await withinBounds(working, bounds);
@@ -48,6 +50,27 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
   const ended = await concluded(call, outcomeOf(call, tool.name, { bounded, children }));
   const { startedIds } = children;
   return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
+}
+
+/** What a call comes to that asks for one subagent, and for nothing else. */
+async function outcomeOfOne(
+  call: OpenCall,
+  asked: SubagentRequest,
+): Promise<CallOutcome | PausedChild> {
+  const { toolName, signal } = call;
+  const delegation = call.delegation();
+  try {
+    const outcome = await (asked.type === "spawn"
+      ? spawnWithHooks(call, asked.request, delegation)
+      : continueWithHooks(call, asked.request, delegation));
+    call.close();
+    if (outcome.type === "paused") return outcome;
+    const startedIds = outcome.type === "started" ? [outcome.childId] : undefined;
+    return { ...delegatedOutcome(outcome), ...defined({ startedIds }) };
+  } catch (cause) {
+    call.close();
+    return signal.aborted ? CANCELLED : thrownOutcome(toolName, cause);
+  }
 }
 
 /** Waits further for a subagent that was paused with the call. */

@@ -20,6 +20,7 @@ import {
   type ToolProgress,
 } from "../../tools/tool-context.ts";
 import type { EventPosition } from "../agent-identity.ts";
+import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { PlannedCall } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
@@ -75,7 +76,8 @@ export class OpenCall {
   /** The next delegation of the call, as the tree sees it. */
   delegation(): DelegatedCall {
     const { history, group } = this.planned;
-    return { ...this.position, history, group, nth: this.#spawned.length };
+    const isAlone = group.length === 1 && this.toolName === SPAWN_TOOL_NAME;
+    return { ...this.position, history, group, nth: this.#spawned.length, isAlone };
   }
 
   /** Throws `invalid_option` for what is no request. */

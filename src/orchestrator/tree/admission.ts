@@ -14,7 +14,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { choiceOf, makeDynamicRole } from "./dynamic-role.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import { isNamed, spawnRequestIn } from "./subagent-tools.ts";
+import { isNamed } from "./subagent-tools.ts";
 
 /** The call that asks for a subagent, and those that its reply starts besides. */
 export interface SpawnCall {
@@ -41,21 +41,6 @@ export function startable(
   if (refusal !== undefined) return refusal;
   const spent = parent.account.exhaustedForChild();
   return spent === undefined ? role : nothingLeft(spent);
-}
-
-/** Why it may not; undefined: it may. An error here happens again, and is reported, when the subagent is started. */
-function refusalOf(
-  run: RunRuntime,
-  parent: AgentRuntime,
-  request: SpawnRequest,
-  ahead: number,
-): SpawnRefusal | undefined {
-  try {
-    const role = startable(run, parent, request, ahead);
-    return "code" in role ? role : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The refusal of a subagent that could not be set up. */
@@ -111,26 +96,28 @@ export function refuse(
 }
 
 /**
- * Refuses what `SpawnSubagent` asks for if it cannot be started as things stand, with those ahead of it in its reply if an approver would be
- * asked (`isAsked`); undefined: it can.
+ * Refuses a subagent that cannot be started as things stand, with those ahead of it in its reply if an approver would be asked
+ * (`isAsked`); undefined: it can. An error happens again, and is reported, when the subagent is started.
  */
 export function refuseSpawn(
   run: RunRuntime,
   parent: AgentRuntime,
-  { input, isAsked }: { readonly input: JsonValue; readonly isAsked: boolean },
+  { request, isAsked }: { readonly request: SpawnRequest; readonly isAsked: boolean },
   { call, group }: SpawnCall,
 ): RefusedSpawn | undefined {
-  const request = spawnRequestIn(input);
-  if (request === undefined) return undefined;
-  const refusal = refusalOf(run, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
-  if (refusal === undefined) {
-    if (call.callId !== undefined) group?.expect(call.callId);
+  let role: AgentRole | SpawnRefusal;
+  try {
+    role = startable(run, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
+  } catch {
     return undefined;
   }
-  group?.miss();
-  const { role } = request;
-  refuse(run, parent, { role, refusal }, call);
-  return refusedSpawn(run, role, refusal);
+  if ("code" in role) {
+    group?.miss();
+    refuse(run, parent, { role: request.role, refusal: role }, call);
+    return refusedSpawn(run, request.role, role);
+  }
+  if (call.callId !== undefined) group?.expect(call.callId);
+  return undefined;
 }
 
 /** The role of the subagent that these arguments of `SpawnSubagent` ask to start or to continue. */

@@ -129,14 +129,15 @@ export function childInEvents({ identity, role }: AgentRuntime) {
 /** Those that one reply starts know of each other's end (X11); a subtask stands for itself. */
 export function groupOf(
   parent: AgentRuntime,
-  { stepId, callId, group }: DelegatedCall,
+  { stepId, callId, group, isAlone = false }: DelegatedCall,
 ): SpawnGroup | undefined {
   if (stepId === undefined || callId === undefined) return undefined;
+  if (isAlone && parent.role.delegation.onFailure === "isolate") return undefined;
   return parent.groupOf(stepId, group.length);
 }
 
 /** The group that a child belongs to. */
 export function memberGroup(child: AgentRuntime): SpawnGroup | undefined {
   const { parent, spawnStepId: stepId, spawnCallId: callId } = child;
-  return stepId === undefined || callId === undefined ? undefined : parent?.groupOf(stepId);
+  return stepId === undefined || callId === undefined ? undefined : parent?.findGroup(stepId);
 }

@@ -14,12 +14,13 @@ import {
 import type { DynamicRoleBounds } from "../../agent/dynamic-role-bounds.ts";
 import { DynamicRoleSchema, type DynamicRole, type SpawnRequest } from "../../protocol/subagent.ts";
 import { zodInput } from "../../tools/arguments/zod-input.ts";
-import { delegationTool } from "../../tools/make-tool.ts";
+import { binding, delegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
 import type {
   DelegationContext,
   DelegationOutcome,
   SubagentInfo,
+  SubagentRequest,
 } from "../../tools/tool-context.ts";
 
 /** The tools of a role for what it may do with subagents; none for a role that may start none. */
@@ -43,7 +44,15 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
       : ["With newRole you write the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
-  return delegation(SPAWN_TOOL_NAME, description, inputOf(role, roles), delegate);
+  const schema = zodInput(SPAWN_TOOL_NAME, inputOf(role, roles), false);
+  const descriptor = {
+    name: SPAWN_TOOL_NAME,
+    description,
+    inputSchema: schema.jsonSchema,
+    ...PLAIN,
+  };
+  const bind = binding(schema, ({ value }) => requestFor(value));
+  return Object.freeze({ ...descriptor, kind: "delegation", bind });
 }
 
 type Outcome = DelegationOutcome | Promise<DelegationOutcome>;
@@ -152,21 +161,21 @@ export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   return draft && { role, task, draft };
 }
 
-async function delegate(
-  input: SpawnArguments,
-  context: DelegationContext,
-): Promise<DelegationOutcome> {
-  const { role, task, continue: childName, resultsOf, background, newRole: draft } = input;
-  const asked = {
-    task,
-    ...defined({ background, resultsOf, draft }),
-  };
+function requestFor({
+  role,
+  task,
+  continue: childName,
+  resultsOf,
+  background,
+  newRole: draft,
+}: SpawnArguments): SubagentRequest {
+  const asked = { task, ...defined({ background, resultsOf, draft }) };
   if (isNamed(childName)) {
     const again = isNamed(role) ? { childName, role } : { childName };
-    return await context.subagents.continue({ ...again, ...asked });
+    return { type: "continue", request: { ...again, ...asked } };
   }
   invariant(role !== undefined, "without continue the schema asks for a role");
-  return await context.spawn({ role, ...asked });
+  return { type: "spawn", request: { role, ...asked } };
 }
 
 const [LIST, WAIT, MESSAGE, CANCEL] = BACKGROUND_TOOL_NAMES;

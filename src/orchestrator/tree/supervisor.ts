@@ -181,12 +181,12 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   checkSpawn(
     parent: AgentRuntime,
-    input: JsonValue,
+    request: SpawnRequest,
     call: DelegatedCall,
     isAsked: boolean,
   ): RefusedSpawn | undefined {
     const group = groupOf(parent, call);
-    return refuseSpawn(this.run, parent, { input, isAsked }, { call, group });
+    return refuseSpawn(this.run, parent, { request, isAsked }, { call, group });
   }
 
   forbid(
