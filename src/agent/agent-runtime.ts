@@ -14,6 +14,7 @@ import type { SentRequest } from "../model/request-prefix.ts";
 import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
+import { inScope } from "../protocol/correlation.ts";
 import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
 import { contentText, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
@@ -452,12 +453,7 @@ export class AgentRuntime {
 
   /** Runs what belongs to a position: `correlation()` gives its ids to all that it begins. */
   at<T>(at: EventPosition, work: () => T): T {
-    return this.run.recorder.at(this.scope(at), work);
-  }
-
-  /** The same for foreign code that has a span: inside that. */
-  within<T>(at: EventPosition, work: () => Promise<T>): Promise<T> {
-    return this.run.recorder.within(this.scope(at), work);
+    return inScope(this.scope(at), this.run.recorder, work);
   }
 
   // Its place in the tree

@@ -8,6 +8,7 @@ import type { HookSet } from "../hooks/hook-set.ts";
 import type { PriceOf } from "../model/prices.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
+import type { SpanSource } from "../protocol/correlation.ts";
 import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -85,15 +86,13 @@ export interface RoleParts {
 }
 
 /** Records what happens, and runs what belongs to a position. */
-export interface Recorder {
+export interface Recorder extends SpanSource {
   /** False: nothing reads such an event; it need not be made, and is passed over. */
   isHeard(type: EventType): boolean;
   passOver(): void;
   /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;
-  /** Runs what belongs to a scope: `correlation()` gives its ids to all that it begins. */
-  at<T>(scope: EventScope, work: () => T): T;
-  /** The same for foreign code that has a span: inside that. */
+  /** Runs foreign code that has a span inside that. `correlation()` gives its ids to all that it begins. */
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
   /** Records content of the span of a scope, which must be open; undefined unless a trace shows it. */
   readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
@@ -108,8 +107,8 @@ export interface Slot {
 export interface Limiter {
   /** A slot for a model call, at once if there is one. Undefined: `signal` was aborted before. */
   model(signal: AnySignal): Slot | undefined | Promise<Slot | undefined>;
-  /** `work` runs when there is room, or not at all if `signal` is aborted before. */
-  tool<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined>;
+  /** The same for a tool body. */
+  tool(signal: AnySignal): Slot | undefined | Promise<Slot | undefined>;
 }
 
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */

@@ -13,6 +13,7 @@ type ReadableModel = Model & { readonly replayKeys?: readonly string[] };
 interface Properties {
   readonly own: Omit<ReadableModel, "generate" | "countTokens" | "limits">;
   readonly limits: Model["limits"];
+  readonly generate: Model["generate"];
   readonly canCount: boolean;
   readonly behind: readonly Model[];
 }
@@ -57,6 +58,7 @@ function readProperties(owner: string, given: ReadableModel): Properties {
   return {
     own: { provider, id, ...defined({ ...own, ...more }) },
     limits,
+    generate: given.generate,
     canCount: given.countTokens !== undefined,
     behind: fallbackOf(given)?.models.map((model) => readModel(owner, model)) ?? NONE,
   };
@@ -65,13 +67,14 @@ function readProperties(owner: string, given: ReadableModel): Properties {
 function isSame(known: Properties, read: Properties): boolean {
   return (
     known.limits === read.limits &&
+    known.generate === read.generate &&
     known.canCount === read.canCount &&
     read.behind.every((model, index) => model === known.behind[index]) &&
     sameJson(known.own, read.own)
   );
 }
 
-function copyModel(given: Model, { own, limits, canCount, behind }: Properties): Model {
+function copyModel(given: Model, { own, limits, generate, canCount, behind }: Properties): Model {
   const { server, accepts } = own;
   const model: Model = {
     ...own,
@@ -81,7 +84,7 @@ function copyModel(given: Model, { own, limits, canCount, behind }: Properties):
       server: server && Object.freeze({ ...server }),
       countTokens: canCount ? countTokens : undefined,
     }),
-    generate: (request, options) => given.generate(request, options),
+    generate: generate.bind(given),
   };
   Object.freeze(model);
   fallbackOf(given)?.over(behind).standFor(model);

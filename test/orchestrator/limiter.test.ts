@@ -11,20 +11,19 @@ import { proves } from "../harness/proves.ts";
 import { latch, settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
-type Kind = keyof Limiter;
+type Kind = "model" | "tool";
 
 const broken = (): Promise<never> =>
   Promise.reject(new EspalierError({ code: "model_timeout", message: "late" }));
 
-/** A model call leaves its slot itself. */
+/** Work that leaves its slot itself. */
 async function inSlot<T>(
   slots: Limiter,
   kind: Kind,
   signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  if (kind === "tool") return await slots.tool(signal, work);
-  const entered = slots.model(signal);
+  const entered = slots[kind](signal);
   const slot = entered instanceof Promise ? await entered : entered;
   if (slot === undefined) return undefined;
   try {
@@ -148,7 +147,7 @@ test("a call that is aborted while waiting never begins, is answered at once, an
 test("a call that was aborted before asking never begins", async () => {
   const { slots } = crowd({ modelCalls: 1, toolCalls: 1 });
   let hasBegun = false;
-  const result = await slots.tool(AbortSignal.abort(), () => {
+  const result = await inSlot(slots, "tool", AbortSignal.abort(), () => {
     hasBegun = true;
     return Promise.resolve("done");
   });

@@ -94,7 +94,15 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
     if (isAgainst(end) && isReplyOver(agent, state, plan, known)) reply.end();
   };
   const plan = planCalls(agent, state, calls, { hooked: hooked.calls, isFailing, skip, onEnd });
-  const ends = await Promise.all(plan.calls.map((call) => callTool(agent, reply, call)));
+  const calling: Promise<CallEnd>[] = [];
+  const { persistence } = agent;
+  for (const call of plan.calls)
+    calling.push(
+      persistence === undefined
+        ? callTool(agent, reply, call)
+        : persistence.callTool(reply, call, (one) => callTool(agent, reply, one)),
+    );
+  const ends = await Promise.all(calling);
   const executed = ends.filter((end) => end.type === "executed");
   const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
   const failures = executed.flatMap(({ failure }) => failure ?? []);

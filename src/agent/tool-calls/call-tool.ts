@@ -3,6 +3,7 @@
 
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
+import { inScope } from "../../protocol/correlation.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
 import { authorize } from "./authorize.ts";
 import type { CallOutcome } from "./call-outcome.ts";
@@ -12,24 +13,14 @@ import { OpenCall, type CallPosition } from "./open-call.ts";
 import { recordBegin, recordEnd, forbiddenOutcome, reject, rejectUnbegun } from "./record.ts";
 import { runTool } from "./run-tool.ts";
 
+/** Makes a call in this process. */
 export function callTool(
   agent: AgentRuntime,
   position: CallPosition,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  const { persistence } = agent;
-  return persistence === undefined
-    ? makeCall(agent, position, planned)
-    : persistence.callTool(position, planned, (one) => makeCall(agent, position, one));
-}
-
-function makeCall(
-  agent: AgentRuntime,
-  position: CallPosition,
-  planned: PlannedCall,
-): Promise<CallEnd> {
   const call = new OpenCall(agent, position, planned);
-  return agent.at(call.position, () => stages(call));
+  return inScope(agent.scope(call.position), agent.run.recorder, () => stages(call));
 }
 
 /** Without a slot it waits for permission, and a delegation for its subagents; a function works within one (S1). */

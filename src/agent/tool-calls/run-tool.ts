@@ -16,65 +16,52 @@ import { hookContext } from "../consult.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import type { CallOutcome } from "./call-outcome.ts";
 import { CANCELLED, thrownOutcome, toolErrorRecord } from "./failed-outcome.ts";
+import type { Slot } from "../run-ports.ts";
 import type { OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
-/** Waits for a slot; gives it back once the end of the call is recorded. */
+/** Runs the function within a slot, which is given back once the end of the call is recorded. */
 export async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
-  const { agent } = call;
-  const askedAtMs = agent.run.clock.nowMs();
+  const { agent, signal, effectPosition, planned } = call;
+  const { clock, limiter } = agent.run;
+  const askedAtMs = clock.nowMs();
+  let slot: Slot | undefined;
   agent.time.beginWork();
   try {
-    const end = await agent.run.limiter.tool(call.signal, () => runInSlot(call, bound, askedAtMs));
-    return end ?? rejectUnbegun(call, askedAtMs);
+    const entered = limiter.tool(signal);
+    slot = entered instanceof Promise ? await entered : entered;
+    if (slot === undefined) return rejectUnbegun(call, askedAtMs);
+    const begun = recordBegin(call, askedAtMs);
+    const beginning = agent.persistence?.begin(effectPosition, planned, bound.tool);
+    if (beginning !== undefined) await beginning;
+    return await recordEnd(call, begun, await work(call, bound));
   } finally {
+    slot?.leave();
     agent.time.endWork();
   }
 }
 
-async function runInSlot(call: OpenCall, bound: FunctionCall, askedAtMs: number): Promise<CallEnd> {
-  const { agent, effectPosition, planned } = call;
-  const begun = recordBegin(call, askedAtMs);
-  const beginning = agent.persistence?.begin(effectPosition, planned, bound.tool);
-  if (beginning !== undefined) await beginning;
-  const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(call.toolName) : [];
-  const worked =
-    wraps.length === 0
-      ? await run(call, () => runBody(call, bound))
-      : await runWrapped(call, bound, wraps);
-  return await recordEnd(call, begun, worked);
-}
+const NO_WRAPS: ReturnType<HookSet["toolWraps"]> = Object.freeze([]);
 
-/** Runs the body with the hooks around it, whose time is kept apart from its own. */
-async function runWrapped(
-  call: OpenCall,
-  bound: FunctionCall,
-  wraps: ReturnType<HookSet["toolWraps"]>,
-): Promise<CallOutcome> {
-  const { agent, effectPosition, toolName, position } = call;
-  const timed = new WrappedTime(agent.run.clock);
-  const callFor = (hookName: string): WrappedToolCall => ({
-    toolName,
-    callId: position.callId,
-    arguments: bound.input,
-    context: hookContext(agent, effectPosition.stepNumber, hookName),
-  });
-  const body = (): Promise<unknown> => timed.during(() => runBody(call, bound));
-  return await run(call, () => wrapped(wraps, callFor, body, agent.bounds), timed);
-}
-
-/** What came of the work of a call, within its bounds. `timed`: what its time went into, if that was not the tool alone. */
-async function run(
-  call: OpenCall,
-  work: () => Promise<unknown>,
-  timed?: WrappedTime,
-): Promise<CallOutcome> {
-  const { agent, signal, position } = call;
-  const { clock } = agent.run;
+/** Runs the body, with the hooks around it, and gives what came of it. */
+async function work(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
+  const { agent, signal, toolName, planned } = call;
+  const { clock, recorder } = agent.run;
   const startedAtMs = clock.nowMs();
-  const working = agent.within(position, work);
+  const { timeoutMs } = planned.settings;
+  const runtime = toolRuntime(call);
+  const body = async (): Promise<unknown> =>
+    timeoutMs === undefined
+      ? await bound.use.run(call.context, runtime)
+      : await runInTime(bound.use, call.context, runtime, timeoutMs);
+  const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(toolName) : NO_WRAPS;
+  const timed = wraps.length === 0 ? undefined : new WrappedTime(clock);
+  const working = recorder.within(
+    agent.scope(call.position),
+    timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.during(body)),
+  );
   const bounded = await withinBounds(working, { ...agent.bounds, signal });
   const subtasks = call.close();
   const workedAtMs = clock.nowMs();
@@ -83,17 +70,37 @@ async function run(
   // What an agent that only stops was given in time is a result; what the abort made the tool throw is none.
   const hasResult = bounded.type === "returned" && !agent.signal.aborted;
   if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
-  const outcome = outcomeOf(call.toolName, bounded);
+  const outcome = workOutcome(toolName, bounded);
   const formatting = spanOf("formatting", workedAtMs, clock.nowMs());
   return { ...outcome, ...defined({ subtasks }), spans: [...spans, ...formatting] };
 }
 
-async function runBody(call: OpenCall, { use }: FunctionCall): Promise<unknown> {
-  const { timeoutMs } = call.planned.settings;
-  const runtime = toolRuntime(call);
-  return timeoutMs === undefined
-    ? await use.run(call.context, runtime)
-    : await runInTime(use, call.context, runtime, timeoutMs);
+/** Runs the hooks around a body. */
+function runWrapped(
+  call: OpenCall,
+  bound: FunctionCall,
+  wraps: ReturnType<HookSet["toolWraps"]>,
+  body: () => Promise<unknown>,
+): Promise<unknown> {
+  const { agent, effectPosition, toolName, position } = call;
+  const callFor = (hookName: string): WrappedToolCall => ({
+    toolName,
+    callId: position.callId,
+    arguments: bound.input,
+    context: hookContext(agent, effectPosition.stepNumber, hookName),
+  });
+  return wrapped(wraps, callFor, body, agent.bounds);
+}
+
+function workOutcome(toolName: string, bounded: BoundedOutcome<unknown>): CallOutcome {
+  if (bounded.type === "abandoned") return CANCELLED;
+  try {
+    return bounded.type === "threw"
+      ? thrownOutcome(toolName, bounded.error)
+      : returnedOutcome(bounded.value);
+  } catch (cause) {
+    return thrownOutcome(toolName, cause);
+  }
 }
 
 /** What the wrappers of a tool work with. */
@@ -112,17 +119,6 @@ function toolRuntime(call: OpenCall): ToolRuntime {
       agent.emit({ type: "tool.retried", toolName, ...retried }, call.position);
     },
   });
-}
-
-function outcomeOf(toolName: string, bounded: BoundedOutcome<unknown>): CallOutcome {
-  if (bounded.type === "abandoned") return CANCELLED;
-  try {
-    return bounded.type === "threw"
-      ? thrownOutcome(toolName, bounded.error)
-      : returnedOutcome(bounded.value);
-  } catch (cause) {
-    return thrownOutcome(toolName, cause);
-  }
 }
 
 /** The outcome of a call whose tool gave this. Throws what the result throws when it is looked at, and a `TypeError` for what is no JSON. */

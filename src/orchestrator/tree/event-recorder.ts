@@ -179,11 +179,7 @@ export class EventRecorder implements Recorder, SpanSource {
     const tracing = this.#tracing;
     return tracing === undefined || tracing instanceof RunIds
       ? inScope(scope, this.#inSpan, work)
-      : tracing.within(scope, () => this.at(scope, work));
-  }
-
-  at<T>(scope: EventScope, work: () => T): T {
-    return inScope(scope, this, work);
+      : tracing.within(scope, () => inScope(scope, this, work));
   }
 
   /** What was left behind at the end of a run may still write a line: that has the ids of the last event. */

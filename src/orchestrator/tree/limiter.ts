@@ -60,16 +60,17 @@ export class RunLimiter implements Limiter {
       : turn.then(() => this.#models.enter(signal));
   }
 
-  tool<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
+  tool(signal: AnySignal): Slot | undefined | Promise<Slot | undefined> {
     this.#tools ??= new Slots(this, this.#concurrency.toolCalls);
-    return this.#tools.run(signal, work);
+    return this.#tools.enter(signal);
   }
 }
 
 class Slots implements Slot {
   readonly #limiter: RunLimiter;
   #free: number;
-  readonly #line = new TurnLine<void>(this);
+  /** Made when the first has to wait. */
+  #line: TurnLine<void> | undefined;
 
   constructor(limiter: RunLimiter, free: number) {
     this.#limiter = limiter;
@@ -77,11 +78,18 @@ class Slots implements Slot {
   }
 
   serve(): void {
-    this.#line.serve();
+    this.#line?.serve();
   }
 
   /** A slot is its owner's own until that leaves it, whatever becomes of the signal. Undefined: the signal was aborted before there was one. */
   enter(signal: AnySignal): Slot | undefined | Promise<Slot | undefined> {
+    if (signal.aborted) return undefined;
+    if (this.#line === undefined && this.take()) return this;
+    return this.#wait(signal);
+  }
+
+  #wait(signal: AnySignal): Slot | undefined | Promise<Slot | undefined> {
+    this.#line ??= new TurnLine<void>(this);
     const turn = this.#line.enter(undefined, signal);
     if (typeof turn === "boolean") return turn ? this : undefined;
     this.#limiter.count?.workEnds();
@@ -91,20 +99,9 @@ class Slots implements Slot {
     });
   }
 
-  async run<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
-    const entered = this.enter(signal);
-    const slot = entered instanceof Promise ? await entered : entered;
-    if (slot === undefined) return undefined;
-    try {
-      return await work();
-    } finally {
-      slot.leave();
-    }
-  }
-
   leave(): void {
     this.#free += 1;
-    this.#line.serve();
+    this.#line?.serve();
   }
 
   take(): boolean {

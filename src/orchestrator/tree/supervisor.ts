@@ -12,6 +12,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
 import { runAgent } from "../../agent/run-agent.ts";
 import type { DelegatedCall, Delegation, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
+import { inScope } from "../../protocol/correlation.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
@@ -42,7 +43,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
   runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
-    const running = this.run.recorder.at(agent.scope(), () => runAgent(agent));
+    const running = inScope(agent.scope(), this.run.recorder, () => runAgent(agent));
     return running.catch((cause: unknown) => {
       // It could not settle: free what it holds.
       agent.account.releaseOpen();
