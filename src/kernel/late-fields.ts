@@ -1,4 +1,4 @@
-// Objects of which some fields are worked out when they are first asked for, and frozen then.
+// Objects of which some fields are worked out when they are first read, once, and frozen then.
 
 import { deepFreeze } from "./json.ts";
 
@@ -8,7 +8,7 @@ const SOURCE = Symbol("what works them out");
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 interface Sourced {
-  readonly [SOURCE]: object;
+  readonly [SOURCE]: { readonly source: object; readonly known: Map<string, unknown> };
 }
 
 /** Getters by the name of their field. All objects share them: what a getter of one object alone holds is kept until a full garbage collection. */
@@ -18,7 +18,9 @@ export function lateFields<const Name extends string>(names: readonly Name[]): L
   const getter = (name: Name): PropertyDescriptor => ({
     enumerable: true,
     get(this: Sourced): unknown {
-      return deepFreeze<unknown>(Reflect.get(this[SOURCE], name));
+      const { source, known } = this[SOURCE];
+      if (!known.has(name)) known.set(name, deepFreeze<unknown>(Reflect.get(source, name)));
+      return known.get(name);
     },
   });
   return new Map(names.map((name) => [name, getter(name)]));
@@ -35,7 +37,7 @@ export function addLateFields<
   source: Source,
 ): asserts object is Known & Pick<Source, Name> {
   for (const name of Object.keys(object)) deepFreeze<unknown>(Reflect.get(object, name));
-  Object.defineProperty(object, SOURCE, { value: source });
+  Object.defineProperty(object, SOURCE, { value: { source, known: new Map() } });
   for (const [name, getter] of fields) Object.defineProperty(object, name, getter);
   Object.defineProperty(object, INSPECT, { value: withValues });
   Object.freeze(object);

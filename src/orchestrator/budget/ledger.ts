@@ -86,8 +86,7 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /** All accounts, as plain values, in the order in which they were opened. */
-  snapshot(): readonly Account[] {
-    const nowMs = this.clock.nowMs();
+  snapshot(nowMs = this.clock.nowMs()): readonly Account[] {
     return Array.from(this.#accounts.values(), (account) => account.snapshotAt(nowMs));
   }
 

@@ -9,7 +9,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./result-record.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
-import { runResult, type RunResult } from "./run-result.ts";
+import { runResult, type LateFacts, type RunResult } from "./run-result.ts";
 import { runningAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
 import { scopeOf } from "../tree/budget-events.ts";
 import type { RunTree } from "../tree/run-tree.ts";
@@ -27,31 +27,68 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   });
 }
 
+/** What of a result is worked out when it is read: nothing of the run changes any more. */
+class RestFacts implements LateFacts {
+  readonly #run: RunRuntime;
+  readonly #atMs: number;
+
+  constructor(run: RunRuntime, atMs: number) {
+    this.#run = run;
+    this.#atMs = atMs;
+  }
+
+  get traceId(): string {
+    return this.#run.recorder.runIds.traceId;
+  }
+
+  get prices(): LateFacts["prices"] {
+    return this.#run.tree.prices;
+  }
+
+  get definitions(): LateFacts["definitions"] {
+    return this.#run.definitions.toJSON();
+  }
+
+  get subagentsByDepth(): LateFacts["subagentsByDepth"] {
+    return this.#run.tree.subagentsByDepth;
+  }
+
+  get refusalsByCode(): LateFacts["refusalsByCode"] {
+    return this.#run.tree.refusalsByCode;
+  }
+
+  get accounts(): LateFacts["accounts"] {
+    return this.#run.ledger.snapshot(this.#atMs);
+  }
+}
+
+/** The same now, of a run that continues or whose detached agents do. */
+function factsNow(late: LateFacts): LateFacts {
+  const { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts } = late;
+  return { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts };
+}
+
 /** Returns the result of a run as its agents are now. `pausedRun`: undefined if the root has ended. */
 export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
-  const { runId, tree, ledger, clock } = run;
-  const { nodes, prices, failedIds, subagentsByDepth, refusalsByCode } = tree;
+  const { runId, tree, clock } = run;
   const settled: SettledAgent[] = [];
   const detached: RunningAgent[] = [];
-  for (const node of nodes) {
+  for (const node of tree.nodes) {
     const agent = runningAgent(node);
     if (node.settled === undefined) detached.push(agent);
     else settled.push({ ...agent, settled: node.settled });
   }
+  const nowMs = clock.nowMs();
+  const facts = new RestFacts(run, nowMs);
   return runResult({
     runId,
-    traceId: run.recorder.runIds.traceId,
-    definitions: pausedRun?.definitions ?? run.definitions.toJSON(),
-    atMs: pausedRun?.pausedAtMs ?? clock.nowMs(),
+    atMs: pausedRun?.pausedAtMs ?? nowMs,
     pausedRun,
     session: run.session?.outcome,
     settled,
     detached,
-    prices,
-    failedIds,
-    subagentsByDepth,
-    refusalsByCode,
-    accounts: ledger.snapshot(),
+    failedIds: tree.failedIds,
+    late: detached.length === 0 && pausedRun === undefined ? facts : factsNow(facts),
   });
 }
 

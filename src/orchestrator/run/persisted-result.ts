@@ -33,18 +33,13 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
   try {
     return runResult({
       runId,
-      traceId,
       atMs,
-      definitions,
       pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
       session: session && { execution: undefined, error: undefined, ...session },
       settled: await settledAgents(folded, said),
       detached: [],
       failedIds,
-      prices,
-      subagentsByDepth,
-      refusalsByCode,
-      accounts,
+      late: { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts },
     });
   } catch (cause) {
     throw invalidJournal(runId, recordCount, cause);

@@ -107,31 +107,26 @@ export interface RunResult<out Output = unknown> {
 /** What a result is made of. */
 export interface ResultFacts extends Pick<
   RunResult,
-  | "runId"
-  | "traceId"
-  | "pausedRun"
-  | "session"
-  | "prices"
-  | "detached"
-  | "definitions"
-  | "subagentsByDepth"
-  | "refusalsByCode"
-  | "accounts"
+  "runId" | "pausedRun" | "session" | "detached"
 > {
   readonly atMs: number;
   /** The root first. */
   readonly settled: readonly SettledAgent[];
   /** Agents that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
+  /** What is worked out when it is read. */
+  readonly late: LateFacts;
 }
 
+export type LateFacts = Pick<
+  RunResult,
+  "traceId" | "prices" | "definitions" | "subagentsByDepth" | "refusalsByCode" | "accounts"
+>;
+
 /** What takes going through histories, or over all agents. */
-class LateParts {
+class LateParts implements LateFacts {
   readonly #root: SettledAgent;
   readonly #facts: ResultFacts;
-  #messages: readonly StoredMessage[] | undefined;
-  #newMessages: readonly StoredMessage[] | undefined;
-  #agents: readonly AgentReport[] | undefined;
 
   constructor(root: SettledAgent, facts: ResultFacts) {
     this.#root = root;
@@ -140,12 +135,12 @@ class LateParts {
 
   get messages(): readonly StoredMessage[] {
     const { agentId, settled } = this.#root;
-    return (this.#messages ??= storedMessages(settled.conversation, agentId));
+    return storedMessages(settled.conversation, agentId);
   }
 
   get newMessages(): readonly StoredMessage[] {
     const { agentId, settled } = this.#root;
-    return (this.#newMessages ??= addedMessages(settled.conversation, agentId));
+    return addedMessages(settled.conversation, agentId);
   }
 
   get steps(): readonly StepRecord[] {
@@ -154,40 +149,90 @@ class LateParts {
 
   get agents(): readonly AgentReport[] {
     const { settled, atMs } = this.#facts;
-    return (this.#agents ??= settled.map((agent) => agentReport(agent, atMs)));
+    return settled.map((agent) => agentReport(agent, atMs));
+  }
+
+  get traceId(): string {
+    return this.#facts.late.traceId;
+  }
+
+  get prices(): readonly PriceUsed[] {
+    return this.#facts.late.prices;
+  }
+
+  get definitions(): Definitions {
+    return this.#facts.late.definitions;
+  }
+
+  get subagentsByDepth(): Readonly<Record<string, number>> {
+    return this.#facts.late.subagentsByDepth;
+  }
+
+  get refusalsByCode(): Readonly<Record<string, number>> {
+    return this.#facts.late.refusalsByCode;
   }
 
   get accounts(): readonly Account[] {
-    return this.#facts.accounts;
+    return this.#facts.late.accounts;
   }
 }
 
-const LATE = lateFields(["messages", "newMessages", "steps", "agents", "accounts"]);
+const LATE = lateFields([
+  "traceId",
+  "messages",
+  "newMessages",
+  "steps",
+  "prices",
+  "agents",
+  "definitions",
+  "subagentsByDepth",
+  "refusalsByCode",
+  "accounts",
+]);
+
+/** What the whole tree consumed, by the cuts that go over all agents. */
+class LateUsage {
+  readonly #consumers: readonly RunningAgent[];
+
+  constructor(consumers: readonly RunningAgent[]) {
+    this.#consumers = consumers;
+  }
+
+  get byRole(): Readonly<Record<string, Usage>> {
+    return sumUp(this.#consumers.map(({ role, usage: { own } }) => [role, own]));
+  }
+
+  get byModel(): Readonly<Record<string, Usage>> {
+    return sumUp(this.#consumers.flatMap(usageByModel));
+  }
+}
+
+const LATE_USAGE = lateFields(["byRole", "byModel"]);
 
 /** The result, frozen whole. */
 export function runResult(facts: ResultFacts): RunResult<JsonValue> {
-  const { atMs, settled: all, failedIds, accounts: _late, ...known } = facts;
+  const { runId, pausedRun, session, detached, atMs, settled: all, failedIds } = facts;
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
-  const { usage, settled } = root;
-  const { status, log } = settled;
-  const questions = known.pausedRun?.questions ?? NONE;
-  const consumers = known.detached.length === 0 ? all : [...all, ...known.detached];
+  const { status, log } = root.settled;
+  const questions = pausedRun?.questions ?? NONE;
+  const consumers = detached.length === 0 ? all : [...all, ...detached];
+  const usage = { ...root.usage };
+  addLateFields(usage, LATE_USAGE, new LateUsage(consumers));
   const result = {
-    ...known,
+    runId,
     status,
-    reason: reasonOf(settled, questions),
+    reason: reasonOf(root.settled, questions),
     signals: log.signals,
     errors: errorsOf(failedIds, all),
     questions,
-    text: lastTextOf(settled),
+    pausedRun,
+    session,
+    text: lastTextOf(root.settled),
     output: log.output,
-    usage: {
-      ...usage,
-      byRole: sumUp(consumers.map(({ role, usage: { own } }) => [role, own])),
-      byModel: sumUp(consumers.flatMap(usageByModel)),
-    },
-    durationMs: durationOf(settled, atMs),
+    usage,
+    detached,
+    durationMs: durationOf(root.settled, atMs),
   };
   addLateFields(result, LATE, new LateParts(root, facts));
   return result;

@@ -119,19 +119,17 @@ const LATE = lateFields(["steps", "toolsUsed", "toolErrors"]);
 /** What takes going through the steps. */
 class StepsReport {
   readonly steps: readonly StepRecord[];
-  #toolsUsed: Readonly<Record<string, number>> | undefined;
-  #toolErrors: readonly ToolErrorRecord[] | undefined;
 
   constructor(steps: readonly StepRecord[]) {
     this.steps = steps;
   }
 
   get toolsUsed(): Readonly<Record<string, number>> {
-    return (this.#toolsUsed ??= toolsUsed(this.steps));
+    return toolsUsed(this.steps);
   }
 
   get toolErrors(): readonly ToolErrorRecord[] {
-    return (this.#toolErrors ??= toolErrors(this.steps));
+    return toolErrors(this.steps);
   }
 }
 
