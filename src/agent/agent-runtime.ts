@@ -45,6 +45,10 @@ import { SpawnGroup } from "./spawn-group.ts";
 
 /** The run of an agent: what all its agents share. */
 export interface AgentRun extends RunPorts<AgentRuntime> {
+  /** The clocks of its agents run. */
+  readonly isTimeWatched: boolean;
+  /** Starts the clocks of all its agents. */
+  watchTime(): void;
   /** What keeps the effects of an agent; undefined: the run is kept nowhere. */
   persistenceOf(agent: AgentRuntime): Persistence | undefined;
 }
@@ -117,7 +121,6 @@ export class AgentRuntime {
   readonly hooks: HookSet;
   /** The schema to which its model is held; undefined: it gives no typed result, or gives it by `Finish`. */
   readonly output: OutputSchema | undefined;
-  readonly time: AgentTime;
   /** How much of the history of its session it begins with; undefined: it has none. */
   readonly retention: MessageRetentionPolicy | undefined;
   readonly persistence: Persistence | undefined;
@@ -129,6 +132,10 @@ export class AgentRuntime {
   parent: AgentRuntime | undefined;
   /** The run keeps it, not its parent. */
   isDetached: boolean;
+  /** Undefined while nothing in the run limits time or waits for an answer. */
+  time: AgentTime | undefined;
+  /** Effects of its own that are under way: model calls, tool bodies, hooks. A delegation is none, since its child counts for itself. */
+  effectCount = 0;
   /** Subagents that it has started. */
   breadth: number;
   /** Subagents that were started below it, at any depth. */
@@ -197,12 +204,12 @@ export class AgentRuntime {
     this.isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
     this.retention = parent === undefined ? run.retention : undefined;
-    this.time = new AgentTime(this);
     this.persistence = run.persistenceOf(this);
+    if (this.account.isTimed) run.watchTime();
+    if (run.isTimeWatched) this.watchTime();
     this.#follow(this.isDetached ? this.root : parent); // Last: if something throws before, no parent knows an incomplete agent.
-    if (this.isDetached && !this.hasEnded) this.time.standAlone();
     if (this.hasEnded) this.close();
-    else if (before !== undefined) this.time.endIfOverdue();
+    else if (before !== undefined) this.time?.endIfOverdue();
   }
 
   // What happens to it
@@ -309,7 +316,7 @@ export class AgentRuntime {
     );
     this.#isActive = true;
     this.settled = undefined;
-    if (this.#readsNoMore === "paused") this.time.endQuestion();
+    if (this.#readsNoMore === "paused") this.endQuestion();
     this.#readsNoMore = undefined;
     this.mailbox?.reopen();
     return state;
@@ -344,12 +351,12 @@ export class AgentRuntime {
     this.run.pieces?.settled(this.identity.agentId);
     this.#closeMailbox(state.status);
     if (state.status !== "paused") return this.close();
-    this.time.beginQuestion();
+    this.beginQuestion();
   }
 
   close(): void {
     if (this.settled !== undefined) this.#closeMailbox(this.settled.status);
-    this.time.close();
+    this.time?.close();
     this.#unfollow();
   }
 
@@ -361,6 +368,36 @@ export class AgentRuntime {
   async whenSettled(): Promise<void> {
     await Promise.allSettled([this.settling]);
     await this.parent?.background.allSettled([this.identity.agentId]);
+  }
+
+  // Its time
+
+  /** From now on its clock runs, and stands still while it waits for an answer. */
+  watchTime(): void {
+    if (this.time !== undefined || this.hasEnded) return;
+    this.time = new AgentTime(this);
+    if (this.isDetached) this.time.standAlone();
+  }
+
+  /** An effect is under way. It ends with `endWork`, once. */
+  beginWork(): void {
+    this.effectCount += 1;
+    this.time?.beginWork();
+  }
+
+  endWork(): void {
+    this.effectCount -= 1;
+    this.time?.endWork();
+  }
+
+  /** A question waits for an answer, until it is decided or the agent ends. */
+  beginQuestion(): void {
+    this.run.watchTime();
+    this.time?.beginQuestion();
+  }
+
+  endQuestion(): void {
+    this.time?.endQuestion();
   }
 
   // What it works with
@@ -467,7 +504,7 @@ export class AgentRuntime {
     this.isDetached = true;
     this.#unfollow();
     this.#follow(this.root);
-    this.time.standAlone();
+    this.time?.standAlone();
   }
 
   /** All that follow it and have not ended, at any depth. */

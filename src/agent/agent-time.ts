@@ -13,7 +13,9 @@ import type { TimeAccount } from "./account-view.ts";
 export interface TimedAgent {
   readonly run: { readonly clock: Clock };
   readonly account: TimeAccount;
-  readonly parent: { readonly time: AgentTime } | undefined;
+  readonly parent: { readonly time: AgentTime | undefined } | undefined;
+  /** Effects of its own that are under way. */
+  readonly effectCount: number;
   /** Called once, when a limit of the agent's own is reached. Ancestors watch theirs. */
   deadlineReached(deadlineAtMs: number): void;
 }
@@ -38,6 +40,7 @@ export class AgentTime {
   constructor(agent: TimedAgent) {
     this.#agent = agent;
     this.#parent = agent.parent?.time;
+    if (agent.effectCount > 0) this.#count(agent.effectCount, 0);
     if (!agent.account.isTimed) return;
     this.#spentMs = agent.account.timeSpent()?.spent ?? 0;
     this.#arm();

@@ -16,7 +16,7 @@ export async function consult<T>(
   work: () => T | Promise<T>,
   at: EventPosition = {},
 ): Promise<Consulted<T>> {
-  agent.time.beginWork();
+  agent.beginWork();
   try {
     const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
     const { persistence } = agent;
@@ -26,7 +26,7 @@ export async function consult<T>(
   } catch (cause) {
     return brokenBy(agent, cause);
   } finally {
-    agent.time.endWork();
+    agent.endWork();
   }
 }
 
@@ -96,14 +96,14 @@ export async function applyChain<P extends TransformPoint>(
   { point, stepNumber, position, input, toolName }: HookQuestion<P>,
 ): Promise<{ readonly patch: PointPatch[P]; readonly by: string | undefined }> {
   const chain = agent.hooks.chain(point, toolName);
-  agent.time.beginWork();
+  agent.beginWork();
   try {
     const said = await runChain(point, chain, input, hookBounds(agent, stepNumber));
     const { patch, changedBy } = said;
     if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, position);
     return { patch, by: changedBy.at(-1)?.hook };
   } finally {
-    agent.time.endWork();
+    agent.endWork();
   }
 }
 

@@ -26,7 +26,7 @@ export function reserve(
   const steps = isStep(position) ? 1 : 0;
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
-    agent.time.beginWork();
+    agent.beginWork();
     const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) =>
       agent.recordIfHeard(
         "budget.queued",
@@ -34,7 +34,7 @@ export function reserve(
         eventPositionOf(position),
       ),
     );
-    agent.time.endWork();
+    agent.endWork();
     return outcome;
   };
   const { persistence } = agent;
@@ -122,11 +122,11 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
     prefix,
     signals: agent,
   };
-  agent.time.beginWork();
+  agent.beginWork();
   const isHooked = agent.hooks.modelWraps.length > 0;
   const making = isHooked ? inferWrapped(agent, call) : inferOnce(agent, call);
   return making.then((outcome) => {
-    agent.time.endWork();
+    agent.endWork();
     const isOfStep = outcome.type === "replied" && effectPosition.sideCall === undefined;
     if (isOfStep && agent.run.pieces?.isHeard === true)
       agent.run.pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);

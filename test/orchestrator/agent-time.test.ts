@@ -36,6 +36,7 @@ class ClockFixture {
       run: { clock: this.clock },
       account: this.ledger.accountView(agentId),
       parent: time === undefined ? undefined : { time },
+      effectCount: 0,
       deadlineReached: (deadlineAtMs) => {
         this.ended.push([path, this.clock.nowMs(), deadlineAtMs]);
       },
@@ -233,6 +234,7 @@ test("work without a question touches no timer", () => {
     run: { clock },
     account,
     parent: undefined,
+    effectCount: 0,
     deadlineReached: () => undefined,
   });
   for (let call = 0; call < 100; call += 1) {
@@ -364,12 +366,12 @@ test("a node's time stands still with its questions; at the deadline it is abort
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
-  child.time.beginWork();
+  child.beginWork();
   fixture.clock.advance(4);
-  child.time.endWork();
-  child.time.beginQuestion();
+  child.endWork();
+  child.beginQuestion();
   fixture.clock.advance(50);
-  child.time.endQuestion();
+  child.endQuestion();
   expect([lead.account.stoodMs, child.account.stoodMs]).toEqual([50, 50]);
   fixture.clock.advance(5);
   expect([lead.signal.aborted, child.signal.aborted]).toEqual([false, false]);

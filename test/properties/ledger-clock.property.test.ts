@@ -79,6 +79,7 @@ class Player {
       run: { clock: this.#time },
       account: this.#ledger.accountView(id),
       parent: above === undefined ? undefined : { time: above.clock },
+      effectCount: 0,
       deadlineReached: () => {
         check(!this.#ended.has(index), `${path} is ended once`);
         this.#ended.set(index, this.#time.nowMs());

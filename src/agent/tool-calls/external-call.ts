@@ -33,7 +33,7 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
   agent.emit({ type: "question.asked", question }, position);
   if (agent.run.settings.approvals.unanswered === "deny")
     return await concluded(call, question, undefined);
-  agent.time.beginQuestion();
+  agent.beginQuestion();
   return { type: "deferred", deferral: deferralOf(call, bound, question) };
 }
 

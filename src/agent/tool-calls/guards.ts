@@ -88,7 +88,7 @@ async function askGuards(
   const { agent } = call;
   const guards = guardsFor(agent.guards, bound.tool.name);
   if (guards.length === 0 && others.length === 0) return ALLOW;
-  agent.time.beginWork();
+  agent.beginWork();
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
     callId: call.planned.call.callId,
@@ -101,7 +101,7 @@ async function askGuards(
       return { guard: named.name, answer, ...why };
     }),
   );
-  agent.time.endWork();
+  agent.endWork();
   const answers = [...asked, ...others];
   const decision = decisionOf(bound, answers);
   const { toolName } = guarded;
@@ -216,10 +216,10 @@ export function plainReason(toolName: string): string {
 }
 
 async function inTime({ agent, signal }: OpenCall, given: PromiseLike<unknown>): Promise<unknown> {
-  agent.time.beginWork();
+  agent.beginWork();
   try {
     return await valueInTime(() => given, { ...agent.bounds, signal });
   } finally {
-    agent.time.endWork();
+    agent.endWork();
   }
 }

@@ -65,9 +65,8 @@ async function ask(
   deferral: QuestionDeferral,
 ): Promise<Permission> {
   const { question } = deferral;
-  const { time } = call.agent;
   let edited: OwnCall | RejectedCall | undefined;
-  time.beginQuestion();
+  call.agent.beginQuestion();
   const { unanswered } = call.agent.run.settings.approvals;
   const said = await askApprover(call, question, {
     problemWith: (answer) => {
@@ -78,7 +77,7 @@ async function ask(
   });
   if (call.signal.aborted) {
     recordAnswer(call, question, { answer: "denied", by: "end" });
-    time.endQuestion();
+    call.agent.endQuestion();
     return { type: "cancelled" };
   }
   const { answer, failure } = said;
@@ -88,7 +87,7 @@ async function ask(
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
     return { type: "deferred", deferral: { ...deferral, question: { ...question, reason } } };
   }
-  time.endQuestion();
+  call.agent.endQuestion();
   return decided(call, bound, { deferral, ...(isLate ? {} : { ...said, edited }) });
 }
 

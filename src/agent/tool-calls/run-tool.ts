@@ -28,7 +28,7 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
   const { clock, limiter } = agent.run;
   const askedAtMs = clock.nowMs();
   let slot: Slot | undefined;
-  agent.time.beginWork();
+  agent.beginWork();
   try {
     const entered = limiter.tool(signal);
     slot = entered instanceof Promise ? await entered : entered;
@@ -39,7 +39,7 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
     return await recordEnd(call, begun, await work(call, bound));
   } finally {
     slot?.leave();
-    agent.time.endWork();
+    agent.endWork();
   }
 }
 

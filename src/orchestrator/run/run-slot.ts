@@ -27,9 +27,9 @@ export class RunSlot {
     let acquired = slots.acquire(root.signal);
     if (acquired instanceof Promise) {
       const agents = tree.nodes.filter(({ hasEnded }) => !hasEnded);
-      for (const { time } of agents) time.beginQuestion();
+      for (const agent of agents) agent.beginQuestion();
       acquired = await acquired;
-      for (const { time } of agents) time.endQuestion();
+      for (const agent of agents) agent.endQuestion();
     }
     if (acquired === undefined) return;
     this.queuedMs = clock.nowMs() - sinceMs;

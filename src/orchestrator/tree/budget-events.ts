@@ -32,7 +32,7 @@ export function grantBudget(
 ): () => void {
   const { agentId, agentPath } = node.identity;
   const { by, budget } = ledger.grant(agentId, grant, field);
-  node.time.rearm();
+  node.time?.rearm();
   const remaining = node.account.remaining();
   return () =>
     recorder.record(scopeOf(node), {

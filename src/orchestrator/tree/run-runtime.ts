@@ -71,6 +71,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   readonly pauseSignal: CancelSignal;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly pendingAnswers = new PendingAnswers();
+  isTimeWatched = false;
   /** Made with the first listener. */
   pieces: LivePieces | undefined;
   readonly context: unknown;
@@ -121,6 +122,12 @@ export class RunRuntime implements AgentRun, LedgerWatch {
 
   onOperation(done: LedgerOperation): void {
     this.journal?.append({ type: "ledger", done });
+  }
+
+  watchTime(): void {
+    if (this.isTimeWatched) return;
+    this.isTimeWatched = true;
+    for (const agent of this.tree.nodes) agent.watchTime();
   }
 
   persistenceOf(agent: AgentRuntime): Persistence | undefined {
