@@ -453,28 +453,14 @@ export class AgentRuntime {
     run.recorder.record(this.scope(at), body);
   }
 
-  /** The same for an event that few read: `make` is called only if something does. */
-  recordIfHeard(type: EventType, make: () => EventBody, at?: EventPosition): void {
-    const { recorder } = this.run;
-    if (recorder.isHeard(type)) this.record(make(), at);
-    else recorder.passOver();
+  /** True if something reads such an event. If not, it counts as recorded, and need not be made. */
+  hears(type: EventType): boolean {
+    return !this.run.recorder.passesOver(type);
   }
 
   /** Records what has happened within an effect. */
   emit(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
     this.run.recorder.record(this.scope(at), body, contents);
-  }
-
-  /** The same for an event that few read: `make` is called only if something does. */
-  emitIfHeard(
-    type: EventType,
-    make: () => EventBody,
-    at: EventPosition,
-    contents?: EventDraft["contents"],
-  ): void {
-    const { recorder } = this.run;
-    if (recorder.isHeard(type)) this.emit(make(), at, contents);
-    else recorder.passOver();
   }
 
   /** Records content of the span of a position; `content` is made only if a trace shows it. */

@@ -4,7 +4,9 @@ import type { ModelRequest } from "../model/model.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import { userMessage } from "../protocol/message.ts";
-import type { StopReason } from "../protocol/stop.ts";
+import type { EventBody } from "../protocol/event.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import { resultBody } from "../protocol/stream-piece.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -31,7 +33,7 @@ import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.t
 import { transition } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { failed, NOT_BEGUN } from "./tool-calls/failed-outcome.ts";
-import { descriptorOf } from "./tool-calls/record.ts";
+import { descriptorOf } from "./tool-calls/call-events.ts";
 
 /** A model call that is paid for. */
 export interface PreparedCall {
@@ -61,27 +63,33 @@ export interface Prepared {
 
 /** Makes the state `running`: from the beginning, or after a pause. */
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
-  const { role, identity } = agent;
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
-  agent.recordIfHeard(type, () => ({
-    type,
-    role: role.name,
-    ...(role.purpose === undefined ? {} : { purpose: role.purpose }),
-    provider: agent.model.provider,
-    model: agent.model.id,
-    task: agent.task,
-    spawnCallId: agent.spawnCallId ?? null,
-    budget: agent.account.remaining(),
-  }));
+  if (agent.hears(type)) agent.record(beginEvent(agent, type));
   const background = backgroundOf(from);
   if (background.length > 0) agent.run.subagents.reactivate(agent, background);
   if (from.status === "paused") return transition(from, { type: "resume" });
   return transition(from, {
     type: "markStarted",
-    executionId: identity.executionId,
+    executionId: agent.identity.executionId,
     atMs,
   });
+}
+
+function beginEvent(
+  { role, model, task, spawnCallId, account }: AgentRuntime,
+  type: "agent.started" | "agent.resumed",
+): EventBody<"agent.started" | "agent.resumed"> {
+  return {
+    type,
+    role: role.name,
+    ...(role.purpose === undefined ? {} : { purpose: role.purpose }),
+    provider: model.provider,
+    model: model.id,
+    task,
+    spawnCallId: spawnCallId ?? null,
+    budget: account.remaining(),
+  };
 }
 
 /** The state with the task in its history. */
@@ -105,14 +113,8 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
-  if (!isOpen)
-    agent.recordIfHeard(
-      "step.started",
-      () => ({ type: "step.started", number, promptHash, toolsHash }),
-      {
-        stepId,
-      },
-    );
+  if (!isOpen && agent.hears("step.started"))
+    agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   agent.mailbox?.confirmDelivery(number);
   const opened = transition(state, {
     type: "openStep",
@@ -140,7 +142,7 @@ export function elapsed(
 /** Completes the open step, if there is one: calls that nothing has answered get their result here (L3), and the step its one record (L4). */
 export function completeStep(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
-  const { stepId, number, limit, isIncorporated, deferrals, reply } = state.step;
+  const { stepId, limit, isIncorporated, deferrals, reply } = state.step;
   agent.mailbox?.takeSkip(); // A skip request that came too late for this step must not skip the calls of the next.
   const atMs = agent.run.clock.nowMs();
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
@@ -150,23 +152,26 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = transition(complete, { type: "recordStep", atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
-  if (record !== undefined) {
-    const { telemetry, tools, error } = record;
-    const { usage, timing } = telemetry;
-    agent.recordIfHeard(
-      "step.completed",
-      () => ({
-        type: "step.completed",
-        number,
-        usage,
-        timing,
-        toolCalls: tools.calls.length,
-        ...(error === undefined ? {} : { error }),
-      }),
-      { stepId },
-    );
-  }
+  if (record !== undefined && agent.hears("step.completed"))
+    agent.record(completedEvent(record), { stepId });
   return completed;
+}
+
+function completedEvent({
+  number,
+  telemetry: { usage, timing },
+  tools,
+  error,
+}: StepRecord): EventBody<"step.completed"> {
+  const failure = error === undefined ? {} : { error };
+  return {
+    type: "step.completed",
+    number,
+    usage,
+    timing,
+    toolCalls: tools.calls.length,
+    ...failure,
+  };
 }
 
 /**
@@ -188,17 +193,8 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   agent.releaseOpenLeases();
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  agent.recordIfHeard(
-    "continuation.evaluated",
-    () => ({
-      type: "continuation.evaluated",
-      decision: "stop",
-      work: [],
-      signals,
-      winner: reason,
-    }),
-    eventPosition(completed),
-  );
+  if (agent.hears("continuation.evaluated"))
+    agent.record(stopEvent(signals, reason), eventPosition(completed));
   if (completed.log.sections !== undefined) clearSections(agent, completed.log.sections);
   const status = statusOf(reason);
   const ended = transition(completed, {
@@ -207,22 +203,35 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     reason,
     atMs: agent.run.clock.nowMs(),
   });
-  const { startedAtMs, endedAtMs } = ended.telemetry;
-  const error = ended.log.errors.at(-1);
-  agent.recordIfHeard("agent.ended", () => ({
-    type: "agent.ended",
-    role: agent.role.name,
-    status: ended.status,
-    reason,
-    steps: ended.log.steps.length,
-    text: lastTextOf(ended),
-    usage: agent.account.usage(),
-    ...(error === undefined || status !== "failed" ? {} : { error }),
-    signals: ended.log.signals,
-    durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
-  }));
+  if (agent.hears("agent.ended")) agent.record(endedEvent(agent, ended));
   agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
+}
+
+function stopEvent(
+  signals: readonly StopSignal[],
+  winner: StopReason,
+): EventBody<"continuation.evaluated"> {
+  return { type: "continuation.evaluated", decision: "stop", work: [], signals, winner };
+}
+
+function endedEvent({ role, account }: AgentRuntime, ended: EndedState): EventBody<"agent.ended"> {
+  const { status, reason, log, telemetry } = ended;
+  const { steps, signals, errors } = log;
+  const { startedAtMs, endedAtMs } = telemetry;
+  const error = status === "failed" ? errors.at(-1) : undefined;
+  return {
+    type: "agent.ended",
+    role: role.name,
+    status,
+    reason,
+    steps: steps.length,
+    text: lastTextOf(ended),
+    usage: account.usage(),
+    ...(error === undefined ? {} : { error }),
+    signals,
+    durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
+  };
 }
 
 /** Signals that came while the agent waited for its subagents to end. An answer that was given stands: there is nothing left to stop. */

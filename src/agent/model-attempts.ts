@@ -177,7 +177,8 @@ class Attempts implements RetryOptions {
     const call = this.#call;
     const { request, position, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
-    agent.emitIfHeard("model.requested", () => requestedBody(agent.model, call, facts), position);
+    if (agent.hears("model.requested"))
+      agent.emit(requestedBody(agent.model, call, facts), position);
     const { messages, tools } = request;
     agent.recordContent(position, () => ({
       type: "request",
@@ -274,7 +275,7 @@ class Attempts implements RetryOptions {
       finishReason,
       ...defined({ rawFinishReason }),
     }));
-    agent.emitIfHeard("model.replied", () => this.#repliedBody(settled, spent.usage), position);
+    if (agent.hears("model.replied")) agent.emit(this.#repliedBody(settled, spent.usage), position);
     return { type: "replied", reply, ...spent };
   }
 

@@ -5,7 +5,9 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { Lease, LeaseOutcome } from "./account-view.ts";
+import type { AccountView, Lease, LeaseOutcome } from "./account-view.ts";
+import type { EventBody } from "../protocol/event.ts";
+import type { LeaseId } from "../protocol/ids.ts";
 import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
@@ -27,13 +29,10 @@ export function reserve(
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
-    const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) =>
-      agent.recordIfHeard(
-        "budget.queued",
-        () => ({ type: "budget.queued", accountPath }),
-        eventPositionOf(position),
-      ),
-    );
+    const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) => {
+      if (agent.hears("budget.queued"))
+        agent.record({ type: "budget.queued", accountPath }, eventPositionOf(position));
+    });
     agent.endWork();
     return outcome;
   };
@@ -53,11 +52,11 @@ export function noteReserved(
   if (outcome.type !== "granted") return;
   const { waitedMs, lease } = outcome;
   const { leaseId, inputTokens, maxOutputTokens } = lease;
-  agent.recordIfHeard(
-    "budget.reserved",
-    () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
-    eventPosition,
-  );
+  if (agent.hears("budget.reserved"))
+    agent.record(
+      { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs },
+      eventPosition,
+    );
 }
 
 /** Whatever came of a call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). Gives what was charged. */
@@ -73,21 +72,30 @@ export function settleCall(
   const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
   const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
   if (persistence?.wasSettled(leaseId) !== true) account.settle(lease, usage, otherModels);
-  agent.recordIfHeard(
-    "budget.settled",
-    () => ({
-      type: "budget.settled",
-      leaseId,
-      usage,
-      ...defined({ otherModels }),
-      remaining: account.remaining(),
-      runRemaining: account.runRemaining(),
-    }),
-    eventPositionOf(position),
-  );
+  if (agent.hears("budget.settled"))
+    agent.record(settledEvent(account, { leaseId, usage, otherModels }), eventPositionOf(position));
   if (outcome.type === "refused")
     agent.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
   return usage;
+}
+
+function settledEvent(
+  account: AccountView,
+  { leaseId, usage, otherModels }: Charged,
+): EventBody<"budget.settled"> {
+  return {
+    type: "budget.settled",
+    leaseId,
+    usage,
+    ...defined({ otherModels }),
+    remaining: account.remaining(),
+    runRemaining: account.runRemaining(),
+  };
+}
+
+interface Charged extends Pick<InferOutcome, "usage"> {
+  readonly leaseId: LeaseId;
+  readonly otherModels: InferOutcome["otherModels"];
 }
 
 /** False for a call besides that of its step, and for one of a step that is counted already. */

@@ -87,9 +87,10 @@ export interface RoleParts {
 
 /** Records what happens, and runs what belongs to a position. */
 export interface Recorder extends SpanSource {
-  /** False: nothing reads such an event; it need not be made, and is passed over. */
+  /** True if something reads such an event. */
   isHeard(type: EventType): boolean;
-  passOver(): void;
+  /** True if nothing reads such an event: it is counted, and need not be made. */
+  passesOver(type: EventType): boolean;
   /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;
   /** Runs foreign code that has a span inside that. `correlation()` gives its ids to all that it begins. */

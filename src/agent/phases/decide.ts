@@ -3,6 +3,7 @@
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { WorkType } from "../../protocol/event-bodies.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
@@ -221,16 +222,17 @@ function recordContinuation(
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): AgentState {
-  agent.recordIfHeard(
-    "continuation.evaluated",
-    () => ({
-      type: "continuation.evaluated",
-      decision: outcome.type,
-      work: outcome.type === "compact" ? ["overflow"] : outcome.work,
-      ...(vetoedBy === undefined ? {} : { vetoedBy }),
-      signals: state.log.signals,
-    }),
-    eventPosition(state),
-  );
+  if (agent.hears("continuation.evaluated"))
+    agent.record(continuationEvent(state, outcome, vetoedBy), eventPosition(state));
   return state;
+}
+
+function continuationEvent(
+  { log: { signals } }: AgentState,
+  outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
+  vetoedBy: string | undefined,
+): EventBody<"continuation.evaluated"> {
+  const work = outcome.type === "compact" ? (["overflow"] as const) : outcome.work;
+  const vetoed = vetoedBy === undefined ? {} : { vetoedBy };
+  return { type: "continuation.evaluated", decision: outcome.type, work, ...vetoed, signals };
 }

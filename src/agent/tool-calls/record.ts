@@ -2,12 +2,10 @@
 // it rejects.
 
 import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
-import type { EventBody } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { resultBody } from "../../protocol/stream-piece.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import type { Tool } from "../../tools/tool.ts";
 import type { CallEnd, ExecutedCall, PlannedCall } from "../effects.ts";
 import type { CallOutcome, PausedChild, FailedOutcome, TextRange } from "./call-outcome.ts";
 import { withinRetries, NOT_BEGUN, rejectedOutcome } from "./failed-outcome.ts";
@@ -18,10 +16,16 @@ import type { EffectPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { errorRecord } from "../error-record.ts";
+import {
+  endedEvent,
+  isMended,
+  rejectedEvent,
+  startedEvent,
+  type Formatted,
+} from "./call-events.ts";
 import { applyChain } from "../consult.ts";
 import { shortenReports } from "../../tools/shorten-reports.ts";
-import { redactSecrets } from "../../tools/redact-secrets.ts";
-import { cutText, shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
+import { shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
 
 /** A call that has begun. */
 export interface BegunCall {
@@ -33,20 +37,11 @@ export interface BegunCall {
 
 /** Records that a call begins. `askedAtMs`: since when it waited for a slot; default: it did not. */
 export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
-  const { agent, planned, toolName, position, bound } = call;
+  const { agent, planned, position, bound } = call;
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  agent.emitIfHeard(
-    type,
-    () => ({
-      type,
-      toolName,
-      ...descriptorOf(bound.tool),
-      ...defined({ isMended: isMended(planned.bound) }),
-    }),
-    position,
-  );
+  if (agent.hears(type)) agent.emit(startedEvent(call, type), position);
   agent.recordContent(position, () => argumentsContent(call));
   return {
     startedAtMs,
@@ -63,7 +58,7 @@ export async function recordEnd(
   worked: CallOutcome | PausedChild,
 ): Promise<CallEnd> {
   if (worked.type === "paused") return paused(call, worked, { startedAtMs, given });
-  const { agent, planned, toolName, position } = call;
+  const { agent, planned, position } = call;
   const workedAtMs = agent.run.clock.nowMs();
   const conclusion = concluded(call, worked, workedAtMs);
   const { outcome, spans, endedAtMs } =
@@ -72,51 +67,13 @@ export async function recordEnd(
   const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
   agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
   sayResult(agent, call.effectPosition, ended);
-  const {
-    type,
-    text,
-    fullText = text,
-    errorCode,
-    errorName,
-    severity,
-    attachments,
-    usage,
-  } = outcome;
-  const { shownCharacters } = outcome;
-  agent.emitIfHeard(
-    "tool.ended",
-    () => ({
-      type: "tool.ended",
-      toolName,
-      outcome: type,
-      success: type === "succeeded",
-      resultCharacters: fullText.length,
-      ...defined({ errorCode, severity, errorName }),
-      ...defined({ shownCharacters, attachments: attachments?.length, usage }),
-      ...(type === "succeeded" || isReport(call, outcome) ? {} : { message: messageOf(outcome) }),
-      durationMs: endedAtMs - startedAtMs,
-      queuedMs,
-    }),
-    position,
-  );
+  const durationMs = endedAtMs - startedAtMs;
+  if (agent.hears("tool.ended"))
+    agent.emit(endedEvent(call, outcome, { durationMs, queuedMs }), position);
   const before = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
   const end = timed(ended, [...before, ...spans]);
   planned.onEnd(end);
   return end;
-}
-
-/** Longest message of a failed call in events. The step has the whole text. */
-const LONGEST_MESSAGE = 500;
-
-/** Returns why a call failed, in the tool's own words if it has any, without secrets. */
-function messageOf({ text, fullText = text, words }: Formatted): string {
-  const said = words === undefined ? fullText : fullText.slice(words.start, words.end);
-  return cutText(redactSecrets(said), LONGEST_MESSAGE);
-}
-
-/** True for the report of a subagent, which is JSON. */
-function isReport({ bound }: OpenCall, { words }: CallOutcome): boolean {
-  return bound.tool?.kind === "delegation" && words === undefined;
 }
 
 /** Emits, for present and later readers, what the model will read. What is to be summarised is emitted afterwards. */
@@ -208,18 +165,6 @@ function argumentsContent(call: OpenCall): SpanContent {
   return { type: "arguments", value: writtenArguments(call) };
 }
 
-/** What events say of the tool of a call; undefined: there is no such tool. */
-export function descriptorOf(
-  tool: Tool | undefined,
-): Pick<EventBody<"tool.started">, "kind" | "description"> {
-  return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
-}
-
-/** True if the model's arguments were no JSON until a small slip in them was mended. */
-function isMended(bound: PlannedCall["bound"]): true | undefined {
-  return (bound.type !== "rejected" && bound.unmended !== undefined) || undefined;
-}
-
 /** A call with its result. */
 export function executed(
   { call, settings, bound }: PlannedCall,
@@ -275,25 +220,12 @@ function recordRejected(
   startedAtMs: number,
   outcome: Formatted<FailedOutcome>,
 ): CallEnd {
-  const { agent, planned, toolName, bound } = call;
-  const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
-  const { shownCharacters } = outcome;
-  agent.emitIfHeard(
-    "tool.rejected",
-    () => ({
-      type: "tool.rejected",
-      toolName,
-      ...descriptorOf(bound.tool),
-      outcome: type,
-      errorCode,
-      severity,
-      resultCharacters: fullText.length,
-      ...defined({ blockedBy, reason, spawn, shownCharacters }),
-      ...(spawn === undefined ? { message: messageOf(outcome) } : {}),
-    }),
-    call.position,
-    () => [argumentsContent(call), { type: "result", text }],
-  );
+  const { agent, planned, position } = call;
+  if (agent.hears("tool.rejected"))
+    agent.emit(rejectedEvent(call, outcome), position, () => [
+      argumentsContent(call),
+      { type: "result", text: outcome.text },
+    ]);
   const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
   sayResult(agent, call.effectPosition, end);
   planned.onEnd(end);
@@ -341,17 +273,6 @@ async function followUp<Outcome extends CallOutcome>(
 }
 
 // An outcome as the model will read it: cut where it is too long for the model; the whole is kept with the call (R111).
-
-/** An outcome as the model will read it. */
-type Formatted<Outcome extends CallOutcome = CallOutcome> = Outcome & Shown;
-
-interface Shown {
-  readonly isShortened: boolean;
-  /** The whole text, if it was cut. */
-  readonly fullText?: string;
-  /** How much of it is shown. */
-  readonly shownCharacters?: number;
-}
 
 /** So much of what is said of a failure besides the tool's own words is shown, however short results are to be. */
 const ROOM_FOR_ADVICE = 2_000;

@@ -96,7 +96,8 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
 export function concludedEnd(run: RunRuntime, root: AgentRuntime): RunResult<JsonValue> {
   const result = resultOf(run);
   run.journal?.append(resultRecord(result, run.clock.nowMs()));
-  run.recorder.note(scopeOf(root), "run.ended", () => runEnded(result));
+  const { recorder } = run;
+  if (!recorder.passesOver("run.ended")) recorder.record(scopeOf(root), runEnded(result));
   return result;
 }
 

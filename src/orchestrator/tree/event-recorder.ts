@@ -123,14 +123,10 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#ignored = tracing.ignored;
   }
 
-  /** Records an event; `make` is called only if something reads it. */
-  note(scope: EventScope, type: EventType, make: () => EventBody): void {
-    if (this.isHeard(type)) this.record(scope, make());
-    else this.passOver();
-  }
-
-  passOver(): void {
+  passesOver(type: EventType): boolean {
+    if (this.isHeard(type)) return false;
     this.#seq += 1;
+    return true;
   }
 
   /** Builds the event, and gives it to all listeners. */

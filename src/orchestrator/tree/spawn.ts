@@ -110,14 +110,15 @@ function announce(
     nth: call.nth ?? 0,
   });
   if (parent === undefined) return;
-  run.recorder.note(parent.scope(call), "subagent.spawned", () => ({
+  if (run.recorder.passesOver("subagent.spawned")) return;
+  run.recorder.record(parent.scope(call), {
     type: "subagent.spawned",
     ...childInEvents(child),
     task,
     isBackground,
     context,
     subagentsByDepth: run.tree.subagentsByDepth,
-  }));
+  });
 }
 
 /** The subagent, as events name it. */

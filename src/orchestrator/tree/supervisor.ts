@@ -141,16 +141,13 @@ export class Supervisor implements Subagents<AgentRuntime> {
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
     const ended = settledOutcome(child);
     const { outcome, status, reason, usage } = ended.result;
-    // The end of a detached child is an event of no execution: that of its parent is over (L2).
-    const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
-    this.run.recorder.note(at, "subagent.ended", () => ({
-      type: "subagent.ended",
-      ...childInEvents(child),
-      outcome,
-      status,
-      reason,
-      usage,
-    }));
+    const { recorder } = this.run;
+    if (!recorder.passesOver("subagent.ended")) {
+      // The end of a detached child is an event of no execution: that of its parent is over (L2).
+      const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
+      const ending = { outcome, status, reason, usage };
+      recorder.record(at, { type: "subagent.ended", ...childInEvents(child), ...ending });
+    }
     memberGroup(child)?.settle(child, outcome === "completed");
     return ended;
   }
