@@ -34,3 +34,9 @@ export interface EffectPosition {
 export function childNameOf(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
+
+/** The number of an agent among those of its role: `lead/leaf#2` is the second. */
+export function ordinalOf(agentPath: string): number {
+  const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
+  return Number(ordinal);
+}

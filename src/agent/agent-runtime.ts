@@ -23,11 +23,12 @@ import type { PieceSource } from "../protocol/stream-piece.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";
-import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
+import { NO_TOOL_LIMITS, type ToolLimits } from "../protocol/tool-rule.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
-import { narrowed, type ToolSet } from "../tools/tool-set.ts";
+import { withoutRemoved, type ToolSet } from "../tools/tool-set.ts";
 import {
   childNameOf,
+  ordinalOf,
   type AgentIdentity,
   type EffectPosition,
   type EventPosition,
@@ -266,12 +267,6 @@ export class AgentRuntime {
     return this.run.pauseSignal.aborted && this.persistence?.isCatchingUp !== true;
   }
 
-  /** The same out of the agent's own execution: the request is kept. */
-  requestOwnStop(signal: StopSignal): void {
-    this.persistence?.requested(signal);
-    this.requestStop(signal);
-  }
-
   /** Aborts what it would start, what it has under way, and all that follow it, in this order. */
   #abort(reason: CancelReason): void {
     if (this.signal.aborted) return;
@@ -338,7 +333,8 @@ export class AgentRuntime {
    * once the next one is asked for.
    */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
-    this.noteState(state);
+    this.currentState = state;
+    this.endedCalls = undefined;
     this.persistence?.phaseOver(phase, state);
     return this.stepper?.step({ phase, state });
   }
@@ -416,19 +412,6 @@ export class AgentRuntime {
     const { signal, run } = this;
     const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
     return { signal, clock: run.clock, graceMs, timeoutMs };
-  }
-
-  /** What all foreign code may know of it. */
-  get facts() {
-    const { runId, agentId, agentPath, depth, executionId } = this.identity;
-    const { metadata, run } = this;
-    return { runId, agentId, agentPath, depth, executionId, metadata, context: run.context };
-  }
-
-  /** Gives back, unused, what the agent still holds of the budget. */
-  releaseOpenLeases(): void {
-    for (const leaseId of this.account.releaseOpen())
-      this.record({ type: "budget.released", leaseId });
   }
 
   // Events
@@ -534,14 +517,9 @@ export class AgentRuntime {
     (this.#reported ??= new Map()).set(childId, stepId);
   }
 
-  /** True if a call of the step has given it the result of the subagent, also before a pause. */
+  /** True if a call of the step has given it the result of the subagent, in this process. */
   wasReported(childId: AgentId, stepId: StepId): boolean {
-    if (this.#reported?.get(childId) === stepId) return true;
-    const { step } = this.currentState;
-    return (
-      step?.stepId === stepId &&
-      step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))
-    );
+    return this.#reported?.get(childId) === stepId;
   }
 
   /** The subagents that a step of it has started (X11). */
@@ -586,19 +564,3 @@ export class AgentRuntime {
 }
 
 const NO_REQUESTS: readonly StopSignal[] = Object.freeze([]);
-
-/** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets (X14). */
-function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
-  if (removed.length === 0) return tools;
-  const gone = new Set<string>();
-  const hidden = new Set<string>();
-  for (const { toolName, rule } of removed)
-    (rule === "no_depth_left" ? hidden : gone).add(toolName);
-  return narrowed(tools, { gone, hidden });
-}
-
-/** The number of an agent among those of its role: `lead/leaf#2` is the second. */
-function ordinalOf(agentPath: string): number {
-  const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
-  return Number(ordinal);
-}

@@ -212,8 +212,9 @@ export function costWarnings(
   { model, priceOf }: Payer,
   usage: TokenUsage | undefined,
 ): readonly string[] {
+  if (usage?.reportedCostUsd === undefined) return [];
   const price = priceOf(model);
-  if (price === undefined || usage?.reportedCostUsd === undefined) return [];
+  if (price === undefined) return [];
   const reported = believedCost(price, usage);
   if (reported === undefined)
     return [

@@ -1,6 +1,7 @@
 // Code of the user's that decides or watches: a chain of hooks, a stop condition, a section, a processor.
 
 import type { EventPosition } from "./agent-identity.ts";
+import type { StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Consulted } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
@@ -107,6 +108,12 @@ export async function applyChain<P extends TransformPoint>(
   }
 }
 
+/** What all foreign code may know of an agent. */
+export function factsOf({ identity, metadata, run: { context } }: AgentRuntime) {
+  const { runId, agentId, agentPath, depth, executionId } = identity;
+  return { runId, agentId, agentPath, depth, executionId, metadata, context };
+}
+
 /** How long the hooks at a step may take, and what they may know. */
 export function hookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
   return {
@@ -122,7 +129,7 @@ export function hookContext(
   hookName: string,
 ): HookContext {
   return Object.freeze({
-    ...agent.facts,
+    ...factsOf(agent),
     role: agent.role.name,
     stepNumber,
     hookName,
@@ -130,7 +137,9 @@ export function hookContext(
     requestStop: (message: string) => {
       checkText("message", message);
       const reason = { code: "stop_requested", message, data: {} };
-      agent.requestOwnStop({ source: "hook", reason, name: hookName });
+      const request: StopSignal = { source: "hook", reason, name: hookName };
+      agent.persistence?.requested(request);
+      agent.requestStop(request);
     },
   });
 }

@@ -24,7 +24,8 @@ import { besideStep, callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
-import { extendLease, inferOnce, type InferCall } from "./model-attempts.ts";
+import { extendLease, inferOnce } from "./model-attempts.ts";
+import type { InferCall } from "./model-events.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */

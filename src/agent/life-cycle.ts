@@ -27,6 +27,7 @@ import {
   type MadeSection,
 } from "./agent-state.ts";
 import type { Lease, LastStep } from "./account-view.ts";
+import { releaseLeases } from "./model-call.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
 import { stepContext } from "./make-step-context.ts";
 import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.ts";
@@ -190,7 +191,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
 /** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
 function finish(agent: AgentRuntime, state: AgentState): EndedState {
   const completed = listOvershoots(agent, completeStep(agent, withLateSignals(agent, state)));
-  agent.releaseOpenLeases();
+  releaseLeases(agent);
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
   if (agent.hears("continuation.evaluated"))

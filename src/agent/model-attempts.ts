@@ -9,7 +9,6 @@ import type { PlannedAsk } from "../model/ask-model.ts";
 import { modelsOf } from "../model/fallback.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import type { ModelError } from "../model/model-error.ts";
-import type { RequestPrefix } from "../model/request-prefix.ts";
 import {
   generateWithRetries,
   type AttemptLog,
@@ -20,10 +19,10 @@ import {
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import { readable, withoutData } from "../model/written-by.ts";
 import type { EventBody } from "../protocol/event.ts";
+import type { SpanContent } from "../protocol/span-content.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
-import type { BudgetRefusal, Lease, LeaseOutcome } from "./account-view.ts";
-import type { EffectPosition, EventPosition } from "./agent-identity.ts";
+import type { BudgetRefusal, LeaseOutcome } from "./account-view.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   callUsage,
@@ -34,31 +33,14 @@ import {
 } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
-import { addressOf, nameOf, recordWarnings, requestedBody } from "./model-events.ts";
+import {
+  addressOf,
+  nameOf,
+  recordWarnings,
+  requestedBody,
+  type InferCall,
+} from "./model-events.ts";
 import type { Slot } from "./run-ports.ts";
-
-/** A model call that is paid for. */
-export interface InferCall {
-  readonly effectPosition: EffectPosition;
-  /** Of its events. */
-  readonly position: EventPosition;
-  readonly lease: Lease;
-  readonly request: ModelRequest;
-  readonly isEstimated: boolean;
-  readonly prefix: RequestPrefix | undefined;
-  /**
-   * Which of the calls that hooks made of one it is, from 1: of several under the lease, what each used is charged when it ends, so that none
-   * of them waits for room that it holds. Left out: there are no hooks around it.
-   */
-  readonly number?: number;
-  readonly signals: CallSignals;
-}
-
-/** What ends a model call, and what keeps it from beginning. */
-interface CallSignals {
-  readonly signal: AnySignal;
-  readonly stopSignal: AnySignal;
-}
 
 /** Calls the model until it replies or fails for good. Never rejects. */
 export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
@@ -177,14 +159,10 @@ class Attempts implements RetryOptions {
     const call = this.#call;
     const { request, position, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
-    if (agent.hears("model.requested"))
+    if (agent.hears("model.requested")) {
       agent.emit(requestedBody(agent.model, call, facts), position);
-    const { messages, tools } = request;
-    agent.recordContent(position, () => ({
-      type: "request",
-      messages: messages.map(readable),
-      tools,
-    }));
+      agent.recordContent(position, () => requestContent(request));
+    }
     if (number > 1) this.#resetPieces("retry");
   }
 
@@ -268,14 +246,10 @@ class Attempts implements RetryOptions {
     const { warnings = [], ...reply } = settled.reply;
     const payer = { model: answered, priceOf: agent.priceOf };
     recordWarnings(agent, [...warnings, ...costWarnings(payer, reply.usage)], position);
-    const { message, finishReason, rawFinishReason } = reply;
-    agent.recordContent(position, () => ({
-      type: "reply",
-      message: withoutData(message),
-      finishReason,
-      ...defined({ rawFinishReason }),
-    }));
-    if (agent.hears("model.replied")) agent.emit(this.#repliedBody(settled, spent.usage), position);
+    if (agent.hears("model.replied")) {
+      agent.recordContent(position, () => replyContent(reply));
+      agent.emit(this.#repliedBody(settled, spent.usage), position);
+    }
     return { type: "replied", reply, ...spent };
   }
 
@@ -345,11 +319,20 @@ export async function extendLease(
   signal: AnySignal,
 ): Promise<LeaseOutcome> {
   const { account, persistence } = agent;
-  const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) =>
-    agent.recordIfHeard("budget.queued", () => ({ type: "budget.queued", accountPath }), position),
-  );
+  const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
+    if (agent.hears("budget.queued")) agent.record({ type: "budget.queued", accountPath }, position);
+  });
   if (paid.type === "granted") await persistence?.kept();
   return paid;
+}
+
+function requestContent({ messages, tools }: ModelRequest): SpanContent {
+  return { type: "request", messages: messages.map(readable), tools };
+}
+
+function replyContent({ message, finishReason, rawFinishReason }: ModelReply): SpanContent {
+  const raw = defined({ rawFinishReason });
+  return { type: "reply", message: withoutData(message), finishReason, ...raw };
 }
 
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };

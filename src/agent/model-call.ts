@@ -11,7 +11,8 @@ import type { LeaseId } from "../protocol/ids.ts";
 import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
-import { inferOnce, type InferCall } from "./model-attempts.ts";
+import { inferOnce } from "./model-attempts.ts";
+import type { InferCall } from "./model-events.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
@@ -96,6 +97,12 @@ function settledEvent(
 interface Charged extends Pick<InferOutcome, "usage"> {
   readonly leaseId: LeaseId;
   readonly otherModels: InferOutcome["otherModels"];
+}
+
+/** Gives back, unused, what the agent still holds of the budget. */
+export function releaseLeases(agent: AgentRuntime): void {
+  for (const leaseId of agent.account.releaseOpen())
+    agent.record({ type: "budget.released", leaseId });
 }
 
 /** False for a call besides that of its step, and for one of a step that is counted already. */

@@ -1,12 +1,37 @@
-// What events say of a model call: its request, and what its provider warns of.
+// A model call that is paid for, and what events say of it.
 
+import type { AnySignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
-import type { Model, ModelServer } from "../model/model.ts";
+import type { Model, ModelRequest, ModelServer } from "../model/model.ts";
+import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { EventBody } from "../protocol/event.ts";
-import type { EventPosition } from "./agent-identity.ts";
+import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { parametersOf } from "./make-step-context.ts";
-import type { InferCall } from "./model-attempts.ts";
+import type { Lease } from "./account-view.ts";
+
+/** A model call that is paid for. */
+export interface InferCall {
+  readonly effectPosition: EffectPosition;
+  /** Of its events. */
+  readonly position: EventPosition;
+  readonly lease: Lease;
+  readonly request: ModelRequest;
+  readonly isEstimated: boolean;
+  readonly prefix: RequestPrefix | undefined;
+  /**
+   * Which of the calls that hooks made of one it is, from 1: of several under the lease, what each used is charged when it ends, so that none
+   * of them waits for room that it holds. Left out: there are no hooks around it.
+   */
+  readonly number?: number;
+  readonly signals: CallSignals;
+}
+
+/** What ends a model call, and what keeps it from beginning. */
+interface CallSignals {
+  readonly signal: AnySignal;
+  readonly stopSignal: AnySignal;
+}
 
 export function nameOf({ provider, id }: Model): {
   readonly provider: string;

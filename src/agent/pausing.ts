@@ -2,6 +2,7 @@
 
 import type { Question } from "../protocol/question.ts";
 import type { StopReason } from "../protocol/stop.ts";
+import { releaseLeases } from "./model-call.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   backgroundOf,
@@ -83,7 +84,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
   const { reason, log } = state;
   const background = backgroundOf(state);
   if (background.length > 0) await agent.run.subagents.settled(agent, background, "rest");
-  agent.releaseOpenLeases();
+  releaseLeases(agent);
   const steps = log.steps.length;
   const usage = agent.account.usage();
   agent.record(

@@ -20,13 +20,9 @@ export class Throttle {
       const line = (this.#line ??= new WaitingLine());
       return new Promise((begin) => line.add(begin));
     }
-    this.#begin();
-    return undefined;
-  }
-
-  #begin(): void {
     this.#begun += 1;
     if (this.#begun === 1) setImmediate(() => this.#nextTurn());
+    return undefined;
   }
 
   #nextTurn(): void {
@@ -34,7 +30,8 @@ export class Throttle {
     while (this.#begun < this.#perTurn) {
       const next = this.#line?.take();
       if (next === undefined) return;
-      this.#begin();
+      this.#begun += 1;
+      if (this.#begun === 1) setImmediate(() => this.#nextTurn());
       next();
     }
   }

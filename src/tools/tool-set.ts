@@ -3,6 +3,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze, defined } from "../kernel/json.ts";
 import type { ToolSpec } from "../model/model.ts";
+import type { RemovedTool } from "../protocol/tool-rule.ts";
 import type { Tool } from "./tool.ts";
 import {
   DEFAULT_TOOL_SETTINGS,
@@ -92,4 +93,14 @@ function duplicate(owner: string, name: string): EspalierError {
     message: `Expected ${owner}.tools to have unique names, got two tools named "${name}". Rename one of them.`,
     data: { field: `${owner}.tools`, name },
   });
+}
+
+/** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets (X14). */
+export function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
+  if (removed.length === 0) return tools;
+  const gone = new Set<string>();
+  const hidden = new Set<string>();
+  for (const { toolName, rule } of removed)
+    (rule === "no_depth_left" ? hidden : gone).add(toolName);
+  return narrowed(tools, { gone, hidden });
 }

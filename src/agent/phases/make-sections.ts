@@ -7,7 +7,7 @@ import { frozenList } from "../../kernel/grown.ts";
 import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { consult } from "../consult.ts";
+import { consult, factsOf } from "../consult.ts";
 import type { Consulted } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
 import { stepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
@@ -128,7 +128,7 @@ function contextOf(
   signal: AbortSignal,
 ): SectionContext {
   return Object.freeze({
-    ...agent.facts,
+    ...factsOf(agent),
     sectionName,
     role: agent.role.name,
     stepNumber: stepPosition(agent, state).stepNumber,

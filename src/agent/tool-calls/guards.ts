@@ -1,6 +1,7 @@
 // May a call run? Guards, the check whether it needs an approval, and the watch for calls that repeat themselves give one decision:
 // deny beats ask beats allow, and a call is asked about once (C9, C12). Nothing of it rejects.
 
+import { factsOf } from "../consult.ts";
 import { isPromiseLike } from "../../kernel/cancel.ts";
 import { runTimed, valueInTime } from "../../kernel/timed-work.ts";
 import { shown } from "../../kernel/check.ts";
@@ -119,7 +120,7 @@ async function askGuard(
   const outcome = await runTimed<GuardAnswer>(
     (signal) => {
       const context: GuardContext = Object.freeze({
-        ...agent.facts,
+        ...factsOf(agent),
         guardName: name,
         role: agent.role.name,
         stepNumber: effectPosition.stepNumber,

@@ -21,6 +21,7 @@ import {
 } from "../../tools/tool-context.ts";
 import type { EventPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
+import { factsOf } from "../consult.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { PlannedCall } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
@@ -156,7 +157,7 @@ export class OpenCall {
     const { agent, effectPosition, planned } = this;
     const { callId } = planned.call;
     return Object.freeze({
-      ...agent.facts,
+      ...factsOf(agent),
       stepNumber: effectPosition.stepNumber,
       callId,
       idempotencyKey: `${agent.identity.runId}/${effectPosition.stepId}/${callId}`,

@@ -41,8 +41,10 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  if (agent.hears(type)) agent.emit(startedEvent(call, type), position);
-  agent.recordContent(position, () => argumentsContent(call));
+  if (agent.hears(type)) {
+    agent.emit(startedEvent(call, type), position);
+    agent.recordContent(position, () => argumentsContent(call));
+  }
   return {
     startedAtMs,
     queuedMs: startedAtMs - (askedAtMs ?? startedAtMs),
@@ -65,11 +67,12 @@ export async function recordEnd(
     conclusion instanceof Promise ? await conclusion : conclusion;
   const taken = given === undefined ? outcome : { arguments: given, ...outcome };
   const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
-  agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
   sayResult(agent, call.effectPosition, ended);
   const durationMs = endedAtMs - startedAtMs;
-  if (agent.hears("tool.ended"))
+  if (agent.hears("tool.ended")) {
+    agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
     agent.emit(endedEvent(call, outcome, { durationMs, queuedMs }), position);
+  }
   const before = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
   const end = timed(ended, [...before, ...spans]);
   planned.onEnd(end);

@@ -3,6 +3,7 @@
 
 import { instructionsFor } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
+import type { AgentId, StepId } from "../../protocol/ids.ts";
 import { userMessage } from "../../protocol/message.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
@@ -77,12 +78,22 @@ function inFlight(
     return running(
       "has ended, and you have not read its result yet. It is in your next message: continue it then.",
     );
-  if (isBackground && stepId !== undefined && parent.wasReported(agentId, stepId))
+  if (isBackground && stepId !== undefined && wasReported(parent, agentId, stepId))
     return notContinued(
       "subagent_running",
       `another call of the same reply gives you the result of ${who}. Read it first, and continue it then.`,
     );
   return undefined;
+}
+
+/** True if a call of the step has given the parent the result of the subagent, also before a pause. */
+function wasReported(parent: AgentRuntime, childId: AgentId, stepId: StepId): boolean {
+  if (parent.wasReported(childId, stepId)) return true;
+  const { step } = parent.currentState;
+  return (
+    step?.stepId === stepId &&
+    step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))
+  );
 }
 
 function notContinued(code: SpawnRefusal["code"], why: string): SpawnRefusal {

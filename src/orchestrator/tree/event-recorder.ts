@@ -124,7 +124,7 @@ export class EventRecorder implements Recorder, SpanSource {
   }
 
   passesOver(type: EventType): boolean {
-    if (this.isHeard(type)) return false;
+    if (this.#isTaken || (this.#tracing !== undefined && this.isHeard(type))) return false;
     this.#seq += 1;
     return true;
   }
