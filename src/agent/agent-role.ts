@@ -126,8 +126,16 @@ export function delegationToolNames(
 }
 
 /** The instructions of an agent of the role in an execution that is about to begin; asked for once. Throws `instructions_failed`. */
-export function instructionsFor({ name: role, instructions }: AgentRole, context: unknown): string {
+export function instructionsFor({ name, instructions }: AgentRole, context: unknown): string {
   if (typeof instructions === "string") return instructions;
+  return askForInstructions(name, instructions, context);
+}
+
+function askForInstructions(
+  role: string,
+  instructions: Exclude<AgentRole["instructions"], string>,
+  context: unknown,
+): string {
   const failed = (what: string, cause?: unknown): EspalierError =>
     new EspalierError({
       code: "instructions_failed",

@@ -15,7 +15,7 @@ import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import { inScope } from "../protocol/correlation.ts";
-import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import { contentText, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
@@ -434,11 +434,6 @@ export class AgentRuntime {
     const { run, identity } = this;
     run.count(identity.agentId, body);
     run.recorder.record(this.scope(at), body);
-  }
-
-  /** True if something reads such an event. If not, it counts as recorded, and need not be made. */
-  hears(type: EventType): boolean {
-    return !this.run.recorder.passesOver(type);
   }
 
   /** Records what has happened within an effect. */

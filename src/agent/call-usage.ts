@@ -69,13 +69,12 @@ export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage 
   return toUsage({ ...usage, ...called });
 }
 
-/** The part of that used by other models than the first, if a fallback asked them; undefined: none. */
+/** The part of that used by other models than the first that a fallback asked; undefined: none. */
 export function usageOfOthers(
   { model, priceOf }: Payer,
   lease: Lease,
-  end: ModelCallEnd,
+  end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly ModelUsage[] | undefined {
-  if (!("answeredBy" in end || "lossOf" in end)) return undefined;
   const shares = sharesOf(model, lease, end);
   const [own] = modelsOf(model);
   const unpriced = shares.find((share) => !isPriced(priceOf, share));

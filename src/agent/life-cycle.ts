@@ -9,13 +9,13 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import { resultBody } from "../protocol/stream-piece.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
+import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   backgroundOf,
   eventPosition,
   isAskedAnew,
   lastTextOf,
-  stepPosition,
   type AgentState,
   type EndedState,
   type PausedState,
@@ -38,6 +38,8 @@ import { descriptorOf } from "./tool-calls/call-events.ts";
 
 /** A model call that is paid for. */
 export interface PreparedCall {
+  /** Where the step that it opens stands. */
+  readonly effectPosition: EffectPosition;
   readonly request: ModelRequest;
   readonly lease: Lease;
   /** True if the request shows the history as it is, so that what the provider counts can be kept. */
@@ -66,8 +68,8 @@ export interface Prepared {
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
-  if (agent.hears(type)) agent.record(beginEvent(agent, type));
-  const background = backgroundOf(from);
+  if (agent.run.recorder.hears(type)) agent.record(beginEvent(agent, type));
+  const background = from.step === undefined ? from.log.background : backgroundOf(from);
   if (background.length > 0) agent.run.subagents.reactivate(agent, background);
   if (from.status === "paused") return transition(from, { type: "resume" });
   return transition(from, {
@@ -105,8 +107,8 @@ export function isHeld(agent: AgentRuntime, { log, status }: AgentState): boolea
 
 /** Opens the step of a model call, or shows it anew to the model. Messages in it count as delivered: what wrote them learns so. */
 export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
-  const { request, hiddenTools, lastStep } = call;
-  const { stepId, stepNumber: number } = stepPosition(agent, state);
+  const { request, hiddenTools, lastStep, effectPosition } = call;
+  const { stepId, stepNumber: number } = effectPosition;
   const isOpen = state.step !== undefined;
   if (isOpen && !isAskedAnew(state)) {
     agent.mailbox?.confirmDelivery(number);
@@ -114,7 +116,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
-  if (!isOpen && agent.hears("step.started"))
+  if (!isOpen && agent.run.recorder.hears("step.started"))
     agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   agent.mailbox?.confirmDelivery(number);
   const opened = transition(state, {
@@ -153,7 +155,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = transition(complete, { type: "recordStep", atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
-  if (record !== undefined && agent.hears("step.completed"))
+  if (record !== undefined && agent.run.recorder.hears("step.completed"))
     agent.record(completedEvent(record), { stepId });
   return completed;
 }
@@ -190,11 +192,14 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
 
 /** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
 function finish(agent: AgentRuntime, state: AgentState): EndedState {
-  const completed = listOvershoots(agent, completeStep(agent, withLateSignals(agent, state)));
+  // Signals may have come while the agent waited for its subagents to end. An answer that was given stands: there is nothing left to stop.
+  const hasAnswered = winningSignal(state.log.signals)?.reason.code === "completed";
+  const signalled = hasAnswered ? state : handleStopRequests(agent, state);
+  const completed = listOvershoots(agent, completeStep(agent, signalled));
   releaseLeases(agent);
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  if (agent.hears("continuation.evaluated"))
+  if (agent.run.recorder.hears("continuation.evaluated"))
     agent.record(stopEvent(signals, reason), eventPosition(completed));
   if (completed.log.sections !== undefined) clearSections(agent, completed.log.sections);
   const status = statusOf(reason);
@@ -204,7 +209,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     reason,
     atMs: agent.run.clock.nowMs(),
   });
-  if (agent.hears("agent.ended")) agent.record(endedEvent(agent, ended));
+  if (agent.run.recorder.hears("agent.ended")) agent.record(endedEvent(agent, ended));
   agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
 }
@@ -233,12 +238,6 @@ function endedEvent({ role, account }: AgentRuntime, ended: EndedState): EventBo
     signals,
     durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
   };
-}
-
-/** Signals that came while the agent waited for its subagents to end. An answer that was given stands: there is nothing left to stop. */
-function withLateSignals(agent: AgentRuntime, state: AgentState): AgentState {
-  const hasAnswered = winningSignal(state.log.signals)?.reason.code === "completed";
-  return hasAnswered ? state : handleStopRequests(agent, state);
 }
 
 const UNEXPLAINED: StopReason = {

@@ -6,11 +6,13 @@ import { remembered } from "../model/remembered.ts";
 import { headLength } from "../policies/message-groups.ts";
 import { fallbackOf } from "../model/fallback.ts";
 import { forModel, replayKeyOf } from "../model/written-by.ts";
+import { textHash } from "../protocol/definition.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { isAskedAnew, type AgentState } from "./agent-state.ts";
 import type { Lease, Remaining } from "./account-view.ts";
+import type { DefinitionTable } from "./run-ports.ts";
 import { noteShown, shownParts } from "./shown-messages.ts";
 
 /** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */
@@ -34,7 +36,7 @@ export function stepContext(
     number: state.log.steps.length + 1,
     model: namesOf(agent.model),
     toolNames: tools.names,
-    promptHash: definitions.define(promptOf(messages)),
+    promptHash: definePrompt(definitions, messages),
     toolsHash: tools.hash,
     ...(output === undefined
       ? {}
@@ -81,11 +83,21 @@ function namesOf(model: Model): StepContext["model"] {
   return named;
 }
 
-/** The instructions that are sent. */
-function promptOf(messages: ModelRequest["messages"]): string {
+const promptHashes = new WeakMap<Message, string>();
+
+/** Keeps the instructions that are sent, and gives their hash. */
+function definePrompt(definitions: DefinitionTable, messages: ModelRequest["messages"]): string {
   const [first, second] = messages;
-  if (first?.role !== "system") return "";
-  if (second?.role !== "system") return first.text;
+  if (first?.role !== "system" || second?.role === "system")
+    return definitions.define(promptOf(messages));
+  return definitions.define(
+    first.text,
+    remembered(promptHashes, first, ({ text }) => textHash(text)),
+  );
+}
+
+/** The instructions of a request that has none, or several messages with them. */
+function promptOf(messages: ModelRequest["messages"]): string {
   const head: readonly Message[] = messages.slice(0, headLength(messages));
   return head.map(({ text }) => text).join("\n\n");
 }

@@ -63,6 +63,8 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
 /** How the attempts of a call settled. */
 type Settled = GenerateOutcome | { readonly type: "threw"; readonly error: unknown };
 
+type Replied = Extract<GenerateOutcome, { readonly type: "replied" }>;
+
 /** The options of the attempts of a call. Owns its slot, its time, and what of it was charged and recorded. */
 class Attempts implements RetryOptions {
   readonly signal: AnySignal;
@@ -159,7 +161,7 @@ class Attempts implements RetryOptions {
     const call = this.#call;
     const { request, position, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
-    if (agent.hears("model.requested")) {
+    if (agent.run.recorder.hears("model.requested")) {
       agent.emit(requestedBody(agent.model, call, facts), position);
       agent.recordContent(position, () => requestContent(request));
     }
@@ -233,30 +235,33 @@ class Attempts implements RetryOptions {
   /** What a call cost, and which part of it other models than the first. */
   #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
     const { lease } = this.#call;
+    const usage = callUsage(this.#agent, lease, end);
+    if (!("answeredBy" in end || "lossOf" in end)) return { usage };
     const otherModels = usageOfOthers(this.#agent, lease, end);
-    return { usage: callUsage(this.#agent, lease, end), ...defined({ otherModels }) };
+    return { usage, ...defined({ otherModels }) };
   }
 
   /** The reply with what it cost, recorded. */
-  #replied(settled: Extract<GenerateOutcome, { readonly type: "replied" }>): InferOutcome {
+  #replied(settled: Replied): InferOutcome {
     const agent = this.#agent;
     const { position } = this.#call;
     const spent = this.#spentOn(settled);
-    const { answeredBy: answered = agent.model } = settled;
-    const { warnings = [], ...reply } = settled.reply;
-    const payer = { model: answered, priceOf: agent.priceOf };
-    recordWarnings(agent, [...warnings, ...costWarnings(payer, reply.usage)], position);
-    if (agent.hears("model.replied")) {
+    const { warnings = NO_WARNINGS, ...reply } = settled.reply;
+    const { answeredBy: model = agent.model } = settled;
+    const isReported = reply.usage?.reportedCostUsd !== undefined;
+    const ofCost = isReported
+      ? costWarnings({ model, priceOf: agent.priceOf }, reply.usage)
+      : NO_WARNINGS;
+    if (warnings.length + ofCost.length > 0)
+      recordWarnings(agent, [...warnings, ...ofCost], position);
+    if (agent.run.recorder.hears("model.replied")) {
       agent.recordContent(position, () => replyContent(reply));
       agent.emit(this.#repliedBody(settled, spent.usage), position);
     }
     return { type: "replied", reply, ...spent };
   }
 
-  #repliedBody(
-    { reply, answeredBy: answered }: Extract<GenerateOutcome, { readonly type: "replied" }>,
-    usage: Usage,
-  ): EventBody<"model.replied"> {
+  #repliedBody({ reply, answeredBy: answered }: Replied, usage: Usage): EventBody<"model.replied"> {
     const { message, finishReason, responseId, responseModel } = reply;
     const { cacheWriteInputTokens, serviceTier } = reply.usage ?? {};
     return {
@@ -320,7 +325,8 @@ export async function extendLease(
 ): Promise<LeaseOutcome> {
   const { account, persistence } = agent;
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
-    if (agent.hears("budget.queued")) agent.record({ type: "budget.queued", accountPath }, position);
+    if (agent.run.recorder.hears("budget.queued"))
+      agent.record({ type: "budget.queued", accountPath }, position);
   });
   if (paid.type === "granted") await persistence?.kept();
   return paid;
@@ -334,6 +340,8 @@ function replyContent({ message, finishReason, rawFinishReason }: ModelReply): S
   const raw = defined({ rawFinishReason });
   return { type: "reply", message: withoutData(message), finishReason, ...raw };
 }
+
+const NO_WARNINGS: readonly string[] = Object.freeze([]);
 
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 

@@ -89,8 +89,8 @@ export interface RoleParts {
 export interface Recorder extends SpanSource {
   /** True if something reads such an event. */
   isHeard(type: EventType): boolean;
-  /** True if nothing reads such an event: it is counted, and need not be made. */
-  passesOver(type: EventType): boolean;
+  /** True if something reads such an event, which is to be recorded. If not, it is counted here, and need not be made. */
+  hears(type: EventType): boolean;
   /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;
   /** Runs foreign code that has a span inside that. `correlation()` gives its ids to all that it begins. */
@@ -207,8 +207,8 @@ export interface Pieces {
 
 /** The texts that steps speak of, kept once for the whole run (C28). An agent adds to them and never takes any away. */
 export interface DefinitionTable {
-  /** Keeps a text, and gives its hash. */
-  define(text: string): string;
+  /** Keeps a text, and gives its hash. `hash`: where that is known. */
+  define(text: string, hash?: string): string;
   /** Keeps the definitions of tools, as one text; asked again with the same list it only looks up what it said. */
   defineTools(tools: readonly ToolSpec[]): DefinedTools;
   /** The text that was kept under the hash. */

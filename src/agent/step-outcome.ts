@@ -53,7 +53,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
   }
   const cutOff = cutOffReason(last, facts);
-  const hasMissed = missedOutputs(log, facts) > MAX_MISSED_OUTPUTS;
+  const hasMissed = facts.hasOutput && missedOutputs(log, facts) > MAX_MISSED_OUTPUTS;
   const isAnswer = last.tools.calls.length === 0;
   if (cutOff !== undefined && (hasMissed || isAnswer))
     return { type: "stop", signal: { source: "model", reason: cutOff } };
@@ -130,8 +130,7 @@ function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopR
   });
 }
 
-function missedOutputs({ steps, waits = 0 }: RunLog, { hasOutput, hasAwaited }: StepFacts): number {
-  if (!hasOutput) return 0;
+function missedOutputs({ steps, waits = 0 }: RunLog, { hasAwaited }: StepFacts): number {
   const texts = steps.filter(isTextAlone).length - waits;
   const isWait = hasAwaited && steps.slice(-1).some(isTextAlone);
   const rejectedResults = steps

@@ -17,7 +17,7 @@ import { addTiming, NO_TIMING, type StepTiming } from "../protocol/step-timing.t
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
-import { countFailures } from "../policies/failure-counts.ts";
+import { countFailures, hasFailures } from "../policies/failure-counts.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import { resultMessage } from "../tools/tool-result.ts";
 import type { LastStep } from "./account-view.ts";
@@ -334,7 +334,10 @@ function incorporate(state: RunningState, change: Change<"incorporate">): Runnin
     background.push(...(execution.startedIds ?? []));
     reportedIds.push(...(execution.reportedIds ?? []));
   }
-  const failures = countFailures(state.log.failures, step.executions);
+  const { failures: before } = state.log;
+  const failures = hasFailures(before, step.executions)
+    ? countFailures(before, step.executions)
+    : before;
   const grown = withLog(withMessages(state, messages), { subtasks, background, failures });
   return {
     ...withoutReported(grown, reportedIds),

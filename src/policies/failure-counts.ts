@@ -39,7 +39,6 @@ export function countFailures(
   before: FailureCounts,
   executions: readonly ToolExecution[],
 ): FailureCounts {
-  if (!hasFailures(before, executions)) return before;
   let { toolErrors, consecutiveErrors, retryErrors } = before;
   for (const execution of executions) {
     if (execution.type === "succeeded") consecutiveErrors = 0;

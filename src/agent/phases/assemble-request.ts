@@ -3,6 +3,7 @@
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
 import { attachedBytesOf, forModel } from "../../model/written-by.ts";
 import { grouped, mismatch } from "../../kernel/check.ts";
+import type { EspalierError } from "../../kernel/error.ts";
 import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
 import { type HiddenTool, hiddenTools } from "../../tools/tool-filter.ts";
@@ -47,9 +48,12 @@ export function plainRequest(
     role.toolChoice === undefined ? undefined : toolChoiceNow(role.toolChoice, state, tools);
   const { temperature, modelSettings: settings } = role;
   const history = forModel(state.conversation.messages, agent.model);
-  if (!agent.hooks.points.has("beforeModel")) checkAttached(history);
+  if (!agent.hooks.points.has("beforeModel")) {
+    const attached = attachedBytesOf(history);
+    if (attached > MOST_REQUEST_BYTES) throw tooMuchAttached(attached);
+  }
   const request: ModelRequest = {
-    messages: requestMessages(role, history, sections),
+    messages: sections.size === 0 ? history : requestMessages(role, history, sections),
     tools,
     maxOutputTokens: role.maxOutputTokens,
     ...defined({ temperature, settings, toolChoice, output }),
@@ -68,13 +72,11 @@ export function plainRequest(
 const NONE_HIDDEN: readonly HiddenTool[] = Object.freeze([]);
 const NOTHING: ReadonlySet<Message> = new Set();
 
-/** Throws `invalid_option` for more than a request may carry. `messages`: as `forModel` gave them. */
-function checkAttached(messages: readonly Message[]): void {
-  const attached = attachedBytesOf(messages);
-  if (attached <= MOST_REQUEST_BYTES) return;
+/** The error of a request with more attachments than it may carry. */
+function tooMuchAttached(attached: number): EspalierError {
   const advice =
     "Set compaction, which keeps the newest attachments, or show the model fewer: toolResult({ show: false }).";
-  throw mismatch(
+  return mismatch(
     "the attachments of a request",
     `at most ${grouped(MOST_REQUEST_BYTES)} bytes`,
     attached,
@@ -88,7 +90,6 @@ export function requestMessages(
   history: readonly Message[],
   sections: SectionMessages,
 ): readonly Message[] {
-  if (sections.size === 0) return history;
   const begin = history[0]?.role === "system" ? 1 : 0;
   return declared.flatMap(({ name }) => {
     if (name === "instructions") return history.slice(0, begin);
@@ -162,11 +163,9 @@ export async function hookedRequest(
   if (!("request" in hooked)) return hooked;
   // Hooks may have put in what the model does not take, or taken out what was too much.
   const messages = forModel(hooked.request.messages, agent.model);
-  try {
-    checkAttached(messages);
-  } catch (cause) {
-    return failWith(agent, state, errorRecord(cause));
-  }
+  const attached = attachedBytesOf(messages);
+  if (attached > MOST_REQUEST_BYTES)
+    return failWith(agent, state, errorRecord(tooMuchAttached(attached)));
   return messages === hooked.request.messages
     ? hooked
     : { ...hooked, request: { ...hooked.request, messages } };

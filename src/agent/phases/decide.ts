@@ -66,7 +66,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
 
 /** Completes the step, and lets processors and conditions see it. */
 async function close(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
-  const state = withTextResult(agent, given);
+  const state = agent.role.hasOutput ? withTextResult(agent, given) : given;
   const closing = state.step?.lastStep;
   const alone = isWaiting(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
@@ -222,7 +222,7 @@ function recordContinuation(
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): AgentState {
-  if (agent.hears("continuation.evaluated"))
+  if (agent.run.recorder.hears("continuation.evaluated"))
     agent.record(continuationEvent(state, outcome, vetoedBy), eventPosition(state));
   return state;
 }

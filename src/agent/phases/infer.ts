@@ -27,8 +27,8 @@ export async function infer(
   call: PreparedCall,
 ): Promise<AgentState> {
   const state = openStep(agent, before, call);
-  const position = stepPosition(agent, state);
-  const outcome = await callModel(agent, { effectPosition: position, ...call });
+  const { effectPosition: position } = call;
+  const outcome = await callModel(agent, call);
   const usage = settleCall(agent, position, call.lease, outcome);
   const { spans = [] } = outcome;
   const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });

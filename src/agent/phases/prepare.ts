@@ -4,6 +4,7 @@
 import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts";
 import { ephemeralAtEnd } from "../../model/request-prefix.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
 import type { Lease } from "../account-view.ts";
@@ -105,7 +106,7 @@ async function hold(
   const isEstimated = counted.isEstimated || noticed > 0;
   return {
     state: waited,
-    call: paidCall(agent, waited, assembled, { lease, notices, isEstimated }),
+    call: paidCall(agent, waited, assembled, { position, lease, notices, isEstimated }),
   };
 }
 
@@ -118,6 +119,7 @@ function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
 }
 
 interface Paid {
+  readonly position: EffectPosition;
   readonly lease: Lease;
   /** What would stand at the end of the request, if anything does. */
   readonly notices: Notices | undefined;
@@ -129,7 +131,7 @@ function paidCall(
   agent: AgentRuntime,
   state: AgentState,
   { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools }: Assembled,
-  { lease, notices, isEstimated }: Paid,
+  { position, lease, notices, isEstimated }: Paid,
 ): PreparedCall {
   const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
   const { request, tokens, isClosing } =
@@ -138,6 +140,7 @@ function paidCall(
       : withNotices(agent, state, capped, { lease, planned: notices });
   const added = request.messages.length - draft.messages.length;
   return {
+    effectPosition: position,
     request,
     lease,
     isFaithful: isFaithful && !isClosing,

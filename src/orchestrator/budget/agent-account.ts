@@ -140,7 +140,8 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     const last = this.axes.includes("steps") ? lastStep(this, hold.steps) : undefined;
     const given = { leaseId, ...sizes };
     const lease = last === undefined ? given : { ...given, lastStep: last };
-    this.#do({ operation: "lease", agentId, lease, hold, waitedMs });
+    this.#open({ agentId, lease, hold, waitedMs });
+    this.#report({ operation: "lease", agentId, lease, hold, waitedMs });
     return { type: "granted", lease: { ...given, lastStep: last }, waitedMs };
   }
 
@@ -159,8 +160,10 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     usage: Usage,
     otherModels?: readonly ModelUsage[],
   ): void {
-    const rest = notCharged(this.#lease(leaseId), usage);
-    this.#do({ operation: "settle", leaseId, usage, ...defined({ otherModels }) });
+    const open = this.#lease(leaseId);
+    const rest = notCharged(open, usage);
+    this.#settle(open, rest, otherModels);
+    this.#report({ operation: "settle", leaseId, usage, ...defined({ otherModels }) });
     this.#emitReached(rest);
     this.#ledger.queue?.serve();
   }
@@ -188,16 +191,11 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   /** Undefined: it is not open, or not its own. */
   openLease(leaseId: LeaseId): PersistedHold | undefined {
-    return this.#find(leaseId);
-  }
-
-  #find(leaseId: LeaseId): OpenLease | undefined {
-    for (const open of this.#leases) if (open.lease.leaseId === leaseId) return open;
-    return undefined;
+    return this.#leases.find(({ lease }) => lease.leaseId === leaseId);
   }
 
   #lease(leaseId: LeaseId): OpenLease {
-    const open = this.#find(leaseId);
+    const open = this.#leases.find(({ lease }) => lease.leaseId === leaseId);
     invariant(open !== undefined, `B2: ${leaseId} is settled or released once`);
     return open;
   }
@@ -207,6 +205,10 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   /** Applies an operation that was checked, and reports it. */
   #do(done: LedgerOperation): void {
     this.#apply(done);
+    this.#report(done);
+  }
+
+  #report(done: LedgerOperation): void {
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.(done);
   }
@@ -222,7 +224,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   /** Does once more what a journal has of a call in flight: a replay does not make it. False: the lease is not its own. */
   redoInFlight(done: Booking): boolean {
     const { leaseId, hold } = done;
-    const open = this.#find(leaseId);
+    const open = this.#leases.find((one) => one.lease.leaseId === leaseId);
     if (open === undefined) return false;
     if (done.operation === "extend") {
       this.#do(done);
@@ -237,9 +239,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     switch (done.operation) {
       case "lease": {
         const { operation: _done, ...given } = done;
-        this.hold(given.hold);
-        this.#leases = this.#leases.concat({ ...given, underWay: 1, parts: [given.hold] });
-        this.#ledger.leaseCount += 1;
+        this.#open(given);
         return;
       }
       case "extend": {
@@ -260,9 +260,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       }
       case "settle": {
         const open = this.#lease(done.leaseId);
-        this.book(open.hold, notCharged(open, done.usage));
-        if (done.otherModels !== undefined) this.bookModels(done.otherModels);
-        this.#close(open);
+        this.#settle(open, notCharged(open, done.usage), done.otherModels);
         return;
       }
       case "release": {
@@ -285,6 +283,18 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     }
   }
 
+  #open(given: Omit<PersistedHold, "underWay">): void {
+    this.hold(given.hold);
+    this.#leases = this.#leases.concat({ ...given, underWay: 1, parts: [given.hold] });
+    this.#ledger.leaseCount += 1;
+  }
+
+  #settle(open: OpenLease, rest: Usage, otherModels: readonly ModelUsage[] | undefined): void {
+    this.book(open.hold, rest);
+    if (otherModels !== undefined) this.bookModels(otherModels);
+    this.#close(open);
+  }
+
   #close(closed: OpenLease): void {
     this.#leases =
       this.#leases.length === 1 ? NO_LEASES : this.#leases.filter((one) => one !== closed);
@@ -296,7 +306,8 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     const { agentId } = this;
     const refusal = arithmetic.toolCallRefusal(this, this.#ledger.clock);
     if (refusal !== undefined) return refusal;
-    this.#do({ operation: "toolCall", agentId });
+    this.bookToolCall();
+    this.#report({ operation: "toolCall", agentId });
     this.#emitReached(ONE_TOOL_CALL);
     return undefined;
   }

@@ -72,7 +72,8 @@ export class LiveRun implements Run {
   #stepper: Stepper | undefined;
   /** Agents that were continued once more at the end, since they had to end. */
   #late: readonly AgentRuntime[] = NONE;
-  readonly #readers: RunReaders;
+  /** Undefined: nobody has read of it. */
+  #readers: RunReaders | undefined;
   /** Gives what it continues with, if it is paused and mail has come meanwhile. */
   #onPause: (() => Promise<LedParts | undefined>) | undefined;
   /** What was requested of it at rest: done if the run continues. */
@@ -103,14 +104,8 @@ export class LiveRun implements Run {
     this.#supervisor = parts.supervisor;
     this.#root = parts.root;
     this.#beginning = parts.beginning;
-    this.mail = this.#newMail();
-    this.#readers = new RunReaders(run);
+    this.mail = run.journal && new MailReader(this, run, run.journal);
     this.result = this.#stored(this.#drive());
-  }
-
-  #newMail(): MailReader | undefined {
-    const { run } = this.#supervisor;
-    return run.journal && new MailReader(this, run, run.journal);
   }
 
   /** Calls `ask` whenever the run is paused, for what it continues with. Undefined: it stays paused. */
@@ -141,11 +136,16 @@ export class LiveRun implements Run {
   }
 
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
-    return this.#readers.events(options);
+    return this.#openReaders.events(options);
   }
 
   pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
-    return this.#readers.pieces(options);
+    return this.#openReaders.pieces(options);
+  }
+
+  get #openReaders(): RunReaders {
+    const end = this.#isClosed ? { failure: this.#failure } : undefined;
+    return (this.#readers ??= new RunReaders(this.#supervisor.run, end));
   }
 
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {
@@ -363,9 +363,10 @@ export class LiveRun implements Run {
     const { event, before, afterwards, mail } = this.#beginning;
     const { recorder } = this.#supervisor.run;
     before?.();
-    const body = event(this.#supervisor.run, this.#root);
     const queuedMs = this.#slot?.queuedMs;
-    recorder.record(scopeOf(this.#root), queuedMs === undefined ? body : { ...body, queuedMs });
+    const { run } = this.#supervisor;
+    const root = this.#root;
+    recorder.begin(scopeOf(root), () => ({ ...event(run, root), ...defined({ queuedMs }) }));
     afterwards?.();
     this.#hasBegun = true;
     this.mail?.start();
@@ -446,12 +447,13 @@ export class LiveRun implements Run {
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
-    this.mail = this.#newMail();
+    const { run } = supervisor;
+    this.mail = run.journal && new MailReader(this, run, run.journal);
     this.#early = NONE;
     this.#late = NONE;
     this.#hasBegun = false;
     this.#isOver = false;
-    this.#readers.follow(supervisor.run);
+    this.#readers?.follow(run);
     if (this.#stepper !== undefined) this.#stepWith(this.#stepper);
     const driven = this.#stored(this.#drive());
     const requests = this.#requests;
@@ -471,10 +473,13 @@ export class LiveRun implements Run {
     this.mail?.stop();
     for (const handle of this.#afterwards) handle();
     // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
-    if (failure !== undefined && (this.#stepper !== undefined || this.#readers.areThere)) {
+    if (
+      failure !== undefined &&
+      (this.#stepper !== undefined || this.#readers?.areThere === true)
+    ) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
     this.#stepper?.end(failure);
-    this.#readers.end(failure);
+    this.#readers?.end(failure);
   }
 }

@@ -29,8 +29,10 @@ export class RunReaders {
   /** The run rests, or broke off. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 
-  constructor(run: RunRuntime) {
+  /** `end`: of a run that rests, or broke off. */
+  constructor(run: RunRuntime, end?: { readonly failure: FeedFailure | undefined }) {
     this.#run = run;
+    this.#end = end;
   }
 
   get areThere(): boolean {

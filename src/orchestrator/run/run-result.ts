@@ -222,9 +222,9 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   const result = {
     runId,
     status,
-    reason: reasonOf(root.settled, questions),
+    reason: questions.length === 0 ? root.settled.reason : reasonOf(root.settled, questions),
     signals: log.signals,
-    errors: errorsOf(failedIds, all),
+    errors: failedIds.length === 0 ? NONE : errorsOf(failedIds, all),
     questions,
     pausedRun,
     session,
@@ -240,7 +240,7 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
 
 /** Returns why the root settled. A run that waits for answers names the calls of all its agents. */
 function reasonOf({ reason }: SettledAgent["settled"], questions: readonly Question[]): StopReason {
-  if (reason.code !== "answers_needed" || questions.length === 0) return reason;
+  if (reason.code !== "answers_needed") return reason;
   const data = { ...reason.data, questions: questions.length };
   return { ...reason, message: describeWait(questions), data };
 }
@@ -251,7 +251,6 @@ function errorsOf(
   failedIds: readonly AgentId[],
   settled: readonly SettledAgent[],
 ): readonly AgentError[] {
-  if (failedIds.length === 0) return NONE;
   const byId = new Map(settled.map((agent) => [agent.agentId, agent]));
   return failedIds.flatMap((agentId) => {
     const failed = byId.get(agentId);

@@ -12,10 +12,9 @@ import { idOf, type RunId } from "../../protocol/ids.ts";
 import type { Ownership } from "../../store/run-store.ts";
 import { newJournal, titleOf } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
-import type { RunJournal } from "../durability/run-journal.ts";
 import { createAgent, type AgentFacts } from "../tree/create-agent.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import { registryOf, storageIn, type Settings } from "../tree/settings.ts";
+import { registryOf, storageOf, type Settings } from "../tree/settings.ts";
 import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
@@ -51,11 +50,17 @@ export function startRun(
   const session = options.session === undefined ? undefined : startingSession(options.session);
   const { limits } = settings;
   const runId = chosen === undefined ? undefined : idOf<"RunId">(chosen);
-  const storage = storageIn(settings);
-  const journal = (id: RunId): RunJournal | undefined => {
-    const head = { runId: id, limits, session: session?.ref, traceparent };
-    return storage && newJournal(storage, head, titleOf(role.name, task), ownership);
-  };
+  const head = { limits, session: session?.ref, traceparent };
+  const journal =
+    settings.store === undefined
+      ? undefined
+      : (id: RunId) =>
+          newJournal(
+            storageOf(settings),
+            { runId: id, ...head },
+            titleOf(role.name, task),
+            ownership,
+          );
   const root = {
     role,
     task,

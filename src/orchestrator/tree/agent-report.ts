@@ -115,6 +115,7 @@ export function agentReport({ settled, ...known }: SettledAgent, atMs: number): 
 }
 
 const LATE = lateFields(["steps", "toolsUsed", "toolErrors"]);
+const LATE_RESULT = lateFields(["toolsUsed", "toolErrors"]);
 
 /** What takes going through the steps. */
 class StepsReport {
@@ -162,7 +163,7 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
   const { status, reason, log } = settled;
   const { output, steps, errors } = log;
   const text = lastTextOf(settled);
-  return {
+  const result = {
     agentId,
     executionId,
     role: role.name,
@@ -175,14 +176,14 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     text,
     ...(output === undefined ? {} : { output }),
     steps: steps.length,
-    toolsUsed: toolsUsed(steps),
     usage: node.account.usage(),
     errors,
-    toolErrors: toolErrors(steps),
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
     durationMs: durationOf(settled, 0),
   };
+  addLateFields(result, LATE_RESULT, new StepsReport(steps));
+  return result;
 }
 
 /** What a subagent's result is worth. */

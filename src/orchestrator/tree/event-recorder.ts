@@ -42,6 +42,8 @@ const BOUNDS: Readonly<Record<(SpanOpening | SpanClosing)["type"], true>> = {
   "tool.ended": true,
 };
 
+type RunOpening = EventBody<"run.started" | "run.resumed">;
+
 /** What has happened, and where. */
 interface Happening extends Pick<EventDraft, "scope" | "body"> {
   readonly contents: EventDraft["contents"] | undefined;
@@ -68,7 +70,7 @@ export class EventRecorder implements Recorder, SpanSource {
   #seq: number;
   #lastIds: TraceIds | undefined;
   /** The event with which the run began or continued here. */
-  #opening: EventBody<"run.started" | "run.resumed"> | undefined;
+  #opening: (() => RunOpening) | undefined;
   #runIds: TraceIds | undefined;
   /** What the tracing shows nothing of, as it said when the run began here. */
   #ignored: Tracing["ignored"];
@@ -108,11 +110,16 @@ export class EventRecorder implements Recorder, SpanSource {
       : Object.hasOwn(BOUNDS, type);
   }
 
+  /** Records the event with which the run begins or continues here. `make` is called when something reads it. */
+  begin(scope: EventScope, make: () => RunOpening): void {
+    this.#opening = make;
+    if (this.hears("run.started")) this.record(scope, make());
+  }
+
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     if (this.#journal?.hasGivenUp === true) return;
     this.#seq += 1;
     const isOpening = body.type === "run.started" || body.type === "run.resumed";
-    if (isOpening) this.#opening = body;
     if (!this.isHeard(body.type)) return;
     const tracing = this.#openTracing();
     if (tracing.follow === undefined || this.#isTaken)
@@ -123,10 +130,10 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#ignored = tracing.ignored;
   }
 
-  passesOver(type: EventType): boolean {
-    if (this.#isTaken || (this.#tracing !== undefined && this.isHeard(type))) return false;
+  hears(type: EventType): boolean {
+    if (this.#isTaken || (this.#tracing !== undefined && this.isHeard(type))) return true;
     this.#seq += 1;
-    return true;
+    return false;
   }
 
   /** Builds the event, and gives it to all listeners. */
@@ -159,7 +166,7 @@ export class EventRecorder implements Recorder, SpanSource {
 
   /** The ids of the span of the run. */
   get runIds(): TraceIds {
-    return (this.#runIds ??= this.#opening === undefined ? NO_IDS : newRunIds(this.#opening));
+    return (this.#runIds ??= this.#opening === undefined ? NO_IDS : newRunIds(this.#opening()));
   }
 
   /** Returns the ids of a model call or tool body, which is the code that asks. */

@@ -39,6 +39,8 @@ export class RoleRegistry {
   readonly #priceOf: PriceOf;
   /** Weak: the roles that models write come and go. */
   readonly #parts = new WeakMap<AgentRole, RoleParts>();
+  /** The fields of roles that limit costs. */
+  readonly #costLimits = new Map<AgentRole, readonly string[]>();
 
   /**
    * `isReplacing`: the root holds wherever another role of its name is meant. Default false.
@@ -98,15 +100,11 @@ export class RoleRegistry {
     const reached = this.reachableFrom(root);
     // What a model costs may depend on what it finds when it is made ready.
     for (const role of reached) for (const { model } of playersOf(role)) model.assertReady?.();
-    this.#requirePrices("budget", runBudget, root);
+    if (runBudget.costUsd !== undefined) this.requirePrices("budget.costUsd", root);
     for (const role of reached) {
-      requireNative(role);
-      for (const [field, budget] of budgetsOf(role)) this.#requirePrices(field, budget, role);
+      if (role.outputMode === "native") requireNative(role);
+      for (const field of this.#costLimits.get(role) ?? NONE) this.requirePrices(field, role);
     }
-  }
-
-  #requirePrices(field: string, { costUsd }: Budget, role: AgentRole): void {
-    if (costUsd !== undefined) this.requirePrices(`${field}.costUsd`, role);
   }
 
   /**
@@ -145,6 +143,8 @@ export class RoleRegistry {
       });
     }
     this.#roles.set(role.name, role);
+    const costLimits = costLimitsOf(role);
+    if (costLimits.length > 0) this.#costLimits.set(role, costLimits);
     const { context, guards, hooks } = role;
     if (context.allowedTools !== undefined || context.deniedTools.length > 0)
       this.hasToolLists = true;
@@ -210,15 +210,19 @@ function roleTools(
   return made;
 }
 
-/** The budgets that a role gives its own agents, or those below them, with what names them. */
-function budgetsOf(role: AgentRole): readonly [string, Budget][] {
-  const { name, budget, delegation, dynamicRoles } = role;
+const NONE: readonly never[] = Object.freeze([]);
+
+/** The cost limits that a role gives its own agents, or those below them, by the names of their fields. */
+function costLimitsOf({ name, budget, delegation, dynamicRoles }: AgentRole): readonly string[] {
   const { share } = delegation;
-  return [
+  const budgets: readonly (readonly [string, Budget | undefined])[] = [
     [`${name}.budget`, budget],
-    [`${name}.delegation.share.budget`, share.type === "fixed" ? share.budget : {}],
-    [`${name}.dynamicRoles.budget`, dynamicRoles?.budget ?? {}],
+    [`${name}.delegation.share.budget`, share.type === "fixed" ? share.budget : undefined],
+    [`${name}.dynamicRoles.budget`, dynamicRoles?.budget],
   ];
+  return budgets.flatMap(([field, limits]) =>
+    limits?.costUsd === undefined ? [] : [`${field}.costUsd`],
+  );
 }
 
 /** A role, or a model of roles that are written at runtime, by name. */

@@ -31,11 +31,8 @@ export class RunDefinitions implements DefinitionTable {
     return this.#hashes.size;
   }
 
-  define(text: string): string {
-    const known = this.#hashes.get(text);
-    if (known !== undefined) return known;
-    const hash = textHash(text);
-    this.#add(hash, text);
+  define(text: string, hash = this.#hashes.get(text) ?? textHash(text)): string {
+    if (!this.#hashes.has(text)) this.#add(hash, text);
     return hash;
   }
 

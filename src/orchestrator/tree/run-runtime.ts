@@ -20,7 +20,6 @@ import type { EventSink } from "../../protocol/event-sink.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { LedgerWatch, ReachedThreshold } from "../budget/agent-account.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
-import type { LedgerOperation } from "../budget/ledger-operation.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunSession } from "../sessions/run-session.ts";
@@ -68,9 +67,11 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   readonly journal: RunJournal | undefined;
   readonly session: RunSession | undefined;
   readonly retention: MessageRetentionPolicy | undefined;
+  /** Undefined: the run is kept nowhere. */
+  readonly onOperation: LedgerWatch["onOperation"];
   readonly pauseSignal: CancelSignal;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
-  readonly pendingAnswers = new PendingAnswers();
+  #pendingAnswers: PendingAnswers | undefined;
   isTimeWatched = false;
   /** Made with the first listener. */
   pieces: LivePieces | undefined;
@@ -101,10 +102,15 @@ export class RunRuntime implements AgentRun, LedgerWatch {
       tracing: tracing && new GuardedTracing(tracing, this.clock),
       activeScopes: () => this.tree.activeScopes,
       journal: this.journal,
-      sinks: [...settings.sinks, ...observerSinks(this)],
+      sinks:
+        settings.hooks.length > 0 || registry.hasGuardsOrHooks
+          ? [...settings.sinks, ...observerSinks(this)]
+          : settings.sinks,
       eventCount: restored?.eventCount ?? 0,
     });
     this.journal?.writer.whenKept((seq) => this.recorder.kept(this.runId, seq));
+    const { journal } = this;
+    this.onOperation = journal && ((done) => journal.append({ type: "ledger", done }));
     this.ledger = new BudgetLedger(this.clock, this);
     this.definitions = new RunDefinitions(restored?.definitions, this.journal);
     this.throttle = settings.throttle;
@@ -120,8 +126,8 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     recordThreshold(this, reached);
   }
 
-  onOperation(done: LedgerOperation): void {
-    this.journal?.append({ type: "ledger", done });
+  get pendingAnswers(): PendingAnswers {
+    return (this.#pendingAnswers ??= new PendingAnswers());
   }
 
   watchTime(): void {
@@ -154,7 +160,6 @@ export class RunRuntime implements AgentRun, LedgerWatch {
 /** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). None: there are none. */
 function observerSinks(run: RunRuntime): readonly EventSink[] {
   const { settings, registry } = run;
-  if (settings.hooks.length === 0 && !registry.hasGuardsOrHooks) return [];
   const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];
   if (!hooks.some((hook) => hook.kind === "observe")) return [];
   const take: EventSink["take"] = (event) => {

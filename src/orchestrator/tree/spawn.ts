@@ -110,7 +110,7 @@ function announce(
     nth: call.nth ?? 0,
   });
   if (parent === undefined) return;
-  if (run.recorder.passesOver("subagent.spawned")) return;
+  if (!run.recorder.hears("subagent.spawned")) return;
   run.recorder.record(parent.scope(call), {
     type: "subagent.spawned",
     ...childInEvents(child),
