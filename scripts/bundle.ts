@@ -12,6 +12,7 @@ const SOURCE = "@espalier/source";
 const ROOT = resolve("src/index.ts");
 /** Loaded when they are needed: each is the beginning of a chunk of its own. */
 const LOADED_LATE = [
+  "src/agent/hooked-model-call.ts",
   "src/agent/phases/compact.ts",
   "src/model/openai/openai-connection.ts",
   "src/mcp/mcp-connection.ts",

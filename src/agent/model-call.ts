@@ -10,7 +10,6 @@ import type { EventBody } from "../protocol/event.ts";
 import type { LeaseId } from "../protocol/ids.ts";
 import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
-import { inferWrapped } from "./hooked-model-call.ts";
 import { inferOnce } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
@@ -139,7 +138,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   };
   agent.beginWork();
   const isHooked = agent.hooks.modelWraps.length > 0;
-  const making = isHooked ? inferWrapped(agent, call) : inferOnce(agent, call);
+  const making = isHooked ? inferHooked(agent, call) : inferOnce(agent, call);
   return making.then((outcome) => {
     agent.endWork();
     const isOfStep = outcome.type === "replied" && effectPosition.sideCall === undefined;
@@ -147,6 +146,12 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
       agent.run.pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
     return outcome;
   });
+}
+
+/** The same with the hooks around it, whose code is loaded with the first such call. */
+async function inferHooked(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
+  const { inferWrapped } = await import("./hooked-model-call.ts");
+  return await inferWrapped(agent, call);
 }
 
 /** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */

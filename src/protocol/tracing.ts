@@ -1,6 +1,6 @@
 // Tracing: the port by which telemetry follows a run, and what it is given besides events.
 
-import type { EventBody, EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
+import type { EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
 import type { RunId } from "./ids.ts";
 import type { SpanContent } from "./span-content.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
@@ -15,11 +15,6 @@ export const OWN_BAGGAGE = "espalier.baggage";
 export interface Tracing {
   /** Opens, closes or finds the span of an event and gives its ids. Called once for each event, in order, before all sinks. */
   place(draft: EventDraft): TraceIds;
-  /**
-   * Instead of `place` while no sink takes the events of the run, for those with which a span begins or ends, without their time. Left out:
-   * each event is placed.
-   */
-  readonly follow?: ((scope: EventScope, body: EventBody) => TraceIds) | undefined;
   /**
    * Events that it shows nothing of. While no sink takes the events of a run they are not handed to it, and need not be made. Read when a
    * run has begun, or continues, with `place` of that event. Left out: none.

@@ -1,8 +1,10 @@
 // ScriptedModel: a model that says what a test wrote down. Owns the script and the requests it was asked. A call that the script
 // does not expect, or a request that no provider would take, is an error of the test.
 
-// oxlint-disable-next-line no-unassigned-import -- the loop loads it late; a test must not wait for it
+// oxlint-disable no-unassigned-import -- the loop loads them late; a test must not wait for that
+import "../agent/hooked-model-call.ts";
 import "../agent/phases/compact.ts";
+// oxlint-enable no-unassigned-import
 import { checkList, shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";

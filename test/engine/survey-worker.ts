@@ -8,7 +8,7 @@ import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Orchestrator } from "../../src/index.ts";
 import { defined, isRecord, parseJson } from "../../src/kernel/json.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { forwarding } from "../journal/forwarding-store.ts";

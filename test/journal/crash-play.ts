@@ -7,7 +7,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";

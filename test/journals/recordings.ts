@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";

@@ -9,7 +9,7 @@ import {
 import { expect, test } from "vitest";
 
 import { EspalierError, messageOf } from "../../src/kernel/error.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";

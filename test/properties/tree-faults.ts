@@ -1,7 +1,7 @@
 // What goes wrong around the agents of a world: ids, sinks and tracings.
 
 import type { IdSource } from "../../src/kernel/id-source.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";

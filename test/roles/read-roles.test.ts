@@ -11,7 +11,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { observe } from "../../src/hooks/hook.ts";
 import type { Model } from "../../src/model/model.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { readRoles } from "../../src/roles/read-roles.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";

@@ -9,7 +9,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "./local-tracing.ts";
 import { AnswerSchema, QuestionSchema, type Answer } from "../../src/protocol/question.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";

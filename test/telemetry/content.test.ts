@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import { parseJson } from "../../src/kernel/json.ts";
 import { transform, wrapModelCall } from "../../src/hooks/hook.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { approve, giveResult } from "../../src/protocol/question.ts";
 import type { SpanContent } from "../../src/protocol/span-content.ts";

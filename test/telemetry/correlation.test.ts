@@ -16,7 +16,7 @@ import {
 } from "../../src/index.ts";
 import type { Model } from "../../src/extend.ts";
 import { observe, processStep, transform, wrapModelCall, wrapToolCall } from "../../src/hooks.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";

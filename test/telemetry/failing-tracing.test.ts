@@ -5,7 +5,7 @@ import { NodeTracerProvider, type ReadableSpan } from "@opentelemetry/sdk-trace-
 import { expect, test } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { says } from "../../src/testing/scripted-model.ts";

@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { SpanTree } from "../../src/protocol/span-tree.ts";
 import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
@@ -121,14 +121,6 @@ test("the ids are those of a span tree, in any order of the events of a run that
       expect(placeAll(localTracing(countingHex()), drafts)).toEqual(treeIds(drafts));
     }),
     { numRuns: 300 },
-  );
-});
-
-test("an event that is followed has the ids that it has when it is placed", () => {
-  const { drafts } = delegatingRun();
-  const tracing = localTracing(countingHex());
-  expect(drafts.map(({ scope, body }) => tracing.follow?.(scope, body))).toEqual(
-    placeAll(localTracing(countingHex()), drafts),
   );
 });
 

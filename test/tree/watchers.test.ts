@@ -4,7 +4,7 @@
 
 import { expect, test } from "vitest";
 
-import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
+import { localTracing } from "../support/local-tracing.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";

@@ -18,29 +18,7 @@ import type {
   EventType,
   TraceIds,
 } from "../../protocol/event.ts";
-import type { SpanClosing, SpanOpening } from "../../protocol/span-tree.ts";
-import { newRunIds } from "./local-tracing.ts";
-import { RunIds } from "./run-ids.ts";
-
-/** Events with which a span begins or ends. */
-const BOUNDS: Readonly<Record<(SpanOpening | SpanClosing)["type"], true>> = {
-  "run.started": true,
-  "run.resumed": true,
-  "run.paused": true,
-  "run.ended": true,
-  "agent.started": true,
-  "agent.resumed": true,
-  "agent.paused": true,
-  "agent.ended": true,
-  "model.requested": true,
-  "model.replied": true,
-  "model.failed": true,
-  "tool.started": true,
-  "tool.resumed": true,
-  "tool.paused": true,
-  "tool.rejected": true,
-  "tool.ended": true,
-};
+import { isSpanEvent, newRunIds, RunIds } from "./run-ids.ts";
 
 type RunOpening = EventBody<"run.started" | "run.resumed">;
 
@@ -100,14 +78,11 @@ export class EventRecorder implements Recorder, SpanSource {
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
-  /** Tracing that only follows spans gets the bounds of these alone. */
   isHeard(type: EventType): boolean {
     if (this.#isTaken) return true;
     const tracing = this.#tracing;
     if (tracing === undefined) return false;
-    return tracing.follow === undefined
-      ? this.#ignored?.has(type) !== true
-      : Object.hasOwn(BOUNDS, type);
+    return tracing instanceof RunIds ? isSpanEvent(type) : this.#ignored?.has(type) !== true;
   }
 
   /** Records the event with which the run begins or continues here. `make` is called when something reads it. */
@@ -122,9 +97,7 @@ export class EventRecorder implements Recorder, SpanSource {
     const isOpening = body.type === "run.started" || body.type === "run.resumed";
     if (!this.isHeard(body.type)) return;
     const tracing = this.#openTracing();
-    if (tracing.follow === undefined || this.#isTaken)
-      this.#emit(tracing, { scope, body, contents });
-    else this.#lastIds = tracing.follow(scope, body);
+    this.#emit(tracing, { scope, body, contents });
     if (!isOpening) return;
     this.#runIds = this.#lastIds;
     this.#ignored = tracing.ignored;

@@ -1,11 +1,51 @@
 // The ids of one run that nothing traces, from the moment when something first reads one: a sink, or code that
 // asks for `correlation()`. Until then no id is made. What was open by then gets its ids when it is asked about.
+// Every event of a run has the same trace id, and there is one span id for the run, for each execution, model call
+// and tool call, by the rules of `SpanTree`, so that an event log reads as a trace.
 
-import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
-import type { EventBody, EventDraft, EventScope, TraceIds } from "../../protocol/event.ts";
-import { callKey } from "../../protocol/ids.ts";
+import {
+  mintTraceIds,
+  parseTraceparent,
+  randomHex,
+  type MintHex,
+  type TraceParent,
+} from "../../kernel/trace-ids.ts";
+import {
+  continuesSpan,
+  type EventBody,
+  type EventDraft,
+  type EventScope,
+  type EventType,
+  type TraceIds,
+} from "../../protocol/event.ts";
+import { callKey, type AgentId } from "../../protocol/ids.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
-import { followAgent, idsIn, type OpenRun } from "./local-tracing.ts";
+
+/** A run whose ids are followed. */
+export interface OpenRun {
+  readonly ids: TraceIds;
+  /** By id: an agent has one execution at a time. */
+  readonly agents: Map<AgentId, OpenAgent>;
+}
+
+interface OpenAgent {
+  readonly ids: TraceIds;
+  readonly executionId: EventScope["executionId"];
+  /** Its model calls and tool calls: see `callKey`. */
+  readonly calls: Map<string, TraceIds>;
+}
+
+/** Events with which a span begins or ends. */
+const SPAN_EVENTS: ReadonlySet<string> = new Set(
+  `run.started run.resumed run.paused run.ended agent.started agent.resumed agent.paused agent.ended
+  model.requested model.replied model.failed tool.started tool.resumed tool.paused tool.rejected
+  tool.ended`.split(/\s+/u),
+);
+
+/** True for an event that changes which span is open. */
+export function isSpanEvent(type: EventType): boolean {
+  return SPAN_EVENTS.has(type);
+}
 
 export class RunIds implements Tracing {
   /** Of the event with which the run begins. */
@@ -21,11 +61,7 @@ export class RunIds implements Tracing {
     for (const scope of scopes) followAgent(this.#run, scope, "agent.started");
   }
 
-  place({ scope, body }: EventDraft): TraceIds {
-    return this.follow(scope, body);
-  }
-
-  follow(scope: EventScope, { type }: EventBody): TraceIds {
+  place({ scope, body: { type } }: EventDraft): TraceIds {
     const run = this.#run;
     if (run === undefined) return mintTraceIds(randomHex, undefined);
     if (type === "run.started" || type === "run.resumed") return this.#ids;
@@ -57,4 +93,91 @@ export class RunIds implements Tracing {
   leave(): void {
     this.#run = undefined;
   }
+}
+
+/** Returns the ids of the span of a run that begins or continues with this event. */
+export function newRunIds(
+  body: EventBody<"run.started" | "run.resumed">,
+  mintHex: MintHex = randomHex,
+): TraceIds {
+  const caller = callerOf(body);
+  const ids = idsBefore(body) ?? mintTraceIds(mintHex, caller);
+  return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
+}
+
+/** Returns the ids of the innermost span that is open in a scope. */
+export function idsIn(run: OpenRun, scope: EventScope): TraceIds {
+  const agent = agentAt(run, scope);
+  if (agent === undefined) return idsAbove(run, scope);
+  const { calls, ids } = agent;
+  return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
+}
+
+/** The span that the caller named. */
+function callerOf(body: EventBody<"run.started" | "run.resumed">): TraceParent | undefined {
+  return body.traceparent === undefined ? undefined : parseTraceparent(body.traceparent);
+}
+
+/** A run that is recovered continues under the ids that it had. */
+function idsBefore(body: EventBody<"run.started" | "run.resumed">): TraceIds | undefined {
+  if (!continuesSpan(body)) return undefined;
+  const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
+  return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
+}
+
+/** Opens, closes or finds the span of an event of an agent, and returns its ids. */
+export function followAgent(
+  run: OpenRun,
+  scope: EventScope,
+  type: EventType,
+  mintHex: MintHex = randomHex,
+): TraceIds {
+  const { agentId, executionId } = scope;
+  if (type === "agent.started" || type === "agent.resumed") {
+    const ids = mintTraceIds(mintHex, run.ids);
+    run.agents.set(agentId, { ids, executionId, calls: new Map() });
+    return ids;
+  }
+  const agent = agentAt(run, scope);
+  if (agent === undefined) return idsAbove(run, scope);
+  if (type === "agent.paused" || type === "agent.ended") {
+    run.agents.delete(agentId);
+    return agent.ids;
+  }
+  const { calls } = agent;
+  const key = callKey(type, scope);
+  switch (type) {
+    case "model.requested":
+    case "tool.started":
+    case "tool.resumed": {
+      const ids = mintTraceIds(mintHex, run.ids);
+      calls.set(key, ids);
+      return ids;
+    }
+    case "tool.rejected": // It begins and ends.
+      calls.delete(key);
+      return mintTraceIds(mintHex, run.ids);
+    case "model.replied":
+    case "model.failed":
+    case "tool.paused":
+    case "tool.ended": {
+      const ids = calls.get(key) ?? agent.ids;
+      calls.delete(key);
+      return ids;
+    }
+    default:
+      return calls.get(key) ?? agent.ids;
+  }
+}
+
+/** The agent of a scope, unless an earlier execution of it is meant. */
+function agentAt({ agents }: OpenRun, { agentId, executionId }: EventScope): OpenAgent | undefined {
+  const agent = agents.get(agentId);
+  return executionId === null || agent?.executionId === executionId ? agent : undefined;
+}
+
+/** Where events of an agent belong that is not open. */
+function idsAbove({ ids, agents }: OpenRun, { parentAgentId }: EventScope): TraceIds {
+  const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
+  return parent?.ids ?? ids;
 }

@@ -84,7 +84,8 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   checkRole("role", role);
   checkOrder(order);
   settingsOf(means);
-  // The loop loads it late. A replay must not wait for that.
+  // The loop loads them late. A replay must not wait for that.
+  await import("../../agent/hooked-model-call.ts");
   await import("../../agent/phases/compact.ts");
   const segments = segmentsOf(recording);
   const last = segments.findIndex(({ isMarked }) => !isMarked);
