@@ -166,7 +166,8 @@ function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): 
     cachedInputTokens += request.cachedInputTokens;
     outputTokens += request.outputTokens;
     reasoningTokens += request.reasoningTokens;
-    const reported = believedCost(price, request);
+    const { reportedCostUsd } = request;
+    const reported = reportedCostUsd === undefined ? undefined : believedCost(price, request);
     if (reported === undefined) priced.push(request);
     else reportedMicroUsd += reported;
   }
@@ -189,7 +190,8 @@ function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): 
 function isPriced(priceOf: PriceOf, { model, requests }: Share): boolean {
   const price = priceOf(model);
   return requests.every((request) => {
-    if (believedCost(price, request) !== undefined) return true;
+    const isReported = request.reportedCostUsd !== undefined;
+    if (isReported && believedCost(price, request) !== undefined) return true;
     if (price === undefined) return false;
     return model.price !== undefined || isStandardTier(request.serviceTier);
   });

@@ -458,8 +458,7 @@ function compacted(state: RunningState, { messages, usage }: Change<"compact">):
 
 /** Where a message comes in now: in the open step once the model has replied in it, else after the last one. */
 function placeOf({ executionId, step, log }: RunningState): TagPlace {
-  const isAfter = step?.reply === undefined;
-  return { executionId, stepNumber: isAfter ? log.steps.length : step.number };
+  return { executionId, stepNumber: step?.reply === undefined ? log.steps.length : step.number };
 }
 
 function withLog(state: RunningState, part: Partial<RunLog>): RunningState {

@@ -58,31 +58,30 @@ export class SteadyClock implements Clock {
 
   /** `nowMs` with microseconds, as far as the clock behind it has them: for the time stamps of events. */
   stampMs(): number {
-    return (this.#originMs * 1_000 + this.#readUs()) / 1_000;
+    this.nowMs();
+    return (this.#originMs * 1_000 + this.#lastUs) / 1_000;
   }
 
   nowMs(): number {
-    return this.#originMs + Math.floor(this.#readUs() / 1_000);
-  }
-
-  monotonicMs(): number {
-    return Math.floor(this.#readUs() / 1_000);
-  }
-
-  setTimer(delayMs: number, wake: () => void): () => void {
-    // From the beginning of this millisecond, as `nowMs` counts: so it wakes when that shows the time that was waited for.
-    const nowMs = this.#readUs() / 1_000;
-    return this.#clock.setTimer(Math.max(0, delayMs - (nowMs - Math.floor(nowMs))), wake);
-  }
-
-  #readUs(): number {
     try {
       this.#lastUs = Math.round(this.#clock.monotonicMs() * 1_000);
     } catch (cause) {
       const advice = "time stands still until it works";
       warnOnce(this.#clock, `The clock threw (${messageOf(cause)}); ${advice}.`);
     }
-    return this.#lastUs;
+    return this.#originMs + Math.floor(this.#lastUs / 1_000);
+  }
+
+  monotonicMs(): number {
+    this.nowMs();
+    return Math.floor(this.#lastUs / 1_000);
+  }
+
+  setTimer(delayMs: number, wake: () => void): () => void {
+    // From the beginning of this millisecond, as `nowMs` counts: so it wakes when that shows the time that was waited for.
+    this.nowMs();
+    const nowMs = this.#lastUs / 1_000;
+    return this.#clock.setTimer(Math.max(0, delayMs - (nowMs - Math.floor(nowMs))), wake);
   }
 }
 

@@ -139,10 +139,6 @@ export function toUsage(amounts: Usage): Usage {
   return { ...amounts, costMicroUsd: knownCost(amounts) };
 }
 
-export function addUsage(left: Usage, right: Usage): Usage {
-  return sumOf(left, right, 1);
-}
-
 /** What was used of each model, in all; the one that was used last comes last. */
 export function addModelUsage(
   sums: readonly ModelUsage[],
@@ -160,23 +156,39 @@ export function addModelUsage(
 
 /** `left` minus `right`; both must come from the same sums, so that no count falls below zero. */
 export function subtractUsage(left: Usage, right: Usage): Usage {
-  return sumOf(left, right, -1);
+  return addUsage(left, negated(right));
 }
 
-function sumOf(left: Usage, right: Usage, sign: 1 | -1): Usage {
-  const costMicroUsd = (left.costMicroUsd ?? 0) + sign * (right.costMicroUsd ?? 0);
-  const unpricedCalls = left.unpricedCalls + sign * right.unpricedCalls;
+export function addUsage(left: Usage, right: Usage): Usage {
+  const costMicroUsd = (left.costMicroUsd ?? 0) + (right.costMicroUsd ?? 0);
+  const unpricedCalls = left.unpricedCalls + right.unpricedCalls;
   return {
-    modelCalls: left.modelCalls + sign * right.modelCalls,
-    steps: left.steps + sign * right.steps,
-    toolCalls: left.toolCalls + sign * right.toolCalls,
-    inputTokens: left.inputTokens + sign * right.inputTokens,
-    cachedInputTokens: left.cachedInputTokens + sign * right.cachedInputTokens,
-    outputTokens: left.outputTokens + sign * right.outputTokens,
-    reasoningTokens: left.reasoningTokens + sign * right.reasoningTokens,
-    totalTokens: left.totalTokens + sign * right.totalTokens,
+    modelCalls: left.modelCalls + right.modelCalls,
+    steps: left.steps + right.steps,
+    toolCalls: left.toolCalls + right.toolCalls,
+    inputTokens: left.inputTokens + right.inputTokens,
+    cachedInputTokens: left.cachedInputTokens + right.cachedInputTokens,
+    outputTokens: left.outputTokens + right.outputTokens,
+    reasoningTokens: left.reasoningTokens + right.reasoningTokens,
+    totalTokens: left.totalTokens + right.totalTokens,
     costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }),
     unpricedCalls,
-    estimatedCalls: left.estimatedCalls + sign * right.estimatedCalls,
+    estimatedCalls: left.estimatedCalls + right.estimatedCalls,
+  };
+}
+
+function negated(usage: Usage): Usage {
+  return {
+    modelCalls: -usage.modelCalls,
+    steps: -usage.steps,
+    toolCalls: -usage.toolCalls,
+    inputTokens: -usage.inputTokens,
+    cachedInputTokens: -usage.cachedInputTokens,
+    outputTokens: -usage.outputTokens,
+    reasoningTokens: -usage.reasoningTokens,
+    totalTokens: -usage.totalTokens,
+    costMicroUsd: -(usage.costMicroUsd ?? 0),
+    unpricedCalls: -usage.unpricedCalls,
+    estimatedCalls: -usage.estimatedCalls,
   };
 }

@@ -112,7 +112,7 @@ export class LedgerAccount {
   roomFor(asker: Asker, axis: SpendAxis): number {
     const limit = this.limits[axis];
     if (limit === undefined) return Infinity;
-    const room = limit - this.spentOf(axis);
+    const room = limit - (this.total[axis] ?? 0);
     return asker === this ? room : room - (this.ownReserve[axis] ?? 0);
   }
 
@@ -143,10 +143,10 @@ export class LedgerAccount {
 
   /** The limits that are passed, by what replies used beyond their leases. */
   overshoots(): readonly Overshoot[] {
-    const { path: accountPath, axes, limits } = this;
+    const { path: accountPath, axes, limits, total } = this;
     const passed: Overshoot[] = [];
     for (const axis of axes) {
-      const [maximum, spent] = [limits[axis] ?? Infinity, this.spentOf(axis)];
+      const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];
       if (spent > maximum) passed.push({ axis, accountPath, maximum, spent });
     }
     return passed;
