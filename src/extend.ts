@@ -104,6 +104,7 @@ export type {
   AskOutcome,
   AskRequest,
   ContinueRequest,
+  SubagentRequest,
   DelegationAnswer,
   SubagentInfo,
   SubagentService,

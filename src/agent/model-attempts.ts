@@ -112,6 +112,7 @@ class Attempts implements RetryOptions {
       const source = agent.pieceSource(effectPosition);
       this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
     }
+    // oxlint-disable-next-line typescript/unbound-method -- it is bound in the next line
     const within = recorder.within<ModelReply>;
     this.within = within.bind(recorder, agent.scope(call.position));
     this.#fromMs = clock.nowMs();

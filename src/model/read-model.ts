@@ -58,6 +58,7 @@ function readProperties(owner: string, given: ReadableModel): Properties {
   return {
     own: { provider, id, ...defined({ ...own, ...more }) },
     limits,
+    // oxlint-disable-next-line typescript/unbound-method -- the copy binds it
     generate: given.generate,
     canCount: given.countTokens !== undefined,
     behind: fallbackOf(given)?.models.map((model) => readModel(owner, model)) ?? NONE,
