@@ -271,8 +271,8 @@ export function openStepOf(state: AgentState): OpenStep {
 }
 
 /** True if the request of the open step was refused as too long, the history is still that long, and no stop was requested. */
-export function isTooLong({ log, step }: AgentState): boolean {
-  return log.overflows > 0 && log.signals.length === 0 && step?.error !== undefined;
+export function isTooLong({ log: { overflows, signals }, step }: AgentState): boolean {
+  return overflows > 0 && signals.length === 0 && step?.error !== undefined;
 }
 
 /** True while there is an open step whose request was refused as too long, and that has no reply yet. */
