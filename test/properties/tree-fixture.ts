@@ -64,7 +64,8 @@ const LONG_MS = 20_000;
 
 /** Plays a world. Throws if something is broken on the way. */
 export async function play(world: World): Promise<Played> {
-  // The loop loads it late, and reading a file takes longer than the turns that a run may be quiet.
+  // The loop loads them late, and reading a file takes longer than the turns that a run may be quiet.
+  await import("../../src/agent/hooked-model-call.ts");
   await import("../../src/agent/phases/compact.ts");
   const outside = new Outside();
   enter(outside);
