@@ -27,7 +27,7 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   });
 }
 
-/** What of a result is worked out when it is read: nothing of the run changes any more. */
+/** The parts of a result that are computed when they are read. The run does not change any more. */
 class RestFacts implements LateFacts {
   readonly #run: RunRuntime;
   readonly #atMs: number;
@@ -62,7 +62,7 @@ class RestFacts implements LateFacts {
   }
 }
 
-/** The same now, of a run that continues or whose detached agents do. */
+/** Returns the same parts, computed now, for a run whose agents continue. */
 function factsNow(late: LateFacts): LateFacts {
   const { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts } = late;
   return { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts };
@@ -73,10 +73,12 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
   const { runId, tree, clock } = run;
   const settled: SettledAgent[] = [];
   const detached: RunningAgent[] = [];
+  let isFinal = true; // A detached agent may be paused: it continues after this result.
   for (const node of tree.nodes) {
     const agent = runningAgent(node);
     if (node.settled === undefined) detached.push(agent);
     else settled.push({ ...agent, settled: node.settled });
+    if (node.settled === undefined || node.settled.status === "paused") isFinal = false;
   }
   const nowMs = clock.nowMs();
   const facts = new RestFacts(run, nowMs);
@@ -88,7 +90,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     settled,
     detached,
     failedIds: tree.failedIds,
-    late: detached.length === 0 && pausedRun === undefined ? facts : factsNow(facts),
+    late: isFinal ? facts : factsNow(facts),
   });
 }
 
