@@ -1,11 +1,13 @@
 // Goal: who waits for an answer does not lose time over it, while a fixed deadline and the deadline of an answer hold.
 
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 
 import { approve, giveResult, type Answer } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import {
   approveAll,
@@ -340,3 +342,45 @@ describe("the deadline of an answer", () => {
     expect([ending(result), pay.paid]).toEqual([["completed", "completed"], []]);
   });
 });
+
+proves(
+  ["R34"],
+  "without a limit in time, the first question stops the clock once earlier effects have ended",
+  async () => {
+    const [work, decision] = [latch(), latch()];
+    const body = defineTool({
+      name: "work",
+      description: "Works.",
+      input: z.object({}),
+      execute: async () => {
+        await work.opened;
+        return "Worked.";
+      },
+    });
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays.",
+      input: z.object({}),
+      needsApproval: true,
+      execute: () => "Paid.",
+    });
+    const asked = Promise.withResolvers<void>();
+    const fixture = newFixture({
+      approver: async (question) => {
+        asked.resolve();
+        await decision.opened;
+        return approve(question);
+      },
+    });
+    const script = [calls(use("work"), use("pay")), says("Done.")];
+    const run = fixture.start(soloist(script, { tools: [body, pay] }).role);
+    await asked.promise;
+    fixture.clock.advance(10); // The body of work is under way.
+    work.open();
+    await settled();
+    fixture.clock.advance(20);
+    decision.open();
+    const { agents, durationMs } = await fixture.outcome(run);
+    expect([durationMs, agents.map(({ pausedMs }) => pausedMs)]).toEqual([30, [20]]);
+  },
+);
