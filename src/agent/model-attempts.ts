@@ -65,7 +65,7 @@ type Settled = GenerateOutcome | { readonly type: "threw"; readonly error: unkno
 
 type Replied = Extract<GenerateOutcome, { readonly type: "replied" }>;
 
-/** The options of the attempts of a call. Owns its slot, its time, and what of it was charged and recorded. */
+/** The attempts of one model call. Owns their slot, their time, and the usage that is charged already. */
 class Attempts implements RetryOptions {
   readonly signal: AnySignal;
   readonly startSignal: AnySignal;
@@ -89,9 +89,9 @@ class Attempts implements RetryOptions {
   /** Since when it has not waited. */
   #fromMs: number;
   readonly #spans: TimeSpan[] = [];
-  /** What broken attempts were charged. */
+  /** Usage that is charged already, for attempts that broke. */
   #charged: Usage = NO_USAGE;
-  /** What is lost with attempts that broke. */
+  /** Tokens that are lost with attempts that broke. */
   #lost: AttemptLog | undefined;
   #refusal: BudgetRefusal | undefined;
 
@@ -207,7 +207,7 @@ class Attempts implements RetryOptions {
     return extended;
   }
 
-  /** Books what was used since the last time. */
+  /** Charges the usage since the last charge. */
   charge(used: Usage): void {
     const { effectPosition, number = 1, lease } = this.#call;
     const isCounted =
@@ -217,7 +217,7 @@ class Attempts implements RetryOptions {
     this.#charged = all;
   }
 
-  /** What the call came to, recorded. */
+  /** Records the end of the call and returns its outcome. */
   end(settled: Settled): InferOutcome {
     this.#isOver = true;
     if (settled.type === "aborted" && !this.#isOpen)
@@ -228,12 +228,12 @@ class Attempts implements RetryOptions {
     return isReply ? this.#replied(settled) : this.#endWithoutReply(settled);
   }
 
-  /** What the time of the call went into. */
+  /** Returns the periods in which the call did not wait. */
   spans(): readonly TimeSpan[] {
     return [...this.#spans, ...spanOf("inference", this.#fromMs, this.clock.nowMs())];
   }
 
-  /** What a call cost, and which part of it other models than the first. */
+  /** Returns the usage of the call, and the part of other models than the first. */
   #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
     const { lease } = this.#call;
     const usage = callUsage(this.#agent, lease, end);
@@ -242,7 +242,7 @@ class Attempts implements RetryOptions {
     return { usage, ...defined({ otherModels }) };
   }
 
-  /** The reply with what it cost, recorded. */
+  /** Records the reply and returns it with its usage. */
   #replied(settled: Replied): InferOutcome {
     const agent = this.#agent;
     const { position } = this.#call;
@@ -277,7 +277,7 @@ class Attempts implements RetryOptions {
     };
   }
 
-  /** The end of a call without a reply, recorded. */
+  /** Records the end of a call without a reply and returns its outcome. */
   #endWithoutReply(settled: Settled): InferOutcome {
     const agent = this.#agent;
     const { position } = this.#call;

@@ -52,7 +52,7 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
   return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
 
-/** What a call comes to that asks for one subagent, and for nothing else. */
+/** Returns the outcome of a call that only starts or continues one subagent. */
 async function outcomeOfOne(
   call: OpenCall,
   asked: SubagentRequest,

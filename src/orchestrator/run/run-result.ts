@@ -190,7 +190,7 @@ const LATE = lateFields([
   "accounts",
 ]);
 
-/** What the whole tree consumed, by the cuts that go over all agents. */
+/** The usage of all agents, summed by role and by model when it is read. */
 class LateUsage {
   readonly #consumers: readonly RunningAgent[];
 
