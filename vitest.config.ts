@@ -27,6 +27,7 @@ const DEEP = [
   "test/mcp/missing-client.test.ts",
   "test/page/page-answers.test.ts",
   "test/page/page-chat.test.ts",
+  "test/page/page-deliberate.test.ts",
   "test/page/page-errors.test.ts",
   "test/page/page-facts.test.ts",
   "test/page/page-focus.test.ts",

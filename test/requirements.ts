@@ -1959,6 +1959,12 @@ const requirements = {
   D562: {
     text: "A delay that an error in the middle of a stream states counts like Retry-After, over all four interfaces",
   },
+  D620: {
+    text: "An answer is sent by Ctrl Enter in its open stage or by its button: neither typed text, nor a double click, nor a question that disappears sends or opens one",
+  },
+  D622: {
+    text: "After a field has disappeared, keys that write text and Enter are held back for a second, and no others",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -113,7 +113,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
         await press(page, "a");
         await page.locator("text=Approve this call").waitFor();
         expect(at.paid).toEqual([]);
-        await press(page, "Enter");
+        await press(page, "Control+Enter");
         expect(await at.text()).toBe("paid 400 for pears");
         expect(at.paid).toEqual([{ thing: "pears", eur: 400 }]);
         await page.locator(".question").waitFor({ state: "detached" });
@@ -132,7 +132,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       const advice = page.locator(".run-facts", { hasText: `npx espalier resume ${RUN}` });
       expect(await advice.count()).toBe(0);
       await press(page, "a");
-      await press(page, "Enter");
+      await press(page, "Control+Enter");
       await advice.waitFor();
       expect(await page.locator("button", { hasText: "Resume" }).count()).toBe(0);
       expect(at.paid).toEqual([]);
@@ -147,9 +147,9 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     // It does not see before it answers that the question is gone.
     await second.route("**/api/v1/questions", (route) => route.abort());
     await press(first, "a");
-    await press(first, "Enter");
+    await press(first, "Control+Enter");
     expect(await at.text()).toContain("paid 400 for pears");
-    await press(second, "Enter");
+    await press(second, "Control+Enter");
     const told = second.locator("[role=alert]", { hasText: "Your answer does not count." });
     await second.locator(".question [role=alert]", { hasText: "The first answer" }).waitFor();
     expect(await told.count()).toBe(0);
@@ -166,7 +166,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     const page = await open(at, `/r/${RUN}`);
     await press(page, "d");
     await page.keyboard.type("Too dear.");
-    await press(page, "Enter");
+    await press(page, "Control+Enter");
     expect(await at.text()).toContain("Too dear.");
     expect(at.paid).toEqual([]);
   });
@@ -183,7 +183,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       await page.keyboard.insertText('{"thing": "pears", "eur": "many"}');
       await press(page, "Control+Enter");
       await page.locator(".added", { hasText: "many" }).waitFor();
-      await press(page, "Enter");
+      await press(page, "Control+Enter");
       await page.locator("text=eur: expected a number").waitFor();
       expect(await page.locator("textarea").inputValue()).toContain('"many"');
       await page.locator("textarea").focus();
@@ -191,7 +191,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       await page.keyboard.insertText('{"thing": "pears", "eur": 380}');
       await press(page, "Control+Enter");
       await page.locator(".added", { hasText: "380" }).waitFor();
-      await press(page, "Enter");
+      await press(page, "Control+Enter");
       expect(await at.text()).toBe("paid 380 for pears");
       expect(at.paid).toEqual([{ thing: "pears", eur: 380 }]);
     },
@@ -215,7 +215,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       await page.locator(".removed", { hasText: '"eur": 400' }).waitFor();
       await page.locator(".added", { hasText: '"eur": 380' }).waitFor();
       expect(at.paid).toEqual([]);
-      await press(page, "Enter");
+      await press(page, "Control+Enter");
       expect(await at.text()).toBe("paid 380 for pears");
       expect(at.paid).toEqual([{ thing: "pears", eur: 380 }]);
     },
@@ -235,13 +235,13 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
         await page.keyboard.insertText('{"thing": "plums", "eur": 1000}');
         await press(page, "Control+Enter");
         await page.locator("text=Approve this call").waitFor();
-        await press(page, "Enter");
+        await press(page, "Control+Enter");
         await expect.poll(async () => (await at.view.store.posts(RUN)).length).toBe(nth);
         await page.locator("text=Approve…").waitFor();
         expect(await again.innerText()).toMatch(/eur/);
       }
       expect(at.paid).toEqual([]);
-      await press(page, "a", "Enter");
+      await press(page, "a", "Control+Enter");
       expect(await at.text()).toBe("paid 400 for pears");
     },
   );
@@ -290,7 +290,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       await press(page, "j", "d");
       await page.keyboard.type("No plums.");
       await page.locator("text=and send 1 held answer").waitFor();
-      await press(page, "Enter");
+      await press(page, "Control+Enter");
       const text = (await at.text()) ?? "";
       expect([text.includes("paid 400 for pears"), text.includes("No plums.")]).toEqual([
         true,
@@ -308,9 +308,9 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     await second.route("**/api/v1/questions", (route) => route.abort());
     await press(second, "d");
     await second.keyboard.type("Too late.");
-    await press(first, "a", "Enter");
+    await press(first, "a", "Control+Enter");
     await first.locator("text=Answered.").waitFor();
-    await press(second, "Enter");
+    await press(second, "Control+Enter");
     await second.locator("[role=alert]", { hasText: "The first answer counts" }).waitFor();
     await second.unroute("**/api/v1/questions");
     await second.locator(".question", { hasText: "pears" }).waitFor({ state: "detached" });
@@ -320,7 +320,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       return await second.locator("text=Approve this call").isVisible();
     };
     await expect.poll(isAsked, { interval: 500, timeout: 10_000 }).toBe(true);
-    await press(second, "Enter");
+    await press(second, "Control+Enter");
     expect(await at.text()).toBe("paid 400 for pears · paid 400 for plums");
   });
 
@@ -328,7 +328,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     const at = await shop(["pears"]);
     const page = await open(at, `/r/${RUN}`);
     await page.locator(".status.is-needs_you").waitFor();
-    await press(page, "a", "Enter");
+    await press(page, "a", "Control+Enter");
     await page.locator(".status.is-completed").waitFor();
     await press(page, "Enter");
     await page.locator("aside", { hasText: "paid 400 for pears" }).waitFor();

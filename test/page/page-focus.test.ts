@@ -1,22 +1,12 @@
 // Goal: after a key or an answer the focus is where a screen reader announces it, and text that is typed never denies a call.
 // Method: Chromium, a real viewer over a store with a real run that is paused, and an orchestrator that continues it.
 
-import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
-import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/define-agent.ts";
-import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { idOf } from "../../src/protocol/ids.ts";
-import type { Answer } from "../../src/protocol/question.ts";
-import { memoryStore } from "../../src/store/memory-store.ts";
-import { defineTool } from "../../src/tools/define-tool.ts";
-import { viewer } from "../../src/viewer/viewer.ts";
-import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { thinker } from "../journal/thinkers.ts";
+import { RUN, SHOTS, askedRun, focusOf, press } from "./asked-run.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
-import { findChromium, openTab } from "./chromium.ts";
+import { findChromium } from "./chromium.ts";
 
 const found = await findChromium();
 const browser = typeof found === "string" ? undefined : found;
@@ -31,86 +21,9 @@ afterAll(async () => {
   built?.remove();
 });
 
-const RUN = idOf<"RunId">("order");
-const SHOTS = process.env["ESPALIER_TEST_SHOTS"];
-
-/** A run that is paused with a question about each thing, and the page that shows it. */
-async function asked(things: readonly string[], path: string, width = 1_280) {
-  if (browser === undefined) throw new Error("no browser");
-  const paid: string[] = [];
-  const buyer = defineAgent({
-    name: "buyer",
-    purpose: "Buys.",
-    instructions: "You buy.",
-    model: thinker("buyer", ({ results }) =>
-      results.length === 0
-        ? { calls: things.map((thing) => ["pay", { thing }] as const) }
-        : { text: results.join(" · ") },
-    ),
-    tools: [
-      defineTool({
-        name: "pay",
-        description: "Pays for a thing.",
-        input: z.object({ thing: z.string() }),
-        needsApproval: true,
-        execute: ({ thing }) => {
-          paid.push(thing);
-          return `paid for ${thing}`;
-        },
-      }),
-    ],
-  });
-  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
-  afterwards(() => view.close());
-  const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink], roles: [buyer] });
-  view.attach(orchestrator);
-  const result = await orchestrator.start(buyer, "Buy.", { runId: RUN }).result;
-  const { origin, hash } = new URL(view.url);
-  const size = { viewport: { width, height: 700 } };
-  const tab = await openTab(browser, `${origin}${path}${hash}`, size);
-  afterwards(() => {
-    expect(tab.complaints).toEqual([]);
-    return tab.close();
-  });
-  const { page } = tab;
-  await page.locator(".question, .row, .run-line").first().waitFor();
-  const questions = result.pausedRun?.questions ?? [];
-  /** Answers a question as another person, elsewhere. */
-  const deniedElsewhere = async (at: number): Promise<void> => {
-    const question = questions[at];
-    if (question === undefined) throw new Error("no question");
-    const { questionId, argumentsHash } = question;
-    const answer: Answer = { type: "denied", questionId, argumentsHash, reason: "Elsewhere." };
-    const reply = await fetch(`${origin}/api/v1/runs/${RUN}/actions`, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${hash.replace("#token=", "")}`,
-        origin,
-        "content-type": "application/json",
-      },
-      body: JSON.stringify({ key: `elsewhere-${at}`, type: "answer", answers: [answer] }),
-    });
-    expect(reply.status).toBe(202);
-  };
-  const text = async (): Promise<string | undefined> => {
-    await expect.poll(async () => (await view.store.find(RUN))?.status).toBe("ended");
-    return (await orchestrator.resultOf(RUN))?.text;
-  };
-  return { page, paid, deniedElsewhere, text };
-}
-
-/** The element with the focus: its role or tag, and its name. */
-async function focusOf(page: Page): Promise<string> {
-  return await page.evaluate(() => {
-    const element = document.activeElement;
-    if (element === null || element === document.body) return "nothing";
-    const name = element.getAttribute("aria-label") ?? element.textContent;
-    return `${element.tagName.toLowerCase()} ${name.replace(/\s+/g, " ").trim()}`;
-  });
-}
-
-async function press(page: Page, ...keys: readonly string[]): Promise<void> {
-  for (const key of keys) await page.keyboard.press(key);
+async function asked(things: readonly string[], path: string, width?: number) {
+  if (browser === undefined || built === undefined) throw new Error("no browser");
+  return await askedRun({ browser, built }, things, path, width);
 }
 
 describe.skipIf(browser === undefined)("focus", () => {
@@ -136,7 +49,7 @@ describe.skipIf(browser === undefined)("focus", () => {
       const { page, text, paid } = await asked(["pears", "plums"], path);
       await press(page, "a");
       await page.locator("text=Approve this call").waitFor();
-      await press(page, "Enter");
+      await press(page, "Control+Enter");
       await page.locator(".question:focus").waitFor();
       expect(await focusOf(page)).toBe("article buyer asks: pay");
       // Answers of one run are collected: the second one continues it.
@@ -145,7 +58,7 @@ describe.skipIf(browser === undefined)("focus", () => {
         await page.screenshot({ path: `${SHOTS}/focus-answered-${heading.slice(0, 5)}.png` });
       await press(page, "d");
       await page.keyboard.type("No plums.");
-      await press(page, "Enter");
+      await press(page, "Control+Enter");
       expect(await text()).toContain("No plums.");
       expect(paid).toEqual(["pears"]);
       await page.locator("h1:focus").waitFor();

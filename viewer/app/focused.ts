@@ -16,3 +16,10 @@ export function focusQuestion(): void {
 export function focused(element: HTMLElement | null): void {
   element?.focus();
 }
+
+/** A ref: the element gets the focus once it is rendered, unless the user has moved on meanwhile. */
+export function focusIfFree(element: HTMLElement | null): void {
+  const { activeElement } = document;
+  const isFree = activeElement === document.body || activeElement?.matches(":disabled") === true;
+  if (isFree) element?.focus();
+}

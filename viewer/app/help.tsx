@@ -45,7 +45,7 @@ const KEYS: readonly (readonly [
       ["a", "approve"],
       ["d", "deny, or report a failure"],
       ["m", "modify, or give a result"],
-      ["Enter", "confirm: nothing is sent without it"],
+      ["Ctrl Enter", "go on, then send: no other key sends"],
     ],
   ],
 ];

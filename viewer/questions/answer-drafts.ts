@@ -34,6 +34,8 @@ export interface VainAnswer {
 }
 
 const NONE: Draft = { at: "none" };
+/** About the time that a user needs to notice that a question has taken the place of another. */
+const NOTICE_MS = 500;
 
 /** Owns the drafts of all questions, whichever screen shows them. */
 class AnswerDrafts {
@@ -41,6 +43,7 @@ class AnswerDrafts {
   readonly #vain = signal<VainAnswer | undefined>(undefined);
   /** The key of an attempt to send: the same answers are sent again under it. */
   readonly #keys = new Map<string, string>();
+  #lostAtMs = -Infinity;
 
   get drafts(): ReadonlySignal<ReadonlyMap<string, Draft>> {
     return this.#drafts;
@@ -67,6 +70,20 @@ class AnswerDrafts {
   /** Nothing is answered; what was written is gone. */
   drop(question: QuestionRow): void {
     this.set(question, NONE);
+  }
+
+  /** Notes questions that have disappeared. */
+  noteGone(gone: readonly QuestionRow[]): void {
+    const isLost = gone.some((question) => !isSent(this.draftOf(question)));
+    if (isLost) this.#lostAtMs = performance.now();
+  }
+
+  /**
+   * True for a moment after a question has disappeared that was not answered on this page. A key or
+   * click of that moment may have been meant for it.
+   */
+  hasJustLost(): boolean {
+    return performance.now() - this.#lostAtMs < NOTICE_MS;
   }
 
   approve(question: QuestionRow): void {
@@ -141,6 +158,10 @@ class AnswerDrafts {
   ): void {
     batch(() => all.forEach((one) => this.set(one.question, draftFor(one))));
   }
+}
+
+function isSent({ at }: Draft): boolean {
+  return at === "sending" || at === "sent";
 }
 
 /** Returns the editor with the arguments that were refused, so that they can be corrected. */

@@ -1,4 +1,5 @@
-// The stages of an answer. The next step of each is the button or field that has the focus, so Enter leads to the next stage and Escape goes back.
+// The stages of an answer. Ctrl Enter leads to the next stage, Escape back. Typed text contains
+// neither, and the page never focuses the button that sends, so typing sends no answer.
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
@@ -6,8 +7,8 @@ import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
+import { announce } from "../app/announcer.tsx";
 import { indented } from "../text/json-text.ts";
-import { focused } from "../app/focused.ts";
 import { Changes } from "../text/changes.tsx";
 import { commandText } from "../text/command.ts";
 import { Code } from "../text/shown-text.tsx";
@@ -26,33 +27,74 @@ export function AnswerForm(props: FormProps) {
   const draft = answerDrafts.draftOf(question);
   const isMine = isCurrent && canAnswer;
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
+  const form = useRef<HTMLDivElement>(null);
+  /** A key that opens a stage, or returns to it if it is open. */
+  const keyFor = (stage: Draft["at"], open: () => void): (() => unknown) | undefined => {
+    if (isFree) return () => !answerDrafts.hasJustLost() && open();
+    return isMine && draft.at === stage ? () => focusStage(form.current) : undefined;
+  };
+  const isStaged = isMine && STAGES.has(draft.at);
   useKeys("form", {
     a:
-      isFree && hasContent && question.kind === "approval"
-        ? () => answerDrafts.approve(question)
+      hasContent && question.kind === "approval"
+        ? keyFor("confirm", () => answerDrafts.approve(question))
         : undefined,
-    d: isFree ? () => answerDrafts.refuse(question) : undefined,
-    m: isFree && hasContent ? () => answerDrafts.edit(question) : undefined,
+    d: keyFor("reason", () => answerDrafts.refuse(question)),
+    m: hasContent ? keyFor("edit", () => answerDrafts.edit(question)) : undefined,
     Escape: isMine && BACK.has(draft.at) ? () => answerDrafts.drop(question) : undefined,
+    // Not a key for the rows of the screen while an answer is open.
+    Enter: isStaged ? () => announce("Ctrl Enter sends the answer") : undefined,
   });
-  const form = useRef<HTMLDivElement>(null);
   const lastStage = useRef(draft.at);
   useLayoutEffect(() => {
-    const hasLeft = FOCUSED.has(lastStage.current) && !FOCUSED.has(draft.at);
+    const last = lastStage.current;
     lastStage.current = draft.at;
+    // Not when the form appears: a question that takes the place of another keeps its stage.
+    if (last === draft.at) return;
+    const card = form.current?.closest<HTMLElement>(".question");
+    const { activeElement } = document;
+    if (activeElement !== document.body && card?.contains(activeElement) !== true) return;
+    if (STAGES.has(draft.at)) focusStage(form.current);
     // The field or button that had the focus is gone.
-    if (hasLeft && document.activeElement === document.body)
-      form.current?.closest<HTMLElement>(".question")?.focus();
+    else if (STAGES.has(last)) card?.focus();
   }, [draft.at]);
+  const proceed = (): void => {
+    if (draft.at === "edit") answerDrafts.review(question, draft.text);
+    const answer = answerOf(question, draft);
+    if (answer !== undefined) void answerDrafts.send(question, answer, props.ofRun);
+  };
   return (
-    <div class="answer" ref={form}>
+    <div
+      class="answer"
+      ref={form}
+      onKeyDown={(event) => {
+        const isOwnKey = event.target instanceof Element && event.target.matches("button, a");
+        if (event.key !== "Enter" || event.repeat || isOwnKey) return;
+        if (!event.ctrlKey && !event.metaKey) return;
+        event.preventDefault();
+        proceed();
+      }}
+    >
       {stageOf(draft, props)}
     </div>
   );
 }
 
+/** Focuses the field of the open stage, or the stage itself, which has the answer for its name. */
+function focusStage(form: HTMLElement | null): void {
+  const [field, stage] = [form?.querySelector("input, textarea"), form?.querySelector(".stage")];
+  const element = field ?? stage;
+  if (element instanceof HTMLElement) element.focus();
+}
+
+/** Returns the answer that a stage would send; `undefined` if the stage sends none. */
+function answerOf(question: QuestionRow, draft: Draft): Answer | undefined {
+  if (draft.at === "confirm") return draft.answer;
+  return draft.at === "reason" ? refusalOf(question, draft.text) : undefined;
+}
+
 /** Stages that take the focus. */
-const FOCUSED: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm"]);
+const STAGES: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm"]);
 /** Stages that Escape leaves. */
 const BACK: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm", "held", "refused"]);
 
@@ -145,19 +187,12 @@ function Reason({ question, ofRun, text }: FormProps & { readonly text: string }
   const isApproval = question.kind === "approval";
   const id = `reason-${question.questionId}`;
   return (
-    <form
-      class="stage"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void answerDrafts.send(question, refusalOf(question, text), ofRun);
-      }}
-    >
+    <div class="stage">
       <label for={id}>
         {isApproval ? "Why not? The model reads it." : "What failed? The model reads it."}
       </label>
       <input
         id={id}
-        ref={focused}
         value={text}
         placeholder={isApproval ? DENIED : "It failed."}
         autocomplete="off"
@@ -165,8 +200,8 @@ function Reason({ question, ofRun, text }: FormProps & { readonly text: string }
           answerDrafts.set(question, { at: "reason", text: event.currentTarget.value })
         }
       />
-      <Buttons question={question} ofRun={ofRun} answer={refusalOf(question, text)} isSubmit />
-    </form>
+      <Buttons question={question} ofRun={ofRun} answer={refusalOf(question, text)} />
+    </div>
   );
 }
 
@@ -176,7 +211,6 @@ function Edit({
   fault,
 }: FormProps & { readonly text: string; readonly fault: string | undefined }) {
   const id = `edit-${question.questionId}`;
-  const review = (): void => answerDrafts.review(question, text);
   return (
     <div class="stage">
       <label for={id}>
@@ -184,7 +218,6 @@ function Edit({
       </label>
       <textarea
         id={id}
-        ref={focused}
         rows={Math.min(16, Math.max(4, text.split("\n").length))}
         spellcheck={false}
         value={text}
@@ -193,17 +226,12 @@ function Edit({
         onInput={(event) =>
           answerDrafts.set(question, { at: "edit", text: event.currentTarget.value })
         }
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          review();
-        }}
       />
       <p id={`${id}-fault`} class="is-failed" role="alert">
         {fault}
       </p>
       <p class="choices">
-        <button type="button" class="primary" onClick={review}>
+        <button type="button" class="primary" onClick={() => answerDrafts.review(question, text)}>
           Review <kbd>Ctrl Enter</kbd>
         </button>
         <Back question={question} />
@@ -218,8 +246,9 @@ function Confirm({
   answer,
   edited,
 }: FormProps & { readonly answer: Answer; readonly edited: string | undefined }) {
+  const { send } = ANSWER_TEXTS[answer.type];
   return (
-    <div class="stage">
+    <div class="stage" role="group" tabIndex={-1} aria-label={`${send}: Ctrl Enter sends it`}>
       {edited !== undefined && (
         <>
           <p class="label">
@@ -243,24 +272,25 @@ interface ButtonsProps {
   readonly question: QuestionRow;
   readonly ofRun: readonly QuestionRow[];
   readonly answer: Answer;
-  /** Within a form, whose field has the focus. */
-  readonly isSubmit?: boolean;
 }
 
-function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
+function Buttons({ question, ofRun, answer }: ButtonsProps) {
   const others = ofRun.filter((other) => other.questionId !== question.questionId);
   const held = others.filter((other) => answerDrafts.draftOf(other).at === "held").length;
   const more = held === 0 ? "" : `, and send ${numberOf(held, "held answer")}`;
   return (
     <p class="choices">
       <button
-        type={isSubmit ? "submit" : "button"}
+        type="button"
         class={`primary${answer.type === "denied" || answer.type === "failure" ? " danger" : ""}`}
-        ref={isSubmit ? null : focused}
-        onClick={isSubmit ? undefined : () => void answerDrafts.send(question, answer, ofRun)}
+        onClick={({ detail }) => {
+          // The second click of a double click was meant for the button that opened the stage.
+          if (detail > 1 || answerDrafts.hasJustLost()) return;
+          void answerDrafts.send(question, answer, ofRun);
+        }}
       >
         {ANSWER_TEXTS[answer.type].send}
-        {more} <kbd>Enter</kbd>
+        {more} <kbd>Ctrl Enter</kbd>
       </button>
       {others.length > 0 && (
         <button

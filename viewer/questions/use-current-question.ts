@@ -1,8 +1,9 @@
 // The question that keys act on. It stays the same when other questions come and go.
 
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { answerDrafts } from "./answer-drafts.ts";
 import { cardId } from "./question-card.tsx";
 
 export interface CurrentQuestion {
@@ -16,6 +17,13 @@ export interface CurrentQuestion {
 export function useCurrentQuestion(questions: readonly QuestionRow[]): CurrentQuestion {
   const current = useRef({ id: "", at: 0 });
   const [, redraw] = useState({});
+  const last = useRef(questions);
+  useLayoutEffect(() => {
+    const ids = new Set(questions.map(cardId));
+    const gone = last.current.filter((question) => !ids.has(cardId(question)));
+    last.current = questions;
+    answerDrafts.noteGone(gone);
+  }, [questions]);
   const { length } = questions;
   const select = (at: number): void => {
     const question = questions[at];

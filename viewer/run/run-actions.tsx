@@ -6,7 +6,7 @@ import type { OpenToolCall, RunHead, ViewerAction } from "../../src/view/viewer-
 import { api, problemOf } from "../data/api.ts";
 import { newKey } from "../data/request-key.ts";
 import { announce } from "../app/announcer.tsx";
-import { focused } from "../app/focused.ts";
+import { focusIfFree } from "../app/focused.ts";
 import { Line } from "../text/shown-text.tsx";
 
 interface ActionText {
@@ -116,15 +116,17 @@ export function RunActions({
   if (stage.at === "confirm") {
     const { question, confirm } = TEXTS[stage.action];
     return (
-      <span class="run-actions">
+      <span class="run-actions" role="group" tabIndex={-1} aria-label={question} ref={focusIfFree}>
         <span>
           {stage.again.length > 0 && <Line text={againText(stage.again)} most={2_000} />} {question}
         </span>
         <button
           type="button"
           class="primary"
-          ref={focused}
-          onClick={() => void send(stage.action, stage.key)}
+          onClick={({ detail }) => {
+            // The second click of a double click was meant for the button before.
+            if (detail <= 1) void send(stage.action, stage.key);
+          }}
         >
           {confirm}
         </button>

@@ -1,0 +1,159 @@
+// Goal: an answer is a deliberate act: neither typed text nor a change of the page sends one.
+// Method: Chromium, a real viewer over a store with a real run that is paused, and an orchestrator
+// that continues the run.
+
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+
+import { proves } from "../harness/proves.ts";
+import { RUN, SHOTS, askedRun, focusOf, press } from "./asked-run.ts";
+import { buildPage, type BuiltPage } from "./built-page.ts";
+import { findChromium } from "./chromium.ts";
+
+const found = await findChromium();
+const browser = typeof found === "string" ? undefined : found;
+if (typeof found === "string") console.warn(`Tests of the page are skipped: ${found}.`);
+
+let built: BuiltPage | undefined;
+beforeAll(async () => {
+  if (browser !== undefined) built = await buildPage();
+});
+afterAll(async () => {
+  await browser?.close();
+  built?.remove();
+});
+
+async function asked(things: readonly string[], path: string) {
+  if (browser === undefined || built === undefined) throw new Error("no browser");
+  return await askedRun({ browser, built }, things, path);
+}
+
+/** Counts answers that were sent or are on their way. */
+async function countSent(page: Page): Promise<number> {
+  return await page.locator(".said-back").count();
+}
+
+describe.skipIf(browser === undefined)("deliberate answers", () => {
+  for (const path of ["/questions", `/r/${RUN}`])
+    proves(
+      ["D620"],
+      `${path}: a staged answer gets no focus when another question disappears`,
+      async () => {
+        const { page, deniedElsewhere, paid } = await asked(["pears", "plums", "figs"], path);
+        await press(page, "n", "a");
+        await page.locator(".stage:focus").waitFor();
+        const isInbox = path === "/questions";
+        await press(page, isInbox ? "k" : "n", ...(isInbox ? [] : ["n"]));
+        await page.locator(".question.current:focus", { hasText: "pears" }).waitFor();
+        await deniedElsewhere(0);
+        await page.locator(".question.current:focus", { hasText: "plums" }).waitFor();
+        expect(await focusOf(page)).toBe("article buyer asks: pay");
+        await press(page, " ", "Enter", "Control+Enter");
+        expect(await countSent(page)).toBe(0);
+        expect(paid).toEqual([]);
+        if (SHOTS !== undefined)
+          await page.screenshot({ path: `${SHOTS}/staged${path.replace(/\W/g, "_")}.png` });
+        // The key of the answer returns to the stage, from which it can be sent.
+        await expect
+          .poll(async () => {
+            await press(page, "a");
+            return await page.locator(".stage:focus").count();
+          })
+          .toBe(1);
+        await press(page, "Control+Enter");
+        await page.locator("text=Answered.").waitFor();
+      },
+    );
+
+  proves(["D620"], "text that is typed outside of fields sends no answer", async () => {
+    const { page, paid } = await asked(["pears"], "/questions");
+    for (const text of ["a ", "a\n", "a \n \n", "dear team\nno\n", "d\n\n", "mad\n"]) {
+      await page.keyboard.type(text);
+      expect([text, await countSent(page)]).toEqual([text, 0]);
+      await press(page, "Escape");
+      await page.locator(".stage").waitFor({ state: "detached" });
+    }
+    expect(paid).toEqual([]);
+  });
+
+  proves(["D620"], "a double click on a choice sends no answer", async () => {
+    const { page, paid } = await asked(["pears"], "/questions");
+    const box = await page.getByRole("button", { name: "Approve…" }).boundingBox();
+    if (box === null) throw new Error("no button");
+    await page.mouse.dblclick(box.x + 20, box.y + box.height / 2);
+    await page.locator(".stage").waitFor();
+    expect([await countSent(page), paid]).toEqual([0, []]);
+    await page.getByRole("button", { name: "Approve this call" }).click();
+    await page.locator("text=Answered.").waitFor();
+  });
+
+  proves(["D620"], "a key that comes with a change of questions opens no answer", async () => {
+    const { page, deniedElsewhere } = await asked(["pears", "plums", "figs"], `/r/${RUN}`);
+    await page.evaluate(() => {
+      new MutationObserver(() => {
+        if (document.querySelector(".question")?.textContent.includes("plums") === true)
+          document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+      }).observe(document.body, { subtree: true, childList: true });
+    });
+    await deniedElsewhere(0);
+    await page.locator(".question", { hasText: "plums" }).waitFor();
+    expect(await page.locator(".stage").count()).toBe(0);
+    // The key acts again once there was time to see the other question.
+    await expect
+      .poll(async () => {
+        await press(page, "a");
+        return await page.locator(".stage:focus").count();
+      })
+      .toBe(1);
+  });
+
+  proves(["D620"], "an answer that is refused takes no focus from another question", async () => {
+    const { page } = await asked(["pears", "plums"], "/questions");
+    let refuse = (): void => {};
+    const refused = new Promise<void>((resolve) => (refuse = resolve));
+    await page.route("**/actions", async (route) => {
+      await refused;
+      const body = JSON.stringify({ code: "invalid_answer", message: "thing: expected a text" });
+      await route.fulfill({ status: 400, contentType: "application/json", body });
+    });
+    await press(page, "m");
+    await page.locator("textarea:focus").waitFor();
+    await press(page, "Control+Enter", "Control+Enter", "j");
+    await page.locator(".question.current:focus", { hasText: "plums" }).waitFor();
+    refuse();
+    await page.locator("text=expected a text").waitFor();
+    expect(await focusOf(page)).toBe("article buyer asks: pay");
+    await page.locator(".question.current:focus", { hasText: "plums" }).waitFor();
+  });
+});
+
+describe.skipIf(browser === undefined)("keys after a field has disappeared", () => {
+  proves(["D622"], "only keys that write text, and Enter, are held back", async () => {
+    const { page, deniedElsewhere } = await asked(["pears", "plums", "figs"], "/questions");
+    await press(page, "d");
+    await page.keyboard.type("Too d");
+    await deniedElsewhere(0);
+    const gone = page.locator(".question", { hasText: "pears" });
+    await expect
+      .poll(async () => {
+        await page.keyboard.type("y");
+        return await gone.count();
+      })
+      .toBe(0);
+    const heldBack = await page.evaluate(() =>
+      ["y", " ", "Enter", "Tab", "ArrowLeft", "F5", "F12", "Control+r", "Shift"].filter((name) => {
+        const [key = "", modifier] = name.split("+").toReversed();
+        const ctrlKey = modifier === "Control";
+        const init = { key, ctrlKey, bubbles: true, cancelable: true };
+        return document.activeElement?.dispatchEvent(new KeyboardEvent("keydown", init)) === false;
+      }),
+    );
+    expect(heldBack).toEqual(["y", " ", "Enter"]);
+    await press(page, "ArrowDown");
+    await page.locator(".question.current:focus", { hasText: "figs" }).waitFor();
+    await page.keyboard.type("d");
+    expect(await page.locator(".stage").count()).toBe(0);
+    await press(page, "Escape");
+    await page.locator(".run-group").first().waitFor();
+  });
+});
