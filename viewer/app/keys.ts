@@ -59,9 +59,6 @@ function stopHeldEnter(event: KeyboardEvent): void {
 
 /** A pause in typing of this length ends it. */
 const TYPING_PAUSE_MS = 1_000;
-/** The same after Enter, which submits a field: a user may take it for the end of a line. */
-const LINE_PAUSE_MS = 400;
-
 /**
  * Recognises keys that were meant for a field that has gone. A field disappears while a user types
  * in it if its question is answered elsewhere; the rest of the text must not run shortcuts.
@@ -69,7 +66,6 @@ const LINE_PAUSE_MS = 400;
 class TypingGuard {
   #field: Element | undefined;
   #lastMs = 0;
-  #pauseMs = TYPING_PAUSE_MS;
 
   /** True for a key that continues a text whose field has left the page. */
   continues(event: KeyboardEvent): boolean {
@@ -78,19 +74,24 @@ class TypingGuard {
     if (target !== undefined && isField(target)) {
       this.#field = isLeaving(event) ? undefined : target;
       this.#lastMs = timeStamp;
-      this.#pauseMs = event.key === "Enter" ? LINE_PAUSE_MS : TYPING_PAUSE_MS;
       return false;
     }
     if (this.#field === undefined || this.#field.isConnected) return false;
-    if (timeStamp - this.#lastMs >= this.#pauseMs) {
+    if (timeStamp - this.#lastMs >= TYPING_PAUSE_MS) {
       this.#field = undefined;
       return false;
     }
+    if (!isTyped(event)) return false;
     this.#lastMs = timeStamp;
     // Enter and Space would press the button that has the focus by now.
     event.preventDefault();
     return true;
   }
+}
+
+/** True for a key that writes text; Enter also with Ctrl, since a field may be sent with both. */
+function isTyped({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
+  return key === "Enter" || (key.length === 1 && !ctrlKey && !metaKey && !altKey);
 }
 
 /** True for a key with which a user leaves a field. */
