@@ -12,6 +12,7 @@ import { refusal, until } from "./connecting.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { handMadeOverStdio, isAlive } from "./servers.ts";
+import { freePort } from "../support/free-port.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
 test("a command that does not exist", async () => {
@@ -164,11 +165,3 @@ test.each([
     `Expected the MCP server "near" at ${more.command} to answer, got: spawn ${more.command} ENOENT. ${advice}`,
   ]);
 });
-
-async function freePort(): Promise<number> {
-  const http = createServer().listen(0, "127.0.0.1");
-  await once(http, "listening");
-  const address = http.address();
-  await new Promise((resolve) => http.close(resolve));
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
-}

@@ -1,11 +1,10 @@
 // Goal: every failure has the right code, says when it may be tried again and what it has cost, and never names the key.
 // Method: the real client against a server that fails in every way, each case whole and streamed where both can happen.
 
-import { createServer } from "node:net";
-
 import { describe, expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
+import { freePort } from "../support/free-port.ts";
 import {
   API_KEY,
   failure,
@@ -46,7 +45,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
   });
 
   test("cannot reach a server that is not there", async () => {
-    const port = await closedPort();
+    const port = await freePort();
     const model = modelAt(await gone(), { baseUrl: `http://127.0.0.1:${port}/v1` });
     expect(await failure(model, mode)).toEqual({
       code: "model_unavailable",
@@ -266,13 +265,4 @@ function everythingIn(error: unknown): string {
 async function gone(): Promise<OpenAiServer> {
   await using server = await OpenAiServer.start(() => says("ok"));
   return server;
-}
-
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("The server has no port.");
-  return address.port;
 }

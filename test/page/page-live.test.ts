@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { AgentRow, RunSnapshot } from "../../src/view/viewer-data.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
+import { freePort } from "../support/free-port.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 import { startFixture, type FixtureServer } from "./fixture-server.ts";
@@ -81,11 +82,11 @@ describe.skipIf(browser === undefined)("a live run", () => {
     ["V94", "V101"],
     "after the server was killed and begun anew at the same port, what was missed is there, from the last record on",
     async () => {
-      const server = await serve([RUN]);
+      const port = await freePort();
+      const server = await serve([RUN], port);
       const page = await open(server);
       patchWith(server, 200);
       await tokensOf(page).toBe("200");
-      const port = Number(new URL(server.origin).port);
       await server.close();
       await page.locator("text=Connection lost").waitFor();
       // What was known stays.
@@ -112,9 +113,9 @@ describe.skipIf(browser === undefined)("a live run", () => {
   );
 
   proves(["V94"], "it is tried again by itself, later and later", async () => {
-    const server = await serve([RUN]);
+    const port = await freePort();
+    const server = await serve([RUN], port);
     const page = await open(server, true);
-    const port = Number(new URL(server.origin).port);
     await server.close();
     await page.locator("text=Connection lost").waitFor();
     const anew = await serve([RUN], port);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
+import { freePort } from "../support/free-port.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab, type Tab } from "./chromium.ts";
 import { calmRun, UNSEEN } from "./fixture-runs.ts";
@@ -302,9 +303,9 @@ describe.skipIf(browser === undefined)("screens", () => {
     ["V101"],
     "a list whose server is gone says so, keeps what it shows, and goes on once it is back",
     async () => {
-      const server = await serve();
+      const port = await freePort();
+      const server = await serve({ port });
       const { page } = await show(server, "runs");
-      const port = Number(new URL(server.origin).port);
       await server.close();
       await page.locator("text=Connection lost.").waitFor();
       expect(await page.locator(".run-line").count()).toBeGreaterThan(3);
