@@ -1,7 +1,8 @@
 // Entry `espalier/view`: what a run looks like from outside, folded from its events, and the data in which it is shown.
 
 export { RunFold, type RunEnd } from "./view/run-fold.ts";
-export type { AgentFold, AgentPlace, AgentRest } from "./view/agent-fold.ts";
+export type { AgentFold, AgentPlace } from "./view/agent-fold.ts";
+export type { AgentRest, ExecutionRest } from "./view/agent-rest.ts";
 export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
 export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
 export {

@@ -1965,6 +1965,9 @@ const requirements = {
   D622: {
     text: "After a field has disappeared, keys that write text and Enter are held back for a second, and no others",
   },
+  D615: {
+    text: "A cause names the call for which an agent ended, with the step of that call",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -3,10 +3,13 @@
 
 import type { SettledStatus } from "../index.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
+import type { AgentRest } from "../view/agent-rest.ts";
 import type { Spent } from "../view/viewer-data.ts";
 
 /** An agent as it is drawn: out of a fold, or out of a result. */
 export interface ShownAgent extends Pick<AgentFold, ShownField> {
+  /** How it came to rest. `undefined` while it runs. */
+  readonly rest: AgentRest | undefined;
   readonly children: readonly ShownAgent[];
 }
 
@@ -17,7 +20,6 @@ type ShownField =
   | "begunAtMs"
   | "activity"
   | "retry"
-  | "rest"
   | "openCalls"
   | "step"
   | "own"

@@ -3,10 +3,10 @@
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId } from "../protocol/ids.ts";
-import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
+import type { SettledStatus } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
-import { knownCost } from "../protocol/usage.ts";
-import { raiseAmounts } from "./amounts.ts";
+import type { ExecutionRest } from "./agent-rest.ts";
+import { NOTHING_SPENT, raiseAmounts } from "./amounts.ts";
 import { ModelCalls } from "./model-calls.ts";
 import { OwnUse } from "./own-use.ts";
 import { SpanList, type SpanEnding } from "./span-list.ts";
@@ -19,20 +19,6 @@ interface AskFold extends CallUnderWay {
   readonly span: number;
 }
 
-/** How an agent came to rest. */
-export interface AgentRest {
-  /** How it came to rest. */
-  readonly status: SettledStatus;
-  /** Why. */
-  readonly reason: StopReason;
-  /** What it failed of. Undefined: it did not fail. */
-  readonly error?: ErrorRecord | undefined;
-  /** Milliseconds since the epoch. */
-  readonly atMs: number;
-  /** Of its execution. */
-  readonly durationMs: number;
-}
-
 /** Where an agent stands. */
 export interface AgentPlace {
   /** From 0, in the order in which agents were first started: where it is in `RunFold.agents`. */
@@ -43,20 +29,6 @@ export interface AgentPlace {
   readonly zeroMs: number;
   /** What it was given at its creation; undefined: it is the root, or that was not seen. */
   readonly given: ContextManifest | undefined;
-}
-
-export const NOTHING_SPENT: Spent = Object.freeze({
-  totalTokens: 0,
-  costMicroUsd: 0,
-  unpricedCalls: 0,
-});
-
-/** Returns the sum of two amounts; with sign -1, the first without the second. */
-export function sumSpent(left: Spent, right: Spent, sign: 1 | -1 = 1): Spent {
-  const totalTokens = left.totalTokens + sign * right.totalTokens;
-  const costMicroUsd = (left.costMicroUsd ?? 0) + sign * (right.costMicroUsd ?? 0);
-  const unpricedCalls = left.unpricedCalls + sign * right.unpricedCalls;
-  return { totalTokens, costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }), unpricedCalls };
 }
 
 /**
@@ -108,7 +80,7 @@ export class AgentFold {
       }
     | undefined;
   /** How it came to rest; undefined while it runs. */
-  rest: AgentRest | undefined;
+  rest: ExecutionRest | undefined;
   /** The step it is at; 0 before the first. */
   step = 0;
   /** What it has spent by its own calls. */
@@ -138,6 +110,10 @@ export class AgentFold {
   #openDelegations = 0;
   /** Of the time at rest; -1: it is not at rest. */
   #park = -1;
+  /** The number of the event with which its last execution began. */
+  #startSeq: number;
+  /** How its earlier executions ended. `undefined` if it had one execution. */
+  #earlierRests: ExecutionRest[] | undefined;
 
   constructor(event: EspalierEvent<"agent.started" | "agent.resumed">, place: AgentPlace) {
     this.index = place.index;
@@ -156,6 +132,7 @@ export class AgentFold {
     this.budget = event.budget;
     this.startedAtMs = event.atMs;
     this.begunAtMs = event.atMs;
+    this.#startSeq = event.seq;
     this.sinceMs = event.atMs;
   }
 
@@ -184,6 +161,13 @@ export class AgentFold {
   /** True unless it rests, or does nothing but wait for subagents and answers. */
   get isWorking(): boolean {
     return !IDLE.has(this.activity);
+  }
+
+  /** Returns how its last execution before an event had ended. `undefined` if none had. */
+  restBefore(seq: number): ExecutionRest | undefined {
+    const { rest } = this;
+    if (rest !== undefined && rest.endSeq < seq) return rest;
+    return this.#earlierRests?.findLast(({ endSeq }) => endSeq < seq);
   }
 
   /** True if it is paused or has ended. */
@@ -289,7 +273,9 @@ export class AgentFold {
   #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { atMs, task, executionId } = event;
     if (event.type === "agent.started" && executionId !== this.executionId) {
+      if (this.rest !== undefined) (this.#earlierRests ??= []).push(this.rest);
       this.executions += 1;
+      this.#startSeq = event.seq;
       this.begunAtMs = atMs;
       this.step = 0;
       this.task = task;
@@ -307,12 +293,14 @@ export class AgentFold {
   #settle(event: EspalierEvent<"agent.paused" | "agent.ended">): void {
     const { atMs, reason } = event;
     this.#cut(atMs);
+    const at = { execution: this.executions, startSeq: this.#startSeq, endSeq: event.seq };
     if (event.type === "agent.paused") {
-      this.rest = { status: "paused", reason, atMs, durationMs: atMs - this.begunAtMs };
+      const durationMs = atMs - this.begunAtMs;
+      this.rest = { status: "paused", reason, atMs, durationMs, step: this.step, ...at };
       this.#park = this.spans.open("park", atMs, this.step);
     } else {
       const { status, error, durationMs, steps } = event;
-      this.rest = { status, reason, error, atMs, durationMs };
+      this.rest = { status, reason, error, atMs, durationMs, step: steps, ...at };
       this.step = steps;
       this.#dropAsks(atMs);
       this.#calls.clear();

@@ -104,8 +104,9 @@ function attemptRows(attempts: readonly AttemptFold[]): Pick<StepRow, "attempts"
 }
 
 function callRow({ callId, toolName, outcome, ...details }: CallFold): CallRow {
-  const { errorCode, errorName, durationMs, child } = details;
+  const { errorCode, errorName, durationMs, children } = details;
   const message = details.message || undefined;
+  const [child] = children;
   return {
     callId,
     toolName,

@@ -1,6 +1,7 @@
 // AxisAmounts as a person reads them.
 
 import type { EspalierEvent } from "../protocol/event.ts";
+import { knownCost } from "../protocol/usage.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 /** Where a comma stands. A formatter of `Intl` says the same, and takes longer to make than the first screen of the page to draw. */
@@ -108,4 +109,18 @@ export const AXES: readonly AxisText[] = [
 
 function twoDigits(number: number): string {
   return String(number).padStart(2, "0");
+}
+
+export const NOTHING_SPENT: Spent = Object.freeze({
+  totalTokens: 0,
+  costMicroUsd: 0,
+  unpricedCalls: 0,
+});
+
+/** Returns the sum of two amounts; with sign -1, the first without the second. */
+export function sumSpent(left: Spent, right: Spent, sign: 1 | -1 = 1): Spent {
+  const totalTokens = left.totalTokens + sign * right.totalTokens;
+  const costMicroUsd = (left.costMicroUsd ?? 0) + sign * (right.costMicroUsd ?? 0);
+  const unpricedCalls = left.unpricedCalls + sign * right.unpricedCalls;
+  return { totalTokens, costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }), unpricedCalls };
 }

@@ -2,7 +2,9 @@
 
 import type { StopCode } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
-import type { AgentFold, AgentRest } from "./agent-fold.ts";
+import { isToolFailureCode, TOOL_FAILURES } from "../protocol/tool-failure.ts";
+import type { AgentFold } from "./agent-fold.ts";
+import type { AgentRest, ExecutionRest } from "./agent-rest.ts";
 import type { CallFold } from "./step-fold.ts";
 import type { Cause, RefusalRow } from "./viewer-data.ts";
 
@@ -89,18 +91,29 @@ function earliestFirst(chains: readonly Chain[]): readonly Chain[] {
   return chains.toSorted(([left], [right]) => (left?.atMs ?? 0) - (right?.atMs ?? 0));
 }
 
-/** What an agent broke of, the first cause first, itself last. */
-function chainOf(agent: AgentFold, agents: readonly AgentFold[]): readonly Cause[] {
-  const { rest } = agent;
-  if (rest === undefined) return [];
-  const own = causeIn(agent, rest);
-  const first = firstAtLimit(agent, rest, agents);
+/** Returns what an agent broke of, the first cause first, itself last. */
+function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.rest): Chain {
+  if (at === undefined) return [];
+  const own = causeIn(agent, at);
+  const first = firstAtLimit(agent, at, agents);
   if (first !== undefined) return [...pathUp(first, agent), own];
-  const call = callBehind(agent, rest);
-  if (call === undefined) return [own];
-  const child = call.child === undefined ? undefined : agents[call.child];
-  if (child !== undefined && isBroken(child.rest)) return [...chainOf(child, agents), own];
-  return [callCause(agent, call), own];
+  const made = callBehind(agent, at);
+  if (made === undefined) return [own];
+  const below = chainBelow(made.call, agents);
+  // A call without words of its own failed as its subagent did.
+  const isSaid = below.length > 0 && made.call.message === undefined;
+  return [...below, ...(isSaid ? [] : [callCause(agent, made)]), own];
+}
+
+/** Returns the chain of the subagent that had broken when a call ended. Empty if none had. */
+function chainBelow(call: CallFold, agents: readonly AgentFold[]): Chain {
+  const { endSeq = Infinity } = call;
+  for (const index of call.children) {
+    const child = agents[index];
+    const rest = child?.restBefore(endSeq);
+    if (child !== undefined && isBroken(rest)) return chainOf(child, agents, rest);
+  }
+  return [];
 }
 
 /** It failed, or was stopped. */
@@ -123,9 +136,8 @@ const STOPPED_BY_LIMITS: ReadonlySet<string> = new Set<StopCode>([
   "error_budget",
 ]);
 
-function causeIn(agent: AgentFold, rest: AgentRest): Cause {
-  const { agentId, agentPath, step } = agent;
-  const { error, reason, atMs } = rest;
+function causeIn({ agentId, agentPath }: AgentFold, rest: ExecutionRest): Cause {
+  const { error, reason, atMs, step } = rest;
   const { code, message } = error ?? reason;
   return {
     agentId,
@@ -138,12 +150,12 @@ function causeIn(agent: AgentFold, rest: AgentRest): Cause {
   };
 }
 
-function callCause({ agentId, agentPath, step }: AgentFold, call: CallFold): Cause {
-  const { toolName, errorCode, errorName, outcome, startedAtMs, durationMs = 0 } = call;
+function callCause({ agentId, agentPath }: AgentFold, { step, call }: MadeCall): Cause {
+  const { toolName, errorCode, errorName, outcome, startedAtMs, endedAtMs = startedAtMs } = call;
   const code = errorCode ?? outcome;
   const known = OUTCOMES[outcome] ?? "The call came to nothing.";
   const message = call.message || (errorName === undefined ? known : `${known} (${errorName})`);
-  return { agentId, agentPath, step, toolName, code, message, atMs: startedAtMs + durationMs };
+  return { agentId, agentPath, step, toolName, code, message, atMs: endedAtMs };
 }
 
 const OUTCOMES: Readonly<Record<string, string>> = {
@@ -155,7 +167,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 /** The first agent, at or below an agent, that was stopped by the limit that stopped it; undefined: itself, or it was no limit. */
 function firstAtLimit(
   agent: AgentFold,
-  { reason }: AgentRest,
+  { reason, startSeq }: ExecutionRest,
   agents: readonly AgentFold[],
 ): AgentFold | undefined {
   const { axis, accountPath } = reason.data;
@@ -165,6 +177,8 @@ function firstAtLimit(
     const { rest } = other;
     if (rest?.reason.data["axis"] !== axis) continue;
     if (rest.reason.data["accountPath"] !== accountPath || !isBelow(other, agent)) continue;
+    // A limit that stopped it before this execution has been raised since.
+    if (rest.endSeq < startSeq) continue;
     const isEarlier = rest.atMs < (first.rest?.atMs ?? 0);
     const isDeeper = rest.atMs === first.rest?.atMs && other.depth > first.depth;
     if (isEarlier || isDeeper) first = other;
@@ -185,23 +199,55 @@ function pathUp(agent: AgentFold, end: AgentFold): readonly Cause[] {
   return causes;
 }
 
-/** The call of its last execution for which an agent broke: of those that an error budget counts, the first. */
-function callBehind(agent: AgentFold, { error, reason }: AgentRest): CallFold | undefined {
+/** A call, and the number of the step in which it was made. */
+interface MadeCall {
+  readonly step: number;
+  readonly call: CallFold;
+}
+
+/** Returns the call for which an execution ended. `undefined` if it ended for another reason. */
+function callBehind(agent: AgentFold, { execution, reason }: ExecutionRest): MadeCall | undefined {
   const calls = agent.steps
-    .filter(({ execution }) => execution === agent.executions)
-    .flatMap((step) => step.calls);
+    .filter((step) => step.execution === execution)
+    .flatMap(({ number, calls: made }) => made.map((call) => ({ step: number, call })));
+  const { limit, callId } = reason.data;
   switch (reason.code) {
     case "error_budget":
-      return calls.find(({ outcome }) => OUTCOMES[outcome] !== undefined);
+      return firstOfBudget(calls, limit);
     case "retry_limit":
     case "blocked":
+      return calls.findLast(({ call }) => call.callId === callId);
     case "tool_calls_limit":
-      return calls.findLast(({ outcome }) => OUTCOMES[outcome] !== undefined);
+      return calls.find(({ call }) => call.errorCode === "tool_calls_limit");
     case "error":
       return calls.findLast(
-        ({ errorCode }) => errorCode !== undefined && errorCode === error?.code,
+        ({ call }) => call.outcome === "failed" && call.severity === "abortive",
       );
     default:
       return undefined;
   }
+}
+
+/** Returns the first of the calls that used up a limit of the error budget. */
+function firstOfBudget(calls: readonly MadeCall[], limit: unknown): MadeCall | undefined {
+  if (limit === "maxConsecutiveErrors") return longestRow(calls)[0];
+  const counts = limit === "maxRetryErrors" ? "retry" : "error";
+  return calls.find(({ call }) => isCounted(call, counts));
+}
+
+/** Returns the most failed calls without a successful one between them. */
+function longestRow(calls: readonly MadeCall[]): readonly MadeCall[] {
+  let row: MadeCall[] = [];
+  let longest = row;
+  for (const made of calls) {
+    if (made.call.outcome === "succeeded") row = [];
+    if (isCounted(made.call, "error")) row.push(made);
+    if (row.length > longest.length) longest = row;
+  }
+  return longest;
+}
+
+/** Returns true for a call that an error budget counts as an error, or as a retry. */
+function isCounted({ errorCode = "" }: CallFold, counts: "error" | "retry"): boolean {
+  return isToolFailureCode(errorCode) && TOOL_FAILURES[errorCode].counts === counts;
 }

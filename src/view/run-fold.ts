@@ -11,9 +11,10 @@ import type { EspalierEvent, EventType } from "../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../protocol/ids.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
-import { AgentFold, NOTHING_SPENT, sumSpent, type AgentRest } from "./agent-fold.ts";
+import { AgentFold } from "./agent-fold.ts";
+import type { AgentRest } from "./agent-rest.ts";
 import { agentRow } from "./agent-row.ts";
-import { raiseAmounts } from "./amounts.ts";
+import { NOTHING_SPENT, raiseAmounts, sumSpent } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
@@ -238,8 +239,8 @@ export class RunFold {
         return;
       }
       case "subagent.continued": {
-        const call = agent.callOf(event.callId);
-        if (call !== undefined) call.child ??= this.#byId.get(event.childId)?.index;
+        const child = this.#byId.get(event.childId);
+        if (child !== undefined) agent.callOf(event.callId)?.children.push(child.index);
         return;
       }
       case "subagent.refused": {
@@ -295,7 +296,7 @@ export class RunFold {
     this.agents.push(agent);
     if (announced !== undefined) {
       this.#announced.delete(agentId);
-      if (announced.call !== undefined) announced.call.child ??= agent.index;
+      announced.call?.children.push(agent.index);
     }
     if (parent !== undefined) parent.children.push(agent);
     this.running += 1;

@@ -4,6 +4,7 @@ import { defined } from "../kernel/json.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
+import type { ToolErrorSeverity } from "../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 
@@ -33,8 +34,14 @@ export interface CallFold extends CallUnderWay {
   message: string | undefined;
   /** How long it was at work, without its wait for a slot; 0 if it was rejected. Undefined: it has not ended. */
   durationMs: number | undefined;
-  /** The index of the agent that it started or resumed; the first, if there are several. */
-  child: number | undefined;
+  /** The number of the event with which it ended. `undefined` while it is open. */
+  endSeq: number | undefined;
+  /** When it ended, in milliseconds since the epoch. `undefined` while it is open. */
+  endedAtMs: number | undefined;
+  /** What follows from its failure for the agent. `undefined` if it succeeded or has not ended. */
+  severity: ToolErrorSeverity | undefined;
+  /** The indices of the agents that it started or continued, in that order. */
+  readonly children: number[];
   /** Where its span is; -1: it is not under way. */
   span: number;
   /** Failed attempts of a wrapper that called the tool again. */
@@ -94,8 +101,9 @@ export function newCall(
   at: Pick<CallFold, "callId" | "toolName" | "kind" | "startedAtMs">,
 ): CallFold {
   const failure = { errorCode: undefined, errorName: undefined, message: undefined };
-  const open = { durationMs: undefined, child: undefined, outcome: "open", span: -1 } as const;
-  return { ...at, ...failure, ...open, attempts: [] };
+  const end = { endSeq: undefined, endedAtMs: undefined, durationMs: undefined };
+  const open = { ...end, severity: undefined, outcome: "open", span: -1 } as const;
+  return { ...at, ...failure, ...open, children: [], attempts: [] };
 }
 
 /** Records how a call ended. */
@@ -108,5 +116,8 @@ export function endCall(
   call.errorCode = event.errorCode;
   call.errorName = isEnd ? event.errorName : undefined;
   call.message = event.message;
+  call.severity = event.severity;
+  call.endSeq = event.seq;
+  call.endedAtMs = event.atMs;
   call.durationMs = isEnd ? event.durationMs : 0;
 }

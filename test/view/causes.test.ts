@@ -2,15 +2,11 @@
 // up; the causes of their folds.
 
 import { expect } from "vitest";
-import { z } from "zod";
 
-import { defineAgent, defineTool, type AgentDefinition, type AgentRole } from "../../src/index.ts";
 import { ModelError } from "../../src/extend.ts";
-import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/index.ts";
-import type { Cause } from "../../src/view/viewer-data.ts";
+import { asks, says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture } from "../harness/run-scripted.ts";
-import { foldOf } from "./fold-of.ts";
+import { agent, causesIn, read, spawn, times } from "./causes-in.ts";
 
 const STRICT = { maxToolErrors: 0, maxConsecutiveErrors: 0 };
 const AWAY = { error: new ModelError({ code: "model_not_authorized", message: "Wrong key." }) };
@@ -171,36 +167,3 @@ proves(
     expect(await causesIn(poor, { steps: 2 })).toEqual(["lead step 1 budget_exhausted, a limit"]);
   },
 );
-
-function times<T>(count: number, one: T): readonly T[] {
-  return Array.from({ length: count }, () => one);
-}
-
-function agent(
-  name: string,
-  replies: ConstructorParameters<typeof ScriptedModel>[0],
-  more: Partial<AgentDefinition> = {},
-): AgentRole {
-  const model = new ScriptedModel(replies);
-  return defineAgent({ name, purpose: "Works.", instructions: "Work.", model, ...more });
-}
-
-function read(execute: () => string) {
-  return defineTool({ name: "read", description: "Reads.", input: z.object({}), execute });
-}
-
-function spawn(role: string, task: string): ScriptedReply {
-  return asks("SpawnSubagent", { role, task });
-}
-
-async function causesIn(lead: AgentRole, budget = {}): Promise<readonly string[]> {
-  const fixture = newFixture();
-  await fixture.run(lead, { budget });
-  return foldOf(fixture.sink.events).causes().map(line);
-}
-
-/** Messages of limits are long. */
-function line({ agentPath, step, toolName, code, message, isLimit }: Cause): string {
-  const place = [agentPath, `step ${step}`, ...(toolName === undefined ? [] : [toolName])];
-  return [...place, isLimit ? `${code}, a limit` : `${code}: ${message}`].join(" ");
-}

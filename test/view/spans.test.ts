@@ -219,9 +219,9 @@ test("the agent of a call is known by its index", () => {
   });
   const [lead] = foldOf(events).agents;
   const [step] = lead?.steps ?? [];
-  expect(step?.calls.map(({ toolName, outcome, child }) => [toolName, outcome, child])).toEqual([
-    ["SpawnSubagent", "open", 1],
-  ]);
+  expect(
+    step?.calls.map(({ toolName, outcome, children }) => [toolName, outcome, children]),
+  ).toEqual([["SpawnSubagent", "open", [1]]]);
   expect(lead?.activity).toBe("delegating");
 });
 
