@@ -154,9 +154,15 @@ export function addModelUsage(
   }, sums);
 }
 
-/** `left` minus `right`; both must come from the same sums, so that no count falls below zero. */
+/** Returns `left` minus `right`, which must be part of `left`: no count may fall below zero. */
 export function subtractUsage(left: Usage, right: Usage): Usage {
-  return addUsage(left, negated(right));
+  const negated: Record<keyof Usage, number> = { ...toAmounts(right) };
+  for (const field of Object.keys(negated)) if (isUsageField(field)) negated[field] *= -1;
+  return addUsage(left, negated);
+}
+
+function isUsageField(field: string): field is keyof Usage {
+  return field in NO_USAGE;
 }
 
 export function addUsage(left: Usage, right: Usage): Usage {
@@ -174,21 +180,5 @@ export function addUsage(left: Usage, right: Usage): Usage {
     costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }),
     unpricedCalls,
     estimatedCalls: left.estimatedCalls + right.estimatedCalls,
-  };
-}
-
-function negated(usage: Usage): Usage {
-  return {
-    modelCalls: -usage.modelCalls,
-    steps: -usage.steps,
-    toolCalls: -usage.toolCalls,
-    inputTokens: -usage.inputTokens,
-    cachedInputTokens: -usage.cachedInputTokens,
-    outputTokens: -usage.outputTokens,
-    reasoningTokens: -usage.reasoningTokens,
-    totalTokens: -usage.totalTokens,
-    costMicroUsd: -(usage.costMicroUsd ?? 0),
-    unpricedCalls: -usage.unpricedCalls,
-    estimatedCalls: -usage.estimatedCalls,
   };
 }

@@ -54,6 +54,7 @@ export class LedgerAccount {
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
   own: Usage;
+  /** The same value as `own` until something below the account is booked. */
   total: Usage;
   readonly reserved: Sums;
   readonly limits: Partial<Sums>;
@@ -87,7 +88,7 @@ export class LedgerAccount {
     this.fixedDeadlineAtMs = fixedDeadlineAtMs;
     this.openedAtMs = account.openedAtMs;
     this.own = toUsage(account.own);
-    this.total = toUsage(account.total);
+    this.total = account.total === account.own ? this.own : toUsage(account.total);
     this.reserved = { ...account.reserved };
     this.limits = { ...limits };
     this.timeLimitMs = timeLimitMs;
@@ -168,10 +169,8 @@ export class LedgerAccount {
   book(hold: Amounts, usage: Usage): void {
     invariant(isCountable(usage), "usage is in whole amounts from 0 up");
     const excess = beyond(hold, usage);
-    this.own = addUsage(this.own, usage);
+    this.#bookUsage(usage);
     for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
-      at.#usage = undefined;
-      at.total = addUsage(at.total, usage);
       add(at.reserved, hold, -1);
       if (excess !== undefined) at.excess = joined(at.excess, excess);
     }
@@ -184,24 +183,25 @@ export class LedgerAccount {
 
   /** Books one tool call that was found to fit. */
   bookToolCall(): void {
-    this.own = addUsage(this.own, ONE_TOOL_CALL);
-    for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
+    this.#bookUsage(ONE_TOOL_CALL);
+  }
+
+  #bookUsage(usage: Usage): void {
+    const { own, total } = this;
+    this.own = addUsage(own, usage);
+    this.total = total === own ? this.own : addUsage(total, usage);
+    this.#usage = undefined;
+    for (let at = this.parent; at !== undefined; at = at.parent) {
+      at.total = addUsage(at.total, usage);
       at.#usage = undefined;
-      at.total = addUsage(at.total, ONE_TOOL_CALL);
     }
   }
 
   /** What was used, as plain values, which are never written to. One without subagents has one value for all that it used. */
   usage(): UsageReport {
-    return (this.#usage ??= shared(this.#usageNow()));
-  }
-
-  #usageNow(): UsageReport {
     const { own, total } = this;
-    const descendants = subtractUsage(total, own);
-    return isNothing(descendants)
-      ? { own, descendants: NO_USAGE, total: own }
-      : { own, descendants, total };
+    const descendants = total === own ? NO_USAGE : subtractUsage(total, own);
+    return (this.#usage ??= shared({ own, descendants, total }));
   }
 
   /** The account as it is stored, as it stands by then. */
@@ -226,10 +226,6 @@ export class LedgerAccount {
       excess: this.excess,
     });
   }
-}
-
-function isNothing(usage: Usage): boolean {
-  return Object.values(usage).every((amount) => amount === 0);
 }
 
 function limitedAxes(limits: SpendLimits, above: readonly SpendAxis[]): readonly SpendAxis[] {
