@@ -1968,6 +1968,10 @@ const requirements = {
   D615: {
     text: "A cause names the call for which an agent ended, with the step of that call",
   },
+  D630: { text: "A result that is held keeps neither its run nor the context of that alive" },
+  D631: {
+    text: "The result of a run whose detached agent is paused says the same whenever it is read",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

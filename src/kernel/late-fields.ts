@@ -7,8 +7,14 @@ const SOURCE = Symbol("what works them out");
 /** `console.log` shows values with it, not getters. */
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
+interface Source {
+  readonly source: object;
+  /** The values that were read. Made with the first: most objects are kept unread. */
+  known: Map<string, unknown> | undefined;
+}
+
 interface Sourced {
-  readonly [SOURCE]: { readonly source: object; readonly known: Map<string, unknown> };
+  readonly [SOURCE]: Source;
 }
 
 /** Getters by the name of their field. All objects share them: what a getter of one object alone holds is kept until a full garbage collection. */
@@ -18,7 +24,8 @@ export function lateFields<const Name extends string>(names: readonly Name[]): L
   const getter = (name: Name): PropertyDescriptor => ({
     enumerable: true,
     get(this: Sourced): unknown {
-      const { source, known } = this[SOURCE];
+      const { source } = this[SOURCE];
+      const known = (this[SOURCE].known ??= new Map());
       if (!known.has(name)) known.set(name, deepFreeze<unknown>(Reflect.get(source, name)));
       return known.get(name);
     },
@@ -37,7 +44,7 @@ export function addLateFields<
   source: Source,
 ): asserts object is Known & Pick<Source, Name> {
   for (const name of Object.keys(object)) deepFreeze<unknown>(Reflect.get(object, name));
-  Object.defineProperty(object, SOURCE, { value: { source, known: new Map() } });
+  Object.defineProperty(object, SOURCE, { value: { source, known: undefined } });
   for (const [name, getter] of fields) Object.defineProperty(object, name, getter);
   Object.defineProperty(object, INSPECT, { value: withValues });
   Object.freeze(object);

@@ -15,7 +15,7 @@ import type { LeaseQueue } from "./lease-queue.ts";
 
 export class BudgetLedger implements LedgerParts {
   readonly clock: Now;
-  readonly watch: LedgerWatch;
+  watch: LedgerWatch;
   /** Undefined until the first has to wait. */
   queue: LeaseQueue | undefined;
   /** Leases that were given so far. */
@@ -88,6 +88,11 @@ export class BudgetLedger implements LedgerParts {
   /** All accounts, as plain values, in the order in which they were opened. */
   snapshot(nowMs = this.clock.nowMs()): readonly Account[] {
     return Array.from(this.#accounts.values(), (account) => account.snapshotAt(nowMs));
+  }
+
+  /** Stops reporting: the run has ended. A result keeps the ledger, and so not the run. */
+  close(): void {
+    this.watch = {};
   }
 
   /** Does once more what a journal has of a call in flight. Nothing, if it does not fit. */

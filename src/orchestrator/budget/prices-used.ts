@@ -1,4 +1,7 @@
+import { modelsOf } from "../../model/fallback.ts";
 import type { ModelPrice } from "../../model/model-price.ts";
+import type { Model } from "../../model/model.ts";
+import type { PriceOf } from "../../model/prices.ts";
 import { z } from "../../protocol/late-zod.ts";
 
 /** What the calls of a model were charged at. */
@@ -35,3 +38,21 @@ export const PriceUsedSchema = z.strictObject({
     })
     .nullable(),
 }) satisfies z.ZodType<PriceUsed>;
+
+/**
+ * Returns the prices of the models of a run, those behind a fallback included, in their order.
+ * `before`: the prices of the run before it was paused, which come first.
+ */
+export function pricesUsed(
+  models: readonly Model[],
+  priceOf: PriceOf,
+  before: readonly PriceUsed[],
+): readonly PriceUsed[] {
+  const prices = new Map(before.map((used) => [JSON.stringify(used), used]));
+  for (const model of new Set(models.flatMap(modelsOf))) {
+    const { provider, id } = model;
+    const used = { provider, model: id, price: priceOf(model) ?? null };
+    prices.set(JSON.stringify(used), used);
+  }
+  return [...prices.values()];
+}

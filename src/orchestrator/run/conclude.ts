@@ -6,12 +6,18 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UsageReport } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { Model } from "../../model/model.ts";
+import type { PriceOf } from "../../model/prices.ts";
+import type { BudgetLedger } from "../budget/ledger.ts";
+import { pricesUsed } from "../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./result-record.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type LateFacts, type RunResult } from "./run-result.ts";
 import { runningAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
 import { scopeOf } from "../tree/budget-events.ts";
+import type { RunIdSource } from "../tree/event-recorder.ts";
+import type { RunDefinitions } from "../tree/run-definitions.ts";
 import type { RunTree } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
@@ -27,45 +33,63 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   });
 }
 
-/** The parts of a result that are computed when they are read. The run does not change any more. */
+/**
+ * The parts of a result that are computed when they are read. The run does not change any more.
+ * Holds what they are computed from and nothing else of the run: results outlive their runs.
+ */
 class RestFacts implements LateFacts {
-  readonly #run: RunRuntime;
+  readonly subagentsByDepth: LateFacts["subagentsByDepth"];
+  readonly refusalsByCode: LateFacts["refusalsByCode"];
+  readonly #ids: RunIdSource;
+  readonly #definitions: RunDefinitions;
+  readonly #ledger: BudgetLedger;
+  readonly #pricesBefore: LateFacts["prices"];
+  readonly #models: readonly Model[];
+  readonly #priceOf: PriceOf;
   readonly #atMs: number;
 
-  constructor(run: RunRuntime, atMs: number) {
-    this.#run = run;
+  /** Makes the run let go of its agents: call it after the last event but one, `run.ended`. */
+  constructor({ tree, ledger, recorder, definitions, settings }: RunRuntime, atMs: number) {
+    ledger.close();
+    this.subagentsByDepth = tree.subagentsByDepth;
+    this.refusalsByCode = tree.refusalsByCode;
+    this.#ids = recorder.close();
+    this.#definitions = definitions;
+    this.#ledger = ledger;
+    this.#pricesBefore = tree.pricesBefore;
+    this.#models = tree.models;
+    this.#priceOf = settings.priceOf;
     this.#atMs = atMs;
   }
 
   get traceId(): string {
-    return this.#run.recorder.runIds.traceId;
+    return this.#ids.runIds.traceId;
   }
 
   get prices(): LateFacts["prices"] {
-    return this.#run.tree.prices;
+    return pricesUsed(this.#models, this.#priceOf, this.#pricesBefore);
   }
 
   get definitions(): LateFacts["definitions"] {
-    return this.#run.definitions.toJSON();
-  }
-
-  get subagentsByDepth(): LateFacts["subagentsByDepth"] {
-    return this.#run.tree.subagentsByDepth;
-  }
-
-  get refusalsByCode(): LateFacts["refusalsByCode"] {
-    return this.#run.tree.refusalsByCode;
+    return this.#definitions.toJSON();
   }
 
   get accounts(): LateFacts["accounts"] {
-    return this.#run.ledger.snapshot(this.#atMs);
+    return this.#ledger.snapshot(this.#atMs);
   }
 }
 
-/** Returns the same parts, computed now, for a run whose agents continue. */
-function factsNow(late: LateFacts): LateFacts {
-  const { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts } = late;
-  return { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts };
+/** Returns the same parts, computed now: agents continue, or the store has them computed anyway. */
+function factsNow(run: RunRuntime, atMs: number): LateFacts {
+  const { tree, ledger, recorder, definitions, settings } = run;
+  return {
+    traceId: recorder.runIds.traceId,
+    prices: pricesUsed(tree.models, settings.priceOf, tree.pricesBefore),
+    definitions: definitions.toJSON(),
+    subagentsByDepth: tree.subagentsByDepth,
+    refusalsByCode: tree.refusalsByCode,
+    accounts: ledger.snapshot(atMs),
+  };
 }
 
 /** Returns the result of a run as its agents are now. `pausedRun`: undefined if the root has ended. */
@@ -73,7 +97,8 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
   const { runId, tree, clock } = run;
   const settled: SettledAgent[] = [];
   const detached: RunningAgent[] = [];
-  let isFinal = true; // A detached agent may be paused: it continues after this result.
+  // A detached agent may be paused: it continues after this result.
+  let isFinal = run.journal === undefined;
   for (const node of tree.nodes) {
     const agent = runningAgent(node);
     if (node.settled === undefined) detached.push(agent);
@@ -81,7 +106,6 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     if (node.settled === undefined || node.settled.status === "paused") isFinal = false;
   }
   const nowMs = clock.nowMs();
-  const facts = new RestFacts(run, nowMs);
   return runResult({
     runId,
     atMs: pausedRun?.pausedAtMs ?? nowMs,
@@ -90,7 +114,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     settled,
     detached,
     failedIds: tree.failedIds,
-    late: isFinal ? facts : factsNow(facts),
+    late: isFinal ? new RestFacts(run, nowMs) : factsNow(run, nowMs),
   });
 }
 

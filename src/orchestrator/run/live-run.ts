@@ -24,6 +24,7 @@ import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOf } from "../tree/budget-events.ts";
+import type { RunOrigin } from "../tree/run-ids.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
@@ -34,6 +35,8 @@ import { RunSlot } from "./run-slot.ts";
 export interface RunBeginning {
   /** Its first event. */
   readonly event: (run: RunRuntime, root: AgentRuntime) => EventBody<"run.started" | "run.resumed">;
+  /** Returns what the ids of the run follow from, without holding the run. Default: its first event. */
+  readonly origin?: () => RunOrigin;
   /** How often it was paused before, and the questions that were answered by then. */
   readonly pauses: number;
   readonly answered: readonly QuestionId[];
@@ -306,15 +309,13 @@ export class LiveRun implements Run {
 
   /** Whether it was started with this role and task. */
   isOf(role: string, task: MessageContent): boolean {
-    const root = this.#root;
-    return root.role.name === role && sameJson(root.taskContent, task);
+    return this.#root.role.name === role && sameJson(this.#root.taskContent, task);
   }
 
   snapshot(): PausedRun {
-    const { journal } = this.#supervisor.run;
-    if (journal?.hasGivenUp === true) throw notOwned(this.runId, this.#failure?.cause);
+    const { run } = this.#supervisor;
+    if (run.journal?.hasGivenUp === true) throw notOwned(this.runId, this.#failure?.cause);
     if (this.#isOver) {
-      const { run } = this.#supervisor;
       const pausedRun = pausedRunOf(run, this.#pauseFacts());
       return run.settings.signer?.sign(pausedRun) ?? pausedRun;
     }
@@ -360,13 +361,12 @@ export class LiveRun implements Run {
   }
 
   #begin(): void {
-    const { event, before, afterwards, mail } = this.#beginning;
-    const { recorder } = this.#supervisor.run;
-    before?.();
-    const queuedMs = this.#slot?.queuedMs;
+    const { event, origin, before, afterwards, mail } = this.#beginning;
     const { run } = this.#supervisor;
+    before?.();
+    const queued = defined({ queuedMs: this.#slot?.queuedMs });
     const root = this.#root;
-    recorder.begin(scopeOf(root), () => ({ ...event(run, root), ...defined({ queuedMs }) }));
+    run.recorder.begin(scopeOf(root), () => ({ ...event(run, root), ...queued }), origin);
     afterwards?.();
     this.#hasBegun = true;
     this.mail?.start();

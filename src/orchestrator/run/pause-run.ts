@@ -9,6 +9,7 @@ import { invariant } from "../../kernel/assert.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../../protocol/ids.ts";
 import { subagentOutcome } from "../tree/agent-report.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { pricesUsed } from "../budget/prices-used.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import { modelForAgent } from "../tree/create-agent.ts";
 import { restoredToolLimits } from "../tree/child-facts.ts";
@@ -54,7 +55,9 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRe
     questions,
     agents: nodes.map(pausedAgent),
     definitions: definitions.toJSON(),
-    prices: tree.prices.map((used) => structuredClone(used)),
+    prices: pricesUsed(tree.models, runtime.settings.priceOf, tree.pricesBefore).map((used) =>
+      structuredClone(used),
+    ),
     accounts: ledger.snapshot(),
     ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
   });

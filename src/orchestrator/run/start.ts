@@ -124,7 +124,7 @@ export function startedParts(
   made.session?.begin(runtime.runId);
   const beginning = {
     ...NO_HISTORY,
-    event: traceparent === undefined ? started : startedBelow(traceparent),
+    ...(traceparent === undefined ? WITHOUT_CALLER : startedBelow(traceparent)),
     mail,
     // Under an id that the caller chose the store may have another run.
     ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
@@ -155,9 +155,16 @@ export function started(run: RunRuntime, root: AgentRuntime): EventBody<"run.sta
   return { type: "run.started", ...runStartFacts(run, root) };
 }
 
-/** The same of one that has a caller outside. */
-function startedBelow(traceparent: string): RunBeginning["event"] {
-  return (run, root) => ({ ...started(run, root), traceparent });
+type Opening = Pick<RunBeginning, "event" | "origin">;
+
+const WITHOUT_CALLER: Opening = { event: started, origin: () => ({ type: "run.started" }) };
+
+/** Returns the same for a run below a span of its caller. */
+function startedBelow(traceparent: string): Opening {
+  return {
+    event: (run, root) => ({ ...started(run, root), traceparent }),
+    origin: () => ({ type: "run.started", traceparent }),
+  };
 }
 
 /** What the event says with which a run begins, or continues. */

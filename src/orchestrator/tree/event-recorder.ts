@@ -18,9 +18,14 @@ import type {
   EventType,
   TraceIds,
 } from "../../protocol/event.ts";
-import { isSpanEvent, newRunIds, RunIds } from "./run-ids.ts";
+import { isSpanEvent, newRunIds, RunIds, type RunOrigin } from "./run-ids.ts";
 
 type RunOpening = EventBody<"run.started" | "run.resumed">;
+
+/** Has the ids of the span of a run. They are made when they are first read. */
+export interface RunIdSource {
+  readonly runIds: TraceIds;
+}
 
 /** What has happened, and where. */
 interface Happening extends Pick<EventDraft, "scope" | "body"> {
@@ -40,15 +45,15 @@ export class EventRecorder implements Recorder, SpanSource {
   readonly #clock: SteadyClock;
   /** Undefined until something reads ids, where the orchestrator was given no tracing. */
   #tracing: Tracing | undefined;
-  readonly #activeScopes: () => readonly EventScope[];
+  #activeScopes: (() => readonly EventScope[]) | undefined;
   readonly #journal: EventJournal | undefined;
   #sinks: readonly EventSink[];
   /** Something takes every event. */
   #isTaken: boolean;
   #seq: number;
   #lastIds: TraceIds | undefined;
-  /** The event with which the run began or continued here. */
-  #opening: (() => RunOpening) | undefined;
+  /** Returns the parts of the first event that its ids follow from. */
+  #origin: (() => RunOrigin) | undefined;
   #runIds: TraceIds | undefined;
   /** What the tracing shows nothing of, as it said when the run began here. */
   #ignored: Tracing["ignored"];
@@ -70,7 +75,7 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#seq = options.eventCount ?? 0;
     this.#clock = options.clock;
     this.#tracing = tracing;
-    this.#activeScopes = options.activeScopes ?? (() => []);
+    this.#activeScopes = options.activeScopes;
     this.#journal = options.journal;
     this.#sinks = options.sinks;
     this.#isTaken = options.sinks.length > 0 || options.journal !== undefined;
@@ -85,9 +90,12 @@ export class EventRecorder implements Recorder, SpanSource {
     return tracing instanceof RunIds ? isSpanEvent(type) : this.#ignored?.has(type) !== true;
   }
 
-  /** Records the event with which the run begins or continues here. `make` is called when something reads it. */
-  begin(scope: EventScope, make: () => RunOpening): void {
-    this.#opening = make;
+  /**
+   * Records the event with which the run begins or continues here. `make` is called if it is heard.
+   * `origin` is called if ids are read, and may hold less of the run than `make`.
+   */
+  begin(scope: EventScope, make: () => RunOpening, origin: () => RunOrigin = make): void {
+    this.#origin = origin;
     if (this.hears("run.started")) this.record(scope, make());
   }
 
@@ -129,7 +137,7 @@ export class EventRecorder implements Recorder, SpanSource {
 
   /** Returns the tracing. Without one, events and code of the run get ids from now on. */
   #openTracing(): Tracing {
-    return (this.#tracing ??= new RunIds(this.runIds, this.#activeScopes()));
+    return (this.#tracing ??= new RunIds(this.runIds, this.#activeScopes?.() ?? []));
   }
 
   /** How many events the run has. */
@@ -139,7 +147,13 @@ export class EventRecorder implements Recorder, SpanSource {
 
   /** The ids of the span of the run. */
   get runIds(): TraceIds {
-    return (this.#runIds ??= this.#opening === undefined ? NO_IDS : newRunIds(this.#opening()));
+    return (this.#runIds ??= this.#origin === undefined ? NO_IDS : newRunIds(this.#origin()));
+  }
+
+  /** Lets go of the agents: the run has ended. Returns an object that has its ids, and not the run. */
+  close(): RunIdSource {
+    this.#activeScopes = undefined;
+    return this.#runIds === undefined ? this : { runIds: this.#runIds };
   }
 
   /** Returns the ids of a model call or tool body, which is the code that asks. */

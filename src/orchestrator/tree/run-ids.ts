@@ -35,6 +35,11 @@ interface OpenAgent {
   readonly calls: Map<string, TraceIds>;
 }
 
+/** The parts of the first event of a run that its ids follow from. */
+export type RunOrigin =
+  | Pick<EventBody<"run.started">, "type" | "traceparent">
+  | EventBody<"run.resumed">;
+
 /** Events with which a span begins or ends. */
 const SPAN_EVENTS: ReadonlySet<string> = new Set(
   `run.started run.resumed run.paused run.ended agent.started agent.resumed agent.paused agent.ended
@@ -96,12 +101,9 @@ export class RunIds implements Tracing {
 }
 
 /** Returns the ids of the span of a run that begins or continues with this event. */
-export function newRunIds(
-  body: EventBody<"run.started" | "run.resumed">,
-  mintHex: MintHex = randomHex,
-): TraceIds {
-  const caller = callerOf(body);
-  const ids = idsBefore(body) ?? mintTraceIds(mintHex, caller);
+export function newRunIds(origin: RunOrigin, mintHex: MintHex = randomHex): TraceIds {
+  const caller = callerOf(origin);
+  const ids = idsBefore(origin) ?? mintTraceIds(mintHex, caller);
   return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
 }
 
@@ -114,14 +116,14 @@ export function idsIn(run: OpenRun, scope: EventScope): TraceIds {
 }
 
 /** The span that the caller named. */
-function callerOf(body: EventBody<"run.started" | "run.resumed">): TraceParent | undefined {
-  return body.traceparent === undefined ? undefined : parseTraceparent(body.traceparent);
+function callerOf({ traceparent }: RunOrigin): TraceParent | undefined {
+  return traceparent === undefined ? undefined : parseTraceparent(traceparent);
 }
 
 /** A run that is recovered continues under the ids that it had. */
-function idsBefore(body: EventBody<"run.started" | "run.resumed">): TraceIds | undefined {
-  if (!continuesSpan(body)) return undefined;
-  const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
+function idsBefore(origin: RunOrigin): TraceIds | undefined {
+  if (origin.type === "run.started" || !continuesSpan(origin)) return undefined;
+  const { previousTraceId: traceId, previousSpanId: spanId = "" } = origin;
   return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
 }
 

@@ -12,7 +12,7 @@ import {
   checkTotal,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
-import { modelsOf } from "../../model/fallback.ts";
+import type { Model } from "../../model/model.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Delegation } from "../../agent/run-ports.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
@@ -46,12 +46,12 @@ export class RunTree {
   /** Aborted once the tree was asked to pause. */
   readonly pauseSignal = new CancelSignal();
   /** The prices of the models that had run before the run was paused. */
-  readonly #pricesBefore: readonly PriceUsed[];
+  readonly pricesBefore: readonly PriceUsed[];
 
   /** `before`: of a run that was paused. */
   constructor(limits: SubagentLimits, before: Before = NOTHING) {
     this.limits = limits;
-    this.#pricesBefore = before.prices;
+    this.pricesBefore = before.prices;
     this.#failed = before.failedIds;
     const refusals = Object.entries(before.refusalsByCode);
     if (refusals.length > 0) this.#refusals = new Map(refusals);
@@ -105,20 +105,9 @@ export class RunTree {
     return this.#nodes.get(agentId);
   }
 
-  /** The prices of the models of all agents, in the order of their start, after those of the run before it was paused. */
-  get prices(): readonly PriceUsed[] {
-    const prices = new Map(this.#pricesBefore.map((used) => [JSON.stringify(used), used]));
-    const models = new Map(
-      [...this.#nodes.values()].flatMap(({ model, priceOf }) =>
-        modelsOf(model).map((one) => [one, priceOf] as const),
-      ),
-    );
-    for (const [model, priceOf] of models) {
-      const { provider, id } = model;
-      const used = { provider, model: id, price: priceOf(model) ?? null };
-      prices.set(JSON.stringify(used), used);
-    }
-    return [...prices.values()];
+  /** The model of each agent, in the order of their start. */
+  get models(): readonly Model[] {
+    return Array.from(this.#nodes.values(), ({ model }) => model);
   }
 
   /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
