@@ -2,6 +2,7 @@ import { defineConfig } from "vitest/config";
 
 /** What takes its time: `npm run test:deep`. Everything else is `npm test`, the loop of a developer. */
 const DEEP = [
+  "test/model/cut-streams.test.ts",
   "test/model/transport-faults.test.ts",
   "test/**/*.property.test.ts",
   "test/bundles/**/*.test.ts",

@@ -1972,6 +1972,15 @@ const requirements = {
   D631: {
     text: "The result of a run whose detached agent is paused says the same whenever it is read",
   },
+  D605: {
+    text: "A stream that is cut at any byte is the whole reply if its end was read, and else a failure that may pass, charged with the reported input",
+  },
+  D606: {
+    text: "An error, a page or a whole reply in place of a stream is reported with its words, whatever its content type and its form, and a whole reply is charged",
+  },
+  D607: {
+    text: "An error behind a complete reply leaves the reply, which is not requested again; the input that a failed reply reports is charged",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

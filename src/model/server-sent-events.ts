@@ -5,10 +5,26 @@
 import { GrowingBytes } from "./growing-bytes.ts";
 
 const DATA_FIELD = "data:";
-/** llama.cpp reports an error in a field of this name. */
+/** llama.cpp reports an error in a field with this name. */
 const ERROR_FIELD = "error:";
 const BYTE_ORDER_MARK = "\uFEFF";
 const LINE_FEED = 10;
+const FIELD_NAMES = ["data", "event", "id", "retry", "error"] as const;
+
+/**
+ * Returns true for the beginning of a stream of events, false for that of another body, and
+ * `undefined` as long as it contains only comments and a part of a name.
+ *
+ * @example beginsWithEvent(": hello\n\n<html>") // false
+ */
+export function beginsWithEvent(text: string): boolean | undefined {
+  // A byte order mark that was cut is decoded as a replacement character.
+  const lines = text.replace(/^[\uFEFF\uFFFD]/, "").split(/\r?\n/);
+  const first = lines.find((line) => line.trim() !== "" && !line.startsWith(":"));
+  if (first === undefined) return undefined;
+  if (FIELD_NAMES.some((name) => first.startsWith(`${name}:`))) return true;
+  return FIELD_NAMES.some((name) => name.startsWith(first)) ? undefined : false;
+}
 
 export class EventSplitter {
   readonly #line = new GrowingBytes();

@@ -16,6 +16,33 @@ export function parseWireJson(text: string): unknown {
   }
 }
 
+/** Returns true for an error in the words of a server; many replies have one that is `null`. */
+export function isReport(error: unknown): boolean {
+  return isText(error) || Object.keys(fieldsOf(error)).length > 0;
+}
+
+/**
+ * Returns the error that a body of JSON consists of, or `undefined` for any other body. Gateways
+ * report an error in a list, or without the field `error`.
+ *
+ * @example errorInBody([{ error: { code: 429 } }]) // { code: 429 }
+ * @example errorInBody({ detail: "No key." }) // { detail: "No key.", message: "No key." }
+ */
+export function errorInBody(body: unknown): unknown {
+  const fields = fieldsOf(Array.isArray(body) ? body[0] : body);
+  const { error, object, message, detail } = fields;
+  if (isReport(error)) return error;
+  if (object === "error") return fields;
+  // A reply has an object or a list beside its texts.
+  const isFlat = Object.entries(fields).every(
+    ([name, value]) => name === "detail" || value === null || typeof value !== "object",
+  );
+  if (!isFlat || (!isText(message) && !isReport(detail) && listOf(detail).length === 0))
+    return undefined;
+  const said = isText(detail) ? detail : JSON.stringify(detail);
+  return { ...fields, message: isText(message) ? message : said };
+}
+
 /** All of a response was parsed of JSON, so there is nothing else in its objects. */
 export function isParsed(value: unknown): value is JsonObject {
   return isRecord(value);

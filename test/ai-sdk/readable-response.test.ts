@@ -19,7 +19,7 @@ import { aiSdkModel, sameOriginFetch } from "../../src/model/ai-sdk/ai-sdk-model
 import { ModelError } from "../../src/model/model-error.ts";
 import type { Model } from "../../src/model/model.ts";
 import { proves } from "../harness/proves.ts";
-import { eventsOf, INTERFACES, WireServer, type WireAnswer } from "../support/four-interfaces.ts";
+import { INTERFACES, WireServer, type WireAnswer } from "../support/four-interfaces.ts";
 import { rejection } from "../support/openai-calls.ts";
 import { ask } from "./fake-model.ts";
 
@@ -46,22 +46,11 @@ const HTML_TYPE = { "content-type": "text/html; charset=utf-8" };
 const REPORT = { code: 503, message: "Loading model", type: "unavailable_error" };
 const PAGE = `<!doctype html>\n<title>Sign in</title>\n${"<p>Please.</p>\n".repeat(1_000)}`;
 
-/** The package of OpenAI takes only events with all their fields. */
-const RESPONSES_TEXT = { type: "message", id: "i", role: "assistant", content: [] };
-const RESPONSES_EVENTS = eventsOf(
-  { type: "response.created", response: { id: "r", created_at: 1, model: "gpt-5.6" } },
-  { type: "response.output_item.added", output_index: 0, item: RESPONSES_TEXT },
-  { type: "response.output_text.delta", item_id: "i", delta: "ok" },
-  { type: "response.output_item.done", output_index: 0, item: RESPONSES_TEXT },
-  {
-    type: "response.completed",
-    response: { id: "r", usage: { input_tokens: 700, output_tokens: 2 } },
-  },
-);
+const USAGE = { prompt_tokens: 700, completion_tokens: 2, total_tokens: 702 };
+const GEMINI_USAGE = { promptTokenCount: 700, candidatesTokenCount: 2 };
 
 /** Returns the events of a reply that says "ok". */
 function eventsOver(name: string): readonly string[] {
-  if (name === "Responses") return RESPONSES_EVENTS;
   return INTERFACES.find((one) => one.name === name)?.events ?? [];
 }
 
@@ -88,6 +77,57 @@ describe.each(Object.entries(MODELS))("%s", (name, make) => {
       expect(message).toContain("not a stream of events: <!doctype html>\n<title>Sign in</title>");
     });
   }
+
+  for (const [form, reported] of [
+    ["in a list", [{ error: { message: "No luck." } }]],
+    ["as an object of the type error", { object: "error", message: "No luck.", code: 400 }],
+    ["as a message", { message: "No luck." }],
+    ["as a detail", { detail: "No luck." }],
+    ["as a list of details", { detail: [{ loc: ["body"], msg: "No luck." }] }],
+  ] as const)
+    proves(["D606"], `reports an error with status 200 ${form}`, async () => {
+      const answer = { headers: JSON_TYPE, body: JSON.stringify(reported) };
+      expect((await failureOver(make, answer)).message).toMatch(/an error inside .*No luck\./);
+    });
+
+  for (const [how, headers, before] of [
+    ["as plain text", { "content-type": "text/plain" }, ""],
+    ["without a type", { "content-type": "" }, ""],
+    ["with its type in capitals", { "content-type": "TEXT/HTML" }, ""],
+    ["behind a comment", EVENTS_TYPE, ": OK\n\n"],
+    ["behind a byte order mark", EVENTS_TYPE, "\uFEFF"],
+    ["behind a comment as plain text", { "content-type": "text/plain" }, ": OK\n\n"],
+  ] as const)
+    proves(["D606"], `quotes a page that comes ${how}`, async () => {
+      const body = `${before}${PAGE}`;
+      const { code, message } = await failureOver(make, { headers, body });
+      expect([code, message]).toEqual([
+        "model_protocol_error",
+        expect.stringContaining("not a stream of events: "),
+      ]);
+      expect(message).toContain("<title>Sign in</title>");
+    });
+
+  for (const type of ["application/json", "text/plain", "text/event-stream"])
+    proves(["D606"], `does not retry and charges a whole reply as ${type}`, async () => {
+      const usage = name === "Gemini" ? { usageMetadata: GEMINI_USAGE } : { usage: USAGE };
+      const body = JSON.stringify({ id: "r", choices: [], ...usage });
+      const failed = await failureOver(make, { headers: { "content-type": type }, body });
+      expect([failed.code, failed.lostInput?.inputTokens, failed.lostOutputTokens]).toEqual([
+        "model_protocol_error",
+        700,
+        2,
+      ]);
+      expect(failed.message).toContain("not a stream of events: {");
+    });
+
+  for (const type of ["TEXT/EVENT-STREAM", "text/plain", ""])
+    proves(["D606"], `reads a stream without its last blank line as "${type}"`, async () => {
+      const body = eventsOver(name).join("").trimEnd();
+      const headers = { "content-type": type };
+      await using server = await WireServer.start({ headers, body });
+      expect((await ask(make(server.url))).message.text).toBe("ok");
+    });
 
   proves(["D570"], "reports an error in an event", async () => {
     const body = `${eventsOver(name)[0]}data: ${JSON.stringify({ error: REPORT })}\n\n`;
@@ -162,7 +202,7 @@ describe("sameOriginFetch", () => {
   });
 
   proves(["D571"], "keeps events of several lines, whatever ends their lines", async () => {
-    const body = "\uFEFFevent: x\r\ndata: a\r\ndata:b\r\n\r\ndata: ü\n";
-    expect(await textOf({ body })).toBe("data: a\ndata: b\n\ndata: ü\n\n");
+    const body = '\uFEFFevent: x\r\ndata: a\r\ndata:b\r\n\r\ndata: "ü"\n';
+    expect(await textOf({ body })).toBe('data: a\ndata: b\n\ndata: "ü"\n\n');
   });
 });

@@ -102,6 +102,8 @@ const MESSAGE_START = {
   },
 };
 
+const TEXT_ITEM = { type: "message", id: "i", role: "assistant", content: [] };
+
 const CALL_ITEM = {
   type: "function_call",
   id: "i",
@@ -153,14 +155,18 @@ export const INTERFACES: readonly Interface[] = [
     name: "Responses",
     model: (baseUrl, timeoutMs) =>
       openai("m", { baseUrl, apiKey, api: "responses", ...defined({ timeoutMs }) }),
+    // The package of OpenAI takes only events with all their fields.
     events: eventsOf(
-      { type: "response.created", response: { id: "r", status: "in_progress" } },
-      { type: "response.output_item.added", output_index: 0, item: { type: "message", id: "i" } },
-      { type: "response.output_text.delta", output_index: 0, delta: "ok" },
+      {
+        type: "response.created",
+        response: { id: "r", status: "in_progress", created_at: 1, model: "m" },
+      },
+      { type: "response.output_item.added", output_index: 0, item: TEXT_ITEM },
+      { type: "response.output_text.delta", item_id: "i", output_index: 0, delta: "ok" },
       {
         type: "response.output_item.done",
         output_index: 0,
-        item: { type: "message", id: "i", content: [{ type: "output_text", text: "ok" }] },
+        item: { ...TEXT_ITEM, content: [{ type: "output_text", text: "ok", annotations: [] }] },
       },
       {
         type: "response.completed",

@@ -14,7 +14,7 @@ import {
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
-import { fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
+import { errorInBody, fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
@@ -112,7 +112,7 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
   if (status < 400) {
     const report = reportOf(error);
-    if (isReport(report)) return failures.reported(report, lostOutputTokens);
+    if (report !== undefined) return failures.reported(report, lostOutputTokens);
     const body = isText(error["responseBody"]) ? `: ${error["responseBody"].trim()}` : "";
     const got = `an answer that cannot be read: ${message}${body}`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
@@ -133,12 +133,7 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
 /** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
 function reportOf({ data, responseBody }: Fields): unknown {
   const parsed = isText(responseBody) ? parseWireJson(responseBody) : data;
-  return fieldsOf(Array.isArray(parsed) ? parsed[0] : parsed)["error"];
-}
-
-/** Returns true for an error in the words of a server; many replies have one that is `null`. */
-export function isReport(error: unknown): boolean {
-  return isText(error) || Object.keys(fieldsOf(error)).length > 0;
+  return errorInBody(parsed);
 }
 
 /** By their names, which say what is at fault. */
@@ -154,8 +149,8 @@ const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
 function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
   const { name, data, value } = error;
   // An event that its provider does not know as an error.
-  const { error: report } = fieldsOf(value);
-  if (isReport(report)) return failures.reported(report, lostOutputTokens);
+  const report = errorInBody(value);
+  if (report !== undefined) return failures.reported(report, lostOutputTokens);
   // Without data it is about what did not come.
   const isCut = name === "AI_InvalidResponseDataError" && data === undefined;
   const code = isCut ? "model_unavailable" : (SDK_CODES.get(name) ?? "model_refused_request");

@@ -4,7 +4,7 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
 import { defined } from "../../kernel/json.ts";
-import type { ReportedInput } from "../token-usage.ts";
+import type { ReportedInput, TokenUsage } from "../token-usage.ts";
 import { countIn, fieldsOf, isParsed, isText, listOf, type Fields } from "../wire-json.ts";
 import { usageOfReply } from "./finish.ts";
 
@@ -15,9 +15,12 @@ export class RawEvents {
   #usage: Fields = {};
   #end: string | undefined;
   #report: unknown;
+  /** The model had ended before the last event. */
+  #wasOver = false;
 
   take(rawValue: unknown): void {
     const event = fieldsOf(rawValue);
+    this.#wasOver = this.#end !== undefined;
     this.#report = event["error"];
     const { message, response, usageMetadata } = event;
     const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
@@ -32,9 +35,19 @@ export class RawEvents {
     return this.#report;
   }
 
+  /** True if an error of the last event is one behind a complete reply. */
+  get wasOver(): boolean {
+    return this.#wasOver;
+  }
+
+  /** The usage as far as it was reported. */
+  get usage(): TokenUsage | undefined {
+    return usageOfReply({ usage: usageIn(this.#usage, 0) });
+  }
+
   /** The input as far as it was reported. */
   get input(): ReportedInput | undefined {
-    const usage = usageOfReply({ usage: usageIn(this.#usage, 0) });
+    const { usage } = this;
     if (usage === undefined) return undefined;
     const { inputTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
     return { inputTokens, cachedInputTokens, ...defined({ cacheWriteInputTokens }) };

@@ -2,28 +2,38 @@
 // They skip an event without a blank line after it, a bare `error:` line, a page, and a JSON error
 // with status 200. They take the bytes of an unknown encoding for text.
 
-import { failures, isReport } from "./ai-sdk-errors.ts";
+import { defined } from "../../kernel/json.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import { GrowingBytes } from "../growing-bytes.ts";
-import { EventSplitter } from "../server-sent-events.ts";
-import { fieldsOf, parseWireJson } from "../wire-json.ts";
+import type { ModelErrorOptions } from "../model-error.ts";
+import { beginsWithEvent, EventSplitter } from "../server-sent-events.ts";
+import { errorInBody, fieldsOf, parseWireJson } from "../wire-json.ts";
+import { failures } from "./ai-sdk-errors.ts";
+import { RawEvents } from "./raw-events.ts";
 
-const REWRITTEN = /event-stream|html|json\b/;
+const EVENT_STREAM = /event-stream/i;
+const EVENTS_OR_PAGE = /event-stream|html/i;
+/** Types of an answer that may be a stream of events, a page or an error. */
+const READ_TYPES = /event-stream|^text\/|json|^$/i;
 /** Encodings that `fetch` decodes; before Node 24 it leaves zstd as it is. */
 const ENCODINGS: ReadonlySet<string> = new Set(",identity,gzip,x-gzip,deflate,br,zstd".split(","));
 const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 /** An error is read from a body of at most this length. */
 const BEGINNING_BYTES = 64 * 1024;
+/** A body that contains only comments so far is then a stream of events. */
+const UNDECIDED_BYTES = 1_000;
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 const BLANK = /^\s*$/;
-const EVENTS = /^\uFEFF?(:|(data|event|id|retry|error)\b)/;
+const END_MARK = "[DONE]";
 
 /**
  * Returns the response with a body that can be read. Events end with a blank line, also if the
- * connection breaks. The body fails with the error that it consists of.
+ * connection breaks. The body fails with the error that it consists of. `requestsEvents` is called if
+ * the body is not a stream of events.
  *
  * @throws ModelError `model_protocol_error` for an encoding that `fetch` does not decode.
  */
-export function withReadableBody(response: Response): Response {
+export function withReadableBody(response: Response, requestsEvents: () => boolean): Response {
   const { body, headers, ok } = response;
   const encoding = headers.get("content-encoding")?.toLowerCase() ?? "";
   if (!encoding.split(",").every((name) => ENCODINGS.has(name.trim()))) {
@@ -31,8 +41,8 @@ export function withReadableBody(response: Response): Response {
     throw encodingError(encoding);
   }
   const type = headers.get("content-type") ?? "";
-  if (body === null || !ok || !REWRITTEN.test(type)) return response;
-  const rewriter = new BodyRewriter(body.getReader(), type.includes("json"));
+  if (body === null || !ok || !READ_TYPES.test(type)) return response;
+  const rewriter = new BodyRewriter(body.getReader(), type, requestsEvents);
   const pull = (controller: Controller): Promise<void> => rewriter.pull(controller);
   const cancel = (reason: unknown): Promise<void> => rewriter.reader.cancel(reason);
   const readable = new ReadableStream<Uint8Array>({ pull, cancel }, { highWaterMark: 0 });
@@ -43,7 +53,11 @@ type Controller = ReadableStreamDefaultController<Uint8Array>;
 
 class BodyRewriter {
   readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #isJson: boolean;
+  readonly #type: string;
+  readonly #requestsEvents: () => boolean;
+  /** `undefined` until enough of the body has come. */
+  #isEvents: boolean | undefined;
+  readonly #held: Uint8Array[] = [];
   readonly #events = new EventSplitter();
   readonly #encoder = new TextEncoder();
   readonly #beginning = new GrowingBytes();
@@ -52,17 +66,27 @@ class BodyRewriter {
   #silentBytes = 0;
   #broken: { readonly thrown: unknown } | undefined;
 
-  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, isJson: boolean) {
+  constructor(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    type: string,
+    requestsEvents: () => boolean,
+  ) {
     this.reader = reader;
-    this.#isJson = isJson;
+    this.#type = type;
+    this.#requestsEvents = requestsEvents;
+    this.#isEvents = EVENT_STREAM.test(type) ? true : undefined;
   }
 
   /** Enqueues at least one piece, or ends the stream. */
   async pull(controller: Controller): Promise<void> {
     for (;;) {
-      if (this.#broken !== undefined) throw this.#broken.thrown;
+      if (this.#broken !== undefined) {
+        // Streams that are piped drop the events that they hold once they fail.
+        await endOfTurn();
+        throw this.#broken.thrown;
+      }
       const piece = await this.#read();
-      const rewritten = piece === undefined ? this.#lastEvent() : this.#rewrite(piece);
+      const rewritten = piece === undefined ? this.#lastPieces() : this.#take(piece);
       for (const one of rewritten) controller.enqueue(one);
       if (piece === undefined && this.#broken === undefined) {
         this.#checkBeginning();
@@ -72,9 +96,18 @@ class BodyRewriter {
     }
   }
 
-  #rewrite(piece: Uint8Array): readonly Uint8Array[] {
+  /** Holds the beginning of a body until it shows whether the body is a stream of events. */
+  #take(piece: Uint8Array): readonly Uint8Array[] {
     this.#keepBeginning(piece);
-    if (this.#isJson) return [piece];
+    if (this.#isEvents !== undefined) return this.#rewrite(piece);
+    this.#held.push(piece);
+    const isLong = this.#beginning.length > UNDECIDED_BYTES;
+    this.#isEvents = beginsWithEvent(this.#opening) ?? (isLong ? true : undefined);
+    return this.#isEvents === undefined ? [] : this.#rewrite(Buffer.concat(this.#held.splice(0)));
+  }
+
+  #rewrite(piece: Uint8Array): readonly Uint8Array[] {
+    if (this.#isEvents === false) return [piece];
     const events: Uint8Array[] = [];
     this.#events.push(piece, (data) => void events.push(this.#eventOf(data)));
     this.#silentBytes =
@@ -83,13 +116,15 @@ class BodyRewriter {
     return events;
   }
 
-  #lastEvent(): readonly Uint8Array[] {
-    const events: Uint8Array[] = [];
-    if (this.#isJson) return events;
+  /** Returns the last event unless the stream was cut in it, or the body that was held. */
+  #lastPieces(): readonly Uint8Array[] {
+    const pieces: Uint8Array[] = this.#held.splice(0);
+    if (this.#isEvents !== true) return pieces;
     this.#events.end((data) => {
-      if (!isHalf(data)) events.push(this.#eventOf(data));
+      const isWhole = data === END_MARK || parseWireJson(data) !== undefined;
+      if (isWhole) pieces.push(this.#eventOf(data));
     });
-    return events;
+    return pieces;
   }
 
   #eventOf(data: string): Uint8Array {
@@ -117,20 +152,27 @@ class BodyRewriter {
 
   /** Throws for a bare error. Anthropic's provider would hide it if it came first. */
   #checkFirst(data: string): void {
-    const { type, error } = fieldsOf(parseWireJson(data));
-    if (type === undefined && isReport(error))
-      throw this.#refused(failures.reported(error, undefined));
+    const event = parseWireJson(data);
+    if (fieldsOf(event)["type"] !== undefined) return;
+    const error = errorInBody(event);
+    if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
   }
 
-  /** Throws for a body that is an error, or that is not the stream of events that it claims to be. */
+  /** Throws for a body that is an error, or not the stream of events that was requested. */
   #checkBeginning(): void {
-    const text = Buffer.from(this.#beginning.bytes).toString();
+    const text = this.#opening;
     if (this.#hasEvents || BLANK.test(text)) return;
-    const { error } = fieldsOf(parseWireJson(text));
-    if (isReport(error)) throw failures.reported(error, undefined);
-    if (this.#isJson || EVENTS.test(text)) return;
+    const body = parseWireJson(text);
+    const error = errorInBody(body);
+    if (error !== undefined) throw failures.reported(error, undefined);
+    if (this.#isEvents === true && beginsWithEvent(text) !== false) return;
+    if (!EVENTS_OR_PAGE.test(this.#type) && !this.#requestsEvents()) return;
     const got = `a body that is not a stream of events: ${text.trim()}`;
-    throw failures.failure({ code: "model_protocol_error", got });
+    throw failures.failure({ code: "model_protocol_error", got, ...lostTokens(body) });
+  }
+
+  get #opening(): string {
+    return Buffer.from(this.#beginning.bytes).toString();
   }
 
   #refused(error: Error): Error {
@@ -146,8 +188,10 @@ function encodingError(encoding: string): Error {
   return failures.failure({ code: "model_protocol_error", got });
 }
 
-/** True for the beginning of a JSON object: the last event of a stream that was cut. */
-function isHalf(text: string): boolean {
-  const json = text.trim();
-  return json.startsWith("{") && !json.endsWith("}");
+/** Returns the tokens of a reply that came whole and that the provider of the AI SDK does not read. */
+function lostTokens(body: unknown): Pick<ModelErrorOptions, "lostOutputTokens" | "lostInput"> {
+  const raw = new RawEvents();
+  raw.take(body);
+  const { input, usage } = raw;
+  return defined({ lostInput: input, lostOutputTokens: usage?.outputTokens });
 }

@@ -1,6 +1,7 @@
 // A `fetch` for providers of the AI SDK that sends prompt and key to no other server.
 
 import { failures } from "./ai-sdk-errors.ts";
+import { fieldsOf, parseWireJson } from "../wire-json.ts";
 import { withReadableBody } from "./readable-response.ts";
 
 const MAX_REDIRECTS = 5;
@@ -38,13 +39,20 @@ export async function sameOriginFetch(
     const response = await fetch(target, sent === undefined ? request : { ...request, body: sent });
     const { status } = response;
     const location = response.headers.get("location");
-    if (location === null || !REDIRECTS.has(status)) return withReadableBody(response);
+    if (location === null || !REDIRECTS.has(status))
+      return withReadableBody(response, () => requestsEvents(url, sent));
     await response.body?.cancel();
     const to = URL.canParse(location, target) ? new URL(location, target) : undefined;
     if (to?.origin !== origin || !KEEPS_REQUEST.has(status) || redirects === MAX_REDIRECTS)
       throw redirectError(status, origin, to?.origin ?? "no address");
     target = to.href;
   }
+}
+
+/** Returns true for a request that asks for a stream of events, in the form of any provider. */
+function requestsEvents(url: string, body = new ArrayBuffer()): boolean {
+  const { stream } = fieldsOf(parseWireJson(Buffer.from(body).toString()));
+  return stream === true || url.includes(":streamGenerateContent");
 }
 
 function redirectError(status: number, from: string, to: string): Error {

@@ -125,6 +125,7 @@ export class SdkReply {
         this.#raw.take(part.rawValue);
         return;
       case "error":
+        if (this.#raw.wasOver) return this.end();
         throw reportedError(part.error, this.lostOutputTokens, this.#raw.report);
       case "finish":
         if (part.finishReason.unified === "interrupted") this.end();
