@@ -119,11 +119,10 @@ export function modelError({
   return new ModelError({ code, message, ...defined(details) });
 }
 
-/** Returns the error of a call that is paid for with the input that its provider reported. */
+/** Returns the error with the input that its provider reported, which is charged also without output. */
 export function withLostInput(error: ModelError, lostInput: ReportedInput | undefined): ModelError {
-  const { code, message, data, retryAfterMs, lostOutputTokens, cause } = error;
   if (lostInput === undefined || error.lostInput !== undefined) return error;
-  if (lostOutputTokens === undefined) return error;
+  const { code, message, data, retryAfterMs, lostOutputTokens = 0, cause } = error;
   return modelError({ code, message, data, retryAfterMs, lostOutputTokens, cause, lostInput });
 }
 

@@ -3,6 +3,7 @@
 
 import { describe, expect } from "vitest";
 
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { ReportedInput } from "../../src/model/token-usage.ts";
@@ -12,12 +13,13 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import {
+  eventsOf,
   INTERFACES,
   WireServer,
   type WireAnswer,
   type WireEnd,
 } from "../support/four-interfaces.ts";
-import { never, QUESTION, rejection } from "../support/openai-calls.ts";
+import { MODES, never, QUESTION, rejection, reply } from "../support/openai-calls.ts";
 
 async function replyTo(model: Model): Promise<ModelReply> {
   return await model.generate(QUESTION, { signal: never(), onDelta: () => undefined });
@@ -98,7 +100,60 @@ describe.each(INTERFACES)(
   },
 );
 
+describe("an error without output", () => {
+  const usage = { prompt_tokens: 5_000, completion_tokens: 0, total_tokens: 5_000 };
+  const error = { code: "server_error", message: "Busy." };
+  const response = {
+    id: "r",
+    status: "failed",
+    error,
+    usage: { input_tokens: 5_000, output_tokens: 0 },
+  };
+  const reports: Readonly<Record<string, object>> = {
+    "Chat Completions": { id: "c", choices: [], error, usage },
+    Responses: response,
+  };
+  for (const { name, model } of INTERFACES.slice(0, 2))
+    for (const mode of MODES)
+      proves(["D607"], `is charged with the input that it reports (${name}, ${mode})`, async () => {
+        const report = reports[name] ?? {};
+        const event = name === "Responses" ? { type: "response.failed", response } : report;
+        const answer =
+          mode === "streamed"
+            ? { body: eventsOf(event).join("") }
+            : { body: JSON.stringify(report), headers: { "content-type": "application/json" } };
+        await using server = await WireServer.start(answer);
+        const thrown = await rejection(reply(model(server.url), mode));
+        if (!(thrown instanceof ModelError)) throw new Error("Expected a ModelError.");
+        const { code, lostOutputTokens, lostInput } = thrown;
+        expect([code, lostOutputTokens, lostInput?.inputTokens]).toEqual([
+          "model_unavailable",
+          0,
+          5_000,
+        ]);
+      });
+});
+
 describe("the charge of a broken attempt", () => {
+  proves(["D607"], "is the reported input also if its server names no output", async () => {
+    const usage = { prompt_tokens: 300, completion_tokens: 0, total_tokens: 300 };
+    const failed = { id: "c", choices: [], error: { message: "Try again in 0 s." }, usage };
+    const message = { role: "assistant", content: "ok" };
+    const choices = [{ index: 0, finish_reason: "stop", message }];
+    const whole = { id: "c", choices, usage: { prompt_tokens: 700, completion_tokens: 2 } };
+    const headers = { "content-type": "application/json" };
+    await using server = await WireServer.start(
+      { headers, body: JSON.stringify(failed) },
+      { headers, body: JSON.stringify(whole) },
+    );
+    const [chat] = INTERFACES;
+    if (chat === undefined) throw new Error("Expected an interface.");
+    const model = chat.model(server.url);
+    const role = defineAgent({ name: "solo", instructions: "Work.", model });
+    const { usage: charged } = await newFixture({ retry: { maxAttempts: 2 } }).run(role);
+    expect(charged.total.inputTokens).toBe(1_000);
+  });
+
   const part = { cachedInputTokens: 100 };
   const chargeOf = async (lostInput: ReportedInput): Promise<readonly number[]> => {
     const lost = { retryAfterMs: 0, lostOutputTokens: 7, lostInput };

@@ -378,5 +378,6 @@ export function replyOfBody(
   const response = objectOfBody(body, limits, protocolError);
   const reply = new StreamedReply(limits, () => undefined, reasoningField);
   if (reply.takeWhole(response)) return reply.finish();
-  throw protocolError(`a response without choices: ${body}`, undefined);
+  const refused = protocolError(`a response without choices: ${body}`, undefined);
+  throw withLostInput(refused, reply.lostInput);
 }

@@ -97,7 +97,7 @@ export class StreamedResponse implements ReplyStream {
   }
 
   get lostInput(): ReportedInput | undefined {
-    return readResponseUsage(this.#failed);
+    return readResponseUsage(this.#response ?? this.#failed);
   }
 
   take(data: string): void {
