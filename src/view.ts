@@ -48,6 +48,7 @@ export {
   type RunRowStatus,
   type RunSnapshot,
   type RunSummary,
+  type RunTime,
   type ShownMessage,
   type SpanNumbers,
   type Spent,

@@ -1981,6 +1981,9 @@ const requirements = {
   D607: {
     text: "An error behind a complete reply leaves the reply, which is not requested again; the input that a failed reply reports is charged",
   },
+  D625: {
+    text: "The time of a run and its rests are counted once and the same on every page, over pauses, open questions, crashes and recoveries",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -23,9 +23,9 @@ const MOST_ROWS = 50;
 /** The report of a run. */
 export function runText(parts: ShownRunParts, style: OutputStyle): string {
   const { fold, head, questions, nowMs } = parts;
-  const { startedAtMs, pausedMs, stoodMs, standsSinceMs, budget, left, refusals, root, end } = fold;
+  const { startedAtMs, budget, left, refusals, root, end } = fold;
   const tree = renderRun(
-    { startedAtMs, pausedMs, stoodMs, standsSinceMs, budget, left, refusals, root, end, questions },
+    { startedAtMs, time: head, budget, left, refusals, root, end, questions },
     { width: style.width, nowMs, hasColor: style.hasColor },
   );
   return [headLines(head, style), whyLines(fold), tree]
@@ -59,7 +59,7 @@ function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] 
   const paint = painter(hasColor);
   const facts = [
     `began ${new Date(head.startedAtMs).toISOString()}`,
-    `lasted ${durationText(head.durationMs)}`,
+    `lasted ${durationText(head.durationMs)}${restText(head)}`,
     numberOf(agents, "agent"),
     numberOf(spent.totalTokens, "token"),
     `cost ${costText(spent)}${unpricedText(head.unpricedModels ?? [])}`,
@@ -74,6 +74,11 @@ function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] 
     ...(isBrief ? [] : [singleLine(reason.message)]),
     facts.map(singleLine).join(" · "),
   ];
+}
+
+/** A rest of less than a second goes unsaid. */
+function restText({ restMs }: RunHead): string {
+  return restMs < 1_000 ? "" : `, at rest for ${durationText(restMs)} of it`;
 }
 
 function whyLines(fold: RunFold): readonly string[] {

@@ -11,6 +11,7 @@ import {
   type AxisText,
 } from "../view/amounts.ts";
 import type { RunFold } from "../view/run-fold.ts";
+import { timeAt } from "../view/run-time.ts";
 import { countAgents, restOf, treeRows, type ShownAgent, type TreeRow } from "./fold-tree.ts";
 import { questionLines, waiting } from "./question-lines.ts";
 import { table, type Cell, type Column } from "./table.ts";
@@ -34,14 +35,11 @@ export interface RenderOptions {
 }
 
 /** A run as it is drawn. */
-export interface ShownRun extends Pick<
-  RunFold,
-  "startedAtMs" | "pausedMs" | "stoodMs" | "standsSinceMs" | "budget" | "questions"
-> {
+export interface ShownRun extends Pick<RunFold, "startedAtMs" | "time" | "budget" | "questions"> {
   readonly left: Readonly<Record<string, number>>;
   readonly refusals: readonly unknown[];
   readonly root: ShownAgent | undefined;
-  readonly end: Pick<NonNullable<RunFold["end"]>, "status" | "atMs" | "durationMs"> | undefined;
+  readonly end: Pick<NonNullable<RunFold["end"]>, "status"> | undefined;
 }
 
 /**
@@ -138,7 +136,10 @@ function someText(count: number, state: string): readonly string[] {
 function agentCells(branch: string, agent: ShownAgent, hidden: number, nowMs: number): RowCells {
   const { rest, own, subtree } = agent;
   const name = shortLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
-  const ranMs = rest?.durationMs ?? Math.max(0, nowMs - agent.begunAtMs);
+  // A pause is no end: time passes for the agent as for its run.
+  const sinceMs = Math.max(rest?.durationMs ?? 0, nowMs - agent.begunAtMs);
+  const hasEnded = rest !== undefined && rest.status !== "paused";
+  const ranMs = hasEnded ? rest.durationMs : sinceMs;
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
@@ -177,11 +178,12 @@ function statusItems(view: ShownRun, nowMs: number): readonly Cell[] {
   return [stateOf(view, nowMs), { text: counts }, ...refused];
 }
 
-function stateOf({ end, ...view }: ShownRun, nowMs: number): Cell {
-  if (end === undefined)
-    return { text: `${spinner(nowMs)} ${durationText(nowMs - (view.startedAtMs ?? nowMs))}` };
+function stateOf({ startedAtMs, time, end }: ShownRun, nowMs: number): Cell {
+  const lastedMs = startedAtMs === undefined ? 0 : timeAt(time, nowMs).durationMs;
+  const lasted = durationText(lastedMs);
+  if (end === undefined) return { text: `${spinner(nowMs)} ${lasted}` };
   const { icon, style } = REST_SIGNS[end.status];
-  return { text: `${icon} ${end.status} in ${durationText(end.durationMs)}`, style };
+  return { text: `${icon} ${end.status} in ${lasted}`, style };
 }
 
 function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
@@ -201,18 +203,10 @@ function budgetItem(view: ShownRun, { axis, label, short }: AxisText, nowMs: num
   };
 }
 
-/** While all that is left is waiting for an answer, the time of a run does not pass. */
-function timeLeft(view: ShownRun, limit: number, nowMs: number): number {
-  const untilMs = view.end?.atMs ?? view.standsSinceMs ?? nowMs;
-  return Math.max(0, limit - (untilMs - beganAtMs(view) - view.stoodMs));
-}
-
-/** The time of its pauses counts for nothing. */
-function beganAtMs({
-  startedAtMs = 0,
-  pausedMs,
-}: Pick<ShownRun, "startedAtMs" | "pausedMs">): number {
-  return startedAtMs + pausedMs;
+/** A limit in time does not run while the run rests. */
+function timeLeft({ time }: ShownRun, limit: number, nowMs: number): number {
+  const { durationMs, restMs } = timeAt(time, nowMs);
+  return Math.max(0, limit - (durationMs - restMs));
 }
 
 const BAR_CELLS = 6;

@@ -27,6 +27,7 @@ import type {
   RunPatch,
   RunSnapshot,
   RunSummary,
+  RunTime,
   Spent,
 } from "./viewer-data.ts";
 
@@ -40,8 +41,6 @@ export interface RunEnd {
   readonly error?: ErrorRecord | undefined;
   /** Milliseconds since the epoch. */
   readonly atMs: number;
-  /** Since the execution of the root began, pauses included. */
-  readonly durationMs: number;
 }
 
 /**
@@ -79,12 +78,8 @@ export class RunFold {
   readonly unpricedModels = new Set<string>();
   /** Spawns that were refused, newest last. */
   readonly refusals: RefusalRow[] = [];
-  /** For how long it was paused, or led by no process. */
-  pausedMs = 0;
-  /** For how long its clock stood still besides, because all that was left was waiting for an answer. */
-  stoodMs = 0;
-  /** Since when it stands still now, if it does. */
-  standsSinceMs: number | undefined;
+  /** Part of its time until its last event in which it rested, see `RunTime`. */
+  restMs = 0;
   /** How it settled; undefined while it runs. */
   end: RunEnd | undefined;
   /** The record that changed the open questions last. */
@@ -98,6 +93,10 @@ export class RunFold {
   /** Of each refused spawn, the record that says so. */
   readonly #refusalRecords: number[] = [];
   #working = 0;
+  /** True if nothing before a resumption was seen. */
+  #isLate = false;
+  /** Its time before that, which is known once it settles. */
+  #unseenMs = 0;
 
   constructor(runId: RunId) {
     this.runId = runId;
@@ -111,6 +110,25 @@ export class RunFold {
   /** Open ones, in the order in which they were asked. */
   get questions(): readonly Question[] {
     return [...this.#questions.values()];
+  }
+
+  /** Its time until its last event. */
+  get time(): RunTime {
+    const { startedAtMs: seenAtMs = 0, lastAtMs, end, restMs, isResting } = this;
+    const startedAtMs = seenAtMs - this.#unseenMs;
+    return {
+      startedAtMs,
+      ...(end === undefined || end.status === "paused" ? {} : { endedAtMs: end.atMs }),
+      durationMs: lastAtMs - startedAtMs,
+      restMs: restMs + this.#unseenMs, // It took nothing of the budget of the resumption.
+      isResting,
+    };
+  }
+
+  /** True while it is paused, or all of its agents wait for answers. */
+  get isResting(): boolean {
+    if (this.end !== undefined) return this.end.status === "paused";
+    return this.#questions.size > 0 && this.#working === 0 && this.awaitingBudget === 0;
   }
 
   /** Undefined: no such agent was seen. */
@@ -127,6 +145,8 @@ export class RunFold {
     const opens = event.type === "run.started" || event.type === "run.resumed";
     if (this.startedAtMs === undefined && !opens) return;
     this.record = record;
+    // How long the run rested before it was resumed is in that event.
+    if (this.isResting && event.type !== "run.resumed") this.restMs += event.atMs - this.lastAtMs;
     const agent = OF_RUN.has(event.type) ? undefined : this.#byId.get(event.agentId);
     if (agent === undefined) this.#ofRun(event);
     else {
@@ -140,7 +160,7 @@ export class RunFold {
       if (agent.rest !== rest) this.#countRest(rest, agent.rest);
       this.#ofTree(agent, event);
     }
-    this.#passTime(event.atMs);
+    this.lastAtMs = event.atMs;
   }
 
   /** All that is known. What only the store knows of the run is put in by `runHead`. */
@@ -257,7 +277,7 @@ export class RunFold {
 
   #open(event: EspalierEvent<"run.started" | "run.resumed">, budget: AxisAmounts): void {
     this.startedAtMs = event.atMs;
-    this.lastAtMs = event.atMs;
+    this.#isLate = event.type === "run.resumed";
     this.traceId = event.traceId;
     this.budget = budget;
     this.left = { ...budget };
@@ -266,7 +286,7 @@ export class RunFold {
   /** If its process had died, all agents that worked have stood still since its last event. */
   #resume(event: EspalierEvent<"run.resumed">): void {
     this.traceId = event.traceId;
-    this.pausedMs += event.pausedMs;
+    this.restMs += event.pausedMs + (event.queuedMs ?? 0);
     this.end = undefined;
     if (event.recovery === undefined) return;
     for (const agent of this.agents) {
@@ -329,11 +349,13 @@ export class RunFold {
   }
 
   #settle(event: EspalierEvent<"run.paused" | "run.ended">): void {
-    const { atMs, durationMs, reason } = event;
+    const { atMs, reason, durationMs } = event;
+    const seenMs = atMs - (this.startedAtMs ?? atMs);
+    if (this.#isLate) this.#unseenMs = Math.max(0, durationMs - seenMs);
     const isEnd = event.type === "run.ended";
     const status = isEnd ? event.status : "paused";
     const error = isEnd ? event.error : undefined;
-    this.end = { status, reason, error, atMs, durationMs };
+    this.end = { status, reason, error, atMs };
     this.#questions.clear();
     if (!isEnd) for (const one of event.questions) this.#questions.set(one.questionId, one);
     this.questionsRecord = this.record;
@@ -381,7 +403,7 @@ export class RunFold {
   }
 
   #facts(): RunOverview {
-    const { startedAtMs = 0, lastAtMs, end, root } = this;
+    const { lastAtMs, end, root } = this;
     const isOver = end !== undefined && end.status !== "paused";
     const open = this.#questions.size > 0 ? "needs_you" : (end?.status ?? "working");
     return {
@@ -391,10 +413,8 @@ export class RunFold {
       running: this.running,
       awaitingBudget: this.awaitingBudget,
       failedAgents: this.failedAgents,
-      startedAtMs,
       lastAtMs,
-      ...(isOver ? { endedAtMs: end.atMs } : {}),
-      durationMs: lastAtMs - startedAtMs,
+      ...this.time,
       spent: root?.subtree ?? NOTHING_SPENT,
       budget: this.budget,
       left: { ...this.left },
@@ -403,8 +423,6 @@ export class RunFold {
       ...(this.unpricedModels.size === 0 ? {} : { unpricedModels: [...this.unpricedModels] }),
       refusals: this.refusals.length,
       toolErrors: this.toolErrors,
-      pausedMs: this.pausedMs,
-      stoodMs: this.stoodMs,
     };
   }
 
@@ -413,17 +431,6 @@ export class RunFold {
       const { role = "", task = "" } = this.#byId.get(question.agentId) ?? {};
       return { ...question, runId: this.runId, role, task };
     });
-  }
-
-  /** Keeps the time in which the run stood still: only while there are questions it can. */
-  #passTime(atMs: number): void {
-    this.lastAtMs = atMs;
-    const { standsSinceMs: since } = this;
-    const { size } = this.#questions;
-    if (size === 0 && since === undefined) return;
-    if (since !== undefined) this.stoodMs += atMs - since;
-    const stands = this.end === undefined && size > 0 && this.#working === 0;
-    this.standsSinceMs = stands ? atMs : undefined;
   }
 }
 

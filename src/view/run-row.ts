@@ -8,7 +8,9 @@ import type {
   RunOverview,
   RunRowStatus,
   RunSummary,
+  RunTime,
 } from "./viewer-data.ts";
+import { timeAt } from "./run-time.ts";
 
 /** An entry of the list of a store; a `StoredRun` is one. */
 export interface ListedRun {
@@ -57,17 +59,19 @@ export function runListing(
 
 /** All that stands above the tree of a run. */
 export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): RunHead {
-  const durationMs = runTimeMs(facts, at.nowMs);
-  return { ...facts, durationMs, ...runListing(listed, facts, at) };
+  const listing = runListing(listed, facts, at);
+  return { ...facts, ...timeOf(facts, listing, at.nowMs), ...listing };
 }
 
-/** Returns the time of a run: from its start to its end, or until now if it has not ended. */
-export function runTimeMs(
-  { startedAtMs, endedAtMs, lastAtMs }: Pick<RunOverview, "startedAtMs" | "endedAtMs" | "lastAtMs">,
+/** Returns the time of a run until now. A run without a process rests, whatever its events say. */
+export function timeOf(
+  facts: RunTime,
+  { status, leader }: Pick<RunListing, "status" | "leader">,
   nowMs: number,
-): number {
-  // The clock of the process that runs it may be ahead.
-  return (endedAtMs ?? Math.max(lastAtMs, nowMs)) - startedAtMs;
+): Pick<RunTime, "durationMs" | "restMs" | "isResting"> {
+  const isUnled = facts.endedAtMs === undefined && (leader === null || status === "lost");
+  const isResting = facts.isResting || isUnled;
+  return { ...timeAt({ ...facts, isResting }, nowMs), isResting };
 }
 
 /** A run whose questions all have an answer in its mailbox needs no person. */

@@ -57,8 +57,31 @@ export interface RunRow extends RunListing, Partial<RunSummary> {
 /** What stands above the tree of a run. */
 export interface RunHead extends RunListing, Omit<RunOverview, "status"> {}
 
+/** The time of a run until a moment. Until a later one: `timeAt`. */
+export interface RunTime {
+  /**
+   * When it began, in milliseconds since the epoch. If nothing before a resumption was seen: when it
+   * was resumed.
+   */
+  readonly startedAtMs: number;
+  /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
+  readonly endedAtMs?: number | undefined;
+  /**
+   * The time of the run: from its start to its end, or until now if it has not ended. Rests count.
+   * Of a fold without the facts of a store: until its last event.
+   */
+  readonly durationMs: number;
+  /**
+   * Part of `durationMs` in which the run rested: it was paused, no process ran it, or all of its
+   * agents waited for answers.
+   */
+  readonly restMs: number;
+  /** True while it rests. */
+  readonly isResting: boolean;
+}
+
 /** What a row of a list has of the fold of a run. */
-export interface RunSummary {
+export interface RunSummary extends RunTime {
   /** Agents that were started so far, the root among them. */
   readonly agents: number;
   /** Agents that are not at rest: neither paused nor ended. */
@@ -67,15 +90,6 @@ export interface RunSummary {
   readonly awaitingBudget: number;
   /** Agents whose last execution failed. */
   readonly failedAgents: number;
-  /**
-   * The time of the run: from its start to its end, or until now if it has not ended. Pauses count.
-   * Of a fold without the facts of a store: until its last event.
-   */
-  readonly durationMs: number;
-  /** When it began, in milliseconds since the epoch; if nothing before a resumption was seen, when it was resumed. */
-  readonly startedAtMs: number;
-  /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
-  readonly endedAtMs?: number | undefined;
   /** By all its agents together. */
   readonly spent: Spent;
   /** What the run may spend, grants included. */
@@ -109,10 +123,6 @@ export interface RunOverview extends RunSummary {
   readonly refusals: number;
   /** Tool calls that failed or had to be corrected. */
   readonly toolErrors: number;
-  /** For how long it was paused, or no process led it. */
-  readonly pausedMs: number;
-  /** For how long its clock stood still besides, because all that was left was waiting for answers. */
-  readonly stoodMs: number;
 }
 
 /** By axis of the budget; limited axes only. */

@@ -7,7 +7,7 @@ import {
   factsOnceRefused,
   runHead,
   runListing,
-  runTimeMs,
+  timeOf,
 } from "../view/run-row.ts";
 import type {
   QuestionRow,
@@ -63,8 +63,8 @@ export function rowOf(
     running,
     awaitingBudget,
     failedAgents,
-    durationMs: runTimeMs(facts, nowMs),
     startedAtMs,
+    ...timeOf(facts, listing, nowMs),
     spent,
     budget,
     left,

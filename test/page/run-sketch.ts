@@ -139,8 +139,8 @@ export function snapshotFor(sketch: RunSketch): RunSnapshot {
     ...(isOver ? { endedAtMs: BEGUN_MS + lastMs } : {}),
     refusals: refusals.length,
     toolErrors: agents.reduce((sum, { toolErrors = 0 }) => sum + toolErrors, 0),
-    pausedMs: 0,
-    stoodMs: 0,
+    restMs: 0,
+    isResting: status === "paused" || status === "waiting",
     ...sketch.head,
   };
   return {

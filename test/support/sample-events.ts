@@ -7,6 +7,11 @@ import { RunScript } from "../telemetry/run-script.ts";
 export function sampleEvents(tell: (run: RunScript) => void): readonly EspalierEvent[] {
   const run = new RunScript();
   tell(run);
+  return recordedEvents(run);
+}
+
+/** Returns what was told so far, each event checked against its schema. */
+export function recordedEvents(run: RunScript): readonly EspalierEvent[] {
   return run.drafts.map(({ atMs, scope, body }, index) => {
     const trace = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
     const event: EspalierEvent = { seq: index + 1, atMs, ...scope, ...trace, ...body };

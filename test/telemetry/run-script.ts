@@ -83,7 +83,7 @@ export class RunScript {
     });
   }
 
-  resumed(): void {
+  resumed(recovery?: Body<"run.resumed">["recovery"]): void {
     this.add(this.#correlation(), {
       type: "run.resumed",
       schemaVersion: 1,
@@ -95,6 +95,7 @@ export class RunScript {
       pausedMs: 60_000,
       previousTraceId: PREVIOUS_TRACE_ID,
       answers: 1,
+      ...(recovery === undefined ? {} : { recovery }),
     });
   }
 

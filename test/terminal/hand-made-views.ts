@@ -85,14 +85,12 @@ function faceOf(activity: Activity): Pick<ShownAgent, "activity" | "retry" | "re
 export function run(root: ShownAgent): ShownRun {
   return {
     startedAtMs: 0,
+    time: { startedAtMs: 0, durationMs: 0, restMs: 0, isResting: false },
     budget: { steps: 20 },
     left: { steps: 3 },
     refusals: [],
-    pausedMs: 0,
     root,
     questions: [],
-    stoodMs: 0,
-    standsSinceMs: undefined,
     end: undefined,
   };
 }

@@ -39,7 +39,7 @@ test("the open questions stand on top, in as many lines as there is room for", (
     agent             state                     step  own tok  tree tok  own cost  tree cost    time  task
     lead              ⠋ thinking                   2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of lead
     ├─ a#1            ? asks: mail                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#1
-    └─ a#2            ‖ paused: answers_needed     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to answer.
+    └─ a#2            ‖ paused: answers_needed     2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Somebody has to answer.
     ⠋ 1m 01s  3 agents, 2 running, 1 paused
     left  steps █░░░░░ 3 of 20
     "
@@ -112,14 +112,15 @@ test("while a run waits for an answer and does nothing else, its time does not p
   const view: ShownRun = {
     ...run(agent("lead", THINKING)),
     budget: { wallTimeMs: 60_000 },
-    stoodMs: 10_000,
   };
+  const time = { startedAtMs: 0, durationMs: 30_000, restMs: 10_000, isResting: false };
   const left = (more: Partial<ShownRun>): string =>
     picture({ ...view, ...more }, { nowMs: 50_000 }).match(/[0-9.s]+ of 1m/)?.[0] ?? "";
 
-  expect(left({})).toBe("20.0s of 1m");
-  expect(left({ standsSinceMs: 30_000 })).toBe("40.0s of 1m");
-  expect(left({ end: { status: "paused", atMs: 20_000, durationMs: 20_000 } })).toBe("50.0s of 1m");
+  expect(left({ time })).toBe("20.0s of 1m");
+  expect(left({ time: { ...time, isResting: true } })).toBe("40.0s of 1m");
+  const parked = { ...time, durationMs: 20_000, isResting: true };
+  expect(left({ time: parked, end: { status: "paused" } })).toBe("50.0s of 1m");
 });
 
 function paused(name: string): ShownAgent {

@@ -84,7 +84,7 @@ function isEvent(value: unknown): value is EspalierEvent {
 /** All that a fold says, but for the time. */
 function shown(fold: RunFold): string {
   const { record: _record, run, ...rest } = fold.snapshot();
-  const { lastAtMs: _last, durationMs: _duration, stoodMs: _stood, ...facts } = run;
+  const { lastAtMs: _last, durationMs: _duration, restMs: _rest, ...facts } = run;
   const details = fold.agents.map((agent) => agentDetail(agent, fold.refusals));
   const calls = fold.agents.map(({ openCalls, retry }) => [openCalls, retry]);
   return JSON.stringify({ ...rest, facts, details, calls });

@@ -33,6 +33,7 @@ proves(["V20"], "the fold of any tree says what its result and its ledger say", 
         const fold = foldOf(events);
         checkCounts(fold);
         checkResult(fold, result, origin !== undefined);
+        if (origin === undefined && isOfOneRoot(events)) checkTime(fold, result);
       }
     }),
     { numRuns: RUNS },
@@ -83,6 +84,19 @@ function checkResult(fold: RunFold, result: RunResult, isFork: boolean): void {
     checkSteps(agent, report, isFork);
     checkSpans(agent);
   }
+}
+
+/** A limit in time goes on between two executions of a root, and ends with the last one. */
+function isOfOneRoot(events: readonly EspalierEvent[]): boolean {
+  const ends = events.filter(({ type }) => type === "run.ended").length;
+  return ends < 2 && events.every(({ type }) => type !== "subagent.detached");
+}
+
+/** The clock of the root's account stood still while the run rested. */
+function checkTime({ time }: RunFold, { accounts, durationMs }: RunResult): void {
+  const root = accounts.find(({ parentId }) => parentId === null);
+  expect(Math.round(time.restMs)).toBe(root?.stoodMs);
+  expect(Math.round(time.durationMs)).toBe(durationMs);
 }
 
 type Report = RunResult["agents"][number];

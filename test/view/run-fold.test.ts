@@ -41,7 +41,7 @@ test("a tree that is over shows how each agent ended, with the same numbers as t
   code.open();
   const result = await fixture.outcome(run);
   const fold = foldOf(fixture.sink.events);
-  expect([fold.end?.status, fold.end?.durationMs]).toEqual(["completed", 0]);
+  expect([fold.end?.status, fold.time.durationMs]).toEqual(["completed", 0]);
   expect(fold.agents.map(summary)).toEqual([
     "lead completed step 2 own 30 tree 75",
     "lead/researcher#1 completed step 1 own 15 tree 15",

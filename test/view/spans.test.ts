@@ -189,7 +189,7 @@ proves(
     expect(lead?.steps.map(({ calls }) => calls.map(({ outcome }) => outcome))).toEqual([
       ["succeeded"],
     ]);
-    expect([fold.running, fold.pausedMs]).toEqual([1, 60_000]);
+    expect([fold.running, fold.restMs]).toEqual([1, 60_000]);
   },
 );
 

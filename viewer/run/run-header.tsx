@@ -1,7 +1,6 @@
 // What stands above the tree: how the run stands and why, what it has used, what went wrong in it, and what can be asked of it.
 
 import type { RunHead, ViewerMeta } from "../../src/view/viewer-data.ts";
-import { tickMs } from "../data/page-clock.ts";
 import type { LiveRun } from "../data/live-run.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
@@ -21,7 +20,7 @@ import { Link } from "../app/link.tsx";
 import { BudgetBar } from "./budget-bar.tsx";
 import type { ErrorStop } from "./errors.ts";
 import { RunActions } from "./run-actions.tsx";
-import { elapsedMs } from "./run-time.ts";
+import { timeNow } from "./run-time.ts";
 
 interface HeaderProps {
   readonly live: LiveRun;
@@ -54,7 +53,7 @@ export function RunHeader({ live, state, meta, errors, errorAt, onError }: Heade
             go on with it: <Code text={commandText(`resume ${run.runId}`)} />
           </span>
         )}
-        <Facts run={run} state={state} />
+        <Facts run={run} />
         {errors.length > 0 && (
           <ErrorStops
             errors={errors}
@@ -112,21 +111,14 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
   );
 }
 
-/** Returns how long the run has been at rest now: paused, or without a process. */
-function restingMs({ status, lastAtMs, leader }: RunHead): number {
-  const rests = status === "paused" || status === "waiting" || status === "lost";
-  if (!rests && !(status === "needs_you" && leader === null)) return 0;
-  return Math.max(0, tickMs.value - lastAtMs);
-}
-
 /** No process leads it, and no answer of a person is needed. */
 function needsLeader({ status }: RunHead): boolean {
   return status === "waiting" || status === "lost" || status === "paused";
 }
 
-function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState }) {
+function Facts({ run }: { readonly run: RunHead }) {
   const { spent } = run;
-  const restMs = run.pausedMs + run.stoodMs + restingMs(run);
+  const { durationMs, restMs } = timeNow(run);
   return (
     <>
       <span class="fact" title={numberOf(spent.totalTokens, "token")}>
@@ -144,7 +136,7 @@ function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState
         {run.awaitingBudget > 0 && `, ${countText(run.awaitingBudget)} waiting for budget`}
       </span>
       <span class="fact">
-        {durationText(elapsedMs(state))}
+        {durationText(durationMs)}
         {restMs >= 1_000 && <span class="muted"> ({durationText(restMs)} at rest)</span>}
       </span>
       {run.refusals > 0 && (

@@ -1,15 +1,19 @@
 // How far the time of a run goes: to its end, or to now.
 
-import { runTimeMs } from "../../src/view/run-row.ts";
+import { timeAt } from "../../src/view/run-time.ts";
+import type { RunTime } from "../../src/view/viewer-data.ts";
 import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
 import { restsOf, TimeScale } from "./time-scale.ts";
 
 /** Milliseconds after its start. */
 export function elapsedMs(state: RunState): number {
-  const run = state.head.value;
-  // A run that has ended does not depend on the clock.
-  return runTimeMs(run, run.endedAtMs ?? tickMs.value);
+  return timeNow(state.head.value).durationMs;
+}
+
+/** Returns the time of a run until now. A run that has ended does not depend on the clock. */
+export function timeNow(run: RunTime): Pick<RunTime, "durationMs" | "restMs"> {
+  return timeAt(run, run.endedAtMs ?? tickMs.value);
 }
 
 export function scaleOf(state: RunState): TimeScale {

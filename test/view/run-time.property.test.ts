@@ -1,0 +1,206 @@
+// Goal: the time of a run and its rests are the same on every page, whatever happened to it.
+// Method: random lives of a run with two agents; an oracle sums the time of each state between acts.
+
+import { array, assert, boolean, constantFrom, nat, property, record, tuple } from "fast-check";
+import { expect } from "vitest";
+
+import { runText } from "../../src/cli/run-text.ts";
+import { durationText } from "../../src/view/amounts.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { runHead, runListing, timeOf } from "../../src/view/run-row.ts";
+import { timeAt } from "../../src/view/run-time.ts";
+import { proves } from "../harness/proves.ts";
+import { recordedEvents } from "../support/sample-events.ts";
+import { RunScript, type AgentScript } from "../telemetry/run-script.ts";
+import { foldOf } from "./fold-of.ts";
+
+const RUNS = Number(process.env["FC_RUNS"] ?? 300);
+const START_MS = 1_000_000;
+const ACTS = ["ask", "answer", "queue", "reserve", "pause", "resume", "crash", "recover"] as const;
+
+type Act = (typeof ACTS)[number];
+type AgentState = "works" | "asks" | "waits for budget";
+
+/** One life of a run: acts, each at its time. Acts that are impossible in its state do nothing. */
+class Life {
+  readonly #run = new RunScript();
+  readonly #agents: readonly AgentScript[];
+  readonly #states: AgentState[] = ["works", "works"];
+  readonly #times: number[] = [];
+  #nowMs = START_MS;
+  #lastEventMs = START_MS;
+  #standing: "led" | "paused" | "dead" | "ended" = "led";
+  /** What the oracle sums. */
+  totalMs = 0;
+  restMs = 0;
+
+  constructor() {
+    const lead = this.#run.root;
+    this.#agents = [lead, lead.child("reader")];
+    this.#run.started();
+    for (const agent of this.#agents) agent.started();
+    this.#stamp();
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  get events(): readonly EspalierEvent[] {
+    return recordedEvents(this.#run).map((event, index) => {
+      const timed = { ...event, atMs: this.#times[index] ?? 0 };
+      return timed.type === "run.resumed" ? this.#pausedBefore(timed, index) : timed;
+    });
+  }
+
+  /** As a store has it. */
+  get listed() {
+    const isLed = this.#standing === "led";
+    const status = this.#standing === "led" || this.#standing === "dead" ? "open" : this.#standing;
+    return {
+      runId: this.#run.runId,
+      title: "lead: survey",
+      status,
+      createdAtMs: START_MS,
+      updatedAtMs: this.#lastEventMs,
+      owner: isLed ? { hostname: "here", processId: 7 } : null,
+      heartbeatAtMs: isLed ? this.#nowMs : null,
+    } as const;
+  }
+
+  /** Time passes. */
+  pass(ms: number): void {
+    this.#nowMs += ms;
+    if (this.#standing === "ended") return;
+    this.totalMs += ms;
+    const isAsking = this.#states.includes("asks");
+    const isIdle = isAsking && this.#states.every((state) => state === "asks");
+    if (this.#standing !== "led" || isIdle) this.restMs += ms;
+  }
+
+  do(act: Act, at: number): void {
+    const [agent, state] = [this.#agents[at], this.#states[at]];
+    if (agent === undefined) return;
+    const callId = `call_${at}`;
+    const isLed = this.#standing === "led";
+    if (act === "ask" && isLed && state === "works") {
+      agent.asksLeave(callId, "write");
+      this.#states[at] = "asks";
+    } else if (act === "answer" && isLed && state === "asks") {
+      agent.isAnswered(callId, "write");
+      this.#states[at] = "works";
+    } else if (act === "queue" && isLed && state === "works") {
+      agent.notes({ type: "budget.queued", accountPath: "lead" });
+      this.#states[at] = "waits for budget";
+    } else if (act === "reserve" && isLed && state === "waits for budget") {
+      agent.isReserved();
+      this.#states[at] = "works";
+    } else if (act === "pause" && isLed && !this.#states.includes("waits for budget"))
+      this.#pause();
+    else if (act === "resume" && this.#standing === "paused") this.#resume();
+    else if (act === "crash" && isLed) this.#crash();
+    else if (act === "recover" && this.#standing === "dead") this.#recover();
+    this.#stamp();
+  }
+
+  end(): void {
+    if (this.#standing === "paused") this.#resume();
+    if (this.#standing === "dead") this.#recover();
+    for (const agent of this.#agents.toReversed()) agent.ended("cancelled");
+    this.#run.ended("cancelled");
+    this.#standing = "ended";
+    this.#stamp();
+  }
+
+  #pause(): void {
+    for (const agent of this.#agents) agent.pauses();
+    const asking = this.#agents.filter((_agent, at) => this.#states[at] === "asks");
+    this.#run.paused(asking[0]);
+    this.#standing = "paused";
+  }
+
+  /** All questions are answered by then. */
+  #resume(): void {
+    this.#run.resumed();
+    this.#agents.forEach((agent, at) => {
+      agent.resumes();
+      if (this.#states[at] === "asks") agent.isAnswered(`call_${at}`, "write");
+      this.#states[at] = "works";
+    });
+    this.#standing = "led";
+  }
+
+  /** The last event of the process was a while before its end, which nobody has seen. */
+  #crash(): void {
+    this.#agents[0]?.warns();
+    this.#standing = "dead";
+  }
+
+  /** Agents ask again. */
+  #recover(): void {
+    this.#run.resumed({ lostCalls: 0 });
+    this.#agents.forEach((agent, at) => {
+      agent.resumes();
+      if (this.#states[at] === "asks") agent.asksLeave(`call_${at}`, "write");
+      else this.#states[at] = "works";
+    });
+    this.#standing = "led";
+  }
+
+  /** Gives the new events their time. */
+  #stamp(): void {
+    while (this.#times.length < this.#run.drafts.length) {
+      this.#times.push(this.#nowMs);
+      this.#lastEventMs = this.#nowMs;
+    }
+  }
+
+  #pausedBefore(event: EspalierEvent<"run.resumed">, index: number): EspalierEvent {
+    return { ...event, pausedMs: event.atMs - (this.#times[index - 1] ?? 0) };
+  }
+}
+
+const HERE = { hostname: "here", processId: 7 };
+
+function checkViews(life: Life, laterMs: number): void {
+  const fold = foldOf(life.events);
+  const { run, questions } = fold.snapshot();
+  const at = { ...HERE, nowMs: life.nowMs };
+  // A page gets the head of a run, and carries its time on by itself.
+  const head = runHead(life.listed, run, at);
+  expect([head.durationMs, head.restMs]).toEqual([life.totalMs, life.restMs]);
+  life.pass(laterMs);
+  const { nowMs, totalMs, restMs } = life;
+  const time = { durationMs: totalMs, restMs };
+  expect(timeAt(head, nowMs)).toEqual(time);
+  // A row of a list is made anew.
+  const listing = runListing(life.listed, run, { ...HERE, nowMs });
+  expect(timeOf(run, listing, nowMs)).toMatchObject(time);
+  // So is what show prints: in its head, and below its tree.
+  const now = { ...head, ...time };
+  const text = runText({ fold, head: now, questions, nowMs }, { width: 200, hasColor: false });
+  const lasted = durationText(totalMs);
+  const rested = restMs < 1_000 ? "" : `, at rest for ${durationText(restMs)} of it`;
+  expect(text).toContain(` · lasted ${lasted}${rested} · `);
+  const lines = text.split("\n");
+  expect(lines.find((line) => line.includes("2 agents") && !line.includes("lasted"))).toContain(
+    `${lasted}  2 agents`,
+  );
+}
+
+proves(["D625"], "gives one time of a run on all pages, whatever happened to the run", () => {
+  const acts = array(tuple(constantFrom(...ACTS), nat(1), nat(5_000)), { maxLength: 30 });
+  const lives = record({ acts, laterMs: nat(5_000), hasEnded: boolean() });
+  assert(
+    property(lives, ({ acts: done, laterMs, hasEnded }) => {
+      const life = new Life();
+      for (const [act, at, ms] of done) {
+        life.do(act, at);
+        life.pass(ms);
+      }
+      if (hasEnded) life.end();
+      checkViews(life, laterMs);
+    }),
+    { numRuns: RUNS },
+  );
+});
