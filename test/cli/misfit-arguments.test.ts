@@ -94,6 +94,7 @@ proves(
         count: z.coerce.number(),
         label: z.coerce.string(),
         urgent: z.coerce.boolean(),
+        note: z.coerce.string().nullable(),
       }),
       needsApproval: true,
       execute: (input) => {
@@ -101,18 +102,36 @@ proves(
         return "Paid.";
       },
     });
-    const first = { amount: 1.13, code: "ABC", mail: " a@b.de ", count: "5", label: 5, urgent: 1 };
+    const first = {
+      amount: 1.13,
+      code: "ABC",
+      mail: " a@b.de ",
+      count: "5",
+      label: 5,
+      urgent: 1,
+      note: null,
+    };
     const role = (...before: readonly ScriptedReply[]): AgentRole =>
       agent("payer", [...before, says("Done.")], { tools: [pay] });
     const { runId } = await kept.orchestrator.start(role(asks("pay", first)), "Pay.").result;
-    const next = { ...first, mail: "   c@d.de        ", count: "7.0", urgent: "yes" };
+    const next = { ...first, mail: "   c@d.de        ", count: "7.0", urgent: "yes", note: 8 };
     expect((await approve(kept, next)).code).toBe(0);
     const { store } = kept;
     const leader = new Orchestrator({ store, clock: new ManualClock(0), roles: [role()] });
     const result = await (await leader.recover(runId)).result;
     expect([result.status, seen]).toEqual([
       "completed",
-      [{ amount: 1.13, code: "ABC", mail: "c@d.de", count: 7, label: "5", urgent: true }],
+      [
+        {
+          amount: 1.13,
+          code: "ABC",
+          mail: "c@d.de",
+          count: 7,
+          label: "5",
+          urgent: true,
+          note: "8",
+        },
+      ],
     ]);
   },
 );

@@ -3,8 +3,16 @@
 // counts, or a number is made of a text. So only the shape is checked, which such rules do not change.
 
 import { isRecord, parseJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import type { ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
-import { jsonSchemaInput, objectSchema } from "../../tools/arguments/json-schema-input.ts";
+import type { ArgumentProblem, InputSchema } from "../../tools/arguments/argument-problems.ts";
+import { checkedInput } from "../../tools/arguments/check-input.ts";
+import { CheckWork } from "../../tools/arguments/check-work.ts";
+import { jsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
+import { objectSchema } from "../../tools/arguments/json-schema-input.ts";
+import {
+  valueAt,
+  type Reading,
+  type ValidationIssue,
+} from "../../tools/arguments/validation-issue.ts";
 
 /** Where the arguments of a call are checked. */
 export interface ShownTool {
@@ -24,13 +32,13 @@ export function findArgumentProblems(
   input: JsonObject,
 ): readonly ArgumentProblem[] {
   const field = `${toolName}.input`;
-  let schema: ReturnType<typeof jsonSchemaInput>;
+  let schema: InputSchema<unknown>;
   try {
     const parsed = parseJson(toolsText);
     const tools: readonly unknown[] = Array.isArray(parsed) ? parsed : [];
     const tool = tools.find((one) => isRecord(one) && one["name"] === toolName);
     if (!isRecord(tool)) return [];
-    schema = jsonSchemaInput(field, objectSchema(field, shapeOf(tool["inputSchema"])), false);
+    schema = shapeInput(field, objectSchema(field, shapeOf(tool["inputSchema"])));
   } catch {
     return [];
   }
@@ -40,9 +48,17 @@ export function findArgumentProblems(
   };
   // What is wrong with arguments that fit is not in the schema of the tool.
   const unsure = new Set(problemsOf(fitting).map(({ parameter }) => parameter));
-  return problemsOf(input).filter(
-    (problem) => !unsure.has(problem.parameter) && !mayBeCoerced(problem),
-  );
+  return problemsOf(input).filter(({ parameter }) => !unsure.has(parameter));
+}
+
+/** Returns the check of a shape. Values that the schema of the role could coerce are no problem. */
+function shapeInput(field: string, shape: JsonObject): InputSchema<unknown> {
+  const work = new CheckWork();
+  const examine = jsonSchemaExaminer(field, shape, work);
+  const read = (input: JsonValue): Reading => ({
+    issues: examine(input).filter((issue) => !mayBeCoerced(issue, valueAt(input, issue.path))),
+  });
+  return checkedInput(shape, read, false, work);
 }
 
 /** Keywords that say what a value is made of. */
@@ -75,11 +91,12 @@ function shapeOf(schema: unknown): unknown {
   return Object.fromEntries(shape);
 }
 
-/** True where a schema could make what it expects of what came: a text of a number, a number of a text. */
-function mayBeCoerced({ expected, received = "" }: ArgumentProblem): boolean {
-  const isPlain = /^["\d-]|^(?:true|false)$/u.test(received);
-  if (expected === "text" || expected === "true or false") return isPlain;
-  if (expected !== "a number" && expected !== "an integer") return false;
-  const text = received.replaceAll('"', "").trim();
-  return isPlain && text !== "" && Number.isFinite(Number(text));
+/** True if a schema could make the type that it expects of the value: a text of a number, for example. */
+function mayBeCoerced(issue: ValidationIssue, value: JsonValue | undefined): boolean {
+  if (typeof value === "object" || value === undefined) return false;
+  if (issue.type === "union" || issue.about !== "type") return false;
+  const { isText, isBoolean, isNumber } = issue.target;
+  if (isText || isBoolean) return true;
+  if (!isNumber || typeof value === "boolean") return false;
+  return typeof value === "number" || (value.trim() !== "" && Number.isFinite(Number(value)));
 }

@@ -41,15 +41,16 @@ export interface Reading {
   readonly value?: unknown;
 }
 
-/** What text may be read as, where it stands. */
+/** The types and values that are expected in place of the value. */
 export interface Target {
+  readonly isText: boolean;
   readonly isNumber: boolean;
   readonly isBoolean: boolean;
   /** The only values that are allowed. */
   readonly values: readonly unknown[];
 }
 
-const NOTHING: Target = { isNumber: false, isBoolean: false, values: [] };
+const NOTHING: Target = { isText: false, isNumber: false, isBoolean: false, values: [] };
 
 /** An issue that no coercion solves. */
 export function partIssue(path: Path, expected: () => string, isFinal = true): PartIssue {
@@ -64,7 +65,8 @@ export function unexpectedIssue(path: Path, isFinal = true): PartIssue {
 /** A part of another type than these. */
 export function typeIssue(path: Path, types: readonly string[], expected: () => string): PartIssue {
   const isNumber = types.some((type) => type === "number" || type === "integer" || type === "int");
-  const target = { ...NOTHING, isNumber, isBoolean: types.includes("boolean") };
+  const [isText, isBoolean] = [types.includes("string"), types.includes("boolean")];
+  const target = { ...NOTHING, isText, isNumber, isBoolean };
   return { ...partIssue(path, expected), about: "type", target };
 }
 
