@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import { localTracing } from "../support/local-tracing.ts";
+import { countedTracing } from "../support/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -31,11 +31,7 @@ export async function recordingFor(name: string): Promise<Recording> {
   const { role, means = {}, options = {}, start = {} } = play;
   const store = memoryStore({ clock: new ManualClock() });
   let run: Run | undefined;
-  let minted = 0;
-  const tracing = localTracing((bytes) => {
-    minted += 1;
-    return minted.toString(16).padStart(bytes * 2, "0");
-  });
+  const tracing = countedTracing();
   const sinks = [listener(play, () => run, clock)];
   const ids = sequentialIds();
   run = new Orchestrator({ ...means, ...options, clock, ids, tracing, sinks, store }).start(

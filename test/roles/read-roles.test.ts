@@ -11,7 +11,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { observe } from "../../src/hooks/hook.ts";
 import type { Model } from "../../src/model/model.ts";
-import { localTracing } from "../support/local-tracing.ts";
+import { countedTracing } from "../support/local-tracing.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { readRoles } from "../../src/roles/read-roles.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
@@ -147,8 +147,7 @@ async function played(
   ]);
   const quick = new ScriptedModel([asks("search", {}), says("Found.")]);
   const roles = await rolesOf({ slow, quick });
-  let minted = 0;
-  const tracing = localTracing((digits) => String((minted += 1)).padStart(digits, "0"));
+  const tracing = countedTracing();
   const { sink, orchestrator, outcome } = newFixture({ roles, tracing });
   const [helper, lead] = roles;
   if (lead === undefined) throw new Error(`Expected a lead after ${helper?.name}.`);

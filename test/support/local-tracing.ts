@@ -1,6 +1,6 @@
 // Tracing without spans for tests: the ids of runs that nothing traces, from their first event on.
 
-import { mintTraceIds, randomHex, type MintHex } from "../../src/kernel/trace-ids.ts";
+import { mintTraceIds, randomHex } from "../../src/kernel/trace-ids.ts";
 import {
   followAgent,
   idsIn,
@@ -12,7 +12,7 @@ import type { RunId } from "../../src/protocol/ids.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 
 /** Gives ids to the events of any number of runs, as a run without tracing has them, from the first event on. */
-export function localTracing(mintHex: MintHex = randomHex): Tracing {
+export function localTracing(): Tracing {
   const runs = new Map<RunId, OpenRun>();
   const follow = (scope: EventScope, body: EventBody): TraceIds => {
     const { runId } = scope;
@@ -20,18 +20,18 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     switch (body.type) {
       case "run.started":
       case "run.resumed": {
-        const { parentSpanId, ...ids } = newRunIds(body, mintHex);
+        const { parentSpanId, ...ids } = newRunIds(body);
         runs.set(runId, { ids, agents: new Map() });
         return parentSpanId === undefined ? ids : { ...ids, parentSpanId };
       }
       case "run.paused":
       case "run.ended":
         runs.delete(runId);
-        return run?.ids ?? mintTraceIds(mintHex, undefined);
+        return run?.ids ?? mintTraceIds(randomHex, undefined);
       default:
         return run === undefined
-          ? mintTraceIds(mintHex, undefined)
-          : followAgent(run, scope, body.type, mintHex);
+          ? mintTraceIds(randomHex, undefined)
+          : followAgent(run, scope, body.type);
     }
   };
   return {
@@ -42,5 +42,28 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
       return run && idsIn(run, scope);
     },
     leave: ({ scope }) => void runs.delete(scope.runId),
+  };
+}
+
+/** The same with ids that count up from 1, in the order in which they appear. */
+export function countedTracing(): Tracing {
+  const numbers = new Map<string, string>();
+  const count = (id: string): string => {
+    const number = numbers.get(id) ?? (numbers.size + 1).toString(16).padStart(id.length, "0");
+    numbers.set(id, number);
+    return number;
+  };
+  const counted = ({ traceId, spanId, ...parent }: TraceIds): TraceIds => {
+    if (parent.parentSpanId !== undefined) numbers.set(traceId, traceId); // It is the caller's.
+    return { traceId: count(traceId), spanId: count(spanId), ...parent };
+  };
+  const local = localTracing();
+  return {
+    ...local,
+    place: (draft) => counted(local.place(draft)),
+    idsOf: (scope) => {
+      const ids = local.idsOf(scope);
+      return ids && counted(ids);
+    },
   };
 }

@@ -43,8 +43,9 @@ export interface EventJournal extends EventSink {
 export class EventRecorder implements Recorder, SpanSource {
   readonly recordContent: Recorder["recordContent"];
   readonly #clock: SteadyClock;
-  /** Undefined until something reads ids, where the orchestrator was given no tracing. */
-  #tracing: Tracing | undefined;
+  readonly #tracing: Tracing | undefined;
+  /** The ids of a run without tracing. Undefined until something reads one. */
+  #ids: RunIds | undefined;
   #activeScopes: (() => readonly EventScope[]) | undefined;
   readonly #journal: EventJournal | undefined;
   #sinks: readonly EventSink[];
@@ -85,9 +86,8 @@ export class EventRecorder implements Recorder, SpanSource {
 
   isHeard(type: EventType): boolean {
     if (this.#isTaken) return true;
-    const tracing = this.#tracing;
-    if (tracing === undefined) return false;
-    return tracing instanceof RunIds ? isSpanEvent(type) : this.#ignored?.has(type) !== true;
+    if (this.#tracing !== undefined) return this.#ignored?.has(type) !== true;
+    return this.#ids !== undefined && isSpanEvent(type);
   }
 
   /**
@@ -104,25 +104,26 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#seq += 1;
     const isOpening = body.type === "run.started" || body.type === "run.resumed";
     if (!this.isHeard(body.type)) return;
-    const tracing = this.#openTracing();
-    this.#emit(tracing, { scope, body, contents });
+    this.#emit({ scope, body, contents });
     if (!isOpening) return;
     this.#runIds = this.#lastIds;
-    this.#ignored = tracing.ignored;
+    this.#ignored = this.#tracing?.ignored;
   }
 
   hears(type: EventType): boolean {
-    if (this.#isTaken || (this.#tracing !== undefined && this.isHeard(type))) return true;
+    const mayBeHeard = this.#isTaken || this.#tracing !== undefined || this.#ids !== undefined;
+    if (mayBeHeard && this.isHeard(type)) return true;
     this.#seq += 1;
     return false;
   }
 
   /** Builds the event, and gives it to all listeners. */
-  #emit(tracing: Tracing, { scope, body, contents }: Happening): void {
+  #emit({ scope, body, contents }: Happening): void {
     const seq = this.#seq;
     const atMs = this.#clock.stampMs();
     const draft = { seq, atMs, scope, body };
-    const ids = tracing.place(contents === undefined ? draft : { ...draft, contents });
+    const source = this.#tracing ?? this.#openIds();
+    const ids = source.place(contents === undefined ? draft : { ...draft, contents });
     this.#lastIds = ids;
     const journal = this.#journal;
     if (this.#sinks.length === 0 && journal === undefined) return;
@@ -135,9 +136,9 @@ export class EventRecorder implements Recorder, SpanSource {
     });
   }
 
-  /** Returns the tracing. Without one, events and code of the run get ids from now on. */
-  #openTracing(): Tracing {
-    return (this.#tracing ??= new RunIds(this.runIds, this.#activeScopes?.() ?? []));
+  /** Returns the ids of a run without tracing. Its events and code get ids from now on. */
+  #openIds(): RunIds {
+    return (this.#ids ??= new RunIds(this.runIds, this.#activeScopes?.() ?? []));
   }
 
   /** How many events the run has. */
@@ -156,25 +157,21 @@ export class EventRecorder implements Recorder, SpanSource {
     return this.#runIds === undefined ? this : { runIds: this.#runIds };
   }
 
-  /** Returns the ids of a model call or tool body, which is the code that asks. */
+  /** Returns the ids of a model call or tool body of a run without tracing: that is the code that asks. */
   readonly #inSpan: SpanSource = {
-    idsOf: (scope) => {
-      const tracing = this.#openTracing();
-      const ids = tracing instanceof RunIds ? tracing.idsOfCall(scope) : tracing.idsOf(scope);
-      return ids ?? this.#lastIds;
-    },
+    idsOf: (scope) => this.#openIds().idsOfCall(scope) ?? this.#lastIds,
   };
 
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     const tracing = this.#tracing;
-    return tracing === undefined || tracing instanceof RunIds
+    return tracing === undefined
       ? inScope(scope, this.#inSpan, work)
       : tracing.within(scope, () => inScope(scope, this, work));
   }
 
   /** What was left behind at the end of a run may still write a line: that has the ids of the last event. */
   idsOf(scope: EventScope): TraceIds | undefined {
-    return this.#openTracing().idsOf(scope) ?? this.#lastIds;
+    return (this.#tracing ?? this.#openIds()).idsOf(scope) ?? this.#lastIds;
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
@@ -191,6 +188,7 @@ export class EventRecorder implements Recorder, SpanSource {
   leave(scope: EventScope): void {
     const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
     this.#tracing?.leave?.(moment, "left");
+    this.#ids?.leave();
   }
 
   /** Adds a sink; the returned function takes it away again. */

@@ -7,7 +7,6 @@ import {
   mintTraceIds,
   parseTraceparent,
   randomHex,
-  type MintHex,
   type TraceParent,
 } from "../../kernel/trace-ids.ts";
 import {
@@ -19,7 +18,6 @@ import {
   type TraceIds,
 } from "../../protocol/event.ts";
 import { callKey, type AgentId } from "../../protocol/ids.ts";
-import type { Tracing } from "../../protocol/tracing.ts";
 
 /** A run whose ids are followed. */
 export interface OpenRun {
@@ -52,7 +50,7 @@ export function isSpanEvent(type: EventType): boolean {
   return SPAN_EVENTS.has(type);
 }
 
-export class RunIds implements Tracing {
+export class RunIds {
   /** Of the event with which the run begins. */
   readonly #ids: TraceIds;
   /** Undefined once the run rests: nothing is kept of it. */
@@ -73,10 +71,6 @@ export class RunIds implements Tracing {
     if (type !== "run.paused" && type !== "run.ended") return followAgent(run, scope, type);
     this.#run = undefined;
     return run.ids;
-  }
-
-  within<T>(_scope: EventScope, work: () => Promise<T>): Promise<T> {
-    return work();
   }
 
   idsOf(scope: EventScope): TraceIds | undefined {
@@ -101,9 +95,9 @@ export class RunIds implements Tracing {
 }
 
 /** Returns the ids of the span of a run that begins or continues with this event. */
-export function newRunIds(origin: RunOrigin, mintHex: MintHex = randomHex): TraceIds {
+export function newRunIds(origin: RunOrigin): TraceIds {
   const caller = callerOf(origin);
-  const ids = idsBefore(origin) ?? mintTraceIds(mintHex, caller);
+  const ids = idsBefore(origin) ?? mintTraceIds(randomHex, caller);
   return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
 }
 
@@ -128,15 +122,10 @@ function idsBefore(origin: RunOrigin): TraceIds | undefined {
 }
 
 /** Opens, closes or finds the span of an event of an agent, and returns its ids. */
-export function followAgent(
-  run: OpenRun,
-  scope: EventScope,
-  type: EventType,
-  mintHex: MintHex = randomHex,
-): TraceIds {
+export function followAgent(run: OpenRun, scope: EventScope, type: EventType): TraceIds {
   const { agentId, executionId } = scope;
   if (type === "agent.started" || type === "agent.resumed") {
-    const ids = mintTraceIds(mintHex, run.ids);
+    const ids = mintTraceIds(randomHex, run.ids);
     run.agents.set(agentId, { ids, executionId, calls: new Map() });
     return ids;
   }
@@ -152,13 +141,13 @@ export function followAgent(
     case "model.requested":
     case "tool.started":
     case "tool.resumed": {
-      const ids = mintTraceIds(mintHex, run.ids);
+      const ids = mintTraceIds(randomHex, run.ids);
       calls.set(key, ids);
       return ids;
     }
     case "tool.rejected": // It begins and ends.
       calls.delete(key);
-      return mintTraceIds(mintHex, run.ids);
+      return mintTraceIds(randomHex, run.ids);
     case "model.replied":
     case "model.failed":
     case "tool.paused":
