@@ -61,8 +61,12 @@ function readProperties(owner: string, given: ReadableModel): Properties {
     // oxlint-disable-next-line typescript/unbound-method -- the copy binds it
     generate: given.generate,
     canCount: given.countTokens !== undefined,
-    behind: fallbackOf(given)?.models.map((model) => readModel(owner, model)) ?? NONE,
+    behind: replayKeys === undefined ? NONE : readModelsBehind(owner, given),
   };
+}
+
+function readModelsBehind(owner: string, given: Model): readonly Model[] {
+  return fallbackOf(given)?.models.map((model) => readModel(owner, model)) ?? NONE;
 }
 
 function isSame(known: Properties, read: Properties): boolean {
@@ -88,7 +92,7 @@ function copyModel(given: Model, { own, limits, generate, canCount, behind }: Pr
     generate: generate.bind(given),
   };
   Object.freeze(model);
-  fallbackOf(given)?.over(behind).standFor(model);
+  if (behind.length > 0) fallbackOf(given)?.over(behind).standFor(model);
   return model;
 
   function countTokens(...asked: Parameters<NonNullable<Model["countTokens"]>>): number {

@@ -84,7 +84,8 @@ export async function generateWithRetries(
 ): Promise<GenerateOutcome> {
   const { signal, clock, policy } = options;
   const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
-  const fallback = fallbackOf(model);
+  // Only a fallback has keys of several models.
+  const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
   let request = given;
   let startSignal = options.startSignal ?? signal;
   let log: AttemptLog = { attempts: 0, ...NO_LOSS };

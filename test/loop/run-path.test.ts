@@ -87,6 +87,7 @@ const UNUSED = {
   streams: ["src/orchestrator/tree/live-pieces.ts", "src/orchestrator/run/run-readers.ts"],
   hooks: ["src/agent/hooked-model-call.ts", "src/agent/phases/rewrite-calls.ts", "src/hooks/"],
   time: ["src/agent/agent-time.ts", "src/orchestrator/budget/ledger-time.ts"],
+  fallback: ["src/model/fallback.ts"],
   limits: ["src/model/model-limits.ts", "src/model/limits-line.ts", "src/kernel/turn-line.ts"],
   groups: ["src/agent/spawn-group.ts", "src/orchestrator/tree/subagent-service.ts"],
   questions: ["src/agent/pending-answers.ts", "src/agent/tool-calls/questions.ts"],
