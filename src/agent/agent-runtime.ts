@@ -155,7 +155,7 @@ export class AgentRuntime {
   settling: Promise<unknown> | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
   stepper: PhaseStepper | undefined;
-  /** The request of the last step, with which the next one is compared. */
+  /** The request of the last step, with which the next is compared. `undefined` if nothing hears of requests. */
   lastRequest: SentRequest | undefined;
   #scope: EventScope | undefined;
   #guards: readonly NamedGuard[] | undefined;

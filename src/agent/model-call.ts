@@ -160,15 +160,15 @@ function eventPositionOf({ stepId, sideCall }: EffectPosition): EventPosition {
   return sideCall.callId === undefined ? {} : { stepId, callId: sideCall.callId };
 }
 
-/** The prefix that the request shares with that of the step before. */
+/** Returns the prefix that the request shares with that of the step before, if its event is heard. */
 function prefixFor(
   agent: AgentRuntime,
   { request, ephemeral }: PaidCall,
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
-  agent.lastRequest = { request, ephemeral };
-  if (last === undefined || !agent.run.recorder.isHeard("model.requested")) return undefined;
-  return prefixOf(last, request);
+  const isHeard = agent.run.recorder.isHeard("model.requested");
+  agent.lastRequest = isHeard ? { request, ephemeral } : undefined;
+  return isHeard && last !== undefined ? prefixOf(last, request) : undefined;
 }
 
 // A model call besides that of the step: a summary. It is leased, made, charged and recorded like any other (X1), and is no step.
