@@ -13,7 +13,7 @@ import type {
   Remaining,
 } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
-import { defined, sameJson } from "../../kernel/json.ts";
+import { sameJson } from "../../kernel/json.ts";
 import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../../policies/budget.ts";
 import type { Account, SpendAxis } from "../../protocol/account.ts";
 import { idOf, type AgentId, type LeaseId } from "../../protocol/ids.ts";
@@ -141,7 +141,8 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     const given = { leaseId, ...sizes };
     const lease = last === undefined ? given : { ...given, lastStep: last };
     this.#open({ agentId, lease, hold, waitedMs });
-    this.#report({ operation: "lease", agentId, lease, hold, waitedMs });
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "lease", agentId, lease, hold, waitedMs });
     return { type: "granted", lease: { ...given, lastStep: last }, waitedMs };
   }
 
@@ -163,7 +164,13 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     const open = this.#lease(leaseId);
     const rest = notCharged(open, usage);
     this.#settle(open, rest, otherModels);
-    this.#report({ operation: "settle", leaseId, usage, ...defined({ otherModels }) });
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({
+      operation: "settle",
+      leaseId,
+      usage,
+      ...(otherModels && { otherModels }),
+    });
     this.#emitReached(rest);
     this.#ledger.queue?.serve();
   }
@@ -205,10 +212,6 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   /** Applies an operation that was checked, and reports it. */
   #do(done: LedgerOperation): void {
     this.#apply(done);
-    this.#report(done);
-  }
-
-  #report(done: LedgerOperation): void {
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.(done);
   }
@@ -307,7 +310,8 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     const refusal = arithmetic.toolCallRefusal(this, this.#ledger.clock);
     if (refusal !== undefined) return refusal;
     this.bookToolCall();
-    this.#report({ operation: "toolCall", agentId });
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "toolCall", agentId });
     this.#emitReached(ONE_TOOL_CALL);
     return undefined;
   }

@@ -24,10 +24,7 @@ export type Before = Pick<
   "subagentsByDepth" | "refusalsByCode" | "prices" | "failedIds"
 >;
 
-const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], failedIds: [] };
-
-const NO_STOPS: readonly StopSignal[] = Object.freeze([]);
-
+const NONE: readonly never[] = Object.freeze([]);
 export class RunTree {
   readonly limits: SubagentLimits;
   readonly #nodes = new Map<AgentId, AgentRuntime>();
@@ -41,7 +38,7 @@ export class RunTree {
   #detached: Promise<void> | undefined;
   #detachedOpen = 0;
   #total = 0;
-  #stops: readonly StopSignal[] = NO_STOPS;
+  #stops: readonly StopSignal[] = NONE;
   #failed: readonly AgentId[];
   /** Aborted once the tree was asked to pause. */
   readonly pauseSignal = new CancelSignal();
@@ -49,10 +46,11 @@ export class RunTree {
   readonly pricesBefore: readonly PriceUsed[];
 
   /** `before`: of a run that was paused. */
-  constructor(limits: SubagentLimits, before: Before = NOTHING) {
+  constructor(limits: SubagentLimits, before?: Before) {
     this.limits = limits;
-    this.pricesBefore = before.prices;
-    this.#failed = before.failedIds;
+    this.pricesBefore = before?.prices ?? NONE;
+    this.#failed = before?.failedIds ?? NONE;
+    if (before === undefined) return;
     const refusals = Object.entries(before.refusalsByCode);
     if (refusals.length > 0) this.#refusals = new Map(refusals);
     for (const [depth, count] of Object.entries(before.subagentsByDepth))
