@@ -39,10 +39,31 @@ proves(["D530"], "answers the question with the number that the list shows", asy
   ]);
   const second = await command(kept, "approve", "2");
   expect([second.code, second.stderr]).toEqual([0, expect.stringContaining('pay {"eur":2}')]);
-  const none = await command(kept, "deny", "3");
-  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("which is none")]);
-  const third = await command(kept, "deny", "2", "--reason", "No.");
+});
+
+proves(["D619"], "keeps the number of each question after others are answered", async () => {
+  await using kept = keptRuns();
+  await asks(kept, 1, 2, 3);
+  await asks(kept, 4);
+  const numbers = async () => {
+    const { stdout } = await command(kept, "questions");
+    const amounts = [...stdout.matchAll(/^  \{"eur":(\d)\}/gmu)].map(([, eur]) => eur);
+    return [...stdout.matchAll(/^(\d)\. \? /gmu)].map(([, number], at) => [number, amounts[at]]);
+  };
+  const all = [1, 2, 3, 4].map((one) => [`${one}`, `${one}`]);
+  expect(await numbers()).toEqual(all);
+  await command(kept, "approve", "2");
+  expect(await numbers()).toEqual(all.filter(([number]) => number !== "2"));
+  const again = await command(kept, "deny", "2");
+  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("which is none")]);
+  const third = await command(kept, "deny", "3", "--reason", "No.");
   expect([third.code, third.stderr]).toEqual([0, expect.stringContaining('pay {"eur":3}')]);
+  await command(kept, "approve", "1");
+  await asks(kept, 5);
+  expect(await numbers()).toEqual([
+    ["4", "4"],
+    ["5", "5"],
+  ]);
 });
 
 proves(["D530"], "takes @last for the newest run that asks, behind one that does not", async () => {

@@ -28,12 +28,12 @@ export const body: CommandBody = async (call) => {
     return 0;
   }
   if (asked.length === 0) note(shell, "No run asks anything.");
-  const texts = asked.map((one, index) => plainText(textOf(one, index + 1, ownCommand(shell))));
+  const texts = asked.map((one) => plainText(textOf(one, ownCommand(shell))));
   if (texts.length > 0) say(shell, texts.join("\n\n"));
   return 0;
 };
 
-function textOf({ run, question }: AskedQuestion, number: number, command: string): string {
+function textOf({ run, question, number }: AskedQuestion, command: string): string {
   const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
   const until =
     deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;
