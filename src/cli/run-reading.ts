@@ -140,8 +140,9 @@ export function unreadableText({ runId }: StoredRun, { message, code }: Espalier
 /** Of a run in which nothing comes by itself: why, and what to type. */
 export function aloneText({ runId, status }: RunListing, command: string): string | undefined {
   if (status !== "lost" && status !== "waiting") return undefined;
-  const why = status === "lost" ? "its process gives no sign of life" : "no process leads it";
-  return `Run ${runId} does not go on: ${why}. Lead it here: ${command} resume ${runId}`;
+  return status === "lost"
+    ? `Run ${runId} is lost: its process gives no sign of life. Resume it: ${command} resume ${runId}`
+    : `Run ${runId} does not go on: no process leads it. Lead it here: ${command} resume ${runId}`;
 }
 
 function onlooker(nowMs: number): Onlooker {

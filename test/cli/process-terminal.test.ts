@@ -140,6 +140,29 @@ proves(["D526"], "shows a run as lost, with its task, once its process was kille
   expect(await screen.ended).toBe(0);
 });
 
+proves(
+  ["D618"],
+  "ends tail of a run whose process was killed, and says how to resume",
+  async () => {
+    const { path } = projectWith({ "buyer.ts": BUYER });
+    const started = startAtTerminal(["run", "buyer.ts", "Buy three pears."], { cwd: path });
+    await started.seen("Edit the arguments");
+    const follower = startAtTerminal(["tail", "@last"], { cwd: path }, 200);
+    await follower.seen("buyer");
+    for (const pid of await childrenOf(started.pid)) process.kill(pid, "SIGKILL");
+    await started.ended;
+    const lost =
+      /Run run_\S+ is lost: its process gives no sign of life\. Resume it: espalier resume run_/u;
+    const piped = await performed(["tail", "@last"], { cwd: path });
+    expect([piped.code, piped.stderr]).toEqual([4, expect.stringMatching(lost)]);
+    const events = await performed(["tail", "@last", "--events"], { cwd: path });
+    expect([events.code, events.stderr]).toEqual([4, expect.stringMatching(lost)]);
+    for (const line of events.stdout.trimEnd().split("\n")) JSON.parse(line);
+    expect(await follower.ended).toBe(4);
+    expect(follower.screen()).toMatch(/is lost: its process gives/u);
+  },
+);
+
 const GREETER = `
   import { defineAgent } from "espalier";
   import { says, ScriptedModel } from "espalier/testing";

@@ -36,6 +36,10 @@ export const body: CommandBody = async (call) => {
     follower.catchUp();
     if (isAtRest(run)) break;
     said = tellIfAlone(shell, run, said);
+    if (said === "lost") {
+      follower.stop();
+      return EXIT_CODES.paused;
+    }
     await wait(LOOK_MS);
   }
   follower.stop();
