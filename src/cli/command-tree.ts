@@ -140,7 +140,10 @@ function addViews(add: Add): void {
     .option("--no-content", "show no prompts, tasks, arguments, results, nor words of errors")
     .option("--read-only", "answer no question, and ask nothing of runs")
     .option("--new-token", "close the pages that are open: their token is good no more")
-    .option("--url", "say the address of the viewer that runs already, with its token");
+    .option(
+      "--url",
+      "say the address of the viewer that runs already, with its token; --port: where it listens",
+    );
 }
 
 /** Commands that look at runs, and change nothing. */

@@ -34,8 +34,12 @@ export async function runningViewer(
     if (token !== "" && (await isViewerOf(origin, token, storeName)))
       return `${origin}/#token=${token}`;
   }
+  const place =
+    port === undefined
+      ? `ports ${PORTS[0]} to ${PORTS.at(-1)}. If it listens at another one, add --port <number>`
+      : `port ${port}`;
   throw new UsageError(
-    `Expected a running viewer of ${storeName}, found none. Start it: espalier view`,
+    `Expected a running viewer of ${storeName}, found none at ${place}. Start it: espalier view`,
   );
 }
 
