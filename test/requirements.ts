@@ -1984,6 +1984,18 @@ const requirements = {
   D625: {
     text: "The time of a run and its rests are counted once and the same on every page, over pauses, open questions, crashes and recoveries",
   },
+  D616: {
+    text: "A configuration that cannot be loaded ends a command with exit code 2, its line and no secrets",
+  },
+  D617: {
+    text: "What tools and the configuration write to stdout goes to stderr, so that stdout has the result alone",
+  },
+  D618: {
+    text: "tail of a lost run ends and says that the run is lost and how to resume it",
+  },
+  D619: {
+    text: "The number of an open question stays the same after others are answered",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

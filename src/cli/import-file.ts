@@ -6,16 +6,19 @@ import { pathToFileURL } from "node:url";
 
 import type { EspalierError } from "espalier";
 
+import { BROKEN, exitCodeOf } from "./exit-codes.ts";
+import type { Shell } from "./shell.ts";
+import { isSyntaxError, syntaxErrorPlace } from "./syntax-error-place.ts";
 import { UsageError } from "./usage-error.ts";
 
 /**
- * The default export of a file.
+ * Returns the default export of a file.
  *
- * @throws UsageError, if it has none or cannot be loaded as it is written; an `Error` that names it for what its own code throws, with the code of
- * an `EspalierError`.
+ * @throws UsageError, with the line, if it has none, cannot be loaded or its own code throws; an `EspalierError` that the code throws keeps its code.
  */
-export async function importFile(file: string): Promise<unknown> {
-  const module = await loaded(file);
+export async function importFile(file: string, shell: Shell): Promise<unknown> {
+  const endWatch = await watchExit(file, shell);
+  const module = await loaded(file).finally(endWatch);
   const value: unknown = Reflect.get(module, "default");
   if (value !== undefined) return value;
   throw new UsageError(
@@ -28,13 +31,61 @@ async function loaded(file: string): Promise<object> {
     const module: unknown = await import(pathToFileURL(file).href);
     return typeof module === "object" && module !== null ? module : {};
   } catch (cause) {
-    const message = cause instanceof Error ? problemOf(file, cause) : undefined;
+    const message = cause instanceof Error ? await problemOf(file, cause) : undefined;
     if (message !== undefined) throw new UsageError(message, { cause });
-    const { EspalierError } = await import("espalier");
-    if (EspalierError.is(cause)) throw new EspalierError({ ...errorAt(file, cause), cause });
-    const thrown = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`${file} threw: ${thrown}`, { cause });
+    throw await thrownIn(file, cause);
   }
+}
+
+/** Returns an error for what the code of a file threw, with the line in which it was thrown. */
+async function thrownIn(file: string, cause: unknown): Promise<Error> {
+  const { EspalierError } = await import("espalier");
+  const at = cause instanceof Error ? (frameIn(cause) ?? file) : file;
+  if (EspalierError.is(cause) && exitCodeOf(cause.code) !== BROKEN)
+    return new EspalierError({ ...errorAt(at, cause), cause });
+  const thrown = cause instanceof Error ? cause.message : String(cause);
+  const place = at.startsWith(file) ? at : `${file} (${at})`;
+  return new UsageError(`${place} threw: ${thrown}`, { cause });
+}
+
+const FRAME =
+  /(?:\(|\bat (?:async )?)(?:file:\/\/)?((?:\/|[A-Za-z]:[\\/])[^\n()]*?):(\d+):\d+\)?$/u;
+const LIBRARY = /[\\/]node_modules[\\/]/u;
+const OWN_FOLDER = dirname(import.meta.dirname);
+
+/** Returns the first line of the user's code in a stack. */
+function frameIn({ stack = "" }: Error): string | undefined {
+  for (const line of stack.split("\n")) {
+    const [, file, number] = FRAME.exec(line) ?? [];
+    if (file === undefined || LIBRARY.test(file) || file.startsWith(OWN_FOLDER)) continue;
+    return `${file}:${number}`;
+  }
+  return undefined;
+}
+
+/**
+ * Ends the command if a file can never be loaded: its code has called `process.exit`, or it awaits
+ * a promise that never settles. Returns a function that ends the watch.
+ */
+async function watchExit(file: string, shell: Shell): Promise<() => void> {
+  // An exit leaves no time to load it.
+  const { tellError } = await import("./tell-error.ts");
+  const tell = (why: string): number =>
+    tellError(shell, new UsageError(why), process.argv.slice(2));
+  const onExit = (exitCode: number): void => {
+    const at = frameIn(new Error("Only for its stack."));
+    if (at === undefined) return;
+    process.exitCode = tell(
+      `${at} called process.exit(${exitCode}) while ${file} was loaded. Throw an error instead.`,
+    );
+  };
+  const onIdle = (): void => {
+    shell.leave(
+      tell(`${file} awaits a promise that never settles. Correct the await at its top level.`),
+    );
+  };
+  process.on("exit", onExit).on("beforeExit", onIdle);
+  return () => void process.off("exit", onExit).off("beforeExit", onIdle);
 }
 
 /** What was thrown, as one of a file. */
@@ -45,12 +96,15 @@ export function errorAt(
   return { code, message: `${file}: ${message}`, data };
 }
 
+/** A stack that Node has headed with the line at which it could not go on. */
+const HEADED = /^(?:file:\/\/)?(\/\S+:\d+|[A-Za-z]:\\[^\n]+:\d+)\n/u;
+
 const WITHOUT_STRIPPING = `or run the command with a loader: NODE_OPTIONS="--import tsx" espalier …`;
 
 /** What is wrong with a file that cannot be loaded, and what to do; undefined: it was loaded, and its code threw. */
-function problemOf(file: string, error: Error): string | undefined {
+async function problemOf(file: string, error: Error): Promise<string | undefined> {
   const { message } = error;
-  const place = /^(?:file:\/\/)?(\/\S+:\d+|[A-Za-z]:\\[^\n]+:\d+)\n/.exec(error.stack ?? "")?.[1];
+  const place = HEADED.exec(error.stack ?? "")?.[1] ?? (await syntaxErrorPlace(file, error));
   const at = place ?? file;
   const code: unknown = Reflect.get(error, "code");
   const folder = isReadAsCommonJs(error) ? packageOf(placeFile(place) ?? file) : undefined;
@@ -67,7 +121,7 @@ function problemOf(file: string, error: Error): string | undefined {
       return `${message}. ${missingAdvice(message)}`;
     default:
       // Else it would be the code of the file that threw it.
-      return error instanceof SyntaxError && place !== undefined
+      return isSyntaxError(error) || place !== undefined
         ? `${at}: ${message}. Correct it.`
         : undefined;
   }

@@ -17,6 +17,7 @@ export async function performArguments(args: readonly string[], shell: Shell): P
   for (const command of [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)])
     command.exitOverride().configureOutput({
       writeOut: (text) => void shell.stdout.write(text),
+      outputError: (text, write) => write(`${text.trimEnd()} [usage]\n`),
       writeErr: (text) => void shell.stderr.write(text),
       getOutHelpWidth: () => shell.stdout.columns || USUAL_COLUMNS,
       getErrHelpWidth: () => shell.stderr.columns || USUAL_COLUMNS,

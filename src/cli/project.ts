@@ -26,10 +26,11 @@ const ENDS = ["package.json", ".git"];
  *
  * @throws UsageError for a configuration that cannot be loaded; what `defineConfig` throws.
  */
-export async function findProject({ cwd }: Shell): Promise<Project> {
+export async function findProject(shell: Shell): Promise<Project> {
+  const { cwd } = shell;
   for (let folder = cwd; ; folder = dirname(folder)) {
     const configFile = firstIn(folder, CONFIG_NAMES);
-    if (configFile !== undefined) return await configured(folder, configFile);
+    if (configFile !== undefined) return await configured(folder, configFile, shell);
     if (firstIn(folder, ENDS) !== undefined) return bare(folder);
     if (dirname(folder) === folder) return bare(cwd);
   }
@@ -39,8 +40,8 @@ function bare(folder: string): Project {
   return { folder, config: {}, configFile: undefined };
 }
 
-async function configured(folder: string, configFile: string): Promise<Project> {
-  const given = await importFile(configFile);
+async function configured(folder: string, configFile: string, shell: Shell): Promise<Project> {
+  const given = await importFile(configFile, shell);
   return { folder, config: await checkedConfig(given, configFile), configFile };
 }
 

@@ -55,7 +55,7 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
   }
   if (!PROGRAM.test(name)) return await roleNamed(name, search);
   checkThere(file, name);
-  const exported = await importFile(file);
+  const exported = await importFile(file, shell);
   if (isRole(exported)) return inCode(exported, [], project, search);
   const config = await checkedConfig(exported, file);
   const own: Project = { folder: dirname(file), config, configFile: file };

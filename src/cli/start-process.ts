@@ -15,6 +15,7 @@ export async function startProcess(): Promise<void> {
     return;
   }
   const shell = processShell();
+  reserveStdout();
   const output = watchOutput(shell);
   const args = process.argv.slice(2);
   prepare(shell, args);
@@ -22,6 +23,11 @@ export async function startProcess(): Promise<void> {
   await Promise.all([flushed(shell.stdout), flushed(shell.stderr)]);
   // What configurations, servers and drivers leave open must not keep a command that has done its work.
   shell.leave(output.isLost ? BROKEN : exitCode);
+}
+
+/** Sends to stderr what configurations, tools and drivers write to stdout, which is for results. */
+function reserveStdout(): void {
+  Object.defineProperty(process, "stdout", { configurable: true, get: () => process.stderr });
 }
 
 /** Whether some of the output could not be written though its reader was still there. */

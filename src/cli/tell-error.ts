@@ -1,6 +1,7 @@
 // Errors for people: what went wrong, its code, and what to do; where it happened in the program only on request.
 
 import { plainText } from "../terminal/terminal-text.ts";
+import { redactSecrets } from "../tools/redact-secrets.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { jsonLine } from "./json-text.ts";
 import { hasSaid, note, ownCommand, say, type Shell } from "./shell.ts";
@@ -25,13 +26,17 @@ export function sayError(
  */
 export function tellError(shell: Shell, cause: unknown, args: readonly string[] = []): number {
   const code = codeOf(cause);
-  // An error may quote servers, files and models.
-  const message = plainText(cause instanceof Error ? cause.message : String(cause));
+  const message = foreignText(cause instanceof Error ? cause.message : String(cause));
   const said = code === "usage" ? asCalled(shell, message) : message;
-  note(shell, code === undefined || code === "usage" ? said : `${said} [${code}]`);
+  note(shell, code === undefined ? said : `${said} [${code}]`);
   if (wantsJson(args)) sayError(shell, { code: code ?? "error", message: said });
-  if (shell.isVerbose && cause instanceof Error) note(shell, plainText(stackOf(cause)));
+  if (shell.isVerbose && cause instanceof Error) note(shell, foreignText(stackOf(cause)));
   return exitCodeOf(code);
+}
+
+/** Returns a text that may quote servers, files and models, without control characters and secrets. */
+function foreignText(text: string): string {
+  return redactSecrets(plainText(text));
 }
 
 /** What a wrong use should have been, as this person has to call it. */

@@ -213,10 +213,10 @@ test("what is not there is wrong use, and says what is", async () => {
   expect(await told("show", "run_9")).toContain("which no run has");
   expect(await told("show", "run_")).toContain("with which 4 begin: run_4, run_3, run_2, run_1");
   expect(await told("show", "run_2", "writer")).toBe(
-    'Expected the path of one agent (lead, lead/reader#1), got "writer".\n',
+    'Expected the path of one agent (lead, lead/reader#1), got "writer". [usage]\n',
   );
   expect(await told("show", "run_2", "lead", "9")).toBe(
-    'Expected a step of lead in execution 1 (1 to 2), got "9".\n',
+    'Expected a step of lead in execution 1 (1 to 2), got "9". [usage]\n',
   );
   expect(await told("show", "run_2", "lead", "two")).toContain("Expected the number of a step");
   expect(await told("runs", "--limit", "0")).toContain("Expected --limit");

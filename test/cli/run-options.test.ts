@@ -128,7 +128,7 @@ proves(["V132"], "what to type next is what npx runs, where npx ran this", async
     "Go on: npx espalier resume",
   );
   expect((await performed(["approve", "nothing"], at)).stderr).toMatch(
-    / which is none\. List them: npx espalier questions\n$/,
+    / which is none\. List them: npx espalier questions \[usage\]\n$/,
   );
 });
 

@@ -60,7 +60,7 @@ proves(["V44"], "init overwrites nothing, and does nothing twice", async () => {
 proves(["V44"], "without a terminal and without --yes init changes nothing", async () => {
   using folder = temporaryFolder();
   const { code, stderr } = await performed(["init"], { cwd: folder.path });
-  expect([code, stderr]).toEqual([2, expect.stringContaining("Nothing was changed.\n")]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining("Nothing was changed. [usage]\n")]);
 });
 
 proves(
@@ -161,14 +161,14 @@ proves(
       return [code, stderr.replaceAll(folder.path, "…").trim()];
     };
     expect(await said('throw new Error("boom");')).toEqual([
-      1,
-      "…/espalier.config.mjs threw: boom",
+      2,
+      "…/espalier.config.mjs:1 threw: boom [usage]",
     ]);
     expect(await said('export default { roles: "nowhere" };')).toEqual([
       2,
-      "Expected config.roles to be a folder of role files, but there is no …/nowhere. Correct it in …/espalier.config.mjs.",
+      "Expected config.roles to be a folder of role files, but there is no …/nowhere. Correct it in …/espalier.config.mjs. [usage]",
     ]);
-    const at = String.raw`^…/espalier\.config\.mjs: Expected `;
+    const at = String.raw`^…/espalier\.config\.mjs(?::1)?: Expected `;
     const defined = (config: string): string =>
       `import { defineConfig } from ${JSON.stringify(CONFIG_ENTRY.href)}; export default defineConfig(${config});`;
     expect(await said(defined("{ role: [] }"))).toEqual([

@@ -60,12 +60,16 @@ proves(["V135"], "without a terminal, or for a program, it is refused", async ()
   const elsewhere = await performed(["runs", "--watch", "--store", kept.path], {
     cwd: kept.folder,
   });
-  expect([elsewhere.code, elsewhere.stdout, elsewhere.stderr.trim()]).toEqual([2, "", REFUSED]);
+  expect([elsewhere.code, elsewhere.stdout, elsewhere.stderr.trim()]).toEqual([
+    2,
+    "",
+    `${REFUSED} [usage]`,
+  ]);
   const shell = atScreen(kept.folder, { columns: 100, rows: 5 });
   expect(await performArguments(["runs", "--watch", "--json"], shell)).toBe(2);
   const error = { code: "usage", message: REFUSED };
   expect(JSON.parse(shell.written.stdout)).toEqual({ error });
-  expect(shell.written.stderr.trim()).toBe(REFUSED);
+  expect(shell.written.stderr.trim()).toBe(`${REFUSED} [usage]`);
 });
 
 const REFUSED =

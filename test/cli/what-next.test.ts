@@ -191,7 +191,7 @@ proves(["V142"], "a model that would be used for nothing is refused", async () =
   expect([code, stdout, stderr]).toEqual([
     2,
     "",
-    "Expected a role file that names no model for --model, got none: lead.md names large. Leave --model out, or the line model: … there.\n",
+    "Expected a role file that names no model for --model, got none: lead.md names large. Leave --model out, or the line model: … there. [usage]\n",
   ]);
   expect(server.requests).toEqual([]);
 });
