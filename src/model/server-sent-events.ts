@@ -3,12 +3,14 @@
 // E1. The work grows with the bytes, however small the pieces are: what is held is not looked through again.
 
 import { GrowingBytes } from "./growing-bytes.ts";
+import { parseWireJson } from "./wire-json.ts";
 
 const DATA_FIELD = "data:";
 /** llama.cpp reports an error in a field with this name. */
 const ERROR_FIELD = "error:";
 const BYTE_ORDER_MARK = "\uFEFF";
 const LINE_FEED = 10;
+const END_MARK = "[DONE]";
 const FIELD_NAMES = ["data", "event", "id", "retry", "error"] as const;
 
 /**
@@ -24,6 +26,11 @@ export function beginsWithEvent(text: string): boolean | undefined {
   if (first === undefined) return undefined;
   if (FIELD_NAMES.some((name) => first.startsWith(`${name}:`))) return true;
   return FIELD_NAMES.some((name) => name.startsWith(first)) ? undefined : false;
+}
+
+/** Returns true unless the last data of a stream was cut. All servers of models send JSON. */
+export function isWholeData(data: string): boolean {
+  return data === END_MARK || parseWireJson(data) !== undefined;
 }
 
 export class EventSplitter {

@@ -6,7 +6,7 @@ import { defined } from "../../kernel/json.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import { GrowingBytes } from "../growing-bytes.ts";
 import type { ModelErrorOptions } from "../model-error.ts";
-import { beginsWithEvent, EventSplitter } from "../server-sent-events.ts";
+import { beginsWithEvent, EventSplitter, isWholeData } from "../server-sent-events.ts";
 import { errorInBody, fieldsOf, parseWireJson } from "../wire-json.ts";
 import { failures } from "./ai-sdk-errors.ts";
 import { RawEvents } from "./raw-events.ts";
@@ -24,7 +24,6 @@ const BEGINNING_BYTES = 64 * 1024;
 const UNDECIDED_BYTES = 1_000;
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 const BLANK = /^\s*$/;
-const END_MARK = "[DONE]";
 
 /**
  * Returns the response with a body that can be read. Events end with a blank line, also if the
@@ -121,8 +120,7 @@ class BodyRewriter {
     const pieces: Uint8Array[] = this.#held.splice(0);
     if (this.#isEvents !== true) return pieces;
     this.#events.end((data) => {
-      const isWhole = data === END_MARK || parseWireJson(data) !== undefined;
-      if (isWhole) pieces.push(this.#eventOf(data));
+      if (isWholeData(data)) pieces.push(this.#eventOf(data));
     });
     return pieces;
   }

@@ -10,9 +10,11 @@ import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { CUT_WARNING, tokensThatCame, type ReplyCut, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { extraContent, textOf } from "./chat-reasoning.ts";
+import { failures } from "./openai-errors.ts";
 import {
   costIn,
   countIn,
+  errorInBody,
   fieldsOf,
   isText,
   listOf,
@@ -48,6 +50,8 @@ export function objectOfBody(
 ): Fields {
   const response = parseWireJson(body);
   if (isRecord(response)) return response;
+  const error = errorInBody(response);
+  if (error !== undefined) throw failures.reported(error, undefined);
   // Broken JSON is what is left of a reply; anything else was never one.
   const came = tokensThatCame(Buffer.byteLength(body), limits);
   throw refuse(`a body that is no JSON object: ${body}`, body.startsWith("{") ? came : undefined);

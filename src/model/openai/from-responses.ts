@@ -20,6 +20,7 @@ import { dataBytes, objectOfBody } from "./from-openai.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
 import {
   countIn,
+  errorInBody,
   fieldsOf,
   isParsed,
   isText,
@@ -63,6 +64,8 @@ export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
     throw withLostInput(reported, readResponseUsage(response));
   }
   const { output } = response;
+  const other = Array.isArray(output) ? undefined : errorInBody(response);
+  if (other !== undefined) throw failures.reported(other, undefined);
   if (!Array.isArray(output))
     throw noResponseError(`a response without output: ${body}`, undefined);
   const cut = new ReplyCut(limits);

@@ -30,7 +30,7 @@ import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.t
 import type { Proxy } from "./proxy.ts";
 import { redactModelError } from "../redact-model-error.ts";
 import { sendBy } from "./send-request.ts";
-import { EventSplitter } from "../server-sent-events.ts";
+import { beginsWithEvent, EventSplitter, isWholeData } from "../server-sent-events.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { isLastReplyMended } from "./mended-arguments.ts";
 import { ResponsesApi } from "./responses-api.ts";
@@ -223,11 +223,13 @@ class Answer {
         await this.#readEvents(response, reply, { events, opening });
       } catch (thrown) {
         if (thrown instanceof ModelError) throw thrown;
+        if (opening.isJson) return this.#readBody(opening.bytes, thrown);
         // The last event may have come whole, but for the blank line after it.
-        events.end((data) => takeWhole(data, reply));
+        events.end((data) => takeLast(data, reply, true));
         throw thrown;
       }
-      events.end((data) => takeLast(data, reply));
+      if (opening.isJson) return this.#readBody(opening.bytes);
+      events.end((data) => takeLast(data, reply, false));
       opening.check();
     } catch (thrown) {
       if (!reply.isComplete) throw thrown;
@@ -247,13 +249,20 @@ class Answer {
         body.push(piece);
       }
     } catch (thrown) {
-      if (!isRecord(parseWireJson(UTF8.decode(body.bytes)))) throw thrown;
+      return this.#readBody(body.bytes, thrown);
     }
+    return this.#readBody(body.bytes);
+  }
+
+  /** Reads a reply that came in one piece. `broken`: the failure behind it, thrown if it is not whole. */
+  #readBody(bytes: Uint8Array, broken?: unknown): ModelReply {
+    const body = UTF8.decode(bytes);
+    if (broken !== undefined && !isRecord(parseWireJson(body))) throw broken;
     try {
-      return this.#api.read(UTF8.decode(body.bytes), this.#limits);
+      return this.#api.read(body, this.#limits);
     } catch (thrown) {
       throw isStackOverflow(thrown)
-        ? failures.tooDeep(tokensThatCame(body.length, this.#limits))
+        ? failures.tooDeep(tokensThatCame(bytes.length, this.#limits))
         : thrown;
     }
   }
@@ -275,13 +284,15 @@ class Answer {
     let stay: (() => void) | undefined;
     try {
       for await (const piece of response.pieces) {
-        if (bytes < OPENING_BYTES) opening.push(piece);
+        if (bytes < OPENING_BYTES || opening.isJson) opening.push(piece);
         bytes += piece.length;
+        if (bytes > streamBytes)
+          throw excess(`a stream of more than ${streamBytes} bytes`, opening.isJson ? bytes : 0);
+        if (opening.isJson) continue;
         events.push(piece, take);
         if (reply.isCut) return; // Leaving the loop closes the connection.
         const held = events.heldBytes;
         if (held > lineBytes) throw excess(`an event of more than ${lineBytes} bytes`, held);
-        if (bytes > streamBytes) throw excess(`a stream of more than ${streamBytes} bytes`, 0);
         if (reply.isOver) stay ??= this.#streaming?.letGo();
       }
     } finally {
@@ -291,22 +302,31 @@ class Answer {
 }
 
 const OPENING_BYTES = 1_000;
-/** A stream that was cut within the name of its first field is shorter. */
-const LONGEST_FIELD = 6;
+const JSON_STARTS: readonly unknown[] = [123, 91]; // "{" and "["
+const SPACE = 32;
 
-/** The beginning of a body that may be something else than a stream of events. */
+/** The beginning of a body, or all of a body of JSON: some servers send one in place of a stream. */
 class Opening {
   readonly #bytes = new GrowingBytes();
+  #isJson = false;
+
+  get isJson(): boolean {
+    return this.#isJson;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#bytes.bytes;
+  }
 
   push(piece: Uint8Array): void {
-    this.#bytes.push(piece.subarray(0, OPENING_BYTES));
+    this.#bytes.push(piece);
+    this.#isJson ||= JSON_STARTS.includes(this.bytes.find((byte) => byte > SPACE));
   }
 
   /** Throws `model_protocol_error` for a page of HTML and the like. */
   check(): void {
-    const text = UTF8.decode(this.#bytes.bytes).trim();
-    if (text.length < LONGEST_FIELD || /^\uFEFF?(:|(data|event|id|retry|error)\b)/.test(text))
-      return;
+    const text = UTF8.decode(this.bytes).trim();
+    if (text === "" || beginsWithEvent(text) !== false) return;
     throw protocolError(`a body that is not a stream of events: ${text}`, undefined);
   }
 }
@@ -316,17 +336,11 @@ function withWarnings(reply: ModelReply, warnings: readonly string[]): ModelRepl
 }
 
 function isJson(response: WireResponse): boolean {
-  return response.header("content-type")?.includes("application/json") === true;
+  return /application\/json/i.test(response.header("content-type") ?? "");
 }
 
-/** Takes the last data of a stream that broke, unless it is a part of an event. */
-function takeWhole(data: string, reply: ReplyStream): void {
-  if (isRecord(parseWireJson(data))) reply.take(data);
-}
-
-/** A stream that ends within JSON was cut there. */
-function takeLast(data: string, reply: ReplyStream): void {
-  const isCut = data === "" || (data.startsWith("{") && parseWireJson(data) === undefined);
-  if (isCut && !reply.isComplete) throw failures.cutStream(reply.lostOutputTokens);
-  reply.take(data);
+/** Takes the last data of a stream that ended, or that broke and fails with another error. */
+function takeLast(data: string, reply: ReplyStream, hasBroken: boolean): void {
+  if (isWholeData(data)) reply.take(data);
+  else if (!hasBroken && !reply.isComplete) throw failures.cutStream(reply.lostOutputTokens);
 }

@@ -38,7 +38,7 @@ import {
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
 import { failures, protocolError } from "./openai-errors.ts";
-import { fieldsOf, isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
+import { errorInBody, fieldsOf, isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 
@@ -75,6 +75,8 @@ export class StreamedReply {
   #hasBegun = false;
   #hasEnded = false;
   #failedCall: CompletionCall | undefined;
+  /** A message without a choice. It is an error if no choice follows. */
+  #report: unknown;
 
   constructor(
     limits: ReplyLimits,
@@ -131,6 +133,8 @@ export class StreamedReply {
     }
     const chunk = parseWireJson(data);
     if (!isRecord(chunk)) {
+      const error = errorInBody(chunk);
+      if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
       throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
     }
     const text = this.#takeChunk(chunk, firstChoice(chunk));
@@ -166,7 +170,10 @@ export class StreamedReply {
     // Some name themselves only after a chunk without a name.
     if (isText(chunk["id"])) this.#responseId ??= chunk["id"];
     if (isText(chunk["model"])) this.#responseModel ??= chunk["model"];
-    if (choice === undefined) return "";
+    if (choice === undefined) {
+      if (!this.#hasBegun) this.#report ??= errorInBody(chunk);
+      return "";
+    }
     this.#hasBegun = true;
     const { delta, finish_reason: reason } = choice;
     const text = isRecord(delta) ? this.#takeDelta(delta) : "";
@@ -180,6 +187,8 @@ export class StreamedReply {
    * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no reply.
    */
   finish(): ModelReply {
+    if (!this.#hasBegun && this.#report !== undefined)
+      throw failures.reported(this.#report, undefined);
     if (!this.#hasBegun && this.#hasEnded) {
       throw protocolError("a stream without choices", undefined);
     }
@@ -378,6 +387,10 @@ export function replyOfBody(
   const response = objectOfBody(body, limits, protocolError);
   const reply = new StreamedReply(limits, () => undefined, reasoningField);
   if (reply.takeWhole(response)) return reply.finish();
-  const refused = protocolError(`a response without choices: ${body}`, undefined);
+  const error = errorInBody(response);
+  const refused =
+    error === undefined
+      ? protocolError(`a response without choices: ${body}`, undefined)
+      : failures.reported(error, undefined);
   throw withLostInput(refused, reply.lostInput);
 }

@@ -34,7 +34,7 @@ import { GrowingText } from "./growing-text.ts";
 import { failures } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES } from "./to-responses.ts";
 import type { ReplyStream } from "./wire-api.ts";
-import { fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
+import { errorInBody, fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 const TYPE_KEY = '"type":"';
@@ -71,6 +71,8 @@ export class StreamedResponse implements ReplyStream {
   #dataBytes = 0;
   #response: Fields | undefined;
   #failed: Fields = {};
+  /** A message without a type. It is an error if the response does not end. */
+  #report: unknown;
   #isMarked = false;
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
@@ -110,6 +112,8 @@ export class StreamedResponse implements ReplyStream {
     if (type !== undefined && !StreamedResponse.#readers.has(type)) return;
     const event = parseWireJson(data);
     if (!isRecord(event)) {
+      const error = errorInBody(event);
+      if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
       throw noResponseError(`an event that is no JSON object: ${data}`, this.lostOutputTokens);
     }
     this.#read(event);
@@ -123,6 +127,7 @@ export class StreamedResponse implements ReplyStream {
   finish(): ModelReply {
     if (this.isCut) return cutReply(this.#response ?? {}, this.#items(), this.#cut);
     if (this.#response === undefined) {
+      if (this.#report !== undefined) throw failures.reported(this.#report, this.lostOutputTokens);
       if (this.#isMarked && this.#slots.size === 0)
         throw noResponseError("a stream without a response", undefined);
       throw failures.cutStream(this.lostOutputTokens);
@@ -133,9 +138,11 @@ export class StreamedResponse implements ReplyStream {
   #read(event: Fields): void {
     const read = StreamedResponse.#readers.get(event["type"]);
     if (read !== undefined) return read(this, event);
-    // Whatever is not of this interface may still be a report in a form of the server's own.
-    const error = event["type"] === undefined ? reportIn(event) : undefined;
+    // An event of another interface may be a report in a form of the server's own.
+    if (event["type"] !== undefined) return;
+    const error = reportIn(event);
     if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
+    this.#report ??= errorInBody(event);
   }
 
   /** What is done about each type of event; all others say nothing of the reply. */
