@@ -1,5 +1,5 @@
-// AgentRuntime: one agent in the tree, and everything that its execution works with. Owns its identity, its abort controllers, its time, its
-// mailbox, its subagents and the state in which it settles. What it needs of its run it has from the ports of `run`.
+// AgentRuntime: one agent in the tree, and everything that its execution works with. Owns its identity,
+// its cancel signals, its mailbox, its subagents and its state. Has its run from the ports of `run`.
 //
 // Cancellation runs from parent to child, never back (R148): each agent aborts those below it that have not ended. Of its own signals only
 // that of the calls of a reply listens to another: to `stopSignal`.

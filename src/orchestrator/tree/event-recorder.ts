@@ -59,7 +59,7 @@ export class EventRecorder implements Recorder, SpanSource {
   /** What the tracing shows nothing of, as it said when the run began here. */
   #ignored: Tracing["ignored"];
 
-  /** `tracing`: throws of none of its methods. Default: ids by chance, made when something reads one. */
+  /** No method of `tracing` throws. Without one, ids are random and made when something reads one. */
   constructor(options: {
     readonly clock: SteadyClock;
     readonly tracing?: Tracing | undefined;

@@ -1,5 +1,6 @@
-// The tools by which a model delegates: SpawnSubagent, and those for subagents in the background. They work with what any user has: the
-// context of a delegation (R171).
+// The tools by which a model delegates: SpawnSubagent, and those for subagents in the background.
+// SpawnSubagent is bound to a request, which the call carries out. The others work with what any user
+// has: the context of a delegation (R171).
 
 import { z } from "zod";
 
