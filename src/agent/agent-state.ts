@@ -275,8 +275,8 @@ export function isTooLong({ log: { overflows, signals }, step }: AgentState): bo
   return overflows > 0 && signals.length === 0 && step?.error !== undefined;
 }
 
-/** True while there is an open step whose request was refused as too long, and that has no reply yet. */
-export function isAskedAnew(state: AgentState): boolean {
+/** True while an open step has no reply yet and its first request was refused as too long. */
+export function isRetryAfterOverflow(state: AgentState): boolean {
   const { step } = state;
   return step !== undefined && step.reply === undefined && step.usage.steps > 0;
 }
@@ -308,7 +308,9 @@ export function stepPosition(
 ): EffectPosition {
   const stepNumber = state.log.steps.length + 1;
   const stepId = state.step?.stepId ?? stepIdOf(executionId, stepNumber);
-  return isAskedAnew(state) ? { stepId, stepNumber, isCounted: true } : { stepId, stepNumber };
+  return isRetryAfterOverflow(state)
+    ? { stepId, stepNumber, isCounted: true }
+    : { stepId, stepNumber };
 }
 
 /** The step to which an event about the state belongs: the open one, or the last. */

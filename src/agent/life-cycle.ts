@@ -14,7 +14,7 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   backgroundOf,
   eventPosition,
-  isAskedAnew,
+  isRetryAfterOverflow,
   lastTextOf,
   type AgentState,
   type EndedState,
@@ -95,13 +95,13 @@ function beginEvent(
   };
 }
 
-/** The state with the task in its history. */
-export function briefed(state: AgentState, task: MessageContent): AgentState {
+/** Returns the state with the task added to its history. */
+export function addTask(state: AgentState, task: MessageContent): AgentState {
   return transition(state, { type: "brief", messages: [userMessage(task, "task")] });
 }
 
 /** True if no request may follow: the agent has to end, stop or wait. */
-export function isHeld(agent: AgentRuntime, { log, status }: AgentState): boolean {
+export function mustNotCallModel(agent: AgentRuntime, { log, status }: AgentState): boolean {
   return agent.isEnding || log.signals.length > 0 || status !== "running";
 }
 
@@ -110,7 +110,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   const { request, hiddenTools, lastStep, effectPosition } = call;
   const { stepId, stepNumber: number } = effectPosition;
   const isOpen = state.step !== undefined;
-  if (isOpen && !isAskedAnew(state)) {
+  if (isOpen && !isRetryAfterOverflow(state)) {
     agent.mailbox?.confirmDelivery(number);
     return state;
   }

@@ -10,7 +10,7 @@ import { textHash } from "../protocol/definition.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { isAskedAnew, type AgentState } from "./agent-state.ts";
+import { isRetryAfterOverflow, type AgentState } from "./agent-state.ts";
 import type { Lease, Remaining } from "./account-view.ts";
 import type { DefinitionTable } from "./run-ports.ts";
 import { noteShown, shownParts } from "./shown-messages.ts";
@@ -60,7 +60,7 @@ export function parametersOf(request: ModelRequest): StepContext["parameters"] {
 /** What is left as the open step, or the next one, finds it: one that is asked anew is counted already. */
 export function leftAtStep(state: AgentState, remaining: Remaining): Remaining {
   const { steps } = remaining;
-  return steps === undefined || !isAskedAnew(state)
+  return steps === undefined || !isRetryAfterOverflow(state)
     ? remaining
     : { ...remaining, steps: steps + 1 };
 }

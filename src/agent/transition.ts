@@ -24,7 +24,7 @@ import type { LastStep } from "./account-view.ts";
 import { historyChange } from "./history-change.ts";
 import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
 import {
-  isAskedAnew,
+  isRetryAfterOverflow,
   NO_PREFIX,
   pendingState,
   type AgentState,
@@ -238,8 +238,8 @@ function resume({ reason: _over, ...state }: PausedState): RunningState {
 function openStep(state: RunningState, change: Change<"openStep">): RunningState {
   const { step, log } = state;
   if (step !== undefined) return reopenStep(state, step, change);
-  const attentive = log.isAwaiting ? withLog(state, { isAwaiting: false }) : state;
-  return { ...attentive, step: newStep(change) };
+  const awake = log.isAwaiting ? withLog(state, { isAwaiting: false }) : state;
+  return { ...awake, step: newStep(change) };
 }
 
 function newStep(change: Change<"openStep">): OpenStep {
@@ -264,7 +264,7 @@ function newStep(change: Change<"openStep">): OpenStep {
 
 /** The step shows the model a shorter history: what it had shown before counts as never shown, but is paid for. */
 function reopenStep(state: RunningState, open: OpenStep, change: Change<"openStep">): RunningState {
-  if (!isAskedAnew(state) || open.error !== undefined) throw illegal(state, change);
+  if (!isRetryAfterOverflow(state) || open.error !== undefined) throw illegal(state, change);
   const afterStep = state.log.steps.length;
   const compactions = state.log.compactions.map((one) =>
     one.afterStep > afterStep ? { ...one, afterStep } : one,

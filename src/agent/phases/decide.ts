@@ -58,7 +58,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     case "continue":
       return recordContinuation(
         agent,
-        attentive(withoutOutput(patient(agent, evaluated)), outcome.work),
+        markAwaiting(dropOutput(recordWait(agent, evaluated)), outcome.work),
         outcome,
       );
   }
@@ -167,25 +167,25 @@ async function stop(
   if (chain?.patch.continueWith === undefined)
     return addSignal(agent, listOvershoots(agent, state), signal);
   const message = notice(chain.patch.continueWith);
-  const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
+  const vetoed = transition(dropOutput(state), { type: "recordVeto", message });
   const by = chain.changedBy.at(-1)?.hook;
   return recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
 }
 
-/** A text that continues although a typed result is due is one with which the agent waits for its subagents. */
-function patient({ role }: AgentRuntime, state: AgentState): AgentState {
+/** Counts a text without the typed result that is due as a wait for subagents, and not as a miss. */
+function recordWait({ role }: AgentRuntime, state: AgentState): AgentState {
   const isWait = role.hasOutput && state.log.steps.slice(-1).some(isTextAlone);
   return isWait ? transition(state, { type: "recordWait" }) : state;
 }
 
-/** With nothing else to do, the agent waits for its subagents before its next step. */
-function attentive(state: AgentState, work: readonly WorkType[]): AgentState {
+/** Has the agent wait for its subagents before its next step, if there is nothing else to do. */
+function markAwaiting(state: AgentState, work: readonly WorkType[]): AgentState {
   const isIdle = work.every((one) => one === "subagents");
   return isIdle ? transition(state, { type: "awaitSubagents" }) : state;
 }
 
-/** A result that was given is not the last word of an agent that continues. */
-function withoutOutput(state: AgentState): AgentState {
+/** Removes the typed result of an agent that continues: it gives another one. */
+function dropOutput(state: AgentState): AgentState {
   if (state.log.output === undefined) return state;
   return transition(state, { type: "recordOutput", output: undefined });
 }

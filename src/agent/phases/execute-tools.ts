@@ -91,7 +91,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   const onEnd = (end: CallEnd): void => {
     if (end.type !== "executed") return;
     known.push(end);
-    if (isAgainst(end) && isReplyOver(agent, state, plan, known)) reply.end();
+    if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) reply.end();
   };
   const plan = planCalls(agent, state, calls, { hooked: hooked.calls, isFailing, skip, onEnd });
   const calling: Promise<CallEnd>[] = [];
@@ -117,7 +117,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
     isLong && failures.length === 0
       ? await summarizeResults(agent, charged, executed)
       : { state: charged, executions: executed.map(({ execution }) => execution) };
-  if (isLong) sayLong(agent, reply, executed, executions);
+  if (isLong) emitLongResults(agent, reply, executed, executions);
   const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
   const recorded = transition(paid, { type: "recordExecutions", executions, deferrals, limit });
   const ended =
@@ -134,7 +134,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
 }
 
 /** Emits the results that were to be summarised, as they are now: summarised, or cut. */
-function sayLong(
+function emitLongResults(
   agent: AgentRuntime,
   position: CallPosition,
   executed: readonly ExecutedCall[],
@@ -149,7 +149,7 @@ function sayLong(
 const UNHOOKED: HookedCalls = { calls: new Map(), spans: [], failures: [] };
 
 /** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
-function isAgainst({ failure, execution }: ExecutedCall): boolean {
+function countsAsFailure({ failure, execution }: ExecutedCall): boolean {
   return (
     failure !== undefined || (execution.type !== "succeeded" && countsAs(execution) !== "nothing")
   );

@@ -4,7 +4,7 @@
 import { defined } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState, stepPosition } from "../agent-state.ts";
-import { isHeld, briefed, type Prepared } from "../life-cycle.ts";
+import { mustNotCallModel, addTask, type Prepared } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { isOverflowing } from "./history-size.ts";
 import { makeSections, NO_SECTIONS, type MadeSections } from "./make-sections.ts";
@@ -23,20 +23,21 @@ import type { MailboxMessage } from "../mailbox.ts";
 /** Does what is due, until something holds the agent: then the state says so. */
 export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
   let next = state.log.isBriefed ? state : await takeTask(agent, state);
-  if (isHeld(agent, next)) return withoutSections(next);
+  if (mustNotCallModel(agent, next)) return withoutSections(next);
   const { retention } = agent;
   if (retention !== undefined && !state.log.isBriefed) {
     const { retain } = await import("./compact.ts");
     next = await retain(agent, next, retention);
   }
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
-  if (isHeld(agent, next) || next.log.subtasks.length > 0) return withoutSections(next);
+  if (mustNotCallModel(agent, next) || next.log.subtasks.length > 0) return withoutSections(next);
   if (next.log.isAwaiting && agent.mailbox?.hasMessages !== true)
     next = await awaitSubagents(agent, next);
-  if (isHeld(agent, next)) return withoutSections(next);
+  if (mustNotCallModel(agent, next)) return withoutSections(next);
   const hasSections = agent.role.sections.length > BUILT_IN_SECTIONS.length;
   const made = hasSections ? await makeSections(agent, next) : withoutSections(next);
-  if (isHeld(agent, made.state) || !isOverflowing(agent, made.state, made.sections)) return made;
+  if (mustNotCallModel(agent, made.state) || !isOverflowing(agent, made.state, made.sections))
+    return made;
   const { compact } = await import("./compact.ts");
   return { ...made, state: await compact(agent, made.state, made.sections) };
 }
@@ -70,7 +71,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
   }
   const { taskContent } = agent;
   const said = patch?.task === undefined ? taskContent : withText(taskContent, patch.task);
-  return await askConditions(agent, briefed(state, said));
+  return await askConditions(agent, addTask(state, said));
 }
 
 /** What hooks see of a task that is more than a text. */

@@ -10,7 +10,7 @@ import { NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
 import type { Lease } from "../account-view.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import { errorRecord } from "../error-record.ts";
-import { briefed, isHeld, type Prepared, type PreparedCall } from "../life-cycle.ts";
+import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
 import { noteReserved, reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith } from "../stop-requests.ts";
@@ -25,11 +25,11 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
   const ready = await (isReady(agent, state)
     ? {
-        state: state.log.isBriefed ? state : briefed(state, agent.taskContent),
+        state: state.log.isBriefed ? state : addTask(state, agent.taskContent),
         sections: NO_SECTIONS,
       }
     : makeReady(agent, state));
-  if (isHeld(agent, ready.state) || ready.state.log.subtasks.length > 0)
+  if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
   const messages = agent.mailbox?.takeMessages() ?? [];
   const hasMessages = messages.length > 0;
@@ -38,7 +38,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   const isHooked = "request" in plain && agent.hooks.points.has("beforeModel");
   const assembled = isHooked ? await hookedRequest(agent, shown, plain) : plain;
   if (!("request" in assembled)) return { state: assembled, call: undefined };
-  const prepared = await hold(agent, ready.state, assembled);
+  const prepared = await reserveCall(agent, ready.state, assembled);
   return prepared.call === undefined || !hasMessages
     ? prepared
     : delivered(agent, prepared, messages);
@@ -71,7 +71,7 @@ function plainOrFailed(
 }
 
 /** A request that would start over a limit is never sent (R20); the refusal says which limit, whose, and where it stands. */
-async function hold(
+async function reserveCall(
   agent: AgentRuntime,
   state: AgentState,
   assembled: Assembled,

@@ -20,11 +20,11 @@ export function callTool(
   planned: PlannedCall,
 ): Promise<CallEnd> {
   const call = new OpenCall(agent, position, planned);
-  return inScope(agent.scope(call.position), agent.run.recorder, () => stages(call));
+  return inScope(agent.scope(call.position), agent.run.recorder, () => runStages(call));
 }
 
 /** Without a slot it waits for permission, and a delegation for its subagents; a function works within one (S1). */
-async function stages(call: OpenCall): Promise<CallEnd> {
+async function runStages(call: OpenCall): Promise<CallEnd> {
   const { agent, planned, bound } = call;
   if (planned.deferral?.type === "subagent") return await resumeDelegation(call, planned.deferral);
   if (bound.type === "rejected") return await reject(call, forbiddenOutcome(call, bound));

@@ -67,7 +67,7 @@ export async function recordEnd(
     conclusion instanceof Promise ? await conclusion : conclusion;
   const taken = given === undefined ? outcome : { arguments: given, ...outcome };
   const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
-  sayResult(agent, call.effectPosition, ended);
+  emitResult(agent, call.effectPosition, ended);
   const durationMs = endedAtMs - startedAtMs;
   if (agent.run.recorder.hears("tool.ended")) {
     agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
@@ -80,7 +80,7 @@ export async function recordEnd(
 }
 
 /** Emits, for present and later readers, what the model will read. What is to be summarised is emitted afterwards. */
-export function sayResult(
+export function emitResult(
   agent: AgentRuntime,
   position: EffectPosition,
   { execution, isToSummarize }: ExecutedCall,
@@ -230,7 +230,7 @@ function recordRejected(
       { type: "result", text: outcome.text },
     ]);
   const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
-  sayResult(agent, call.effectPosition, end);
+  emitResult(agent, call.effectPosition, end);
   planned.onEnd(end);
   return end;
 }

@@ -22,7 +22,7 @@ import {
   type StoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
 import { refusedCall } from "../../agent/tool-calls/questions.ts";
-import { sayResult } from "../../agent/tool-calls/record.ts";
+import { emitResult } from "../../agent/tool-calls/record.ts";
 import type { Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { defined, sameJson } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -131,7 +131,7 @@ export class PersistedEffects implements Persistence {
 
   /** Emits the result again: the process that emitted it is gone. */
   #saidAgain(position: EffectPosition, end: CallEnd): CallEnd {
-    if (end.type === "executed") sayResult(this.agent, position, end);
+    if (end.type === "executed") emitResult(this.agent, position, end);
     return end;
   }
 
