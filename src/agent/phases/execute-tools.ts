@@ -21,7 +21,7 @@ import type { CallPosition } from "../tool-calls/open-call.ts";
 import { transition } from "../transition.ts";
 import { planCalls, type Plan } from "./plan-calls.ts";
 import { raiseFailures } from "./incorporate.ts";
-import { rewriteCalls, type HookedCalls } from "./rewrite-calls.ts";
+import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 /** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too (R125). */
@@ -84,8 +84,9 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   const { calls, reply } = batch;
   const step = openStepOf(state);
   const isHooked = agent.hooks.points.has("beforeTool");
-  const hooked = isHooked ? await rewriteCalls(agent, step, calls) : UNHOOKED;
-  const isFailing = hooked.failures.length > 0;
+  const hooked = isHooked ? await rewriteCalls(agent, step, calls) : undefined;
+  const broken = hooked?.failures ?? NONE;
+  const isFailing = broken.length > 0;
   const skip = batch.skip ?? agent.mailbox?.takeSkip();
   const known: ExecutedCall[] = [];
   const onEnd = (end: CallEnd): void => {
@@ -93,7 +94,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
     known.push(end);
     if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) reply.end();
   };
-  const plan = planCalls(agent, state, calls, { hooked: hooked.calls, isFailing, skip, onEnd });
+  const plan = planCalls(agent, state, calls, { hooked: hooked?.calls, isFailing, skip, onEnd });
   const calling: Promise<CallEnd>[] = [];
   const { persistence } = agent;
   for (const call of plan.calls)
@@ -111,7 +112,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   const charged = transition(state, {
     type: "addUsage",
     usage: { ...NO_USAGE, toolCalls: plan.charged },
-    timing: timingOf([...hooked.spans, ...spans]),
+    timing: timingOf(hooked === undefined ? spans : [...hooked.spans, ...spans]),
   });
   const { state: paid, executions } =
     isLong && failures.length === 0
@@ -127,7 +128,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   agent.noteState(ended);
   return {
     state: ended,
-    failures: [...hooked.failures, ...failures],
+    failures: isFailing ? [...broken, ...failures] : failures,
     isOver: isFailing || isReplyOver(agent, state, plan, executed),
     skip,
   };
@@ -146,7 +147,7 @@ function emitLongResults(
       agent.run.pieces?.result(source, resultBody(execution));
 }
 
-const UNHOOKED: HookedCalls = { calls: new Map(), spans: [], failures: [] };
+const NONE: readonly never[] = Object.freeze([]);
 
 /** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
 function countsAsFailure({ failure, execution }: ExecutedCall): boolean {

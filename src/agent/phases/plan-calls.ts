@@ -47,8 +47,8 @@ export interface Plan {
 
 /** What holds for all calls of a batch. */
 export interface BatchTerms {
-  /** The calls that hooks were asked about. */
-  readonly hooked: ReadonlyMap<CallId, HookedCall>;
+  /** The calls that hooks were asked about. `undefined` if there are no hooks before tool calls. */
+  readonly hooked: ReadonlyMap<CallId, HookedCall> | undefined;
   /** The execution fails: none of the calls begins. */
   readonly isFailing: boolean;
   /** Why none of them begins: the caller has skipped them. */
@@ -69,7 +69,10 @@ export function planCalls(
   const { steps, failures } = state.log;
   const history: History = { messages: state.conversation.messages, steps };
   const ofReply = step.reply?.message.toolCalls ?? [];
-  const deferrals = new Map(step.deferrals.map((one) => [one.callId, one]));
+  const deferrals =
+    step.deferrals.length === 0
+      ? undefined
+      : new Map(step.deferrals.map((one) => [one.callId, one]));
   const planned: PlannedCall[] = [];
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
@@ -79,15 +82,15 @@ export function planCalls(
     const before = planned.at(-1);
     const tool = tools.find(toolName);
     const index = ofReply.indexOf(call, before === undefined ? 0 : before.index + 1);
-    const deferral = deferrals.get(callId);
+    const deferral = deferrals?.get(callId);
     const answer = answerTo(agent, deferral);
     // One that was put off keeps the arguments that it had then.
-    const { argumentsText } = deferral ?? call;
-    const hooked = terms.hooked.get(callId) ?? { argumentsText, change: undefined };
-    const denial = hooked.change?.type === "denied" ? hooked.change : undefined;
+    const hooked = terms.hooked?.get(callId);
+    const { argumentsText } = hooked ?? deferral ?? call;
+    const denial = hooked?.change?.type === "denied" ? hooked.change : undefined;
     let bound = terms.isFailing
       ? unbegunCall(tool)
-      : boundCall(agent, step, { call, tool, hooked, deferral, skip: terms.skip });
+      : boundCall(agent, step, { call, tool, argumentsText, hooked, deferral, skip: terms.skip });
     if (deferral !== undefined) {
       if (bound.type === "rejected") dropAnswer(agent, step, { call, deferral, answer });
     } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
@@ -106,7 +109,7 @@ export function planCalls(
       index,
       bound,
       denial,
-      argumentsText: hooked.argumentsText,
+      argumentsText,
       settings,
       retryCount: retriesOf(failures, toolName),
       identicalCalls: isWatched
@@ -177,7 +180,8 @@ function answerTo({ run }: AgentRuntime, deferral: Deferral | undefined): Answer
 interface FoundCall {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
-  readonly hooked: HookedCall;
+  readonly argumentsText: string;
+  readonly hooked: HookedCall | undefined;
   readonly deferral: Deferral | undefined;
   readonly skip: string | undefined;
 }
@@ -187,7 +191,7 @@ function boundCall(agent: AgentRuntime, step: OpenStep, found: FoundCall): Bound
   const bound = boundOrWithheld(agent, step, found);
   const { call, hooked } = found;
   // No guard is asked about the typed result: a hook may deny it alone.
-  if (bound.type === "finish" && hooked.change?.type === "denied")
+  if (bound.type === "finish" && hooked?.change?.type === "denied")
     return deniedCall(bound.tool, hooked.change);
   return bound.type === "rejected" ? cutShort(step, call, bound) : bound;
 }
@@ -195,15 +199,15 @@ function boundCall(agent: AgentRuntime, step: OpenStep, found: FoundCall): Bound
 function boundOrWithheld(
   agent: AgentRuntime,
   step: OpenStep,
-  { call: { toolName }, tool, hooked, deferral, skip }: FoundCall,
+  { call: { toolName }, tool, argumentsText, hooked, deferral, skip }: FoundCall,
 ): BoundCall {
-  if (hooked.change?.type === "cancelled") return unbegunCall(tool);
+  if (hooked?.change?.type === "cancelled") return unbegunCall(tool);
   if (skip !== undefined) return skippedCall(tool, skip);
   if (tool === undefined) return missingCall(agent, step, toolName);
   const hidden = step.hiddenTools.length === 0 ? undefined : hiddenCall(agent, step, toolName);
   if (hidden === undefined && deferral !== undefined) return deferredCall(tool, deferral);
-  const bound = hidden ?? bindCall(tool, hooked.argumentsText, isWholeReply(step));
-  const { unmended } = hooked;
+  const bound = hidden ?? bindCall(tool, argumentsText, isWholeReply(step));
+  const unmended = hooked?.unmended;
   return unmended === undefined || bound.type === "rejected" ? bound : { ...bound, unmended };
 }
 
