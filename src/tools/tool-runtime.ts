@@ -12,7 +12,7 @@ export interface ToolRuntime {
   /** Stands for the run: what a wrapper has to know over the whole tree it keeps by this key, weakly. */
   readonly run: object;
   /** Says that the call is tried once more, without the model. */
-  noteRetry(retry: ToolRetryNote): void;
+  readonly noteRetry: (retry: ToolRetryNote) => void;
 }
 
 /** One attempt that failed, and is followed by another. */

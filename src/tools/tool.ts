@@ -40,7 +40,8 @@ export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
 
 /** What a call of a function tool may do. */
 export interface FunctionUse<in Context = unknown> {
-  readonly run: (context: ToolContext<Context>, runtime: ToolRuntime) => ToolReturn;
+  /** `runtime` is called by wrappers that work with more than the context. */
+  readonly run: (context: ToolContext<Context>, runtime: () => ToolRuntime) => ToolReturn;
   /** Whether the call needs an approval: always, never, or as the function says of it. Undefined: as the role has it. */
   readonly needsApproval: undefined | boolean | ((context: ToolContext<Context>) => unknown);
 }

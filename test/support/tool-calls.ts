@@ -57,8 +57,8 @@ export class CallFixture {
     });
   }
 
-  runtime(toolName: string): ToolRuntime {
-    return Object.freeze({
+  runtime(toolName: string): () => ToolRuntime {
+    return () => ({
       toolName,
       clock: this.clock,
       graceMs: GRACE_MS,

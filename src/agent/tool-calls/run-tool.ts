@@ -51,7 +51,7 @@ async function work(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
   const { clock, recorder } = agent.run;
   const startedAtMs = clock.nowMs();
   const { timeoutMs } = planned.settings;
-  const runtime = toolRuntime(call);
+  const runtime = (): ToolRuntime => toolRuntime(call);
   const body = async (): Promise<unknown> =>
     timeoutMs === undefined
       ? await bound.use.run(call.context, runtime)

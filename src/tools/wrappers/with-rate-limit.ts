@@ -37,16 +37,16 @@ async function runInTurn(
   limit: RateLimit,
   use: FunctionUse,
   context: ToolContext,
-  runtime: ToolRuntime,
+  runtime: () => ToolRuntime,
 ): Promise<unknown> {
   const { signal } = context;
-  const { clock, toolName } = runtime;
+  const { clock, toolName, run, endSignal } = runtime();
   if (signal.aborted) throw endedEarly(toolName);
-  const line = lineOf(limit, runtime.run);
+  const line = lineOf(limit, run);
   if (!line.startAtOnce(clock.monotonicMs())) {
     if (limit.whenExceeded === "refuse")
       throw tooManyCalls(toolName, limit, line.freeInMs(clock.monotonicMs()));
-    await turn(line, context, runtime);
+    await turn(line, context, { clock, toolName, endSignal });
   }
   return await use.run(context, runtime);
 }
@@ -55,7 +55,7 @@ async function runInTurn(
 async function turn(
   line: RateLine,
   { signal: callSignal }: ToolContext,
-  { clock, toolName, endSignal }: ToolRuntime,
+  { clock, toolName, endSignal }: Pick<ToolRuntime, "clock" | "toolName" | "endSignal">,
 ): Promise<void> {
   const signal = AbortSignal.any([callSignal, endSignal]);
   const hasPlace = await line.wait(clock, signal);

@@ -76,10 +76,11 @@ interface Work {
 async function runWithRetries(
   work: Work,
   context: ToolContext,
-  runtime: ToolRuntime,
+  runtime: () => ToolRuntime,
 ): Promise<unknown> {
   const { policy } = work;
-  const signal = AbortSignal.any([context.signal, runtime.endSignal]);
+  const { clock, endSignal, noteRetry } = runtime();
+  const signal = AbortSignal.any([context.signal, endSignal]);
   for (let attempt = 1; ; attempt += 1) {
     const tried = await tryOnce(work, context, runtime);
     if (tried.type === "returned") {
@@ -91,8 +92,8 @@ async function runWithRetries(
     const mayFollow = !isLast && isForRepetition(error) && isAccepted(policy.shouldRetry, error);
     if (mayFollow) {
       const delayMs = delayAfter(attempt, policy);
-      runtime.noteRetry({ attempt, error, delayMs });
-      await sleep(runtime.clock, delayMs, signal);
+      noteRetry({ attempt, error, delayMs });
+      await sleep(clock, delayMs, signal);
     }
     if (!mayFollow || signal.aborted) {
       tried.keep();
@@ -107,7 +108,11 @@ type Tried = { keep(): void } & (
   | { readonly type: "threw"; readonly error: unknown }
 );
 
-async function tryOnce({ use }: Work, context: ToolContext, runtime: ToolRuntime): Promise<Tried> {
+async function tryOnce(
+  { use }: Work,
+  context: ToolContext,
+  runtime: () => ToolRuntime,
+): Promise<Tried> {
   const queued: SpawnRequest[] = [];
   const once = closable({
     ...context,

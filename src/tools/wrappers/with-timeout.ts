@@ -37,10 +37,10 @@ export function withTimeout(tool: FunctionTool, options: TimeoutOptions): Functi
 export async function runInTime(
   use: FunctionUse,
   context: ToolContext,
-  runtime: ToolRuntime,
+  runtime: () => ToolRuntime,
   timeoutMs: number,
 ): Promise<unknown> {
-  const { clock, graceMs, toolName } = runtime;
+  const { clock, graceMs, toolName } = runtime();
   const { signal: outer } = context;
   const once = closable(context);
   const outcome = await runTimed(
