@@ -1996,6 +1996,9 @@ const requirements = {
   D619: {
     text: "The number of an open question stays the same after others are answered",
   },
+  D608: {
+    text: "The text and the typed result of a turn that the provider paused are those of the turn without the pause",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

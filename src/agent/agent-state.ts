@@ -369,9 +369,21 @@ export function backgroundOf(state: AgentState): readonly AgentId[] {
     : [...background, ...started].filter((id) => !reported.has(id));
 }
 
-/** The last text that the model wrote in this execution, the open step included; empty if it wrote none. */
+/**
+ * Returns the last text that the model wrote in this execution, the open step included, or an empty
+ * text. The texts of a turn that the provider paused are one text, as without the pause.
+ */
 export function lastTextOf(state: AgentState): string {
-  const open = state.step?.reply?.message.text;
-  if (open !== undefined && open !== "") return open;
-  return state.log.steps.findLast((step) => step.io.text !== "")?.io.text ?? "";
+  const { steps } = state.log;
+  const open = state.step?.reply?.message.text ?? "";
+  const last = open === "" ? steps.findLastIndex((step) => step.io.text !== "") : steps.length;
+  let text = open === "" ? (steps[last]?.io.text ?? "") : open;
+  for (let at = last - 1; hasPausedTurn(steps[at]); at -= 1)
+    text = `${steps[at]?.io.text ?? ""}${text}`;
+  return text;
+}
+
+/** Returns true for a step whose reply the next one continues. After calls the turn is another one. */
+function hasPausedTurn(step: StepRecord | undefined): boolean {
+  return step?.io.finishReason === "paused" && step.tools.calls.length === 0;
 }

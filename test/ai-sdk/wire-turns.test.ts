@@ -122,7 +122,7 @@ describe("a turn that Anthropic pauses", () => {
 
   proves(["D565"], "continues once its content was sent back", async () => {
     const { result, bodies, work } = await runOver(anthropic, [paused, done]);
-    expect([result.status, result.text]).toEqual(["completed", "It rains."]);
+    expect([result.status, result.text]).toEqual(["completed", "I search.It rains."]);
     expect(result.steps.map(({ io }) => io.finishReason)).toEqual(["paused", "stop"]);
     expect(work).toEqual([["paused_reply"], []]);
     expect([bodies.length, lastMessage(bodies)]).toEqual([
@@ -142,6 +142,39 @@ describe("a turn that Anthropic pauses", () => {
     const { result, bodies } = await runOver(anthropic, [silent, done]);
     expect([result.text, bodies.length]).toEqual(["It rains.", 2]);
     expect(lastMessage(bodies)).toMatchObject({ role: "assistant", content: [{ id: "srv_1" }] });
+  });
+
+  proves(["D608"], "has the text that it would have without the pause", async () => {
+    const begun = claude({ blocks: [says("One, "), searches("rain")], stop: "pause_turn" });
+    const silent = claude({ blocks: [searches("sun")], stop: "pause_turn" });
+    const more = claude({ blocks: [says("two, ")], stop: "pause_turn" });
+    const end = claude({ blocks: [says("three.")], stop: "end_turn" });
+    const whole = claude({ blocks: ["One, ", "two, ", "three."].map(says), stop: "end_turn" });
+    const { result } = await runOver(anthropic, [begun, silent, more, end]);
+    const { result: unpaused } = await runOver(anthropic, [whole]);
+    expect([result.text, unpaused.text]).toEqual(["One, two, three.", "One, two, three."]);
+  });
+
+  proves(["D608"], "gives its typed result although the pause is within the JSON", async () => {
+    const begun = claude({ blocks: [says('{"ra')], stop: "pause_turn" });
+    const end = claude({ blocks: [says('in":2}')], stop: "end_turn" });
+    const { result, bodies } = await runOver(anthropic, [begun, end], {
+      output: z.object({ rain: z.number() }),
+    });
+    expect([result.output, result.text, bodies.length]).toEqual([{ rain: 2 }, '{"rain":2}', 2]);
+  });
+
+  proves(["D608"], "gives the typed result of its last reply if that is JSON", async () => {
+    const end = claude({ blocks: [says('{"rain":2}')], stop: "end_turn" });
+    const { result, bodies } = await runOver(anthropic, [paused, end], {
+      output: z.object({ rain: z.number() }),
+    });
+    expect([result.output, bodies.length]).toEqual([{ rain: 2 }, 2]);
+  });
+
+  proves(["D608"], "is one text for an agent that stops in it", async () => {
+    const { result } = await runOver(anthropic, [paused], { steps: 2 });
+    expect([result.status, result.text]).toEqual(["stopped", "I search.I search."]);
   });
 
   proves(["D565"], "ends at the limit of steps if it is paused each time", async () => {

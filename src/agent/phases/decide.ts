@@ -86,7 +86,11 @@ function withTextResult(agent: AgentRuntime, state: AgentState): AgentState {
   const { output } = agent.role;
   if (output === undefined || step?.reply === undefined || !isWholeReply(step)) return state;
   const { text, toolCalls } = step.reply.message;
-  const result = toolCalls.length > 0 ? undefined : textResult(agent, text);
+  if (toolCalls.length > 0) return state;
+  const own = textResult(agent, text);
+  // A provider may pause a turn within its JSON.
+  const turn = own?.type === "valid" ? text : lastTextOf(state);
+  const result = turn === text ? own : textResult(agent, turn);
   return result?.type === "valid"
     ? transition(state, { type: "recordOutput", ...parsedOutput(output, result) })
     : state;
