@@ -1999,6 +1999,9 @@ const requirements = {
   D608: {
     text: "The text and the typed result of a turn that the provider paused are those of the turn without the pause",
   },
+  D609: {
+    text: "A response that is queued, or only asks for an approval of a server's tool, is an error that says so, whole and streamed, also over the AI SDK",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -76,6 +76,21 @@ export class AdapterFailures {
     return this.failure({ code: "model_unavailable", got, lostOutputTokens });
   }
 
+  /** The response is still to come: its request asked the server to work in the background. */
+  unfinished(status: string, lostOutputTokens: number | undefined): ModelError {
+    const got = `a response with the status ${status}`;
+    const advice = "Leave background out of the request: its response has to be fetched later.";
+    return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+  }
+
+  /** The reply consists of a call that only a tool in the provider's own form can answer. */
+  unsupportedCall(kind: string, lostOutputTokens: number | undefined): ModelError {
+    const got = `only ${/^(a|mcp)/.test(kind) ? "an" : "a"} ${kind}, which is not supported`;
+    const advice =
+      "Leave the provider's own tools out of the request, or choose a model that calls functions.";
+    return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+  }
+
   /** What carries the reply threw in the middle of it. */
   cutReply(cause: unknown, lostOutputTokens: number | undefined): ModelError {
     const got = `a reply that was cut (${messageOf(cause)})`;

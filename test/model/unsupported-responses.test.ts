@@ -3,13 +3,17 @@
 
 import { readFileSync } from "node:fs";
 
+import { createOpenAI } from "@ai-sdk/openai";
 import { describe, expect } from "vitest";
 
+import { aiSdkModel, sameOriginFetch } from "../../src/model/ai-sdk/ai-sdk-model.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { proves } from "../harness/proves.ts";
 import { INTERFACES, eventsOf, WireServer } from "../support/four-interfaces.ts";
 import { never, QUESTION, rejection } from "../support/openai-calls.ts";
 
+const apiKey = "key-0123456789";
 const responses = INTERFACES.find(({ name }) => name === "Responses");
 
 async function failuresOf(response: object): Promise<readonly unknown[]> {
@@ -33,13 +37,18 @@ function factsOf(failure: unknown): readonly unknown[] {
 }
 
 describe("a response", () => {
-  for (const type of ["custom_tool_call", "apply_patch_call", "shell_call"])
+  for (const [article, type] of [
+    ["a", "custom_tool_call"],
+    ["an", "apply_patch_call"],
+    ["a", "shell_call"],
+    ["an", "mcp_approval_request"],
+  ])
     proves(["D557"], `with only a ${type} is reported as unsupported`, async () => {
       const output = [{ type, id: "i", call_id: "c", name: "x", input: "y" }];
       for (const failure of await failuresOf({ id: "r", status: "completed", output }))
         expect([
           factsOf(failure),
-          String(failure).includes(`only a ${type}, which is not supported`),
+          String(failure).includes(`only ${article} ${type}, which is not supported`),
         ]).toEqual([["model_protocol_error", false], true]);
     });
 
@@ -51,6 +60,64 @@ describe("a response", () => {
           String(failure).includes(`a response with the status ${status}`),
         ]).toEqual([["model_protocol_error", false], true]);
     });
+});
+
+const RESPONSE = { id: "r", status: "queued", created_at: 1, model: "m" };
+const [QUEUED = ""] = eventsOf({ type: "response.queued", response: RESPONSE });
+const APPROVAL = eventsOf(
+  { type: "response.created", response: { ...RESPONSE, status: "in_progress" } },
+  {
+    type: "response.output_item.done",
+    output_index: 0,
+    item: {
+      type: "mcp_approval_request",
+      id: "q",
+      server_label: "s",
+      name: "look",
+      arguments: "{}",
+    },
+  },
+  { type: "response.completed", response: { ...RESPONSE, status: "completed" } },
+).join("");
+
+describe.each([
+  ["openai()", (url: string) => openai("m", { baseUrl: url, apiKey, api: "responses" })],
+  [
+    "the AI SDK",
+    (url: string) =>
+      aiSdkModel(createOpenAI({ apiKey, baseURL: url, fetch: sameOriginFetch }).responses("m")),
+  ],
+] as const)("a stream over %s", (name, model) => {
+  const completed = (status: string): string => {
+    const response = { ...RESPONSE, status };
+    return eventsOf(
+      { type: "response.created", response },
+      { type: "response.completed", response },
+    ).join("");
+  };
+  for (const [what, body, words] of [
+    ["that ends behind response.queued", QUEUED, "a response with the status queued"],
+    ["that ends before a queued response", `${QUEUED}${responses?.events[0]}`, "status queued"],
+    ["of a queued response", completed("queued"), "a response with the status queued"],
+    ["of a response in progress", completed("in_progress"), "the status in_progress"],
+    ["with only a request for approval", APPROVAL, "approval"],
+  ] as const)
+    proves(["D609"], `${what} is not requested again (${name})`, async () => {
+      await using server = await WireServer.start({ body });
+      const options = { signal: never(), onDelta: () => undefined };
+      const failure = await rejection(model(server.url).generate(QUESTION, options));
+      expect([factsOf(failure), String(failure)]).toEqual([
+        ["model_protocol_error", false],
+        expect.stringContaining(words),
+      ]);
+    });
+
+  proves(["D609"], `that was queued before it came is a reply (${name})`, async () => {
+    const body = `${QUEUED}${responses?.events.join("") ?? ""}`;
+    await using server = await WireServer.start({ body });
+    const options = { signal: never(), onDelta: () => undefined };
+    expect((await model(server.url).generate(QUESTION, options)).message.text).toBe("ok");
+  });
 });
 
 proves(["D558"], "docs/models.md warns of native at a strict vLLM", () => {

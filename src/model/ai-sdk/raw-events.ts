@@ -15,6 +15,7 @@ export class RawEvents {
   #usage: Fields = {};
   #end: string | undefined;
   #report: unknown;
+  #status: unknown;
   /** The model had ended before the last event. */
   #wasOver = false;
 
@@ -26,6 +27,9 @@ export class RawEvents {
     const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
       this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
+    const { status = this.#status } = fieldsOf(response);
+    // A response that was queued goes on at the server without its stream.
+    if (this.#status !== "queued" || status !== "in_progress") this.#status = status;
     // A server that continues by itself begins another message.
     this.#end = event["type"] === "message_start" ? undefined : (endIn(event) ?? this.#end);
   }
@@ -33,6 +37,11 @@ export class RawEvents {
   /** The error of the last event. The AI SDK leaves out its `details`. */
   get report(): unknown {
     return this.#report;
+  }
+
+  /** The last status of a response, in the words of Responses. */
+  get status(): unknown {
+    return this.#status;
   }
 
   /** True if an error of the last event is one behind a complete reply. */

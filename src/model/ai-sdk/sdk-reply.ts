@@ -146,9 +146,13 @@ export class SdkReply {
   /**
    * The whole reply, after the last part.
    *
-   * @throws ModelError `model_unavailable` if the stream ended too early.
+   * @throws ModelError `model_unavailable` if the stream ended too early; `model_protocol_error` for a
+   * response that is still to come, or that only a tool of the provider's could answer.
    */
   finish(warnings: readonly string[]): ModelReply {
+    const { status } = this.#raw;
+    if (status === "queued" && !this.#hasBegun)
+      throw failures.unfinished(status, this.lostOutputTokens);
     if (this.isCut) this.#finish = undefined;
     else if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw failures.cutStream(this.lostOutputTokens);
@@ -161,6 +165,7 @@ export class SdkReply {
     );
     const message = replyMessage(pieces);
     const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
+    if (isEmpty && !this.isCut) this.#checkAnswer(came);
     const hasServerTools = came.some(
       (piece) => piece.type === "opaque" && SERVER_KINDS.has(piece.kind),
     );
@@ -182,6 +187,14 @@ export class SdkReply {
       }),
       ...(warned.length === 0 ? {} : { warnings: warned }),
     };
+  }
+
+  /** Throws for a reply without text and calls that a further request would repeat. */
+  #checkAnswer(came: readonly Came[]): void {
+    const { status } = this.#raw;
+    if (status === "in_progress") throw failures.unfinished(status, this.lostOutputTokens);
+    if (came.some((piece) => piece.type === "opaque" && piece.kind === APPROVAL_REQUEST))
+      throw failures.unsupportedCall(APPROVAL_REQUEST, this.lostOutputTokens);
   }
 
   #takeContent(part: Content): void {
@@ -343,6 +356,8 @@ function isCompaction(metadata: SharedV4ProviderMetadata): boolean {
   return Object.values(metadata).some(({ type }) => type === "compaction");
 }
 
+/** A server asks whether it may call a tool of its own. */
+const APPROVAL_REQUEST = "tool-approval-request";
 /** What shows that the provider ran a tool. */
 const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 

@@ -136,8 +136,9 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
   };
 }
 
-/** Calls of tools that a request of ours never offers. */
-const UNSUPPORTED = /^(custom_tool|apply_patch|shell|local_shell|computer)_call$/;
+/** Calls and requests of tools that a request of ours never offers. */
+const UNSUPPORTED =
+  /^((custom_tool|apply_patch|shell|local_shell|computer)_call|mcp_approval_request)$/;
 
 /** Throws `model_protocol_error` for a response that is not there yet, or only calls unknown tools. */
 function checkAnswer(response: Fields, items: readonly ReadItem[]): void {
@@ -145,14 +146,9 @@ function checkAnswer(response: Fields, items: readonly ReadItem[]): void {
   const kinds = items.flatMap(({ pieces }) => pieces);
   if (kinds.some(({ type }) => type === "call" || type === "text")) return;
   const lost = outputTokensOf(response);
-  if (status === "queued" || status === "in_progress") {
-    const advice = "Leave background out of extraBody: its response has to be fetched later.";
-    throw protocolError(`a response with the status ${status}`, lost, advice);
-  }
+  if (status === "queued" || status === "in_progress") throw failures.unfinished(status, lost);
   const call = kinds.find((piece) => piece.type === "opaque" && UNSUPPORTED.test(piece.kind));
-  if (call?.type !== "opaque") return;
-  const advice = "Leave tools out of extraBody, or choose a model that calls functions.";
-  throw protocolError(`only a ${call.kind}, which is not supported`, lost, advice);
+  if (call?.type === "opaque") throw failures.unsupportedCall(call.kind, lost);
 }
 
 const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([

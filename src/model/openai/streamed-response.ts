@@ -74,6 +74,7 @@ export class StreamedResponse implements ReplyStream {
   /** A message without a type. It is an error if the response does not end. */
   #report: unknown;
   #isMarked = false;
+  #isQueued = false;
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
     this.#limits = limits;
@@ -127,6 +128,7 @@ export class StreamedResponse implements ReplyStream {
   finish(): ModelReply {
     if (this.isCut) return cutReply(this.#response ?? {}, this.#items(), this.#cut);
     if (this.#response === undefined) {
+      if (this.#isQueued && this.#slots.size === 0) throw failures.unfinished("queued", undefined);
       if (this.#report !== undefined) throw failures.reported(this.#report, this.lostOutputTokens);
       if (this.#isMarked && this.#slots.size === 0)
         throw noResponseError("a stream without a response", undefined);
@@ -161,6 +163,7 @@ export class StreamedResponse implements ReplyStream {
     ["response.incomplete", (reply, event) => reply.#end(event)],
     ["response.cancelled", (reply, event) => reply.#end(event)],
     ["response.failed", (reply, event) => reply.#end(event)],
+    ["response.queued", (reply) => void (reply.#isQueued = true)],
     ["error", (reply, event) => reply.#fail(event)],
   ]);
 
