@@ -97,8 +97,6 @@ export interface AgentHistory {
 export class AgentRuntime {
   readonly run: AgentRun;
   readonly identity: AgentIdentity;
-  /** What its parent, and its parent's model, call it: the end of its path. */
-  readonly childName: string;
   readonly role: AgentRole;
   readonly model: Model;
   readonly priceOf: PriceOf;
@@ -177,7 +175,6 @@ export class AgentRuntime {
     const { identity, role, parent, before, state } = made;
     this.run = run;
     this.identity = identity;
-    this.childName = childNameOf(identity.agentPath);
     this.role = role;
     this.model = made.model;
     this.priceOf = run.settings.priceOf;
@@ -345,8 +342,8 @@ export class AgentRuntime {
     this.currentState = state;
     this.settled = state;
     this.run.pieces?.settled(this.identity.agentId);
-    this.#closeMailbox(state.status);
     if (state.status !== "paused") return this.close();
+    this.#closeMailbox(state.status);
     this.beginQuestion();
   }
 
@@ -458,6 +455,11 @@ export class AgentRuntime {
   }
 
   // Its place in the tree
+
+  /** Returns what its parent, and the model of that, call it. */
+  get childName(): string {
+    return childNameOf(this.identity.agentPath);
+  }
 
   get root(): AgentRuntime {
     return this.parent === undefined ? this : this.parent.root;

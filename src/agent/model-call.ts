@@ -46,16 +46,15 @@ export function noteReserved(
   position: EffectPosition,
   outcome: LeaseOutcome,
 ): void {
-  const eventPosition = eventPositionOf(position);
   if (outcome.type === "refused")
-    agent.record({ type: "budget.denied", ...outcome.refusal }, eventPosition);
+    agent.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
   if (outcome.type !== "granted") return;
   const { waitedMs, lease } = outcome;
   const { leaseId, inputTokens, maxOutputTokens } = lease;
   if (agent.run.recorder.hears("budget.reserved"))
     agent.record(
       { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs },
-      eventPosition,
+      eventPositionOf(position),
     );
 }
 

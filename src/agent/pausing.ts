@@ -22,7 +22,7 @@ export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentSt
     hasDueBelow(agent) ||
     isReplyDue(agent, state) ||
     isTooLong(state) ||
-    questionsOf(state).some(({ questionId }) => agent.run.answers.get(questionId) !== undefined);
+    questionsOf(state).some(({ questionId }) => agent.run.answers?.get(questionId) !== undefined);
   return isDue || state.log.signals.length > 0 ? state : pause(state, REQUESTED);
 }
 
@@ -113,7 +113,7 @@ function hasDueBelow(agent: AgentRuntime): boolean {
   for (const { settled, stopSignal } of agent.activeBelow()) {
     if (settled?.status !== "paused") continue;
     if (stopSignal.aborted) return true;
-    if (questionsOf(settled).some(({ questionId }) => agent.run.answers.has(questionId)))
+    if (questionsOf(settled).some(({ questionId }) => agent.run.answers?.has(questionId) === true))
       return true;
   }
   return false;

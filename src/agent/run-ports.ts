@@ -59,8 +59,8 @@ export interface RunPorts<Agent> {
   readonly context: unknown;
   /** How much of the history of its session the root begins with; undefined: it has none. */
   readonly retention: MessageRetentionPolicy | undefined;
-  /** The answers with which the run was resumed. */
-  readonly answers: ReadonlyMap<QuestionId, Answer>;
+  /** The answers with which the run was resumed. `undefined` if it was not. */
+  readonly answers: ReadonlyMap<QuestionId, Answer> | undefined;
   /** Where answers are handed in while an approver is asked. */
   readonly pendingAnswers: PendingAnswers;
   /** Undefined: nobody has listened to pieces so far. */

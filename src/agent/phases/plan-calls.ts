@@ -174,7 +174,7 @@ function rolesAskedFor(input: unknown): readonly string[] {
 }
 
 function answerTo({ run }: AgentRuntime, deferral: Deferral | undefined): Answer | undefined {
-  return deferral?.type === "question" ? run.answers.get(deferral.question.questionId) : undefined;
+  return deferral?.type === "question" ? run.answers?.get(deferral.question.questionId) : undefined;
 }
 
 interface FoundCall {

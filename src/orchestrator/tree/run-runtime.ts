@@ -49,8 +49,6 @@ export interface NewRun {
   readonly journal?: ((runId: RunId) => RunJournal | undefined) | undefined;
 }
 
-const NO_ANSWERS: ReadonlyMap<QuestionId, Answer> = new Map();
-
 export class RunRuntime implements AgentRun, LedgerWatch {
   readonly runId: RunId;
   readonly settings: Settings;
@@ -70,7 +68,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   /** Undefined: the run is kept nowhere. */
   readonly onOperation: LedgerWatch["onOperation"];
   readonly pauseSignal: CancelSignal;
-  readonly answers: ReadonlyMap<QuestionId, Answer>;
+  readonly answers: ReadonlyMap<QuestionId, Answer> | undefined;
   #pendingAnswers: PendingAnswers | undefined;
   isTimeWatched = false;
   /** Made with the first listener. */
@@ -81,7 +79,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
 
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
-    const { registry, onPiece, context, restored, session, answers = NO_ANSWERS } = made;
+    const { registry, onPiece, context, restored, session, answers } = made;
     const { ids, tracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
