@@ -79,7 +79,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     const { signal } = options;
     if (known === undefined) {
       const { context, onPiece, session } = options;
-      const how = { role, context, ...defined({ onPiece, session }) };
+      const how = (): Recovery => ({ role, context, ...defined({ onPiece, session }) });
       return this.#lead(startRun(this.#settings, { role, task, options }), how, signal);
     }
     if (signal !== undefined) known.cancelWith(signal);
@@ -115,7 +115,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run {
     this.#live.assertOpen();
     const { grants: _done, signal, ...how } = options;
-    return this.#lead(resumeRun(this.#settings, stored, answers, options), how, signal);
+    return this.#lead(resumeRun(this.#settings, stored, answers, options), () => how, signal);
   }
 
   /**
@@ -140,7 +140,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
       const { recoverRun } = await import("./run/recover.ts");
       const run = await recoverRun(this.#settings, RunIdSchema.parse(runId), options);
       const { answers: _given, grants: _done, signal, ...how } = options;
-      return this.#lead(run, how, signal);
+      return this.#lead(run, () => how, signal);
     });
   }
 
@@ -175,10 +175,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /** A run that begins, or continues, here: while this orchestrator is open, mail makes it continue by itself. */
-  #lead(run: LiveRun, options: Recovery, signal: AbortSignal | undefined): LiveRun {
+  #lead(run: LiveRun, how: () => Recovery, signal: AbortSignal | undefined): LiveRun {
     if (run.mail === undefined) return this.#live.add(run, signal);
     const isClosed = (): boolean => this.#live.isClosed;
-    return this.#live.add(continuedByMail(this.#settings, run, { options, isClosed }), signal);
+    return this.#live.add(
+      continuedByMail(this.#settings, run, { options: how(), isClosed }),
+      signal,
+    );
   }
 
   /**
@@ -339,7 +342,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
     const { role, context, onPiece, signal } = options;
-    const how = { context, ...defined({ role, onPiece }) };
+    const how = (): Recovery => ({ context, ...defined({ role, onPiece }) });
     return this.#lead(forkRun(this.#settings, stored, options), how, signal);
   }
 

@@ -363,10 +363,12 @@ export class LiveRun implements Run {
   #begin(): void {
     const { event, origin, before, afterwards, mail } = this.#beginning;
     const { run } = this.#supervisor;
+    const { recorder } = run;
     before?.();
-    const queued = defined({ queuedMs: this.#slot?.queuedMs });
+    const queuedMs = this.#slot?.queuedMs;
     const root = this.#root;
-    run.recorder.begin(scopeOf(root), () => ({ ...event(run, root), ...queued }), origin);
+    const make = () => ({ ...event(run, root), ...defined({ queuedMs }) });
+    recorder.begin(scopeOf(root), make, origin);
     afterwards?.();
     this.#hasBegun = true;
     this.mail?.start();

@@ -50,14 +50,13 @@ export function startRun(
   const session = options.session === undefined ? undefined : startingSession(options.session);
   const { limits } = settings;
   const runId = chosen === undefined ? undefined : idOf<"RunId">(chosen);
-  const head = { limits, session: session?.ref, traceparent };
   const journal =
     settings.store === undefined
       ? undefined
       : (id: RunId) =>
           newJournal(
             storageOf(settings),
-            { runId: id, ...head },
+            { runId: id, limits, session: session?.ref, traceparent },
             titleOf(role.name, task),
             ownership,
           );
