@@ -151,6 +151,12 @@ proves(["V49"], "Node that is too old is said in one line, and nothing is import
       .split("\n")
       .map((url) => url.replace(/.*\//, "")),
   ).toEqual(["main.ts"]);
+  const json = await command(["runs", "--json"], { cwd: folder.path, flags });
+  const [last = ""] = json.stdout.trimEnd().split("\n").slice(-1);
+  expect([json.code, JSON.parse(last)]).toEqual([
+    2,
+    { error: { code: "unsupported_node", message: json.stderr.trimEnd() } },
+  ]);
 });
 
 test("the Node that it needs is the one of package.json", () => {
@@ -285,7 +291,7 @@ proves(["V50"], "what Node cannot load is said with file, line and what to do", 
     ["export const roles = [];", /to have a default export, got none/],
     ["export default { rols: [] };", /config-6\.ts: Expected config\.rols to be one of roles, /],
     ["export default [];", /UsageError: .*config-7\.ts: Expected config to be a plain object/],
-    ['throw new Error("mine");', /^Error: \S+config-8\.ts threw: mine$/],
+    ['throw new Error("mine");', /^UsageError: \S+config-8\.ts:1 threw: mine$/],
   ];
   const said = await problemsWith(
     faults.map(([text]) => text),
@@ -307,8 +313,10 @@ proves(
     expect([wrong.code, wrong.stdout]).toEqual([2, ""]);
     expect(wrong.stderr).toMatch(/^[^\n]*espalier\.config\.ts:1: [^\n]+\n$/);
     const thrown = await command(["run", "lead", "Go."], { cwd: folder.at("b") });
-    expect([thrown.code, thrown.stdout]).toEqual([1, ""]);
-    expect(thrown.stderr).toBe(`${realpathSync(folder.at("b/espalier.config.mjs"))} threw: mine\n`);
+    expect([thrown.code, thrown.stdout]).toEqual([2, ""]);
+    expect(thrown.stderr).toBe(
+      `${realpathSync(folder.at("b/espalier.config.mjs"))}:1 threw: mine [usage]\n`,
+    );
     const verbose = await command(["run", "lead", "Go.", "--verbose"], { cwd: folder.at("b") });
     expect(verbose.stderr).toMatch(/^ +at .*espalier\.config\.mjs:1/m);
   },
