@@ -19,10 +19,20 @@ export function jsonOrText(text: string): JsonValue {
 function parsed(text: string): JsonValue | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isJson(value) ? value : undefined;
+    return isJson(value) && isStorable(value, MOST_LEVELS) ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** As deep as the arguments of a call may be. */
+const MOST_LEVELS = 200;
+
+/** Returns true if a value has no number beyond all bounds and is not nested deeper than `levels`. */
+function isStorable(value: JsonValue, levels: number): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return true;
+  return levels > 0 && Object.values(value).every((part) => isStorable(part, levels - 1));
 }
 
 function isObject(value: JsonValue | undefined): value is JsonObject {

@@ -112,8 +112,9 @@ function pauseText(event: EspalierEvent): string | undefined {
       return `resumed: ${firstLine(event.task, LONGEST_TEXT)}`;
     case "run.paused": {
       const { questions, usage, durationMs } = event;
-      const needed = `${numberOf(questions.length, "answer")} needed`;
-      return `run paused: ${needed}, ${spentText(usage.total)}, ${durationText(durationMs)}`;
+      const spent = `${spentText(usage.total)}, ${durationText(durationMs)}`;
+      if (questions.length === 0) return `run paused: ${spent}`;
+      return `run paused: ${numberOf(questions.length, "answer")} needed, ${spent}`;
     }
     case "run.resumed": {
       const answers = numberOf(event.answers, "answer");

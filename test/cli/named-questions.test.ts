@@ -1,6 +1,6 @@
 // Goal: a person names a question briefly. Method: the command within the test, on a store with runs that ask.
 
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { defineTool } from "espalier";
@@ -63,6 +63,30 @@ proves(["D619"], "keeps the number of each question after others are answered", 
   expect(await numbers()).toEqual([
     ["4", "4"],
     ["5", "5"],
+  ]);
+});
+
+test("refuses arguments that no store can keep, and quotes their beginning", async () => {
+  await using kept = keptRuns();
+  await asks(kept, 1);
+  const deep = "[".repeat(5_000) + "]".repeat(5_000);
+  for (const eur of ["1e999", deep]) {
+    const wrong = await command(kept, "approve", "1", "--arguments", `{"eur":${eur}}`);
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toMatch(
+      /^Expected --arguments to be a JSON object, .{1,400} \[usage\]\n$/u,
+    );
+  }
+  expect((await command(kept, "approve", "1")).code).toBe(0);
+});
+
+test("says where to see a run that has ended and cannot be cancelled", async () => {
+  await using kept = keptRuns();
+  await kept.orchestrator.start(agent("lead", [says("Well.")]), "Greet.").result;
+  const { code, stderr } = await command(kept, "cancel", "run_1");
+  expect([code, stderr]).toEqual([
+    2,
+    "Expected a run that has not ended, got run_1. See it: espalier show run_1 [usage]\n",
   ]);
 });
 

@@ -67,6 +67,15 @@ proves(["V28"], "a run is followed while another process leads it, until it ends
   ]);
 });
 
+test("refuses the path of an agent that the run does not have", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const args = ["tail", "run_2", "--agent", "nobody", "--store", kept.path];
+  const { code, stdout, stderr } = await performed(args, { cwd: kept.folder });
+  expect([code, stdout]).toEqual([2, ""]);
+  expect(stderr).toMatch(/^Expected --agent to be the path of an agent \(lead, .*got "nobody"\./u);
+});
+
 test("Ctrl-C leaves the run alone", async () => {
   await using kept = keptRuns();
   const { opened, open } = latch();

@@ -4,7 +4,7 @@ import { approve } from "espalier";
 
 import type { CommandBody } from "../command-call.ts";
 import { giveAnswer } from "../give-answer.ts";
-import { objectIn } from "../json-text.ts";
+import { jsonLine, objectIn } from "../json-text.ts";
 import { UsageError } from "../usage-error.ts";
 
 export const body: CommandBody = async (call) => {
@@ -12,9 +12,16 @@ export const body: CommandBody = async (call) => {
   const input = said === undefined ? undefined : objectIn(said);
   if (said !== undefined && input === undefined)
     throw new UsageError(
-      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', got ${JSON.stringify(said)}.`,
+      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${jsonLine(beginningOf(said))}.`,
     );
   return await giveAnswer(call, (question) =>
     approve(question, input === undefined ? {} : { arguments: input }),
   );
 };
+
+/** Characters of wrong arguments that an error quotes. */
+const MOST_QUOTED = 200;
+
+function beginningOf(text: string): string {
+  return text.length <= MOST_QUOTED ? text : `${text.slice(0, MOST_QUOTED)}…`;
+}

@@ -19,10 +19,15 @@ export const body: CommandBody = async (call) => {
   await using kept = await openKeptStore(storePlace(call, project));
   const { store } = kept;
   const run = await namedRun(store, args[0] ?? "");
+  const { runId } = run;
+  if (run.status === "ended")
+    throw new UsageError(
+      `Expected a run that has not ended, got ${runId}. See it: espalier show ${runId}`,
+    );
   const message = text("reason") ?? "Cancelled by espalier cancel.";
   const cancelWith = async (roles: readonly AgentRole[]): Promise<Orchestrator> => {
     const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store, roles });
-    await orchestrator.cancel(run.runId, { message });
+    await orchestrator.cancel(runId, { message });
     return orchestrator;
   };
   const orchestrator = await (run.owner === null
@@ -32,7 +37,7 @@ export const body: CommandBody = async (call) => {
         if (!EspalierError.is(cause) || cause.code !== "invalid_paused_run") throw cause;
         return await cancelWith(await findRoles(call, project, run));
       }));
-  note(shell, await outcomeText(orchestrator, store, run.runId));
+  note(shell, await outcomeText(orchestrator, store, runId));
   return 0;
 };
 

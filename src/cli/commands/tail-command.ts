@@ -18,6 +18,8 @@ import { openStoreToView, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 
 const LOOK_MS = 100;
+/** Agents that an error names. */
+const MOST_NAMED = 5;
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
@@ -43,6 +45,7 @@ export const body: CommandBody = async (call) => {
     await wait(LOOK_MS);
   }
   follower.stop();
+  follower.checkAgent(run);
   if (!call.has("events")) {
     const result = await resultIn(kept.store, run.stored);
     const text = result === undefined ? "" : describeResult(result);
@@ -96,6 +99,17 @@ class Follower {
     const { type } = event;
     // Of the beginning nothing is said, but times count from it.
     if (type === "run.started" || this.#isWanted(event)) this.#sink.take(event);
+  }
+
+  /** Throws UsageError if no agent of the run has the path of `--agent`. */
+  checkAgent({ fold: { agents } }: RunReading): void {
+    const path = this.#path;
+    if (path === undefined || agents.some(({ agentPath }) => agentPath === path)) return;
+    const known = agents.slice(0, MOST_NAMED).map(({ agentPath }) => agentPath);
+    const more = agents.length > MOST_NAMED ? `, and ${agents.length - MOST_NAMED} more` : "";
+    throw new UsageError(
+      `Expected --agent to be the path of an agent (${known.join(", ")}${more}), got ${JSON.stringify(path)}.`,
+    );
   }
 
   /** All that is recorded by now was taken. */
