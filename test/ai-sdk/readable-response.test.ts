@@ -90,6 +90,23 @@ describe.each(Object.entries(MODELS))("%s", (name, make) => {
       expect((await failureOver(make, answer)).message).toMatch(/an error inside .*No luck\./);
     });
 
+  for (const [form, refusal, body] of [
+    ["in a list", 429, [{ error: { message: "Busy, try again in 1.2s" } }]],
+    ["as a message", 429, { message: "Busy, try again in 1.2s" }],
+    ["as a detail", 429, { detail: "Busy, try again in 1.2s" }],
+    ["as text", 429, "Busy, try again in 1.2s"],
+    ["about an overflow", 400, { object: "error", message: "maximum context length is 5" }],
+  ] as const)
+    proves(["D606"], `keeps the words of a refusal ${form}`, async () => {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const answer = { status: refusal, headers: JSON_TYPE, body: text };
+      const { code, retryAfterMs, message } = await failureOver(make, answer);
+      expect([code, retryAfterMs]).toEqual(
+        refusal === 429 ? ["model_rate_limited", 1_200] : ["model_context_overflow", undefined],
+      );
+      expect(message).toMatch(/: (Busy|maximum)/);
+    });
+
   for (const [how, headers, before] of [
     ["as plain text", { "content-type": "text/plain" }, ""],
     ["without a type", { "content-type": "" }, ""],

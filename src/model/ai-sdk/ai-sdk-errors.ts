@@ -103,21 +103,21 @@ function knownFailure(
 
 /** Has no cause: it holds the whole request, and what it knows of the answer is in message and data. */
 function apiCallError(error: Fields, lostOutputTokens: number | undefined): ModelError {
-  const { statusCode: status, responseHeaders, data: body } = error;
-  const message = messageOf(error);
+  const { statusCode: status, responseHeaders } = error;
   if (typeof status !== "number") {
-    return failures.failure({ code: "model_unavailable", got: message, lostOutputTokens });
+    const got = messageOf(error);
+    return failures.failure({ code: "model_unavailable", got, lostOutputTokens });
   }
   // The connection broke before the first part of the stream.
   if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
+  const report = reportOf(error);
+  const message = withWords(error, report);
   if (status < 400) {
-    const report = reportOf(error);
     if (report !== undefined) return failures.reported(report, lostOutputTokens);
-    const body = isText(error["responseBody"]) ? `: ${error["responseBody"].trim()}` : "";
-    const got = `an answer that cannot be read: ${message}${body}`;
+    const got = `an answer that cannot be read: ${message}`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
-  const { code: providerCode, type: providerType } = fieldsOf(fieldsOf(body)["error"]);
+  const { code: providerCode, type: providerType } = fieldsOf(report);
   return failures.failure({
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
@@ -125,7 +125,7 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
     retryAfterMs:
       (isRecord(responseHeaders)
         ? retryAfterMs({ get: (name) => [responseHeaders[name]].find(isText) ?? null })
-        : undefined) ?? retryDelayIn(reportOf(error), message),
+        : undefined) ?? retryDelayIn(report, message),
     lostOutputTokens,
   });
 }
@@ -134,6 +134,17 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
 function reportOf({ data, responseBody }: Fields): unknown {
   const parsed = isText(responseBody) ? parseWireJson(responseBody) : data;
   return errorInBody(parsed);
+}
+
+/**
+ * Returns the message of an error with the words of the server. For a body that its provider does not
+ * know, the message is only the status in words.
+ */
+function withWords(error: Fields, report: unknown): string {
+  const message = messageOf(error);
+  const { responseBody } = error;
+  const words = report === undefined ? responseBody : (fieldsOf(report)["message"] ?? report);
+  return isText(words) && !message.includes(words.trim()) ? `${message}: ${words.trim()}` : message;
 }
 
 /** By their names, which say what is at fault. */
