@@ -245,8 +245,8 @@ export interface EventBodies extends BudgetEventBodies {
     /** Milliseconds that the call waited for a slot or a provider limit. Absent if it did not. */
     readonly queuedMs?: number | undefined;
     /**
-     * How far it begins like the last request of the execution, which is what prompt caches of providers go by (X31). Absent: there was
-     * none before it, in this process.
+     * How far it begins like the last request of the execution, which is what prompt caches of providers
+     * go by (X31). Absent for the first request of a process, and for the first that something hears of.
      */
     readonly prefix?:
       | {

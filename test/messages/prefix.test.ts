@@ -6,6 +6,8 @@ import { z } from "zod";
 import { expect, test } from "vitest";
 
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { asks, says as replies, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Message } from "../../src/protocol/message.ts";
@@ -241,4 +243,27 @@ test("ephemeral are those at the end, all of them or none", () => {
     ephemeralAtEnd(list, []),
     ephemeralAtEnd([user("C")], list),
   ]).toEqual([2, 0, 0, 0]);
+});
+
+test("reports no prefix with the first request that is heard, and then one with each", async () => {
+  const heard: Prefix[] = [];
+  let listening: Promise<void> | undefined;
+  const listen = async (): Promise<void> => {
+    for await (const event of run.events())
+      if (event.type === "model.requested") heard.push(event.prefix);
+  };
+  const look = spyTool("look", () => {
+    listening ??= listen();
+    return "seen";
+  });
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Look.",
+    model: new ScriptedModel([asks("look", {}), asks("look", {}), replies("Done.")]),
+    tools: [look],
+  });
+  const run = new Orchestrator().start(role, "Look twice.");
+  await run.settled;
+  await listening;
+  expect(heard).toEqual([undefined, { isHeld: true, messages: 4 }]);
 });
