@@ -201,8 +201,9 @@ function codeOfWord(word: unknown): ModelErrorCode | undefined {
 /** The wordings of servers without a code for a request that is too long. */
 const TOO_LONG = new RegExp(
   [
-    "(prompt|input|conversation)[ _](is[ _])?too[ _]long",
+    "(prompt|input|conversation|messages|context)[ _]((text|tokens|length)[ _])?((is|are)[ _])?too[ _]long",
     "context ?(length|window|size|limit)",
+    "maximum context",
     "context_(length|window|size|limit)_exceeded",
     "(input|prompt) length",
     "(input|prompt|request) tokens? .{0,60}exceed",
@@ -213,13 +214,18 @@ const TOO_LONG = new RegExp(
     "longer than the maximum model length",
     "too[ _]many[ _]((prompt|input)[ _])?tokens",
     "exceeded model token limit",
+    "max size: \\d+ tokens",
+    "exceed max message tokens",
+    "more than max tokens allowed",
+    "`?inputs`? must have less than",
     "`?inputs`? tokens \\+ `?max_new_tokens`?",
   ].join("|"),
   "i",
 );
 
 /** The same words about a rate, such as "too many tokens per minute". */
-const RATE = /\bper[ -](second|min|minute|hour|day)\b|\brate[ _-]?limit|too many requests/i;
+const RATE =
+  /\bper[ -](second|min|minute|hour|day)\b|\brate[ _-]?limit|too many requests|please wait/i;
 
 function saysTooLong(message: string): boolean {
   return TOO_LONG.test(message) && !RATE.test(message);
@@ -244,14 +250,18 @@ export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined 
 export function retryDelayIn(report: unknown, message: string): number | undefined {
   for (const detail of listOf(fieldsOf(report)["details"])) {
     const { retryDelay } = fieldsOf(detail);
-    if (typeof retryDelay === "string") return durationIn(retryDelay);
+    const stated = typeof retryDelay === "string" ? durationIn(retryDelay) : undefined;
+    if (stated !== undefined) return stated;
   }
-  const [words] = /\b(?:try again|retry) (?:in|after) /i.exec(message) ?? [];
+  const [words] = DELAY.exec(message) ?? [];
   if (words === undefined) return undefined;
   const from = message.indexOf(words) + words.length;
   return durationIn(message.slice(from, from + LONGEST_DURATION));
 }
 
+/** The words before a delay. */
+const DELAY =
+  /\b(?:(?:try again|retry) (?:in|after)|please wait(?: for)?) (?:about |approximately )?/i;
 /** Characters of a duration in words. */
 const LONGEST_DURATION = 60;
 

@@ -25,6 +25,12 @@ const TOO_LONG = [
   "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", // Anthropic
   "This endpoint's maximum context length is 128000 tokens. However, you requested 200000", // OpenRouter
   "Request token limit exceeded",
+  "Input validation error: `inputs` must have less than 1024 tokens. Given: 1508", // Hugging Face
+  "Request body too large for gpt-4o model. Max size: 8000 tokens.", // GitHub Models
+  "Total tokens of image and text exceed max message tokens", // Volcengine
+  "tokens in request more than max tokens allowed: 40961", // Qianfan
+  "Input text is too long",
+  "The messages are too long",
 ];
 for (const words of TOO_LONG)
   proves(["D560"], `an overflow is recognised by "${words.slice(0, 50)}"`, () => {
@@ -40,6 +46,7 @@ const OTHERS = [
   "Request too large for model on tokens per minute (TPM): Limit 6000, please reduce your message size.",
   "Rate limit reached: Too many tokens per minute",
   "Too many tokens per day, please wait before trying again.",
+  "Too many tokens, please wait before trying again.", // Bedrock
   "Input tokens per minute limit exceeded",
   "Number of request tokens has exceeded your per-minute rate limit",
   "Invalid 'user': string too long. Expected a string with maximum length 64.",

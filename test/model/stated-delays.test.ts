@@ -11,6 +11,9 @@ import { never, QUESTION, rejection } from "../support/openai-calls.ts";
 const DELAYS = [
   ["Overloaded.", []],
   ["Overloaded. Please try again in 1.2s.", []],
+  ["Overloaded. Please wait 32 seconds before retrying.", []], // GitHub Models
+  ["Overloaded. Retry in about 2 minutes.", []],
+  ["Overloaded. Try again in 3s.", [{ retryDelay: "soon" }]],
   ["Overloaded.", [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.4s" }]],
 ] as const;
 
@@ -26,6 +29,6 @@ describe.each(INTERFACES)("an error in the middle of a stream over $name", (face
       const thrown = await rejection(face.model(server.url).generate(QUESTION, options));
       delays.push(thrown instanceof ModelError ? thrown.retryAfterMs : thrown);
     }
-    expect(delays).toEqual([undefined, 1_200, 34_400]);
+    expect(delays).toEqual([undefined, 1_200, 32_000, 120_000, 3_000, 34_400]);
   });
 });
