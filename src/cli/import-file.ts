@@ -1,7 +1,7 @@
 // A file of the user's as a module. Node strips its types; what it cannot strip, or not find, is an error with the line and what to do.
 
-import { existsSync } from "node:fs";
-import { dirname, join, sep } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import type { EspalierError } from "espalier";
@@ -107,9 +107,10 @@ async function problemOf(file: string, error: Error): Promise<string | undefined
   const place = HEADED.exec(error.stack ?? "")?.[1] ?? (await syntaxErrorPlace(file, error));
   const at = place ?? file;
   const code: unknown = Reflect.get(error, "code");
-  const folder = isReadAsCommonJs(error) ? packageOf(placeFile(place) ?? file) : undefined;
+  const misread = commonJsFile(error, placeFile(place) ?? file);
+  const folder = misread === undefined ? undefined : packageOf(misread);
   if (folder !== undefined)
-    return `${at}: ${message.replace(/\.$/u, "")}. Node reads the file as CommonJS, since ${join(folder, "package.json")} does not say "type": "module". Run in ${folder}: ${SET_MODULE}`;
+    return `${at}: ${message.replace(/\.$/u, "")}. Node reads ${misread === (placeFile(place) ?? file) ? "the file" : misread} as CommonJS, since ${join(folder, "package.json")} does not say "type": "module". Run in ${folder}: ${SET_MODULE}`;
   switch (code) {
     case "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX":
       return `${at}: ${message}. Use what only has to be left out (a union or an object in place of an enum, a field in place of a parameter property), ${WITHOUT_STRIPPING}`;
@@ -121,7 +122,7 @@ async function problemOf(file: string, error: Error): Promise<string | undefined
       return `${message}. ${missingAdvice(message)}`;
     default:
       // Else it would be the code of the file that threw it.
-      return isSyntaxError(error) || place !== undefined
+      return isSyntaxError(error) || (error instanceof SyntaxError && place !== undefined)
         ? `${at}: ${message}. Correct it.`
         : undefined;
   }
@@ -130,15 +131,26 @@ async function problemOf(file: string, error: Error): Promise<string | undefined
 /** The command that makes Node read the files of a project as ES modules. */
 export const SET_MODULE = "npm pkg set type=module";
 
-/** True if the file has the syntax of an ES module, and Node took it for CommonJS. */
-function isReadAsCommonJs(error: Error): boolean {
-  return (
-    Reflect.get(error, "code") === "ERR_REQUIRE_CYCLE_MODULE" ||
-    (error instanceof SyntaxError &&
-      /import statement outside a module|Unexpected token 'export'|'import\.meta' outside a module|await is only valid/u.test(
-        error.message,
-      ))
-  );
+const MISREAD =
+  /import statement outside a module|Unexpected token 'export'|'import\.meta' outside a module|await is only valid/u;
+const WITHOUT_EXPORT = /^The requested module '(\.[^']+\.[jt]s)' does not provide an export named/u;
+
+/** Returns the file that has the syntax of an ES module and was read as CommonJS: `file`, or a file that it imports. */
+function commonJsFile(error: Error, file: string): string | undefined {
+  if (Reflect.get(error, "code") === "ERR_REQUIRE_CYCLE_MODULE") return file;
+  if (!(error instanceof SyntaxError)) return undefined;
+  if (MISREAD.test(error.message)) return file;
+  const [, path] = WITHOUT_EXPORT.exec(error.message) ?? [];
+  if (path === undefined) return undefined;
+  const imported = resolve(dirname(file), path);
+  const isModule = /^ *export\b/mu.test(readFileSync(imported, "utf8"));
+  return isModule && !isModulePackage(packageOf(imported)) ? imported : undefined;
+}
+
+function isModulePackage(folder: string | undefined): boolean {
+  if (folder === undefined) return true;
+  const text = readFileSync(join(folder, "package.json"), "utf8");
+  return /"type"\s*:\s*"module"/u.test(text);
 }
 
 function placeFile(place: string | undefined): string | undefined {

@@ -46,12 +46,15 @@ function watchOutput(shell: Shell): { readonly isLost: boolean } {
   return output;
 }
 
+/** Warnings of Node about how it reads a file. Where that is an error, the error says what to do. */
+const UNWANTED = /^(?:Module type of|Failed to load the ES module) /u;
+
 function prepare(shell: Shell, args: readonly string[]): void {
   shell.stderr.on("error", () => {});
   // Warnings are for people here: a line each, without those on features of Node that we have tried.
   process.removeAllListeners("warning");
   process.on("warning", ({ name, message }) => {
-    if (name === "ExperimentalWarning" || message.startsWith("Module type of ")) return;
+    if (name === "ExperimentalWarning" || UNWANTED.test(message)) return;
     shell.stderr.write(`Warning: ${message}\n`);
   });
   const end = (cause: unknown): void => {

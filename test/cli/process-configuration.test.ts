@@ -91,6 +91,25 @@ for (const [what, [extension, text, said]] of Object.entries(BROKEN))
     expect(ended.stderr).toBe(`${error.message} [usage]\n`);
   });
 
+proves(
+  ["D616"],
+  "names the command that makes Node read an imported file as a module",
+  async () => {
+    const folder = newFolder({
+      "package.json": '{ "type": "commonjs" }',
+      "espalier.config.mjs":
+        'import { lead } from "./roles.ts";\n\nexport default { roles: [lead] };\n',
+      "roles.ts": 'export const lead = "lead";\n',
+    });
+    const { code, stderr } = await startCommand(["runs"], { cwd: folder }).ended;
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      `Node reads ${join(folder, "roles.ts")} as CommonJS, since ${join(folder, "package.json")} does not say "type": "module". Run in ${folder}: npm pkg set type=module [usage]`,
+    );
+    expect(stderr.split("\n")).toHaveLength(2);
+  },
+);
+
 proves(["D616"], "keeps the code of an error of ours that a configuration throws", async () => {
   const folder = newFolder({
     "espalier.config.js": `import { defineAgent } from "espalier";
