@@ -14,6 +14,7 @@ const ROOT = resolve("src/index.ts");
 const LOADED_LATE = [
   "src/agent/hooked-model-call.ts",
   "src/agent/phases/compact.ts",
+  "src/cli/tell-error.ts",
   "src/model/openai/openai-connection.ts",
   "src/mcp/mcp-connection.ts",
   "src/orchestrator/run/recorded-source.ts",

@@ -1,7 +1,6 @@
 // AxisAmounts as a person reads them.
 
 import type { EspalierEvent } from "../protocol/event.ts";
-import { knownCost } from "../protocol/usage.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 /** Where a comma stands. A formatter of `Intl` says the same, and takes longer to make than the first screen of the page to draw. */
@@ -122,5 +121,7 @@ export function sumSpent(left: Spent, right: Spent, sign: 1 | -1 = 1): Spent {
   const totalTokens = left.totalTokens + sign * right.totalTokens;
   const costMicroUsd = (left.costMicroUsd ?? 0) + sign * (right.costMicroUsd ?? 0);
   const unpricedCalls = left.unpricedCalls + sign * right.unpricedCalls;
-  return { totalTokens, costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }), unpricedCalls };
+  // As `knownCost`, whose file a command that shows runs would load for this line alone.
+  const isUnknown = costMicroUsd === 0 && unpricedCalls > 0;
+  return { totalTokens, costMicroUsd: isUnknown ? null : costMicroUsd, unpricedCalls };
 }
