@@ -54,7 +54,10 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   tools: "tool functions",
   subagents: "handoffs agents",
   maxOutputTokens: "maxTokens",
-  totalTokens: "maxTokens",
+  totalTokens: "maxTokens tokens",
+  toolCalls: "calls",
+  wallTimeMs: "time timeoutMs",
+  maxDepth: "depth",
   budget: "maxTurns maxSteps maxIterations recursionLimit",
 };
 
