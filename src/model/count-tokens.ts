@@ -36,8 +36,6 @@ export interface CountedTokens {
   readonly isEstimated: boolean;
 }
 
-const NO_EPHEMERAL: ReadonlySet<Message> = new Set();
-
 /**
  * Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest (R101).
  * `prefix` is one of the messages that are not `ephemeral`.
@@ -46,17 +44,17 @@ export function countInputTokens(
   model: Model,
   request: ModelRequest,
   prefix: MeasuredPrefix,
-  ephemeral = NO_EPHEMERAL,
+  ephemeral?: ReadonlySet<Message>,
 ): CountedTokens {
   const counted = model.countTokens?.(request);
   if (counted !== undefined && isTokenCount(counted))
     return { tokens: counted, isEstimated: false };
   const { messages } = request;
   const history =
-    ephemeral.size === 0 ? messages : messages.filter((message) => !ephemeral.has(message));
+    ephemeral === undefined ? messages : messages.filter((message) => !ephemeral.has(message));
   const known = prefix.messageCount === 0 ? beginningTokens(request) : prefix.tokens;
   const added = estimateMessages(history.slice(prefix.messageCount));
-  return { tokens: known + added + estimateMessages(ephemeral), isEstimated: true };
+  return { tokens: known + added + estimateMessages(ephemeral ?? []), isEstimated: true };
 }
 
 /** An estimate of the input tokens of a request. */

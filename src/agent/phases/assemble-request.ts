@@ -26,9 +26,9 @@ export interface Assembled {
   readonly isFaithful: boolean;
   /** Messages of the history that it shows, if it shows it as it is. */
   readonly historyLength: number;
-  /** What else is in it, and which of that stands behind the history. */
-  readonly ephemeral: ReadonlySet<Message>;
-  readonly tail: readonly Message[];
+  /** The messages of sections, and those behind the history. `undefined` if no section says anything. */
+  readonly ephemeral: ReadonlySet<Message> | undefined;
+  readonly tail: readonly Message[] | undefined;
   /** Tools that are not in it, and the filters that took them away. */
   readonly hiddenTools: readonly HiddenTool[];
 }
@@ -37,7 +37,7 @@ export interface Assembled {
 export function plainRequest(
   agent: AgentRuntime,
   state: AgentState,
-  sections: SectionMessages,
+  made: SectionMessages | undefined,
 ): Assembled {
   const { role, tools: all, output } = agent;
   const { tools, hiddenTools } =
@@ -52,25 +52,24 @@ export function plainRequest(
     const attached = attachedBytesOf(history);
     if (attached > MOST_REQUEST_BYTES) throw tooMuchAttached(attached);
   }
+  const sections = made?.size === 0 ? undefined : made;
   const request: ModelRequest = {
-    messages: sections.size === 0 ? history : requestMessages(role, history, sections),
+    messages: sections === undefined ? history : requestMessages(role, history, sections),
     tools,
     maxOutputTokens: role.maxOutputTokens,
     ...defined({ temperature, settings, toolChoice, output }),
   };
-  const hasSections = sections.size > 0;
   return {
     request,
     isFaithful: true,
     historyLength: state.conversation.messages.length,
-    ephemeral: hasSections ? new Set(sections.values()) : NOTHING,
-    tail: hasSections ? behindHistory(role, sections) : [],
+    ephemeral: sections && new Set(sections.values()),
+    tail: sections && behindHistory(role, sections),
     hiddenTools,
   };
 }
 
 const NONE_HIDDEN: readonly HiddenTool[] = Object.freeze([]);
-const NOTHING: ReadonlySet<Message> = new Set();
 
 /** The error of a request with more attachments than it may carry. */
 function tooMuchAttached(attached: number): EspalierError {

@@ -14,7 +14,7 @@ import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
 import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
 import { measure, type Measure } from "./history-size.ts";
-import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
+import type { SectionMessages } from "./make-sections.ts";
 import { defined } from "../../kernel/json.ts";
 import {
   hasRoomForSummary,
@@ -34,7 +34,7 @@ const DEFAULT_KEPT_ATTACHMENTS = 10;
 export async function compact(
   agent: AgentRuntime,
   state: AgentState,
-  sections: SectionMessages = NO_SECTIONS,
+  sections?: SectionMessages,
 ): Promise<AgentState> {
   const { compaction = {} } = agent.role;
   const { keepMessages = DEFAULT_KEPT_MESSAGES, maxInputTokens } = compaction;
@@ -210,7 +210,7 @@ export async function retain(
     : NOT_CALLED;
   const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
   const shorter = summary === undefined ? kept : afterInstructions(kept, summary);
-  const tokensOf = measure(agent, NO_SECTIONS);
+  const tokensOf = measure(agent);
   agent.record({
     type: "conversation.compacted",
     messagesBefore: messages.length,

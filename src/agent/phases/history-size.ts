@@ -17,7 +17,7 @@ export type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) 
 export function isOverflowing(
   agent: AgentRuntime,
   { conversation }: AgentState,
-  sections: SectionMessages,
+  sections: SectionMessages | undefined,
 ): boolean {
   const { compaction } = agent.role;
   if (compaction === undefined || compaction.strategy === "error") return false;
@@ -29,7 +29,7 @@ export function isOverflowing(
 }
 
 /** Returns the measure for a history among these sections. */
-export function measure(agent: AgentRuntime, sections: SectionMessages): Measure {
+export function measure(agent: AgentRuntime, sections?: SectionMessages): Measure {
   const tokensOf = measureSeen(agent, sections);
   return (history, prefix) => tokensOf(forModel(history, agent.model), prefix);
 }
@@ -37,12 +37,12 @@ export function measure(agent: AgentRuntime, sections: SectionMessages): Measure
 /** Returns the measure for what the model may see of a history. */
 function measureSeen(
   { role, model, tools, output }: AgentRuntime,
-  sections: SectionMessages,
+  sections: SectionMessages | undefined,
 ): Measure {
-  const ephemeral = new Set(sections.values());
+  const ephemeral = sections && new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {
-    const messages = requestMessages(role, history, sections);
+    const messages = sections === undefined ? history : requestMessages(role, history, sections);
     const request = { messages, tools: tools.specs, maxOutputTokens, ...defined({ output }) };
     return countInputTokens(model, request, prefix, ephemeral).tokens;
   };

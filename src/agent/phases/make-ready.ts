@@ -7,7 +7,7 @@ import { type AgentState, stepPosition } from "../agent-state.ts";
 import { mustNotCallModel, addTask, type Prepared } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { isOverflowing } from "./history-size.ts";
-import { makeSections, NO_SECTIONS, type MadeSections } from "./make-sections.ts";
+import { makeSections, type MadeSections } from "./make-sections.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult.ts";
@@ -23,27 +23,23 @@ import type { MailboxMessage } from "../mailbox.ts";
 /** Does what is due, until something holds the agent: then the state says so. */
 export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
   let next = state.log.isBriefed ? state : await takeTask(agent, state);
-  if (mustNotCallModel(agent, next)) return withoutSections(next);
+  if (mustNotCallModel(agent, next)) return { state: next };
   const { retention } = agent;
   if (retention !== undefined && !state.log.isBriefed) {
     const { retain } = await import("./compact.ts");
     next = await retain(agent, next, retention);
   }
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
-  if (mustNotCallModel(agent, next) || next.log.subtasks.length > 0) return withoutSections(next);
+  if (mustNotCallModel(agent, next) || next.log.subtasks.length > 0) return { state: next };
   if (next.log.isAwaiting && agent.mailbox?.hasMessages !== true)
     next = await awaitSubagents(agent, next);
-  if (mustNotCallModel(agent, next)) return withoutSections(next);
+  if (mustNotCallModel(agent, next)) return { state: next };
   const hasSections = agent.role.sections.length > BUILT_IN_SECTIONS.length;
-  const made = hasSections ? await makeSections(agent, next) : withoutSections(next);
+  const made = hasSections ? await makeSections(agent, next) : { state: next };
   if (mustNotCallModel(agent, made.state) || !isOverflowing(agent, made.state, made.sections))
     return made;
   const { compact } = await import("./compact.ts");
   return { ...made, state: await compact(agent, made.state, made.sections) };
-}
-
-function withoutSections(state: AgentState): MadeSections {
-  return { state, sections: NO_SECTIONS };
 }
 
 // The beginning of an execution: hooks see the task before anything is spent, and stop conditions are asked for the first time (R5).

@@ -20,10 +20,9 @@ export type SectionMessages = ReadonlyMap<string, Message>;
 /** Sections that were made, and the state that knows of it. */
 export interface MadeSections {
   readonly state: AgentState;
-  readonly sections: SectionMessages;
+  /** `undefined` if nothing is added to the request. */
+  readonly sections?: SectionMessages;
 }
-
-export const NO_SECTIONS: SectionMessages = new Map();
 
 /** Makes what is due: `step` sections every time, the others once in an execution. One that breaks fails the agent. */
 export async function makeSections(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
@@ -34,7 +33,7 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
     ({ name, lifeCycle, text }) => text !== undefined && (lifeCycle === "step" || !known.has(name)),
   );
   const texts = await textsOf(agent, state, due);
-  if ("status" in texts) return { state: texts, sections: NO_SECTIONS };
+  if ("status" in texts) return { state: texts };
   const lasting = due.filter(({ lifeCycle }) => lifeCycle !== "step");
   const next = lasting.length === 0 ? state : recorded(state, lasting, texts);
   const kept = next.log.sections ?? [];

@@ -17,17 +17,14 @@ import { addSignal, failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
 import { delivered, withMessages, makeReady } from "./make-ready.ts";
-import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
+import type { MadeSections, SectionMessages } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.ts";
 
 /** Whether a step may start, and with which request. */
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
   // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
-  const ready = await (isReady(agent, state)
-    ? {
-        state: state.log.isBriefed ? state : addTask(state, agent.taskContent),
-        sections: NO_SECTIONS,
-      }
+  const ready: MadeSections = await (isReady(agent, state)
+    ? { state: state.log.isBriefed ? state : addTask(state, agent.taskContent) }
     : makeReady(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
@@ -61,7 +58,7 @@ function isReady({ role, hooks, identity, retention }: AgentRuntime, { log }: Ag
 function plainOrFailed(
   agent: AgentRuntime,
   state: AgentState,
-  sections: SectionMessages,
+  sections: SectionMessages | undefined,
 ): Assembled | AgentState {
   try {
     return plainRequest(agent, state, sections);
@@ -145,9 +142,9 @@ function paidCall(
     lease,
     isFaithful: isFaithful && !isClosing,
     historyLength,
-    ephemeralTokens: (ephemeral.size === 0 ? 0 : estimateMessages(ephemeral)) + tokens,
+    ephemeralTokens: (ephemeral === undefined ? 0 : estimateMessages(ephemeral)) + tokens,
     isEstimated,
-    ephemeral: added + (tail.length === 0 ? 0 : ephemeralAtEnd(draft.messages, tail)),
+    ephemeral: added + (tail === undefined ? 0 : ephemeralAtEnd(draft.messages, tail)),
     hiddenTools,
     lastStep: isClosing ? lease.lastStep : undefined,
   };
