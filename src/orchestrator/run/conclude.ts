@@ -18,7 +18,7 @@ import { runningAgent, type RunningAgent, type SettledAgent } from "../tree/agen
 import { scopeOf } from "../tree/budget-events.ts";
 import type { RunIdSource } from "../tree/event-recorder.ts";
 import type { RunDefinitions } from "../tree/run-definitions.ts";
-import type { RunTree } from "../tree/run-tree.ts";
+import { countsOf, type RunTree, type SubagentCounts } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /**
@@ -38,8 +38,7 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
  * Holds what they are computed from and nothing else of the run: results outlive their runs.
  */
 class RestFacts implements LateFacts {
-  readonly subagentsByDepth: LateFacts["subagentsByDepth"];
-  readonly refusalsByCode: LateFacts["refusalsByCode"];
+  readonly #counts: SubagentCounts;
   readonly #ids: RunIdSource;
   readonly #definitions: RunDefinitions;
   readonly #ledger: BudgetLedger;
@@ -49,15 +48,15 @@ class RestFacts implements LateFacts {
   readonly #atMs: number;
 
   /** Makes the run let go of its agents: call it after the last event but one, `run.ended`. */
-  constructor({ tree, ledger, recorder, definitions, settings }: RunRuntime, atMs: number) {
+  constructor(run: RunRuntime, models: readonly Model[], atMs: number) {
+    const { tree, ledger, recorder, definitions, settings } = run;
     ledger.close();
-    this.subagentsByDepth = tree.subagentsByDepth;
-    this.refusalsByCode = tree.refusalsByCode;
+    this.#counts = tree.counts;
     this.#ids = recorder.close();
     this.#definitions = definitions;
     this.#ledger = ledger;
     this.#pricesBefore = tree.pricesBefore;
-    this.#models = tree.models;
+    this.#models = models;
     this.#priceOf = settings.priceOf;
     this.#atMs = atMs;
   }
@@ -74,6 +73,14 @@ class RestFacts implements LateFacts {
     return this.#definitions.toJSON();
   }
 
+  get subagentsByDepth(): LateFacts["subagentsByDepth"] {
+    return countsOf(this.#counts).subagentsByDepth;
+  }
+
+  get refusalsByCode(): LateFacts["refusalsByCode"] {
+    return countsOf(this.#counts).refusalsByCode;
+  }
+
   get accounts(): LateFacts["accounts"] {
     return this.#ledger.snapshot(this.#atMs);
   }
@@ -86,8 +93,7 @@ function factsNow(run: RunRuntime, atMs: number): LateFacts {
     traceId: recorder.runIds.traceId,
     prices: pricesUsed(tree.models, settings.priceOf, tree.pricesBefore),
     definitions: definitions.toJSON(),
-    subagentsByDepth: tree.subagentsByDepth,
-    refusalsByCode: tree.refusalsByCode,
+    ...countsOf(tree.counts),
     accounts: ledger.snapshot(atMs),
   };
 }
@@ -99,8 +105,10 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
   const detached: RunningAgent[] = [];
   // A detached agent may be paused: it continues after this result.
   let isFinal = run.journal === undefined;
+  const models: Model[] = [];
   for (const node of tree.nodes) {
     const agent = runningAgent(node);
+    models.push(node.model);
     if (node.settled === undefined) detached.push(agent);
     else settled.push({ ...agent, settled: node.settled });
     if (node.settled === undefined || node.settled.status === "paused") isFinal = false;
@@ -114,7 +122,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     settled,
     detached,
     failedIds: tree.failedIds,
-    late: isFinal ? new RestFacts(run, nowMs) : factsNow(run, nowMs),
+    late: isFinal ? new RestFacts(run, models, nowMs) : factsNow(run, nowMs),
   });
 }
 

@@ -20,6 +20,7 @@ import {
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
+import { countsOf } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import { rememberWaitingCalls } from "./waiting-calls.ts";
@@ -36,7 +37,7 @@ export interface PauseFacts {
 /** Everything that another process needs to continue. All agents must be at rest, and their clocks closed. */
 export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRecord {
   const { runId, tree, ledger, recorder, clock, definitions } = runtime;
-  const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;
+  const { counts, limits, nodes } = tree;
   const questions = nodes.flatMap(({ settled }) =>
     settled === undefined ? [] : questionsOf(settled),
   );
@@ -50,8 +51,7 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRe
     eventCount: recorder.eventCount,
     leaseCount: ledger.leaseCount,
     limits: { ...limits },
-    refusalsByCode,
-    subagentsByDepth,
+    ...countsOf(counts),
     questions,
     agents: nodes.map(pausedAgent),
     definitions: definitions.toJSON(),

@@ -25,13 +25,26 @@ export type Before = Pick<
 >;
 
 const NONE: readonly never[] = Object.freeze([]);
+/** Subagents that were started and refused. A result keeps it in place of the tree. */
+export interface SubagentCounts {
+  /** How many were started, by their depth. */
+  readonly byDepth: number[];
+  /** How many were refused, by the code of the refusal. `undefined` if none was. */
+  refusals: Map<string, number> | undefined;
+}
+
+/** Returns the counts as results and events have them (R140). */
+export function countsOf({ byDepth, refusals }: SubagentCounts) {
+  return {
+    subagentsByDepth: Object.fromEntries(Object.entries(byDepth).filter(([, count]) => count > 0)),
+    refusalsByCode: Object.fromEntries(refusals ?? []),
+  };
+}
+
 export class RunTree {
   readonly limits: SubagentLimits;
   readonly #nodes = new Map<AgentId, AgentRuntime>();
-  /** Subagents started at each depth. */
-  readonly #byDepth: number[] = [];
-  // Made when needed: most runs are one agent.
-  #refusals: Map<string, number> | undefined;
+  readonly counts: SubagentCounts = { byDepth: [], refusals: undefined };
   /** The steps in which each delegation was asked for. */
   #delegations: Map<string, Set<string | null>> | undefined;
   /** Settles once all detached agents have; undefined: there were none. */
@@ -52,7 +65,7 @@ export class RunTree {
     this.#failed = before?.failedIds ?? NONE;
     if (before === undefined) return;
     const refusals = Object.entries(before.refusalsByCode);
-    if (refusals.length > 0) this.#refusals = new Map(refusals);
+    if (refusals.length > 0) this.counts.refusals = new Map(refusals);
     for (const [depth, count] of Object.entries(before.subagentsByDepth))
       this.#count(Number(depth), count);
   }
@@ -206,22 +219,14 @@ export class RunTree {
   }
 
   countRefusal(code: string): void {
-    this.#refusals ??= new Map();
-    this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
-  }
-
-  /** Subagents started at each depth (R140). */
-  get subagentsByDepth(): Readonly<Record<string, number>> {
-    return Object.fromEntries(Object.entries(this.#byDepth).filter(([, count]) => count > 0));
-  }
-
-  get refusalsByCode(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#refusals ?? []);
+    const refusals = (this.counts.refusals ??= new Map());
+    refusals.set(code, (refusals.get(code) ?? 0) + 1);
   }
 
   #count(depth: number, by: number): void {
     this.#total += by;
-    this.#byDepth[depth] = (this.#byDepth[depth] ?? 0) + by;
+    const { byDepth } = this.counts;
+    byDepth[depth] = (byDepth[depth] ?? 0) + by;
   }
 }
 

@@ -17,6 +17,7 @@ import { childContext, type ChildContext } from "./child-context.ts";
 import { childFacts, DelegatingParent } from "./child-facts.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
+import { countsOf } from "./run-tree.ts";
 
 /** Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). */
 export function setUpChild(
@@ -117,7 +118,7 @@ function announce(
     task,
     isBackground,
     context,
-    subagentsByDepth: run.tree.subagentsByDepth,
+    subagentsByDepth: countsOf(run.tree.counts).subagentsByDepth,
   });
 }
 
