@@ -1,16 +1,18 @@
 // Goal: each figure of a usage that can be true is charged, also where another one is missing or is rejected, and a rejection is said.
 // Method: the four interfaces over real HTTP; runs over models that report odd figures.
 
+import { createOpenAI } from "@ai-sdk/openai";
 import { describe, expect } from "vitest";
 
+import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { TokenUsage } from "../../src/model/token-usage.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { INTERFACES, WireServer } from "../support/four-interfaces.ts";
-import { never, QUESTION } from "../support/openai-calls.ts";
+import { eventsOf, INTERFACES, WireServer } from "../support/four-interfaces.ts";
+import { MODES, never, QUESTION, reply } from "../support/openai-calls.ts";
 
 const NO_INPUT: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
   "Chat Completions": [
@@ -47,6 +49,84 @@ describe.each(INTERFACES)("a usage without input over $name", ({ model, events, 
       name === "Chat Completions" ? 0.25 : undefined,
     ]);
   });
+});
+
+const [chat, responses] = INTERFACES;
+
+describe("a usage without figures", () => {
+  const usages: readonly (readonly [string, object, readonly unknown[]])[] = [
+    ["no input", { completion_tokens: 180, cost: 0.25 }, [0, 180, 0.25]],
+    ["null as input", { prompt_tokens: null, completion_tokens: 180 }, [0, 180, undefined]],
+    ["a cost alone", { cost: 0.25 }, [0, 0, 0.25]],
+    [
+      "input only in its total",
+      { completion_tokens: 180, total_tokens: 900 },
+      [720, 180, undefined],
+    ],
+    ["a total alone", { prompt_tokens: 0, completion_tokens: 0, total_tokens: 900 }, []],
+    ["a text as input", { prompt_tokens: "700", completion_tokens: 180 }, []],
+  ];
+  for (const [what, usage, expected] of usages)
+    for (const face of [chat, responses])
+      proves(["D552"], `keeps what it has: ${what} (${face?.name})`, async () => {
+        if (face === undefined) throw new Error("Expected an interface.");
+        const isChat = face === chat;
+        const said = JSON.stringify(usage);
+        const own = isChat
+          ? said
+          : said.replace("prompt_tokens", "input_tokens").replace("completion_", "output_");
+        const body = face.events.join("").replaceAll(/"usage":\{[^}]*\}/g, `"usage":${own}`);
+        await using server = await WireServer.start({ body });
+        const options = { signal: never(), onDelta: () => undefined };
+        const { usage: got } = await face.model(server.url).generate(QUESTION, options);
+        const figures = [got?.inputTokens, got?.outputTokens, got?.reportedCostUsd];
+        // Only Chat Completions has servers that leave a figure to the total.
+        const [, output, cost] = expected;
+        const isOfTotal = !isChat && "total_tokens" in usage;
+        expect(got === undefined ? [] : figures).toEqual(
+          isOfTotal && expected.length > 0 ? [0, output, cost] : expected,
+        );
+      });
+
+  proves(["D552"], "keeps a cost that the package of its provider leaves out", async () => {
+    const usage = { prompt_tokens: 700, completion_tokens: 2, cost: 0.25 };
+    const tools = { ...usage, server_tool_use: { web_search_requests: 1 } };
+    const body = (chat?.events.join("") ?? "").replace(
+      /"usage":\{[^}]*"completion_tokens":2[^}]*\}/,
+      `"usage":${JSON.stringify(tools)}`,
+    );
+    await using server = await WireServer.start({ body });
+    const model = aiSdkModel(
+      createOpenAI({ apiKey: "key-0123456789", baseURL: server.url }).chat("m"),
+    );
+    const { usage: got } = await model.generate(QUESTION, { signal: never() });
+    expect([got?.reportedCostUsd, got?.hasServerTools]).toEqual([0.25, true]);
+  });
+});
+
+describe("a message over Chat Completions", () => {
+  for (const field of ["annotations", "executed_tools"])
+    for (const mode of MODES)
+      proves(["D553"], `shows by its ${field} that a server's tool ran (${mode})`, async () => {
+        const message = { content: "ok", [field]: [{ type: "any" }] };
+        const choice = { index: 0, finish_reason: "stop" };
+        const usage = { prompt_tokens: 404_500, completion_tokens: 2 };
+        const answer =
+          mode === "streamed"
+            ? {
+                body: eventsOf({ id: "c", choices: [{ ...choice, delta: message }], usage }).join(
+                  "",
+                ),
+              }
+            : {
+                body: JSON.stringify({ id: "c", choices: [{ ...choice, message }], usage }),
+                headers: { "content-type": "application/json" },
+              };
+        await using server = await WireServer.start(answer);
+        if (chat === undefined) throw new Error("Expected an interface.");
+        const { reply: came } = await reply(chat.model(server.url), mode);
+        expect(came.usage?.hasServerTools).toBe(true);
+      });
 });
 
 async function chargeOf(usage: Partial<TokenUsage>): Promise<readonly unknown[]> {

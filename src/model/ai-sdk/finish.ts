@@ -81,11 +81,11 @@ export function usageOfReply({
 }: Pick<Finish, "usage" | "providerMetadata"> & { readonly hasServerTools?: boolean }):
   | TokenUsage
   | undefined {
-  const { total: input, cacheRead: cached, cacheWrite: written } = usage.inputTokens;
-  const { total: output, reasoning } = usage.outputTokens;
-  if (input === undefined || output === undefined) return undefined;
-  const serviceTier = tierIn(providerMetadata) ?? usage.raw?.["service_tier"];
+  const { total: input = 0, cacheRead: cached, cacheWrite: written } = usage.inputTokens;
   const costUsd = costIn(usage.raw);
+  const { total: output = costUsd === undefined ? undefined : 0, reasoning } = usage.outputTokens;
+  if (output === undefined) return undefined;
+  const serviceTier = tierIn(providerMetadata) ?? usage.raw?.["service_tier"];
   const iterations = listOf(usage.raw?.["iterations"]).map(fieldsOf);
   return usageOfFigures({
     ...withIterations({ input, cached, written, output }, iterations),

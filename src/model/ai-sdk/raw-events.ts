@@ -49,6 +49,12 @@ export class RawEvents {
     return this.#wasOver;
   }
 
+  /** Returns the finish with each field of the usage. A provider may leave out costs and server tools. */
+  withUsage(finish: Finish): Finish {
+    const raw = { ...this.#usage, ...finish.usage.raw };
+    return isParsed(raw) ? { ...finish, usage: { ...finish.usage, raw } } : finish;
+  }
+
   /** The usage as far as it was reported. */
   get usage(): TokenUsage | undefined {
     return usageOfReply({ usage: usageIn(this.#usage, 0) });

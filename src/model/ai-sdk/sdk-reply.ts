@@ -181,7 +181,10 @@ export class SdkReply {
       finishReason,
       ...defined({
         rawFinishReason: finish?.finishReason.raw,
-        usage: finish === undefined ? undefined : usageOfReply({ ...finish, hasServerTools }),
+        usage:
+          finish === undefined
+            ? undefined
+            : usageOfReply({ ...this.#raw.withUsage(finish), hasServerTools }),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
       }),

@@ -31,6 +31,8 @@ export interface Completion {
   readonly finishReason: unknown;
   readonly usage?: unknown;
   readonly serviceTier?: unknown;
+  /** The message shows that the server ran tools of its own. */
+  readonly hasServerTools?: boolean;
   readonly responseId?: string | undefined;
   readonly responseModel?: string | undefined;
 }
@@ -112,7 +114,15 @@ export function reportedTokens(usage: unknown): number | undefined {
 /** The reply that these pieces are. */
 export function toReply(
   pieces: readonly ReplyPiece[],
-  { refusal = "", finishReason: raw, usage, serviceTier, responseId, responseModel }: Completion,
+  {
+    refusal = "",
+    finishReason: raw,
+    usage,
+    serviceTier,
+    hasServerTools,
+    responseId,
+    responseModel,
+  }: Completion,
 ): ModelReply {
   const message = replyMessage(pieces);
   const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
@@ -120,7 +130,11 @@ export function toReply(
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: readChatUsage(usage, serviceTier), responseId, responseModel }),
+    ...defined({
+      usage: readChatUsage(usage, serviceTier, hasServerTools),
+      responseId,
+      responseModel,
+    }),
   };
 }
 
@@ -171,27 +185,36 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ]);
 
 /** The usage that a server gives; `undefined` if it has no figures. */
-export function readChatUsage(usage: unknown, serviceTier: unknown): TokenUsage | undefined {
+export function readChatUsage(
+  usage: unknown,
+  serviceTier: unknown,
+  hasServerTools = false,
+): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
-  const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = usage;
-  if (typeof promptTokens !== "number" || typeof completionTokens !== "number") return undefined;
+  const costUsd = costIn(usage);
+  const prompt = usage["prompt_tokens"] ?? 0;
+  const completion = usage["completion_tokens"] ?? (costUsd === undefined ? undefined : 0);
+  if (typeof prompt !== "number" || typeof completion !== "number") return undefined;
+  const total = countIn(usage, "total_tokens") ?? 0;
   const details = usage["prompt_tokens_details"];
   const cached =
     countIn(details, "cached_tokens") ??
     countIn(usage, "num_cached_tokens") ??
     countIn(usage, "prompt_cache_hit_tokens") ??
     0;
+  const hasPrompt = prompt !== 0 || cached > 0;
   // Some servers leave reasoning out of completion_tokens, but none leaves it out of the total, nor out of the bill.
-  const rest = (countIn(usage, "total_tokens") ?? 0) - wholeInput(promptTokens, cached);
-  const outputTokens = completionTokens < 0 ? completionTokens : Math.max(completionTokens, rest);
+  const rest = hasPrompt ? total - wholeInput(prompt, cached) : 0;
+  const outputTokens = completion < 0 ? completion : Math.max(completion, rest);
+  const promptTokens = hasPrompt || completion <= 0 ? prompt : Math.max(total - completion, 0);
   return usageOfFigures({
     input: promptTokens,
     cached,
     written: countIn(details, "cache_write_tokens"), // What servers with a cache of their own add to OpenAI's form.
     output: outputTokens,
     reasoning: countIn(usage["completion_tokens_details"], "reasoning_tokens"),
-    costUsd: costIn(usage),
+    costUsd,
     serviceTier,
-    hasServerTools: namesServerTools(usage),
+    hasServerTools: hasServerTools || namesServerTools(usage),
   });
 }

@@ -19,6 +19,7 @@ import { failures, protocolError } from "./openai-errors.ts";
 import { dataBytes, objectOfBody } from "./from-openai.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
 import {
+  costIn,
   countIn,
   errorInBody,
   fieldsOf,
@@ -272,13 +273,17 @@ export function readResponseUsage(
   hasServerTools = false,
 ): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
-  const { input_tokens: input, output_tokens: output, input_tokens_details: details } = usage;
+  const costUsd = costIn(usage);
+  const input = usage["input_tokens"] ?? 0;
+  const output = usage["output_tokens"] ?? (costUsd === undefined ? undefined : 0);
   if (typeof input !== "number" || typeof output !== "number") return undefined;
+  const { input_tokens_details: details } = usage;
   return usageOfFigures({
     input,
     cached: countIn(details, "cached_tokens"),
     written: countIn(details, "cache_write_tokens"),
     output,
+    costUsd,
     reasoning: countIn(usage["output_tokens_details"], "reasoning_tokens"),
     serviceTier,
     hasServerTools: hasServerTools || namesServerTools(usage),

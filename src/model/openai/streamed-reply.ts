@@ -41,6 +41,8 @@ import { failures, protocolError } from "./openai-errors.ts";
 import { errorInBody, fieldsOf, isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
+/** Citations of a web search, and the tools that Groq ran. */
+const SERVER_FIELDS = ["annotations", "executed_tools"] as const;
 
 interface GrowingCall {
   readonly index: number;
@@ -70,6 +72,7 @@ export class StreamedReply {
   #finishReason: unknown;
   #usage: unknown;
   #serviceTier: unknown;
+  #hasServerTools = false;
   #responseId: string | undefined;
   #responseModel: string | undefined;
   #hasBegun = false;
@@ -158,7 +161,7 @@ export class StreamedReply {
     return this.#hasBegun;
   }
 
-  /** Gives the text of it. */
+  /** Returns the text of the chunk. */
   #takeChunk(chunk: Fields, choice: Fields | undefined): string {
     this.#usage = usageOfReply(chunk, choice) ?? this.#usage;
     this.#serviceTier = chunk["service_tier"] ?? this.#serviceTier;
@@ -203,6 +206,7 @@ export class StreamedReply {
       finishReason: isCut ? "length" : this.#finishReason,
       usage: isCut ? this.#usageOfCut : this.#usage,
       serviceTier: this.#serviceTier,
+      hasServerTools: this.#hasServerTools,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     });
@@ -235,11 +239,11 @@ export class StreamedReply {
     this.#hasEnded = true;
   }
 
-  /** Gives the text of it. */
   #takeDelta(delta: Fields): string {
     const thought = this.#reasoning.take(delta, (text) => this.#cut.admit(text));
     this.#countBeside(0, thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
+    this.#hasServerTools ||= SERVER_FIELDS.some((name) => listOf(delta[name]).length > 0);
     const { data } = extraContent(delta);
     if (data !== undefined) {
       this.#data = data;
