@@ -47,7 +47,7 @@ class RestFacts implements LateFacts {
   readonly #priceOf: PriceOf;
   readonly #atMs: number;
 
-  /** Makes the run let go of its agents: call it after the last event but one, `run.ended`. */
+  /** Has ledger and recorder let go of the run. Only the event `run.ended` may follow. */
   constructor(run: RunRuntime, models: readonly Model[], atMs: number) {
     const { tree, ledger, recorder, definitions, settings } = run;
     ledger.close();
