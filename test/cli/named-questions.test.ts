@@ -86,7 +86,7 @@ test("says where to see a run that has ended and cannot be cancelled", async () 
   const { code, stderr } = await command(kept, "cancel", "run_1");
   expect([code, stderr]).toEqual([
     2,
-    "Expected a run that has not ended, got run_1. See it: espalier show run_1 [usage]\n",
+    "Expected a run that has not ended, got run_1. See it: espalier show run_1 [run_ended]\n",
   ]);
 });
 

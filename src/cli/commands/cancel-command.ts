@@ -9,7 +9,7 @@ import { configuredOptions } from "../configured-options.ts";
 import { findProject, type Project } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleNamed } from "../roles-at-hand.ts";
-import { note } from "../shell.ts";
+import { note, ownCommand } from "../shell.ts";
 import { openKeptStore, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 
@@ -21,9 +21,11 @@ export const body: CommandBody = async (call) => {
   const run = await namedRun(store, args[0] ?? "");
   const { runId } = run;
   if (run.status === "ended")
-    throw new UsageError(
-      `Expected a run that has not ended, got ${runId}. See it: espalier show ${runId}`,
-    );
+    throw new EspalierError({
+      code: "run_ended",
+      message: `Expected a run that has not ended, got ${runId}. See it: ${ownCommand(shell)} show ${runId}`,
+      data: { runId },
+    });
   const message = text("reason") ?? "Cancelled by espalier cancel.";
   const cancelWith = async (roles: readonly AgentRole[]): Promise<Orchestrator> => {
     const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store, roles });

@@ -42,7 +42,7 @@ function notBegunText({ stored: { runId }, refusal }: RunReading): string {
   const text = `Run ${runId} has not begun: nothing of it is recorded yet.`;
   return refusal === undefined
     ? text
-    : plainText(`${text} No process could lead it: ${refusal.message} [${refusal.code}]`);
+    : plainText(`${text} No process could lead it (${refusal.code}): ${refusal.message}`);
 }
 
 function showRun(
