@@ -96,12 +96,13 @@ function waysOf(name: string): readonly Way[] {
   ];
 }
 
-const END = /"(finish_reason|stop_reason|finishReason|status)":"(stop|end_turn|STOP|completed)"/;
+const END =
+  /"(finish_reason|stop_reason|finishReason)":"(stop|end_turn|STOP|tool_calls|tool_use)"|"response.completed"/;
 const INPUT = /"(prompt_tokens|input_tokens|promptTokenCount)":\d/;
 const OUTPUT = /"(?:completion_tokens|output_tokens|candidatesTokenCount)":(\d+)/g;
 
 interface Outcome {
-  /** The text of the reply, or the code of the error. */
+  /** The text and the calls of the reply, or the code of the error. */
   readonly got: string;
   readonly isRetryable?: boolean;
   readonly input: number | undefined;
@@ -109,14 +110,15 @@ interface Outcome {
 }
 
 /** Returns the outcome of a stream that was cut to this text. */
-function expectedOf(text: string, readsLastEvent: boolean): Outcome {
+function expectedOf(text: string, readsLastEvent: boolean, whole: string): Outcome {
   const blocks = text.split("\n\n");
   const last = blocks.pop() ?? "";
   const [, data = ""] = /^data: (.*)$/m.exec(last) ?? [];
   const read = [...blocks, ...(readsLastEvent && isJson(data) ? [data] : [])].join("\n");
   const input = INPUT.test(read) ? 700 : undefined;
   if (!END.test(read)) return { got: "model_unavailable", isRetryable: true, input };
-  return { got: "ok", input, output: Number([...read.matchAll(OUTPUT)].at(-1)?.[1]) };
+  const output = [...read.matchAll(OUTPUT)].at(-1)?.[1];
+  return { got: whole, input, output: output === undefined ? undefined : Number(output) };
 }
 
 function isJson(text: string): boolean {
@@ -132,7 +134,9 @@ async function outcomeOf(model: Model): Promise<Outcome> {
   try {
     const options = { signal: never(), onDelta: () => undefined };
     const { message, usage } = await model.generate(QUESTION, options);
-    return { got: message.text, input: usage?.inputTokens, output: usage?.outputTokens };
+    const calls = message.toolCalls.map((call) => `${call.toolName} ${call.argumentsText}`);
+    const got = [message.text, ...calls].join("");
+    return { got, input: usage?.inputTokens, output: usage?.outputTokens };
   } catch (thrown) {
     if (!(thrown instanceof ModelError)) throw thrown;
     const { code, isRetryable, lostInput } = thrown;
@@ -180,24 +184,33 @@ describe("an event that cannot be read", () => {
     });
 });
 
-describe.each(INTERFACES)("a cut stream of $name", ({ name, events }) => {
+const REPLIES = INTERFACES.flatMap(({ name, events, call }) => [
+  { name, what: "a text", events, whole: "ok" },
+  { name, what: "a call", events: call, whole: 'look {"at":1}' },
+]);
+
+describe.each(REPLIES)("$what in a cut stream of $name", ({ name, what, events, whole }) => {
   const stream = streamOf(name, events);
   for (const { name: way, model, readsLastEvent } of waysOf(name))
     for (const end of ["closed", "destroyed"] as const)
-      proves(["D605"], `is read as far as it came over ${way} (${name}, ${end})`, async () => {
-        await using server = await CuttingServer.start(Buffer.from(stream));
-        const cuts = Array.from({ length: stream.length + 1 }, (_, bytes) => bytes);
-        const wrong: unknown[] = [];
-        const work = async (): Promise<void> => {
-          for (let bytes = cuts.shift(); bytes !== undefined; bytes = cuts.shift()) {
-            const text = stream.slice(0, bytes);
-            const expected = expectedOf(text, readsLastEvent);
-            const got = await outcomeOf(model(server.urlOf(bytes, end)));
-            if (JSON.stringify(got) !== JSON.stringify(expected))
-              wrong.push({ cutAfter: text.slice(-40), got, expected });
-          }
-        };
-        await Promise.all(Array.from({ length: AT_ONCE }, work));
-        expect(wrong).toEqual([]);
-      });
+      proves(
+        ["D605"],
+        `${what} is read as far as it came over ${way} (${name}, ${end})`,
+        async () => {
+          await using server = await CuttingServer.start(Buffer.from(stream));
+          const cuts = Array.from({ length: stream.length + 1 }, (_, bytes) => bytes);
+          const wrong: unknown[] = [];
+          const work = async (): Promise<void> => {
+            for (let bytes = cuts.shift(); bytes !== undefined; bytes = cuts.shift()) {
+              const text = stream.slice(0, bytes);
+              const expected = expectedOf(text, readsLastEvent, whole);
+              const got = await outcomeOf(model(server.urlOf(bytes, end)));
+              if (JSON.stringify(got) !== JSON.stringify(expected))
+                wrong.push({ cutAfter: text.slice(-40), got, expected });
+            }
+          };
+          await Promise.all(Array.from({ length: AT_ONCE }, work));
+          expect(wrong).toEqual([]);
+        },
+      );
 });

@@ -110,6 +110,7 @@ const CALL_ITEM = {
   call_id: "t",
   name: "look",
   arguments: '{"at":1}',
+  status: "completed",
 };
 
 export const INTERFACES: readonly Interface[] = [
@@ -188,6 +189,15 @@ export const INTERFACES: readonly Interface[] = [
       },
     }),
     call: eventsOf(
+      {
+        type: "response.created",
+        response: { id: "r", status: "in_progress", created_at: 1, model: "m" },
+      },
+      {
+        type: "response.output_item.added",
+        output_index: 0,
+        item: { ...CALL_ITEM, arguments: "" },
+      },
       { type: "response.output_item.done", output_index: 0, item: CALL_ITEM },
       { type: "response.completed", response: { id: "r", status: "completed" } },
     ),

@@ -139,7 +139,8 @@ export class SdkReply {
 
   /** Takes the end of a stream. Its last part may be missing although its model had ended. */
   end(): void {
-    this.#finish ??= this.#raw.finish(this.#saidCalls.size > 0);
+    if (this.#finish !== undefined) return;
+    this.#finish = this.#raw.finish(this.#saidCalls.size > 0);
     if (this.#finish !== undefined) this.#pieces.push(...this.#unfinishedCalls());
   }
 
