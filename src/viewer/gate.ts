@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from "node:http";
 
+import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
 import { refusedRequest } from "./reply.ts";
 import { isSameToken } from "./viewer-token.ts";
 
@@ -98,8 +99,24 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
       );
     parts.push(read);
   }
+  const value = parsedBody(Buffer.concat(parts).toString("utf8"));
+  // Schemas are checked recursively.
+  const reason = unsoundness(value, MOST_LEVELS);
+  if (reason !== undefined)
+    throw refusedRequest(
+      400,
+      "invalid_request",
+      `Expected a body that can be stored, but ${reason}.`,
+    );
+  return value;
+}
+
+/** As deep as an action with the deepest arguments of a call. */
+const MOST_LEVELS = 210;
+
+function parsedBody(text: string): JsonValue {
   try {
-    return JSON.parse(Buffer.concat(parts).toString("utf8"));
+    return parseJson(text);
   } catch {
     throw refusedRequest(
       400,

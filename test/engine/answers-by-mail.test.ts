@@ -5,6 +5,7 @@ import { z } from "zod";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import type { JsonValue } from "../../src/kernel/json.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -164,6 +165,7 @@ proves(["E16"], "what does not fit is refused at once, all of it", async () => {
   const other = process({});
   const bad: readonly (readonly [string, readonly unknown[]])[] = [
     ["malformed", [{}]],
+    ["malformed", [approve(a, { arguments: { id: nestedLists() } })]],
     ["unknown", [approve(b), { ...approve(a), questionId: "execution_9.1.0" }]],
     ["duplicate", [approve(b), approve(a), deny(a)]],
     ["wrong_kind", [approve(b), giveResult(a, 1)]],
@@ -324,3 +326,10 @@ proves(["E16"], "a run that has ended takes no answer", async () => {
     data: { problem: "already_answered" },
   });
 });
+
+/** Returns lists in lists, nested deeper than a schema can check. */
+function nestedLists(): JsonValue {
+  let list: JsonValue = [];
+  for (let level = 0; level < 100_000; level += 1) list = [list];
+  return list;
+}

@@ -194,6 +194,13 @@ proves(["V71"], "bodies that are too long, and no JSON", async () => {
       codeOf(await act(place, "survey", {}, { body: JSON.stringify(body) })),
       JSON.stringify(body),
     ).toEqual([400, "invalid_request"]);
+  const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
+  const answer = `{"type":"result","questionId":"q","argumentsHash":"h","result":${deep}}`;
+  const nested = `{"key":"1","type":"answer","answers":[${answer}]}`;
+  expect(codeOf(await act(place, "survey", {}, { body: nested }))).toEqual([
+    400,
+    "invalid_request",
+  ]);
 });
 
 proves(["V72"], "every answer tells the browser the same", async () => {

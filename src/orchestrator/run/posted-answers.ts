@@ -108,7 +108,7 @@ async function askedOnceKept(
 function isAllKnown(given: unknown, { open, over }: Asked): boolean {
   if (!Array.isArray(given)) return true;
   return given.every((one) => {
-    const questionId = AnswerSchema.safeParse(one).data?.questionId;
+    const questionId = parsedAnswer(one)?.questionId;
     return (
       questionId === undefined ||
       over.has(questionId) ||
@@ -169,7 +169,7 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
     );
   const answers: Answer[] = [];
   for (const [index, one] of given.entries()) {
-    const { data: answer } = AnswerSchema.safeParse(one);
+    const answer = parsedAnswer(one);
     if (answer === undefined) {
       const advice = "Make it with approve, deny, giveResult or reportFailure.";
       throw wrong(
@@ -260,3 +260,13 @@ function wrong(problem: string, message: string, questionId?: QuestionId): Espal
 }
 
 const NEVER = new CancelSignal();
+
+/** Returns an answer, or `undefined` for a value that is none. A value that is nested too deeply for the schema is none. */
+function parsedAnswer(given: unknown): Answer | undefined {
+  try {
+    return AnswerSchema.safeParse(given).data;
+  } catch (cause) {
+    if (cause instanceof RangeError) return undefined;
+    throw cause;
+  }
+}
