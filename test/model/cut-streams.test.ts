@@ -10,6 +10,7 @@ import { createGoogle } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { createOpenRouter } from "@openrouter/ai-sdk-provider";
 
 import { aiSdkModel, sameOriginFetch } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { Model } from "../../src/model/model.ts";
@@ -81,7 +82,18 @@ function waysOf(name: string): readonly Way[] {
   const own = INTERFACES.find((one) => one.name === name)?.model;
   if (sdk === undefined || own === undefined) throw new Error("Expected a known interface.");
   const isOwn = name === "Chat Completions" || name === "Responses";
+  const openRouter = (baseURL: string, fetch: Fetch): LanguageModelV4 =>
+    createOpenRouter({ apiKey, baseURL, fetch })("m");
   return [
+    ...(name === "Chat Completions"
+      ? [
+          {
+            name: "the package of OpenRouter",
+            model: (url: string) => aiSdkModel(openRouter(url, sameOriginFetch)),
+            readsLastEvent: true,
+          },
+        ]
+      : []),
     ...(isOwn ? [{ name: "openai()", model: own, readsLastEvent: true }] : []),
     {
       name: "the AI SDK with sameOriginFetch",
@@ -173,7 +185,9 @@ describe.each(INTERFACES)("an error of $name", ({ name, events, failed }) => {
 });
 
 describe("an event that cannot be read", () => {
-  for (const { name, model } of waysOf("Chat Completions").slice(-2))
+  for (const { name, model } of waysOf("Chat Completions").filter(
+    ({ name: way }) => way !== "openai()",
+  ))
     proves(["D607"], `is an error although it ends the reply (${name})`, async () => {
       const delta = { content: 5, tool_calls: "none" };
       const choices = [{ index: 0, delta, finish_reason: "stop" }];

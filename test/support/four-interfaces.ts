@@ -143,7 +143,12 @@ export const INTERFACES: readonly Interface[] = [
             index: 0,
             delta: {
               tool_calls: [
-                { index: 0, id: "t", function: { name: "look", arguments: '{"at":1}' } },
+                {
+                  index: 0,
+                  id: "t",
+                  type: "function",
+                  function: { name: "look", arguments: '{"at":1}' },
+                },
               ],
             },
           },

@@ -174,8 +174,8 @@ function isNamed(error: unknown, name: string): boolean {
 
 const NETWORK_CODES = /^(E[A-Z]+|UND_ERR_\w+)$/;
 
-/** As `fetch` and sockets say it. */
-function isNetworkError(error: unknown): boolean {
+/** Returns true for an error of `fetch` or a socket, or one that it caused. */
+export function isNetworkError(error: unknown): boolean {
   if (!isRecord(error)) return false;
   const { message, code, cause } = error;
   if (

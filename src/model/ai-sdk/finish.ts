@@ -22,11 +22,19 @@ import { firstWordOf } from "./provider-name.ts";
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 
-/** Whether the stream ended before the model had: some providers say so, others only show that they know nothing of an end. */
-export function isCutOff({ finishReason, usage }: Finish, provider: string): boolean {
+/**
+ * Returns true if the stream ended before the model had. Some providers say so, others only show that
+ * they know nothing of an end. `lacksEnd`: none was in the events of the stream.
+ */
+export function isCutOff(
+  { finishReason, usage }: Finish,
+  provider: string,
+  lacksEnd: boolean,
+): boolean {
   const { unified, raw } = finishReason;
   if (unified === "interrupted") return true;
-  if (raw !== undefined || usage.outputTokens.total !== undefined) return false;
+  if (raw !== undefined) return false;
+  if (usage.outputTokens.total !== undefined) return unified === "other" && lacksEnd;
   // OpenRouter makes whole calls of what has come of calls.
   return (
     unified === "other" || (unified === "tool-calls" && firstWordOf(provider) === "openrouter")

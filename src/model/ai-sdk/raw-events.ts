@@ -16,6 +16,7 @@ export class RawEvents {
   #end: string | undefined;
   #report: unknown;
   #status: unknown;
+  #hasChoices = false;
   /** The model had ended before the last event. */
   #wasOver = false;
 
@@ -23,7 +24,8 @@ export class RawEvents {
     const event = fieldsOf(rawValue);
     this.#wasOver = this.#end !== undefined;
     this.#report = event["error"];
-    const { message, response, usageMetadata } = event;
+    const { message, response, usageMetadata, choices } = event;
+    this.#hasChoices ||= listOf(choices).length > 0;
     const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
       this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
@@ -42,6 +44,11 @@ export class RawEvents {
   /** The last status of a response, in the words of Responses. */
   get status(): unknown {
     return this.#status;
+  }
+
+  /** True for events of Chat Completions without a finish reason: all its servers send one. */
+  get lacksEnd(): boolean {
+    return this.#hasChoices && this.#end === undefined;
   }
 
   /** True if an error of the last event is one behind a complete reply. */

@@ -22,7 +22,7 @@ import {
   type ReplyLimits,
 } from "../reply-limits.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
-import { failures, reportedError } from "./ai-sdk-errors.ts";
+import { failures, isNetworkError, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import { blockWarnings, finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
 import { RawEvents } from "./raw-events.ts";
@@ -101,8 +101,7 @@ export class SdkReply {
 
   /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
   get lostOutputTokens(): number | undefined {
-    const isPaid = this.#hasBegun || this.#raw.input !== undefined;
-    return isPaid ? this.#arrivedTokens : undefined;
+    return this.#hasBegun || this.#raw.input ? this.#arrivedTokens : undefined;
   }
 
   /**
@@ -122,10 +121,10 @@ export class SdkReply {
       case "ping":
         return;
       case "raw":
-        this.#raw.take(part.rawValue);
-        return;
+        return this.#raw.take(part.rawValue);
       case "error":
-        if (this.#raw.wasOver) return this.end();
+        if (this.#raw.wasOver || isNetworkError(part.error)) this.end();
+        if (this.#finish !== undefined) return;
         throw reportedError(part.error, this.lostOutputTokens, this.#raw.report);
       case "finish":
         if (part.finishReason.unified === "interrupted") this.end();
@@ -155,7 +154,10 @@ export class SdkReply {
     if (status === "queued" && !this.#hasBegun)
       throw failures.unfinished(status, this.lostOutputTokens);
     if (this.isCut) this.#finish = undefined;
-    else if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
+    else if (
+      this.#finish === undefined ||
+      isCutOff(this.#finish, this.#provider, this.#raw.lacksEnd)
+    )
       throw failures.cutStream(this.lostOutputTokens);
     const finish = this.#finish;
     const callPrefix = this.#responseId ?? "call";
@@ -182,10 +184,7 @@ export class SdkReply {
       finishReason,
       ...defined({
         rawFinishReason: finish?.finishReason.raw,
-        usage:
-          finish === undefined
-            ? undefined
-            : usageOfReply({ ...this.#raw.withUsage(finish), hasServerTools }),
+        usage: finish && usageOfReply({ ...this.#raw.withUsage(finish), hasServerTools }),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
       }),
