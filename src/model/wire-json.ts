@@ -17,7 +17,7 @@ export function parseWireJson(text: string): unknown {
 }
 
 /** Returns true for an error in the words of a server; many replies have one that is `null`. */
-export function isReport(error: unknown): boolean {
+function isReport(error: unknown): boolean {
   return isText(error) || Object.keys(fieldsOf(error)).length > 0;
 }
 
