@@ -147,9 +147,9 @@ export class AgentRuntime {
   endedCalls: ToolExecution[] | undefined;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
-  /** What was written to it while it runs; undefined: nothing ever was. */
+  /** Made when something is first written to the agent, or first waits for its mail. */
   mailbox: Mailbox | undefined;
-  /** It runs until this settles; undefined: it does not. */
+  /** Settles with the newest execution of a subagent. `undefined` for a root, and before the first. */
   settling: Promise<unknown> | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
   stepper: PhaseStepper | undefined;
@@ -231,7 +231,10 @@ export class AgentRuntime {
     if (this.persistence?.deadlineReached(deadlineAtMs) !== false) this.endAt(deadlineAtMs);
   }
 
-  /** Asks the agent to stop, which takes effect before the next phase. */
+  /**
+   * Asks the agent to stop. Waits, tool calls and subagents of the open step end at once. The loop takes
+   * the request into the state before the next phase.
+   */
   requestStop(signal: StopSignal): void {
     const last = this.stopRequests.at(-1);
     this.stopRequests =

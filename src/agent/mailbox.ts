@@ -1,5 +1,5 @@
-// Mailbox: what is written to one agent while it runs. Owns the messages that it has not read yet, and the replies to their senders. Made with
-// the first message: most agents get none.
+// Mailbox: what is written to one agent while it runs. Owns the messages that the agent has not read yet,
+// and the replies to their senders. Made when it is first needed: most agents get no message.
 
 import type { MessageContent } from "../protocol/message-content.ts";
 import type { AgentId } from "../protocol/ids.ts";

@@ -133,7 +133,10 @@ export interface Delegation {
   readonly task: string;
 }
 
-/** What an agent does to its subagents. Implemented above, once per run. No method throws, no promise rejects. */
+/**
+ * What an agent does to its subagents. Implemented above, once per run. No method throws. A promise
+ * rejects only if a subagent could not be run until it settled.
+ */
 export interface Subagents<Agent> {
   spawn(parent: Agent, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   /** Continues a subagent that has ended (X10). */
