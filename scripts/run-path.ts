@@ -4,7 +4,8 @@
 // both answer), `warm` the same once more, and `single` one agent that answers without a tool. They run
 // without store, hooks, OpenTelemetry and session; with `--observed` they are traced by OpenTelemetry and
 // stored in memory. `frames` are the stack frames between the loop (`runAgent`) and the model, the tool,
-// and the first check of the spawn limits. With `--functions` every function of the warm run is listed.
+// and the first check of the spawn limits. `coldOnly` are files that only the cold run enters.
+// With `--functions` every function of the warm run is listed.
 
 import { readFileSync } from "node:fs";
 import { Session, type Profiler } from "node:inspector/promises";
@@ -93,6 +94,7 @@ console.log(
     warm: figuresOf(warm),
     single: figuresOf(single),
     frames,
+    coldOnly: [...cold.keys()].filter((file) => !warm.has(file)).toSorted(),
   }),
 );
 const folders = Map.groupBy([...warm.keys()].toSorted(), (file) => path.dirname(file));

@@ -72,7 +72,8 @@ function namesOf(model: Model): StepContext["model"] {
   const known = names.get(model);
   if (known !== undefined) return known;
   const { provider, id, replayKey, accepts = [] } = model;
-  const replayKeys = fallbackOf(model)?.models.map(replayKeyOf);
+  // Only a fallback has keys of several models.
+  const replayKeys = "replayKeys" in model ? fallbackOf(model)?.models.map(replayKeyOf) : undefined;
   const named = Object.freeze({
     provider,
     id,

@@ -31,9 +31,13 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
   return failWith(agent, state, { code, message: reason.message, data });
 }
 
-/** Adds a stop signal and emits its event. */
+/**
+ * Adds a stop signal and emits its event. An error goes through `failWith` instead: the run counts
+ * errors even if nothing hears of them.
+ */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
-  agent.record({ type: "signal.raised", signal }, eventPosition(state));
+  if (agent.run.recorder.hears("signal.raised"))
+    agent.record({ type: "signal.raised", signal }, eventPosition(state));
   return transition(state, { type: "addSignal", signal });
 }
 
