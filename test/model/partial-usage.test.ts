@@ -197,6 +197,31 @@ describe("input that the provider adds itself", () => {
       expect([inputTokens, hasServerTools]).toEqual([ADDED, true]);
     });
 
+  const replied = async (at: number, from: string, to: string): Promise<TokenUsage | undefined> => {
+    const one = INTERFACES[at];
+    if (one === undefined) throw new Error("Expected an interface.");
+    await using server = await WireServer.start({ body: one.events.join("").replace(from, to) });
+    const options = { signal: never(), onDelta: () => undefined };
+    return (await one.model(server.url).generate(QUESTION, options)).usage;
+  };
+
+  proves(["D553"], "is accepted if Gemini names the searches of the reply", async () => {
+    const end = '"finishReason":"STOP"';
+    const searched = `${end},"groundingMetadata":{"webSearchQueries":["oaks"]}`;
+    expect((await replied(3, end, searched))?.hasServerTools).toBe(true);
+    const unsearched = `${end},"groundingMetadata":{"webSearchQueries":[]}`;
+    expect((await replied(3, end, unsearched))?.hasServerTools).toBeUndefined();
+  });
+
+  proves(["D553"], "is not accepted for a call that the client should answer", async () => {
+    const end = 'data: {"type":"response.completed"';
+    const item = (type: string): string =>
+      `data: {"type":"response.output_item.done","output_index":1,"item":{"type":"${type}","id":"w","status":"completed"}}\n\n${end}`;
+    expect((await replied(1, end, item("web_search_call")))?.hasServerTools).toBe(true);
+    for (const type of ["apply_patch_call", "shell_call", "custom_tool_call"])
+      expect((await replied(1, end, item(type)))?.hasServerTools, type).toBeUndefined();
+  });
+
   proves(["D553"], "is charged in full if the reply names server tools", async () => {
     const usage = { inputTokens: ADDED, hasServerTools: true } as const;
     expect(await chargeOf(usage)).toEqual([ADDED, 5, ADDED + 5, 0]);

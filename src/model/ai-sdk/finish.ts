@@ -100,7 +100,11 @@ export function usageOfReply({
     reasoning,
     costUsd,
     serviceTier,
-    hasServerTools: hasServerTools || iterations.length > 1 || namesServerTools(usage.raw),
+    hasServerTools:
+      hasServerTools ||
+      iterations.length > 1 ||
+      namesServerTools(usage.raw) ||
+      hasSearched(providerMetadata),
   });
 }
 
@@ -150,6 +154,13 @@ const OWN_ITERATIONS: ReadonlySet<unknown> = new Set(["message", "compaction", "
 /** Whichever provider says it. */
 function tierIn(metadata: Finish["providerMetadata"] = {}): unknown {
   return Object.values(metadata).find((fields) => isText(fields["serviceTier"]))?.["serviceTier"];
+}
+
+/** Returns true if Gemini searched the web for the reply: its pages count as input. */
+function hasSearched(metadata: Finish["providerMetadata"] = {}): boolean {
+  return Object.values(metadata).some(
+    ({ groundingMetadata }) => listOf(fieldsOf(groundingMetadata)["webSearchQueries"]).length > 0,
+  );
 }
 
 /** What a provider left out or changed, in words. */

@@ -137,7 +137,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
   };
 }
 
-/** Calls and requests of tools that a request of ours never offers. */
+/** Calls and requests that the client should answer, of tools that a request of ours never offers. */
 const UNSUPPORTED =
   /^((custom_tool|apply_patch|shell|local_shell|computer)_call|mcp_approval_request)$/;
 
@@ -290,7 +290,10 @@ export function readResponseUsage(
   });
 }
 
-/** The provider ran it: calls of our own have a type of their own. */
+/** Returns true for a call that the provider ran: a `function_call` has pieces of its own. */
 function isServerCall({ pieces }: ReadItem): boolean {
-  return pieces.some((piece) => piece.type === "opaque" && piece.kind.endsWith("_call"));
+  return pieces.some(
+    (piece) =>
+      piece.type === "opaque" && piece.kind.endsWith("_call") && !UNSUPPORTED.test(piece.kind),
+  );
 }
