@@ -1962,6 +1962,9 @@ const requirements = {
   D620: {
     text: "An answer is sent by Ctrl Enter in its open stage or by its button: neither typed text, nor a double click, nor a question that disappears sends or opens one",
   },
+  D621: {
+    text: "A redaction is asked of names of members and of numbers, unseen characters of tools and problems are marked, and the page shows a bounded part of any arguments and counts the rest",
+  },
   D622: {
     text: "After a field has disappeared, keys that write text and Enter are held back for a second, and no others",
   },

@@ -63,11 +63,14 @@ export class ShownContent {
     return redact === undefined ? text : redactedBy(redact, text);
   }
 
-  /** Returns a value with its texts as they may be shown. `undefined` while content is not shown. */
+  /**
+   * Returns a value with its texts, numbers and names of members as they may be shown. `undefined`
+   * while content is not shown.
+   */
   value(value: JsonValue | undefined): JsonValue | undefined {
     if (this.isWhole || value === undefined) return value;
     if (!this.isShown) return undefined;
-    return changedTexts(value, (text) => this.text(text));
+    return this.#json(value);
   }
 
   /** An event as it may be shown. */
@@ -120,9 +123,41 @@ export class ShownContent {
 
   #all(value: unknown): unknown {
     if (typeof value === "string") return this.text(value);
+    if (typeof value === "number") return this.#number(value);
     if (Array.isArray(value)) return value.map((one) => this.#all(one));
     if (!isRecord(value)) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, this.#all(part)]));
+    return this.#members(Object.entries(value).map(([key, part]) => [key, this.#all(part)]));
+  }
+
+  /** The same for what is known to be JSON. */
+  #json(value: JsonValue): JsonValue {
+    if (typeof value === "string") return this.text(value);
+    if (typeof value === "number") return this.#number(value);
+    if (isList(value)) return value.map((one) => this.#json(one));
+    if (typeof value !== "object" || value === null) return value;
+    return this.#members(Object.entries(value).map(([key, part]) => [key, this.#json(part)]));
+  }
+
+  /** A number, or the text that a redaction makes of its digits. */
+  #number(value: number): number | string {
+    const digits = String(value);
+    const shown = this.text(digits);
+    return shown === digits ? value : shown;
+  }
+
+  /** An object of members, by their names as they may be shown. Members of one name are numbered. */
+  #members<Part>(members: readonly (readonly [name: string, part: Part])[]): Record<string, Part> {
+    const named = new Map<string, Part>();
+    const counts = new Map<string, number>();
+    for (const [name, part] of members) {
+      const shown = this.text(name);
+      let nth = counts.get(shown) ?? 1;
+      const nthName = (): string => (nth === 1 ? shown : `${shown} ${nth}`);
+      while (named.has(nthName())) nth += 1;
+      counts.set(shown, nth + 1);
+      named.set(nthName(), part);
+    }
+    return Object.fromEntries(named);
   }
 }
 
@@ -134,16 +169,6 @@ function emptied(key: string, part: unknown): unknown {
 
 /** These are objects always. */
 const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
-
-function changedTexts(value: JsonValue, change: (text: string) => string): JsonValue {
-  if (typeof value === "string") return change(value);
-  if (isList(value)) return value.map((one) => changedTexts(one, change));
-  if (typeof value !== "object" || value === null) return value;
-  const members = Object.entries(value).map(
-    ([key, part]) => [key, changedTexts(part, change)] as const,
-  );
-  return Object.fromEntries(members);
-}
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);

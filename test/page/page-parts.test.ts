@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { eventsOf } from "../../viewer/data/event-stream.ts";
 import { RunState } from "../../viewer/data/run-state.ts";
 import { restsOf, TimeScale } from "../../viewer/run/time-scale.ts";
-import { indented, readable } from "../../viewer/text/json-text.ts";
+import { indented, jsonParts, readable } from "../../viewer/text/json-text.ts";
 import { lineOf, piecesOf } from "../../viewer/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";
 import { HOSTILE, UNSEEN } from "./fixture-runs.ts";
@@ -68,6 +68,23 @@ describe("text", () => {
     expect(piecesOf(text)).toEqual([{ text, isUnseen: false }]);
     expect(lineOf("one\ntwo")).toBe("one ⏎ two");
     expect(lineOf("x".repeat(500))).toHaveLength(401);
+  });
+
+  proves(["D621"], "the parts of a value are bounded, and the rest of it is counted", () => {
+    const value = Object.fromEntries(
+      Array.from({ length: 1_000 }, (_, nth) => [
+        `member ${nth}`,
+        nth % 2 === 0 ? "one\ntwo" : nth,
+      ]),
+    );
+    const whole = jsonParts(value, Infinity);
+    const length = whole.parts.reduce((sum, { text }) => sum + text.length, 0);
+    expect([whole.parts.length, whole.leftOut]).toEqual([1_001, 0]);
+    const { parts, leftOut } = jsonParts(value, 200);
+    expect(parts).toEqual(whole.parts.slice(0, 200));
+    expect(leftOut).toBe(length - parts.reduce((sum, { text }) => sum + text.length, 0));
+    expect(jsonParts({ a: "1\n2" }, 200).leftOut).toBe(0);
+    expect(jsonParts("1\n2", 1)).toEqual({ parts: [{ text: "1\n2", isText: true }], leftOut: 0 });
   });
 
   test("JSON has a line for each member, and what is short stands on one", () => {

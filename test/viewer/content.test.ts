@@ -255,6 +255,53 @@ proves(["V76"], "a redaction is asked of each text whole, also where it is short
   });
 });
 
+proves(["D621"], "redacts names of members and numbers of results and arguments", async () => {
+  const { store, clock, process } = engineWorld();
+  const code = 4711;
+  const inside = { [`${CANARY}-1`]: code, [`${CANARY}-2`]: [code, 12, -code], "***": true };
+  const clerk = defineAgent({
+    name: "clerk",
+    purpose: "Files.",
+    instructions: "You file.",
+    model: thinker("clerk", ({ results }) => ({
+      calls: [results.length === 0 ? ["file", inside] : ["Finish", { entries: inside }]],
+    })),
+    output: z.object({ entries: z.record(z.string(), z.json()) }),
+    tools: [
+      defineTool({
+        name: "file",
+        description: "Files it.",
+        input: z.looseObject({}),
+        needsApproval: true,
+        execute: () => "filed",
+      }),
+    ],
+  });
+  const run = process({ roles: [clerk] });
+  const { questions, agents } = await run.start(clerk, "File.", { runId: ID }).result;
+  const redact = (text: string): string =>
+    text.replaceAll(/canary-4711-\d/g, "***").replaceAll("4711", "****");
+  const place = placeOf(await opened({ store, clock, content: { redact } }));
+  const shown = { "***": "****", "*** 2": ["****", 12, "-****"], "*** 3": true };
+  const asked = await askApi(place, "questions");
+  expect(asked.body).toMatchObject({ questions: [{ arguments: shown }] });
+  const answers = questions.map(({ questionId, argumentsHash }) => ({
+    type: "approved",
+    questionId,
+    argumentsHash,
+  }));
+  await act(place, ID, { key: "1", type: "answer", answers });
+  await (
+    await run.recover(ID)
+  ).result;
+  const agentIds = agents.map(({ agentId }) => agentId);
+  const detail = await askApi(place, `runs/${ID}/agents/${agentIds[0]}`);
+  expect(detail.body).toMatchObject({ output: { entries: shown } });
+  const said = await allSaid(place, ID, agentIds);
+  expect(said).toContain("****");
+  expect(said).not.toContain("4711");
+});
+
 /** Gives what is no text, though its type says so. */
 function noText(text: string): string;
 function noText(): unknown {

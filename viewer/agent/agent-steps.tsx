@@ -144,7 +144,11 @@ export function CallSummary({
       {durationMs !== undefined && <span class="muted">{durationText(durationMs)}</span>}
       {child !== undefined && <AgentLink state={state} route={route} index={child} />}
       <Attempts attempts={call.attempts} />
-      {message !== undefined && <span class="is-failed">{message}</span>}
+      {message !== undefined && (
+        <span class="is-failed">
+          <Line text={message} most={500} />
+        </span>
+      )}
     </span>
   );
 }

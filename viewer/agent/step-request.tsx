@@ -103,7 +103,9 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
       <p class="message-head">
         <span class="muted number">{number}</span>
         <b>{message.role}</b>
-        <span class="muted">{originOf(message)}</span>
+        <span class="muted">
+          <Line text={originOf(message)} />
+        </span>
         {from !== undefined && (
           <span class="inherited">
             inherited from <Line text={from} />

@@ -2,6 +2,8 @@
 
 import { Component, type ComponentChildren } from "preact";
 
+import { Line } from "../text/shown-text.tsx";
+
 interface PanelProps {
   readonly name: string;
   readonly children: ComponentChildren;
@@ -20,7 +22,8 @@ export class Panel extends Component<PanelProps, { readonly error: string | unde
     return (
       <div class="notice bad" role="alert">
         <p>
-          <strong>The {name} broke.</strong> The rest of the page goes on. {this.state.error}
+          <strong>The {name} broke.</strong> The rest of the page goes on.{" "}
+          <Line text={this.state.error} most={2_000} />
         </p>
         <button type="button" onClick={() => this.setState({ error: undefined })}>
           Show it again

@@ -11,7 +11,7 @@ import { announce } from "../app/announcer.tsx";
 import { indented } from "../text/json-text.ts";
 import { Changes } from "../text/changes.tsx";
 import { commandText } from "../text/command.ts";
-import { Code } from "../text/shown-text.tsx";
+import { Code, Line } from "../text/shown-text.tsx";
 import { DENIED, answerDrafts, editable, refusalOf, type Draft } from "./answer-drafts.ts";
 
 interface FormProps {
@@ -131,7 +131,7 @@ function stageOf(draft: Draft, props: FormProps) {
       return (
         <>
           <p class="said-back is-failed" role="alert">
-            {draft.problem.message}
+            <Line text={draft.problem.message} most={2_000} />
           </p>
           <Choices {...props} />
         </>
@@ -228,7 +228,7 @@ function Edit({
         }
       />
       <p id={`${id}-fault`} class="is-failed" role="alert">
-        {fault}
+        {fault !== undefined && <Line text={fault} most={2_000} />}
       </p>
       <p class="choices">
         <button type="button" class="primary" onClick={() => answerDrafts.review(question, text)}>

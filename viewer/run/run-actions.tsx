@@ -140,7 +140,7 @@ export function RunActions({
     <span class="run-actions">
       {stage.at === "said" && (
         <span class={stage.isBad ? "is-failed" : "muted"} role="status">
-          {stage.text}
+          <Line text={stage.text} most={2_000} />
         </span>
       )}
       {fitting(run, actions).map((action) => (

@@ -5,6 +5,8 @@ import { LongText } from "./shown-text.tsx";
 /** Longer texts, and those that take longer to compare, are shown one after the other. */
 const MOST_COMPARED = 500_000;
 const COMPARE_MS = 100;
+/** Texts with more changes are shown one after the other, too: each change is an element. */
+const MOST_CHANGES = 2_000;
 
 type Change = Pick<ChangeObject<string>, "value" | "added" | "removed">;
 
@@ -27,7 +29,7 @@ export function Changes({ from, to }: { readonly from: string; readonly to: stri
 export function changesBetween(from: string, to: string): readonly Change[] {
   const isLong = from.length + to.length > MOST_COMPARED;
   const changes = isLong ? undefined : diffLines(from, to, { timeout: COMPARE_MS });
-  return changes ?? replaced(from, to);
+  return changes === undefined || changes.length > MOST_CHANGES ? replaced(from, to) : changes;
 }
 
 function replaced(from: string, to: string): readonly Change[] {

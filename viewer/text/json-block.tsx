@@ -1,17 +1,28 @@
 // JSON as a person reads it: a text of several lines is shown as text, in a box of its own.
 
+import { useMemo, useState } from "preact/hooks";
+
 import type { JsonValue } from "../../src/kernel/json.ts";
+import { countText } from "../../src/view/amounts.ts";
 import { jsonParts } from "./json-text.ts";
 import { LongText } from "./shown-text.tsx";
+
+/** The number of parts that are shown at first, and by which a user extends it. */
+const PARTS_AT_FIRST = 200;
+const MORE_PARTS = 2_000;
 
 /**
  * Shows JSON, with a box around each text of several lines: no text can pass for a part of the JSON.
  * A box ends its line, so the line break after it is left out.
  */
 export function JsonBlock({ value }: { readonly value: JsonValue }) {
+  const [shown, setShown] = useState(PARTS_AT_FIRST);
+  // Questions are loaded again every two seconds, mostly with the same values.
+  const text = JSON.stringify(value);
+  const { parts, leftOut } = useMemo(() => jsonParts(value, shown), [text, shown]);
   return (
     <div class="said block">
-      {jsonParts(value).map(({ text, isText }, index) =>
+      {parts.map(({ text, isText }, index) =>
         isText ? (
           <div key={index} class="text-value">
             <LongText text={text} />
@@ -19,6 +30,11 @@ export function JsonBlock({ value }: { readonly value: JsonValue }) {
         ) : (
           <LongText key={index} text={index === 0 ? text : text.replace(/^,?\n/, "")} />
         ),
+      )}
+      {leftOut > 0 && (
+        <button type="button" class="more" onClick={() => setShown(shown + MORE_PARTS)}>
+          {countText(leftOut)} more characters are left out: show more
+        </button>
       )}
     </div>
   );

@@ -28,15 +28,27 @@ export interface JsonPart {
   readonly isText: boolean;
 }
 
-/** Returns a value as JSON on indented lines, with each text of several lines as a part of its own. */
-export function jsonParts(value: JsonValue): readonly JsonPart[] {
+/** The beginning of a value, and the number of characters that follow it. */
+export interface JsonBeginning {
+  readonly parts: readonly JsonPart[];
+  readonly leftOut: number;
+}
+
+/**
+ * Returns a value as JSON on indented lines, with each text of several lines as a part of its own.
+ * Has at most `most` parts.
+ */
+export function jsonParts(value: JsonValue, most: number): JsonBeginning {
   const parts: { text: string; isText: boolean }[] = [];
+  let leftOut = 0;
   addParts(value, "", (text, isText) => {
     const last = parts.at(-1);
-    if (last !== undefined && !isText && !last.isText) last.text += text;
-    else parts.push({ text, isText });
+    if (leftOut > 0) leftOut += text.length;
+    else if (last !== undefined && !isText && !last.isText) last.text += text;
+    else if (parts.length < most) parts.push({ text, isText });
+    else leftOut += text.length;
   });
-  return parts;
+  return { parts, leftOut };
 }
 
 function addParts(
@@ -69,7 +81,7 @@ const LINE_BREAK = /\r?\n/;
 function hasLines(value: JsonValue, levels = MOST_LEVELS): boolean {
   if (typeof value === "string") return LINE_BREAK.test(value);
   if (levels === 0 || typeof value !== "object" || value === null) return false;
-  return membersOf(value).some(([, member]) => hasLines(member, levels - 1));
+  return Object.values(value).some((member: JsonValue) => hasLines(member, levels - 1));
 }
 
 /** Returns the length of a value as JSON without spaces, or `most` if it is at least as long. */
