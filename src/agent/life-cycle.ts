@@ -68,7 +68,7 @@ export interface Prepared {
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
-  if (agent.run.recorder.hears(type)) agent.record(beginEvent(agent, type));
+  if (agent.run.recorder.announce(type)) agent.record(beginEvent(agent, type));
   const background = from.step === undefined ? from.log.background : backgroundOf(from);
   if (background.length > 0) agent.run.subagents.reactivate(agent, background);
   if (from.status === "paused") return transition(from, { type: "resume" });
@@ -116,7 +116,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
-  if (!isOpen && agent.run.recorder.hears("step.started"))
+  if (!isOpen && agent.run.recorder.announce("step.started"))
     agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   agent.mailbox?.confirmDelivery(number);
   const opened = transition(state, {
@@ -155,7 +155,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = transition(complete, { type: "recordStep", atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
-  if (record !== undefined && agent.run.recorder.hears("step.completed"))
+  if (record !== undefined && agent.run.recorder.announce("step.completed"))
     agent.record(completedEvent(record), { stepId });
   return completed;
 }
@@ -199,7 +199,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   releaseLeases(agent);
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  if (agent.run.recorder.hears("continuation.evaluated"))
+  if (agent.run.recorder.announce("continuation.evaluated"))
     agent.record(stopEvent(signals, reason), eventPosition(completed));
   if (completed.log.sections !== undefined) clearSections(agent, completed.log.sections);
   const status = statusOf(reason);
@@ -209,7 +209,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     reason,
     atMs: agent.run.clock.nowMs(),
   });
-  if (agent.run.recorder.hears("agent.ended")) agent.record(endedEvent(agent, ended));
+  if (agent.run.recorder.announce("agent.ended")) agent.record(endedEvent(agent, ended));
   agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
 }

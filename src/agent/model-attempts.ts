@@ -162,7 +162,7 @@ class Attempts implements RetryOptions {
     const call = this.#call;
     const { request, position, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
-    if (agent.run.recorder.hears("model.requested")) {
+    if (agent.run.recorder.announce("model.requested")) {
       agent.emit(requestedBody(agent.model, call, facts), position);
       agent.recordContent(position, () => requestContent(request));
     }
@@ -255,7 +255,7 @@ class Attempts implements RetryOptions {
       : NO_WARNINGS;
     if (warnings.length + ofCost.length > 0)
       recordWarnings(agent, [...warnings, ...ofCost], position);
-    if (agent.run.recorder.hears("model.replied")) {
+    if (agent.run.recorder.announce("model.replied")) {
       agent.recordContent(position, () => replyContent(reply));
       agent.emit(this.#repliedBody(settled, spent.usage), position);
     }
@@ -326,7 +326,7 @@ export async function extendLease(
 ): Promise<LeaseOutcome> {
   const { account, persistence } = agent;
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
-    if (agent.run.recorder.hears("budget.queued"))
+    if (agent.run.recorder.announce("budget.queued"))
       agent.record({ type: "budget.queued", accountPath }, position);
   });
   if (paid.type === "granted") await persistence?.kept();

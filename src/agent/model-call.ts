@@ -30,7 +30,7 @@ export function reserve(
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
     const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) => {
-      if (agent.run.recorder.hears("budget.queued"))
+      if (agent.run.recorder.announce("budget.queued"))
         agent.record({ type: "budget.queued", accountPath }, eventPositionOf(position));
     });
     agent.endWork();
@@ -51,7 +51,7 @@ export function noteReserved(
   if (outcome.type !== "granted") return;
   const { waitedMs, lease } = outcome;
   const { leaseId, inputTokens, maxOutputTokens } = lease;
-  if (agent.run.recorder.hears("budget.reserved"))
+  if (agent.run.recorder.announce("budget.reserved"))
     agent.record(
       { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs },
       eventPositionOf(position),
@@ -71,7 +71,7 @@ export function settleCall(
   const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
   const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
   if (persistence?.wasSettled(leaseId) !== true) account.settle(lease, usage, otherModels);
-  if (agent.run.recorder.hears("budget.settled"))
+  if (agent.run.recorder.announce("budget.settled"))
     agent.record(settledEvent(account, { leaseId, usage, otherModels }), eventPositionOf(position));
   if (outcome.type === "refused")
     agent.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));

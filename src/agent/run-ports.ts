@@ -89,8 +89,8 @@ export interface RoleParts {
 export interface Recorder extends SpanSource {
   /** True if something reads such an event. */
   isHeard(type: EventType): boolean;
-  /** True if something reads such an event, which is to be recorded. If not, it is counted here, and need not be made. */
-  hears(type: EventType): boolean;
+  /** Returns true if something reads such an event: record it then. Otherwise counts an event that nobody makes. */
+  announce(type: EventType): boolean;
   /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;
   /** Runs foreign code that has a span inside that. `correlation()` gives its ids to all that it begins. */

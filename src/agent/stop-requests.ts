@@ -36,7 +36,7 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
  * errors even if nothing hears of them.
  */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
-  if (agent.run.recorder.hears("signal.raised"))
+  if (agent.run.recorder.announce("signal.raised"))
     agent.record({ type: "signal.raised", signal }, eventPosition(state));
   return transition(state, { type: "addSignal", signal });
 }

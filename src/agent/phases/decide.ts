@@ -226,7 +226,7 @@ function recordContinuation(
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): AgentState {
-  if (agent.run.recorder.hears("continuation.evaluated"))
+  if (agent.run.recorder.announce("continuation.evaluated"))
     agent.record(continuationEvent(state, outcome, vetoedBy), eventPosition(state));
   return state;
 }

@@ -41,7 +41,7 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  if (agent.run.recorder.hears(type)) {
+  if (agent.run.recorder.announce(type)) {
     agent.emit(startedEvent(call, type), position);
     agent.recordContent(position, () => argumentsContent(call));
   }
@@ -69,7 +69,7 @@ export async function recordEnd(
   const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
   emitResult(agent, call.effectPosition, ended);
   const durationMs = endedAtMs - startedAtMs;
-  if (agent.run.recorder.hears("tool.ended")) {
+  if (agent.run.recorder.announce("tool.ended")) {
     agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
     agent.emit(endedEvent(call, outcome, { durationMs, queuedMs }), position);
   }
@@ -224,7 +224,7 @@ function recordRejected(
   outcome: Formatted<FailedOutcome>,
 ): CallEnd {
   const { agent, planned, position } = call;
-  if (agent.run.recorder.hears("tool.rejected"))
+  if (agent.run.recorder.announce("tool.rejected"))
     agent.emit(rejectedEvent(call, outcome), position, () => [
       argumentsContent(call),
       { type: "result", text: outcome.text },

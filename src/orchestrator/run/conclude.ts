@@ -131,7 +131,7 @@ export function concludedEnd(run: RunRuntime, root: AgentRuntime): RunResult<Jso
   const result = resultOf(run);
   run.journal?.append(resultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
-  if (recorder.hears("run.ended")) recorder.record(scopeOf(root), runEnded(result));
+  if (recorder.announce("run.ended")) recorder.record(scopeOf(root), runEnded(result));
   return result;
 }
 

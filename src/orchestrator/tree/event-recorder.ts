@@ -96,7 +96,7 @@ export class EventRecorder implements Recorder, SpanSource {
    */
   begin(scope: EventScope, make: () => RunOpening, origin: () => RunOrigin = make): void {
     this.#origin = origin;
-    if (this.hears("run.started")) this.record(scope, make());
+    if (this.announce("run.started")) this.record(scope, make());
   }
 
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
@@ -110,7 +110,7 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#ignored = this.#tracing?.ignored;
   }
 
-  hears(type: EventType): boolean {
+  announce(type: EventType): boolean {
     const mayBeHeard = this.#isTaken || this.#tracing !== undefined || this.#ids !== undefined;
     if (mayBeHeard && this.isHeard(type)) return true;
     this.#seq += 1;

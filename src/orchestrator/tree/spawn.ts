@@ -111,7 +111,7 @@ function announce(
     nth: call.nth ?? 0,
   });
   if (parent === undefined) return;
-  if (!run.recorder.hears("subagent.spawned")) return;
+  if (!run.recorder.announce("subagent.spawned")) return;
   run.recorder.record(parent.scope(call), {
     type: "subagent.spawned",
     ...childInEvents(child),

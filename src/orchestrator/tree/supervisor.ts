@@ -142,7 +142,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     const ended = settledOutcome(child);
     const { outcome, status, reason, usage } = ended.result;
     const { recorder } = this.run;
-    if (recorder.hears("subagent.ended")) {
+    if (recorder.announce("subagent.ended")) {
       // The end of a detached child is an event of no execution: that of its parent is over (L2).
       const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
       const ending = { outcome, status, reason, usage };
