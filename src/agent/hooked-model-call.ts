@@ -24,7 +24,7 @@ import { besideStep, callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
-import { extendLease, inferOnce } from "./model-attempts.ts";
+import { extendLease, runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
@@ -91,7 +91,7 @@ class InnerCalls {
     const number = this.#begun;
     const call = number === 1 ? this.#call : await this.#paidAgain(number);
     const leave = this.#time.inside();
-    const outcome = await inferOnce(this.#agent, { ...call, number });
+    const outcome = await runAttempts(this.#agent, { ...call, number });
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };

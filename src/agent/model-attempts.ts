@@ -43,9 +43,9 @@ import {
 import type { Slot } from "./run-ports.ts";
 
 /** Calls the model until it replies or fails for good. Never rejects. */
-export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
+export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
   const attempts = new Attempts(agent, call);
-  let settled: Settled;
+  let settled: EndedAttempts;
   try {
     settled = await generateWithRetries(agent.model, call.request, attempts);
   } catch (error) {
@@ -61,7 +61,7 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
 }
 
 /** How the attempts of a call settled. */
-type Settled = GenerateOutcome | { readonly type: "threw"; readonly error: unknown };
+type EndedAttempts = GenerateOutcome | { readonly type: "threw"; readonly error: unknown };
 
 type Replied = Extract<GenerateOutcome, { readonly type: "replied" }>;
 
@@ -218,7 +218,7 @@ class Attempts implements RetryOptions {
   }
 
   /** Records the end of the call and returns its outcome. */
-  end(settled: Settled): InferOutcome {
+  end(settled: EndedAttempts): InferOutcome {
     this.#isOver = true;
     if (settled.type === "aborted" && !this.#isOpen)
       return { type: "cancelled", usage: this.#spentOn({ type: "unsent" }).usage };
@@ -278,7 +278,7 @@ class Attempts implements RetryOptions {
   }
 
   /** Records the end of a call without a reply and returns its outcome. */
-  #endWithoutReply(settled: Settled): InferOutcome {
+  #endWithoutReply(settled: EndedAttempts): InferOutcome {
     const agent = this.#agent;
     const { position } = this.#call;
     const outcome = this.#outcomeOf(settled);
@@ -294,7 +294,7 @@ class Attempts implements RetryOptions {
   }
 
   /** A call whose signal was aborted counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
-  #outcomeOf(settled: Settled): Exclude<InferOutcome, { readonly type: "replied" }> {
+  #outcomeOf(settled: EndedAttempts): Exclude<InferOutcome, { readonly type: "replied" }> {
     const spent = this.#spentOn(this.#endOf(settled));
     const refusal = settled.type === "unpaid" ? this.#refusal : undefined;
     if (refusal !== undefined) return { type: "refused", refusal, ...spent };
@@ -305,7 +305,7 @@ class Attempts implements RetryOptions {
     return { type: "failed", error, isRetryable: cause?.isRetryable === true, ...spent };
   }
 
-  #endOf(settled: Settled): ModelCallEnd {
+  #endOf(settled: EndedAttempts): ModelCallEnd {
     if (settled.type === "unpaid") return { ...settled, type: "failed" };
     if (settled.type !== "threw") return settled;
     // What was under way, with what was lost before it.

@@ -10,7 +10,7 @@ import type { EventBody } from "../protocol/event.ts";
 import type { LeaseId } from "../protocol/ids.ts";
 import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
-import { inferOnce } from "./model-attempts.ts";
+import { runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
 import type { ModelRequest } from "../model/model.ts";
@@ -137,7 +137,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   };
   agent.beginWork();
   const isHooked = agent.hooks.modelWraps.length > 0;
-  const making = isHooked ? inferHooked(agent, call) : inferOnce(agent, call);
+  const making = isHooked ? inferHooked(agent, call) : runAttempts(agent, call);
   return making.then((outcome) => {
     agent.endWork();
     const isOfStep = outcome.type === "replied" && effectPosition.sideCall === undefined;

@@ -83,7 +83,7 @@ function pause(state: AgentState, reason: StopReason): AgentState {
 export async function settlePaused(agent: AgentRuntime, state: PausedState): Promise<PausedState> {
   const { reason, log } = state;
   const background = backgroundOf(state);
-  if (background.length > 0) await agent.run.subagents.settled(agent, background, "rest");
+  if (background.length > 0) await agent.run.subagents.waitForSettled(agent, background, "rest");
   releaseLeases(agent);
   const steps = log.steps.length;
   const usage = agent.account.usage();

@@ -35,7 +35,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       if (needsReply(state)) {
         ({ state, call } = await prepare(agent, state));
         await agent.phaseOver("prepare", state);
-        state = interrupted(agent, state);
+        state = handleStopsAndWaits(agent, state);
       }
       if (call !== undefined && continues(state)) {
         state = await infer(agent, state, call);
@@ -48,7 +48,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       if (pendingCallsOf(state).length > 0 && continues((state = handleRequests(agent, state)))) {
         state = await executeTools(agent, state);
         await agent.phaseOver("execute", state);
-        state = interrupted(agent, state);
+        state = handleStopsAndWaits(agent, state);
       }
       if (isAnswered(state)) {
         state = incorporate(agent, state);
@@ -78,7 +78,7 @@ function needsReply(state: AgentState): boolean {
 }
 
 /** Takes in the stop signals that came meanwhile, and pauses if there is something to wait for. */
-function interrupted(agent: AgentRuntime, state: AgentState): AgentState {
+function handleStopsAndWaits(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return isWaiting(handled) ? pauseIfWaiting(agent, handled) : handled;
 }

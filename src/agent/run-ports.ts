@@ -150,7 +150,11 @@ export interface Subagents<Agent> {
   /** Cancels those that the calls of a step have started. */
   cancelStartedBy(parent: Agent, stepId: StepId): void;
   /** Waits until subagents in the background settle. `news`: no longer than until a message comes, or the agent must end. */
-  settled(parent: Agent, childIds: readonly AgentId[], until: "news" | "rest"): Promise<void>;
+  waitForSettled(
+    parent: Agent,
+    childIds: readonly AgentId[],
+    until: "news" | "rest",
+  ): Promise<void>;
   /** Leaves a subagent in the background to the run (X9). */
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**

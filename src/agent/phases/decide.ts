@@ -76,7 +76,8 @@ async function close(agent: AgentRuntime, given: AgentState): Promise<AgentState
     closing === undefined || isRecorded
       ? completed
       : addSignal(agent, completed, lastStepSignal(closing));
-  const seen = agent.hooks.processors.length === 0 ? closed : await process(agent, closed);
+  const seen =
+    agent.hooks.processors.length === 0 ? closed : await runStepProcessors(agent, closed);
   return agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
 }
 
@@ -135,7 +136,7 @@ function wasCutOff({ error, tools }: StepRecord): boolean {
 }
 
 /** Lets the processors see the step, one after the other; the first that breaks fails the execution, and the step stays (R88, C39). */
-async function process(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
   if (step === undefined || wasCutOff(step) || agent.isEnding) return state;

@@ -85,7 +85,7 @@ function unbriefed(state: AgentState): AgentState {
 async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subagents } = agent.run;
   const { background } = state.log;
-  await subagents.settled(agent, background, "news");
+  await subagents.waitForSettled(agent, background, "news");
   const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
   if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
   if (subagents.hasPaused(background)) return pauseForSubagents(agent, state);

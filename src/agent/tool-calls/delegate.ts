@@ -47,7 +47,7 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
   }
   const subtasks = call.close();
   const children = sorted(await call.children());
-  const ended = await concluded(call, outcomeOf(call, tool.name, { bounded, children }));
+  const ended = await awaitOutcome(call, outcomeOf(call, tool.name, { bounded, children }));
   const { startedIds } = children;
   return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
@@ -80,12 +80,12 @@ export async function resumeDelegation(
 ): Promise<CallEnd> {
   const { agent, position } = call;
   const begun = recordBegin(call);
-  const ended = await concluded(call, agent.run.subagents.resume(agent, childId, position));
+  const ended = await awaitOutcome(call, agent.run.subagents.resume(agent, childId, position));
   return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
 
 /** What becomes of a call whose delegation has this result. */
-async function concluded(
+async function awaitOutcome(
   { toolName, signal }: OpenCall,
   outcome: Promise<DelegationOutcome>,
 ): Promise<CallOutcome | PausedChild> {
@@ -117,7 +117,7 @@ function sorted(children: readonly PromiseSettledResult<SpawnOutcome>[]): Childr
   return { pausedIds, startedIds: startedIds.length === 0 ? undefined : startedIds, broken };
 }
 
-interface Settled {
+interface EndedDelegation {
   readonly bounded: BoundedOutcome<DelegationOutcome>;
   readonly children: Children;
 }
@@ -126,7 +126,7 @@ interface Settled {
 async function outcomeOf(
   { agent }: OpenCall,
   toolName: string,
-  { bounded, children: { pausedIds, broken } }: Settled,
+  { bounded, children: { pausedIds, broken } }: EndedDelegation,
 ): Promise<DelegationOutcome> {
   const given = bounded.type === "returned" ? bounded.value : undefined;
   const outcome = isOutcome(given) ? given : undefined;

@@ -62,7 +62,7 @@ export async function recordEnd(
   if (worked.type === "paused") return paused(call, worked, { startedAtMs, given });
   const { agent, planned, position } = call;
   const workedAtMs = agent.run.clock.nowMs();
-  const conclusion = concluded(call, worked, workedAtMs);
+  const conclusion = concludeCall(call, worked, workedAtMs);
   const { outcome, spans, endedAtMs } =
     conclusion instanceof Promise ? await conclusion : conclusion;
   const taken = given === undefined ? outcome : { arguments: given, ...outcome };
@@ -122,7 +122,7 @@ interface Concluded<Outcome extends CallOutcome> {
  * What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none: what forbids
  * one call of a reply is recorded before the next ones begin.
  */
-function concluded<Outcome extends CallOutcome>(
+function concludeCall<Outcome extends CallOutcome>(
   call: OpenCall,
   worked: Outcome,
   workedAtMs: number,
@@ -208,7 +208,7 @@ export function executed(
 /** Records that a call does not run, once the hooks after it have seen why. */
 export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
   const startedAtMs = call.agent.run.clock.nowMs();
-  const conclusion = concluded(call, refused, startedAtMs);
+  const conclusion = concludeCall(call, refused, startedAtMs);
   const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
   return timed(recordRejected(call, startedAtMs, outcome), spans);
 }

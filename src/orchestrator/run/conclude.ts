@@ -15,7 +15,7 @@ import { resultRecord } from "./result-record.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type LateFacts, type RunResult } from "./run-result.ts";
 import { runningAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
-import { scopeOf } from "../tree/budget-events.ts";
+import { scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { RunIdSource } from "../tree/event-recorder.ts";
 import type { RunDefinitions } from "../tree/run-definitions.ts";
 import { countsOf, type RunTree, type SubagentCounts } from "../tree/run-tree.ts";
@@ -131,7 +131,8 @@ export function concludedEnd(run: RunRuntime, root: AgentRuntime): RunResult<Jso
   const result = resultOf(run);
   run.journal?.append(resultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
-  if (recorder.announce("run.ended")) recorder.record(scopeOf(root), runEnded(result));
+  if (recorder.announce("run.ended"))
+    recorder.record(scopeOutsideExecutions(root), runEnded(result));
   return result;
 }
 
@@ -148,7 +149,13 @@ export function concludedPause(
   const { reason, questions, durationMs } = result;
   const usage = usageOf(result);
   run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));
-  recorder.record(scopeOf(root), { type: "run.paused", reason, questions, usage, durationMs });
+  recorder.record(scopeOutsideExecutions(root), {
+    type: "run.paused",
+    reason,
+    questions,
+    usage,
+    durationMs,
+  });
   const whole = { ...pausedRun, eventCount: recorder.eventCount };
   return deepFreeze({ ...result, pausedRun: run.settings.signer?.sign(whole) ?? whole });
 }

@@ -23,7 +23,7 @@ import { MailReader } from "./mail-reader.ts";
 import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
-import { grantBudget, scopeOf } from "../tree/budget-events.ts";
+import { grantBudget, scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { RunOrigin } from "../tree/run-ids.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
@@ -347,7 +347,7 @@ export class LiveRun implements Run {
     while (!root.hasEnded) {
       await this.#stepper?.pass();
       await this.#supervisor.runUntilSettled(root);
-      if (!root.hasEnded && !(await this.#hasLateEnds())) break;
+      if (!root.hasEnded && !(await this.#continueLate())) break;
     }
     if (session !== undefined) {
       // What the root has added, once its end is kept; a paused one releases the session.
@@ -368,7 +368,7 @@ export class LiveRun implements Run {
     const queuedMs = this.#slot?.queuedMs;
     const root = this.#root;
     const make = () => ({ ...event(run, root), ...defined({ queuedMs }) });
-    recorder.begin(scopeOf(root), make, origin);
+    recorder.begin(scopeOutsideExecutions(root), make, origin);
     afterwards?.();
     this.#hasBegun = true;
     this.mail?.start();
@@ -380,14 +380,18 @@ export class LiveRun implements Run {
    * The root is paused. Before the run can be, agents that were asked to end meanwhile have to, and detached agents settle.
    * True: the root is to be run once more.
    */
-  async #hasLateEnds(): Promise<boolean> {
-    if (this.#isLate()) return true;
+  async #continueLate(): Promise<boolean> {
+    if (this.#reactivateLate()) return true;
     if (!this.#supervisor.run.tree.hasDetached) return false;
     await this.#supervisor.run.tree.detachedSettled();
-    return this.#isLate();
+    return this.#reactivateLate();
   }
 
-  #isLate(): boolean {
+  /**
+   * Finds paused agents that have to end, each once, and continues the detached ones among and above
+   * them. Returns true if there was one.
+   */
+  #reactivateLate(): boolean {
     const late = lateEnds(this.#supervisor.run.tree).filter((agent) => !this.#late.includes(agent));
     if (late.length === 0) return false;
     this.#late = [...this.#late, ...late];
@@ -421,7 +425,7 @@ export class LiveRun implements Run {
       node.close();
       node.openMailbox().close("cancelled"); // Nothing is read any more: the senders learn so.
     }
-    recorder.leave(scopeOf(this.#root));
+    recorder.leave(scopeOutsideExecutions(this.#root));
   }
 
   /** Gives the result once the end of the run is kept. */

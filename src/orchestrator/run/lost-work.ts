@@ -7,7 +7,7 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { addUsage } from "../../protocol/usage.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
-import { scopeOf } from "../tree/budget-events.ts";
+import { scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /**
@@ -20,7 +20,10 @@ export function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     const node = tree.find(agentId);
     if (node === undefined) continue;
     ledger.accountView(agentId).release(lease);
-    recorder.record(scopeOf(node), { type: "budget.released", leaseId: lease.leaseId });
+    recorder.record(scopeOutsideExecutions(node), {
+      type: "budget.released",
+      leaseId: lease.leaseId,
+    });
   }
   for (const { agentId, lease, charged, underWay } of lost) {
     const node = tree.find(agentId);
@@ -35,7 +38,7 @@ export function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
       usage = addUsage(usage, further);
     const { account } = node;
     account.settle(call, usage);
-    recorder.record(scopeOf(node), {
+    recorder.record(scopeOutsideExecutions(node), {
       type: "budget.settled",
       leaseId: lease.leaseId,
       usage,

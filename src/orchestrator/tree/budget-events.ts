@@ -16,7 +16,10 @@ export function recordThreshold(
 ): void {
   const owner = tree.find(agentId);
   if (owner !== undefined)
-    recorder.record(scopeOf(owner), { type: "budget.threshold_reached", ...reached });
+    recorder.record(scopeOutsideExecutions(owner), {
+      type: "budget.threshold_reached",
+      ...reached,
+    });
 }
 
 /**
@@ -35,7 +38,7 @@ export function grantBudget(
   node.time?.rearm();
   const remaining = node.account.remaining();
   return () =>
-    recorder.record(scopeOf(node), {
+    recorder.record(scopeOutsideExecutions(node), {
       type: "budget.granted",
       accountPath: agentPath,
       budget,
@@ -45,6 +48,6 @@ export function grantBudget(
 }
 
 /** The ids of an event about the run itself, or about an account, which outlives executions: it is in none of them (L2). */
-export function scopeOf({ identity }: AgentRuntime): EventScope {
+export function scopeOutsideExecutions({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }

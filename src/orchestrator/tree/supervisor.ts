@@ -252,7 +252,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
         child.cancel(stoppedParent(parent));
   }
 
-  async settled(
+  async waitForSettled(
     parent: AgentRuntime,
     childIds: readonly AgentId[],
     until: "news" | "rest",
@@ -308,9 +308,9 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
 const NO_EXECUTION = { executionId: null, stepId: null, callId: null } as const;
 
-type Settled = Extract<SpawnOutcome, { readonly type: "settled" }>;
+type SettledSpawn = Extract<SpawnOutcome, { readonly type: "settled" }>;
 
-function settledOutcome(child: AgentRuntime): Settled {
+function settledOutcome(child: AgentRuntime): SettledSpawn {
   return { type: "settled", result: resultOfEnded(child) };
 }
 
@@ -318,7 +318,7 @@ function receiptOf({ identity, childName, role }: AgentRuntime): SpawnOutcome {
   return { type: "started", childId: identity.agentId, childName, role: role.name };
 }
 
-function reportText(outcome: Settled): string {
+function reportText(outcome: SettledSpawn): string {
   const { childName } = outcome.result;
   return `${childName}, which worked in the background, has ended. Its result: ${delegationText(outcome)}`;
 }
