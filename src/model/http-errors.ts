@@ -225,7 +225,7 @@ const TOO_LONG = new RegExp(
 
 /** The same words about a rate, such as "too many tokens per minute". */
 const RATE =
-  /\bper[ -](second|min|minute|hour|day)\b|\brate[ _-]?limit|too many requests|please wait/i;
+  /\bper[ -](second|min|minute|hour|day)\b|\brate[ _-]?limit|too many requests|please wait|\bquota\b|\bthrottl/i;
 
 function saysTooLong(message: string): boolean {
   return TOO_LONG.test(message) && !RATE.test(message);
@@ -261,7 +261,7 @@ export function retryDelayIn(report: unknown, message: string): number | undefin
 
 /** The words before a delay. */
 const DELAY =
-  /\b(?:(?:try again|retry) (?:in|after)|please wait(?: for)?) (?:about |approximately )?/i;
+  /\b(?:(?:try again|retry)[ -](?:in|after)|wait(?: for)?|resets? in):? (?:about |approximately )?/i;
 /** Characters of a duration in words. */
 const LONGEST_DURATION = 60;
 

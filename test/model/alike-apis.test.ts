@@ -29,6 +29,10 @@ const DELAYS: Readonly<
   "minutes and seconds": [busy("Please try again in 6m0s."), 360_000],
   hours: [busy("try again in 1h2m3s"), 3_723_000],
   words: [busy("Please retry after 6 seconds."), 6_000],
+  "a colon": [busy("Rate limit reached. Retry after: 12s"), 12_000],
+  "a wait": [busy("You must wait 20 seconds before retrying."), 20_000],
+  "a reset": [busy("The quota resets in 2 minutes."), 120_000],
+  "a time that has passed": [busy("The request waited 20 seconds."), undefined],
   RetryInfo: [
     refusal(429, {
       message: "Quota exceeded.",

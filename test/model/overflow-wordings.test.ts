@@ -47,6 +47,8 @@ const OTHERS = [
   "Rate limit reached: Too many tokens per minute",
   "Too many tokens per day, please wait before trying again.",
   "Too many tokens, please wait before trying again.", // Bedrock
+  "Too many tokens: the request was throttled.",
+  "Too many tokens for the quota of this project.",
   "Input tokens per minute limit exceeded",
   "Number of request tokens has exceeded your per-minute rate limit",
   "Invalid 'user': string too long. Expected a string with maximum length 64.",
