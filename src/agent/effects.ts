@@ -37,7 +37,7 @@ export interface PlannedCall {
   /** How often in a row the very same call was made before. */
   readonly identicalCalls: number;
   /** The roles that the delegations of the reply ask for; empty for a call that delegates nothing. */
-  readonly group: readonly string[];
+  readonly delegatedRoles: readonly string[];
   /** At the time of the call. */
   readonly history: History;
   /** What it waited for when the run was paused. */

@@ -117,7 +117,7 @@ export interface DelegatedCall extends EventPosition {
   readonly callId?: CallId;
   readonly history: History;
   /** The roles that the delegations of the reply ask for, this one included; empty for a subtask. */
-  readonly group: readonly string[];
+  readonly delegatedRoles: readonly string[];
   /** Which of the delegations of the call it is, from 0, which is the default; of a subtask: its place in the queue. */
   readonly nth?: number;
   /** No other delegation of the reply starts a subagent. */

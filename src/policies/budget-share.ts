@@ -43,7 +43,7 @@ export interface ShareFacts {
   readonly left: Readonly<Record<string, number>>;
   readonly role: string;
   /** The roles of all delegations of the reply, this one among them; a role as often as it is started. */
-  readonly group: readonly string[];
+  readonly delegatedRoles: readonly string[];
   /** Path of the parent. */
   readonly source: string;
 }
@@ -86,7 +86,7 @@ export function childLimits(facts: ShareFacts): ChildLimits {
 }
 
 /** What the share alone allows. A common pool needs no limits: the ledger holds it together. */
-function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
+function sharedLimits({ share, left, role, delegatedRoles }: ShareFacts): SpendLimits {
   switch (share.type) {
     case "pool": {
       const { maxShare = 1 } = share;
@@ -97,11 +97,11 @@ function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
         Math.min(amount, Math.max(0, left[axis] ?? Infinity)),
       );
     case "even": {
-      const count = Math.max(1, group.length);
+      const count = Math.max(1, delegatedRoles.length);
       return divided(left, (amount) => Math.floor(amount / count));
     }
     case "weighted": {
-      const sum = weightOfAll(share, group);
+      const sum = weightOfAll(share, delegatedRoles);
       const own = weightOf(share, role);
       return divided(left, (amount) => partOf(amount, own / Math.max(own, sum)));
     }
@@ -111,9 +111,11 @@ function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
 /** What the reply weighs, by the list of its roles, which all of its subagents are given: each would add it up anew. */
 const known = new WeakMap<readonly string[], number>();
 
-function weightOfAll(share: WeightedShare, group: readonly string[]): number {
-  const sum = known.get(group) ?? group.reduce((weight, one) => weight + weightOf(share, one), 0);
-  known.set(group, sum);
+function weightOfAll(share: WeightedShare, delegatedRoles: readonly string[]): number {
+  const sum =
+    known.get(delegatedRoles) ??
+    delegatedRoles.reduce((weight, one) => weight + weightOf(share, one), 0);
+  known.set(delegatedRoles, sum);
   return sum;
 }
 

@@ -19,7 +19,13 @@ type Facts = Parameters<typeof childLimits>[0];
 
 function limitsOf(share: BudgetShare, more: Partial<Facts> = {}): ReturnType<typeof childLimits> {
   const left = { totalTokens: 100, steps: 7, wallTimeMs: 5_000 };
-  const facts = { definition: {}, left, role: "a", group: ["a", "b", "a"], source: "lead" };
+  const facts = {
+    definition: {},
+    left,
+    role: "a",
+    delegatedRoles: ["a", "b", "a"],
+    source: "lead",
+  };
   return childLimits({ share, ...facts, ...more });
 }
 
@@ -44,7 +50,7 @@ describe("what a share allows", () => {
 
   proves(["X4"], "even: what is left over the number of delegations in the reply", () => {
     expect(limitsOf({ type: "even" }).limits).toEqual({ totalTokens: 33, steps: 2 });
-    expect(limitsOf({ type: "even" }, { group: ["a"] }).limits).toEqual({
+    expect(limitsOf({ type: "even" }, { delegatedRoles: ["a"] }).limits).toEqual({
       totalTokens: 100,
       steps: 7,
     });
@@ -60,7 +66,8 @@ describe("what a share allows", () => {
       const tenths = { type: "weighted", weights: { a: 0.1, b: 0.7, c: 0.2 } } as const;
       const parts = ["a", "b", "c"].map(
         (role) =>
-          limitsOf(tenths, { role, group: ["a", "b", "c"], left: { steps: 10 } }).limits.steps,
+          limitsOf(tenths, { role, delegatedRoles: ["a", "b", "c"], left: { steps: 10 } }).limits
+            .steps,
       );
       expect(parts).toEqual([1, 7, 2]);
     },
@@ -71,9 +78,9 @@ describe("what a share allows", () => {
       type: "weighted",
       weights: Object.fromEntries([["__proto__", 3]]),
     });
-    const group = ["__proto__", "constructor", "toString"];
-    const parts = group.map(
-      (role) => limitsOf(share, { role, group, left: { steps: 10 } }).limits.steps,
+    const delegatedRoles = ["__proto__", "constructor", "toString"];
+    const parts = delegatedRoles.map(
+      (role) => limitsOf(share, { role, delegatedRoles, left: { steps: 10 } }).limits.steps,
     );
     expect(parts).toEqual([6, 2, 2]);
   });
@@ -160,9 +167,11 @@ proves(
         divisions,
         fc.array(roles, { minLength: 1, maxLength: 40 }),
         fc.dictionary(fc.constantFrom(...SPEND_AXES), amount),
-        (share, group, left) => {
+        (share, delegatedRoles, left) => {
           const checked = budgetShare("share", share);
-          const all = group.map((role) => limitsOf(checked, { role, group, left }).limits);
+          const all = delegatedRoles.map(
+            (role) => limitsOf(checked, { role, delegatedRoles, left }).limits,
+          );
           for (const [axis, rest] of Object.entries(left)) {
             let sum = 0n;
             for (const limits of all) {

@@ -115,18 +115,18 @@ export function planCalls(
       identicalCalls: isWatched
         ? identicalCallsBefore(steps, { calls: ofReply, index, countBefore })
         : 0,
-      group: NONE,
+      delegatedRoles: NONE,
       history,
       deferral,
       answer,
       onEnd: terms.onEnd,
     });
   }
-  return { calls: withGroup(agent, state, planned), charged, output, refusal };
+  return { calls: withDelegatedRoles(agent, state, planned), charged, output, refusal };
 }
 
 /** The delegations of the reply know of each other: they share what is left of the budget, and perhaps one's failure is the end of the others. */
-function withGroup(
+function withDelegatedRoles(
   agent: AgentRuntime,
   state: AgentState,
   planned: readonly PlannedCall[],
@@ -135,8 +135,8 @@ function withGroup(
   const ofBatch = planned.flatMap(({ bound }) =>
     bound.type === "delegation" ? rolesAskedFor(bound.input) : NONE,
   );
-  const group = [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
-  return planned.map((one) => (one.bound.type === "delegation" ? { ...one, group } : one));
+  const delegatedRoles = [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
+  return planned.map((one) => (one.bound.type === "delegation" ? { ...one, delegatedRoles } : one));
 }
 
 /**

@@ -60,7 +60,7 @@ async function delegate(
         ? await spawnWithHooks({ agent, effectPosition: position }, request, {
             stepId,
             history,
-            group: [],
+            delegatedRoles: [],
             nth,
           })
         : await agent.run.subagents.resume(agent, childId, { stepId });

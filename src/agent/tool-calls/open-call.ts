@@ -76,9 +76,9 @@ export class OpenCall {
 
   /** The next delegation of the call, as the tree sees it. */
   delegation(): DelegatedCall {
-    const { history, group } = this.planned;
-    const isAlone = group.length === 1 && this.toolName === SPAWN_TOOL_NAME;
-    return { ...this.position, history, group, nth: this.#spawned.length, isAlone };
+    const { history, delegatedRoles } = this.planned;
+    const isAlone = delegatedRoles.length === 1 && this.toolName === SPAWN_TOOL_NAME;
+    return { ...this.position, history, delegatedRoles, nth: this.#spawned.length, isAlone };
   }
 
   /** Throws `invalid_option` for what is no request. */

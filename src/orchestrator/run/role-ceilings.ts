@@ -163,7 +163,7 @@ function tightenedAccounts(cast: CastRun): readonly Account[] {
             definition: role.budget,
             left: mostLeft(parentId, tightened),
             role: role.name,
-            group: groupOf(agent, cast),
+            delegatedRoles: delegatedRolesOf(agent, cast),
             source: "",
           });
     const one = tightenedAccount(account, role, ceiling);
@@ -230,7 +230,7 @@ function mostLeft(parentId: AgentId | null, accounts: ReadonlyMap<AgentId, Accou
 }
 
 /** The roles of the delegations among which a reply has shared the budget, as far as the run shows them. */
-function groupOf(agent: PausedAgent, { run, agents }: CastRun): readonly string[] {
+function delegatedRolesOf(agent: PausedAgent, { run, agents }: CastRun): readonly string[] {
   const { parentAgentId, spawnStepId, execution, role } = agent;
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
   // One that has been continued was created by an earlier step.

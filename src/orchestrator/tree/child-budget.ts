@@ -13,19 +13,19 @@ export function childBudget(
   { tree }: RunRuntime,
   parent: AgentRuntime,
   role: AgentRole,
-  { call: { group }, group: members }: SpawnCall,
+  { call: { delegatedRoles }, group }: SpawnCall,
 ): ChildLimits {
   const { agentPath: source } = parent.identity;
   const read = (): Remaining => parent.account.remainingForChildren();
   const { share } = parent.role.delegation;
-  const groupLeft = members?.leftToShare(read);
+  const groupLeft = group?.leftToShare(read);
   if (share === COMMON_POOL && isEmpty(role.budget) && isEmpty(role.limits)) return NO_LIMITS;
   const shared = childLimits({
     share,
     definition: role.budget,
     left: groupLeft ?? read(),
     role: role.name,
-    group: group.length === 0 ? [role.name] : group,
+    delegatedRoles: delegatedRoles.length === 0 ? [role.name] : delegatedRoles,
     source,
   });
   const shape = tightenedLimits(tree.limitsBelow(parent), role.limits, source);

@@ -131,11 +131,11 @@ export function childInEvents({ identity, role }: AgentRuntime) {
 /** Those that one reply starts know of each other's end (X11); a subtask stands for itself. */
 export function groupOf(
   parent: AgentRuntime,
-  { stepId, callId, group, isAlone = false }: DelegatedCall,
+  { stepId, callId, delegatedRoles, isAlone = false }: DelegatedCall,
 ): SpawnGroup | undefined {
   if (stepId === undefined || callId === undefined) return undefined;
   if (isAlone && parent.role.delegation.onFailure === "isolate") return undefined;
-  return parent.groupOf(stepId, group.length);
+  return parent.groupOf(stepId, delegatedRoles.length);
 }
 
 /** The group that a child belongs to. */
