@@ -76,7 +76,7 @@ export interface NewAgent {
   /** What its parent's model wrote, where its role was made at spawn (X27). */
   readonly draft?: DynamicRole | undefined;
   /** How deep and how broad the tree below may be, as it holds above the agent. */
-  readonly limits: TreeShape;
+  readonly shape: TreeShape;
   /** What it may not use. Default: it has all tools of its role. */
   readonly toolLimits?: ToolLimits | undefined;
 }
@@ -112,7 +112,7 @@ export class AgentRuntime {
   /** Which execution of the agent this is, from 1. */
   readonly execution: number;
   /** How deep and how broad the tree below it may be (X16). */
-  readonly limits: TreeShape;
+  readonly shape: TreeShape;
   /** What it may not use, and nothing below it (T4). */
   readonly toolLimits: ToolLimits;
   readonly account: AccountView;
@@ -186,7 +186,7 @@ export class AgentRuntime {
     this.spawnCallId = made.spawnCallId;
     this.spawnStepId = made.spawnStepId;
     this.draft = made.draft;
-    this.limits = tighterShape(made.limits, role.limits);
+    this.shape = tighterShape(made.shape, role.limits);
     this.toolLimits = made.toolLimits ?? NO_TOOL_LIMITS;
     this.account = made.account;
     this.tools = withoutRemoved(tools, this.toolLimits.removed);

@@ -351,7 +351,7 @@ function node(
     parent,
     spawnCallId: undefined,
     spawnStepId: undefined,
-    limits: { maxDepth: 3, maxBreadthPerParent: 5 },
+    shape: { maxDepth: 3, maxBreadthPerParent: 5 },
     state: { ...first, log: { ...first.log, signals } },
     account: fixture.ledger.accountView(agentId),
   });

@@ -147,7 +147,7 @@ test("T3: a slot can be given back once only", () => {
     parent: undefined,
     spawnCallId: undefined,
     spawnStepId: undefined,
-    limits: { maxDepth: 1, maxBreadthPerParent: 1 },
+    shape: { maxDepth: 1, maxBreadthPerParent: 1 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
     account: ledger.accountView(identity.agentId),
   });

@@ -162,7 +162,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
     state: agent.state,
     account: ledger.accountView(agentId),
     before: { ...agent, subagentsBelow: 0 },
-    limits: parent?.limits ?? tree.limits,
+    shape: parent?.shape ?? tree.limits,
     toolLimits: restoredToolLimits(runtime, { parent, role, agentPath, depth }, { rules, draft }),
     draft,
   });

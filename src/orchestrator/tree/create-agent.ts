@@ -66,7 +66,7 @@ export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
       identity,
       state: pendingState({ ...openingOf(made, executionId), prefix: NO_PREFIX }),
       account,
-      limits: parent?.limits ?? tree.limits,
+      shape: parent?.shape ?? tree.limits,
     });
     tree.add(agent);
     return agent;
@@ -155,7 +155,7 @@ export function continueAgent(
     spawnStepId,
     state,
     account: ended.account,
-    limits: parent?.limits ?? tree.limits,
+    shape: parent?.shape ?? tree.limits,
     toolLimits: ended.toolLimits,
     draft: ended.draft,
     before: {

@@ -180,13 +180,13 @@ export class RunTree {
   limitsBelow(parent: AgentRuntime): SubagentLimits {
     const totals = [...lineOf(parent)].map(({ role }) => role.limits.maxTotalSubagents ?? Infinity);
     const maxTotalSubagents = Math.min(this.limits.maxTotalSubagents, ...totals);
-    return { ...parent.limits, maxTotalSubagents };
+    return { ...parent.shape, maxTotalSubagents };
   }
 
   /** The limit that forbids one more subagent below `parent`, if there is one. `ahead`: so many count as started by it already. */
   refusalBelow(parent: AgentRuntime, ahead = 0): SpawnRefusal | undefined {
     const { identity, breadth } = parent;
-    const limits = { ...parent.limits, maxTotalSubagents: this.limits.maxTotalSubagents };
+    const limits = { ...parent.shape, maxTotalSubagents: this.limits.maxTotalSubagents };
     const facts = { parentDepth: identity.depth, breadth, total: this.#total, ahead };
     return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
   }
@@ -207,10 +207,10 @@ export class RunTree {
 
   /** How many subagents an agent may still start, as things stand. */
   subagentsLeft(parent: AgentRuntime): number {
-    const { limits, breadth, identity } = parent;
-    if (identity.depth >= limits.maxDepth) return 0;
+    const { shape, breadth, identity } = parent;
+    if (identity.depth >= shape.maxDepth) return 0;
     const lefts = [
-      limits.maxBreadthPerParent - breadth,
+      shape.maxBreadthPerParent - breadth,
       this.limits.maxTotalSubagents - this.#total,
     ];
     for (const { role, subagentsBelow } of lineOf(parent))
