@@ -109,24 +109,24 @@ export class Supervisor implements Subagents<AgentRuntime> {
     parent: AgentRuntime,
     call: DelegatedCall,
     isBackground: boolean,
-  ): Promise<SpawnOutcome> | undefined {
+  ): SpawnOutcome | Promise<SpawnOutcome> | undefined {
     const childId = parent.persistence?.adopt(call.callId ?? null, call.nth ?? 0);
     const child = childId === undefined ? undefined : this.run.tree.find(childId);
     if (child === undefined) return undefined;
     if (!child.hasEnded) return this.#runChild(child, parent.scope(call), isBackground);
     const settled = settledOutcome(child);
-    if (!isBackground) return Promise.resolve(settled);
+    if (!isBackground) return settled;
     parent.openMailbox().report(child.identity.agentId, reportText(settled));
-    return Promise.resolve(receiptOf(child));
+    return receiptOf(child);
   }
 
   /** `scope`: the call that waits for the child, or that is given its receipt. */
-  async #runChild(
+  #runChild(
     child: AgentRuntime,
     scope: EventScope,
     isBackground: boolean,
-  ): Promise<SpawnOutcome> {
-    return isBackground ? this.#runInBackground(child, scope) : await this.#runToEnd(child, scope);
+  ): SpawnOutcome | Promise<SpawnOutcome> {
+    return isBackground ? this.#runInBackground(child, scope) : this.#runToEnd(child, scope);
   }
 
   /** Runs a child until it settles; gives its result if that is its end. */
