@@ -20,7 +20,7 @@ export function callTool(
   planned: PlannedCall,
 ): Promise<CallEnd> {
   const call = new OpenCall(agent, position, planned);
-  return inScope(agent.scope(call.position), agent.run.recorder, () => runStages(call));
+  return inScope(call.scope, agent.run.recorder, () => runStages(call));
 }
 
 /** Without a slot it waits for permission, and a delegation for its subagents; a function works within one (S1). */

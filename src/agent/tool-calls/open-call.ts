@@ -5,6 +5,7 @@ import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { frozenList } from "../../kernel/grown.ts";
 import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { checkedContent } from "../../protocol/message-content.ts";
 import {
@@ -53,6 +54,8 @@ export class OpenCall {
   readonly signal: CancelSignal;
   /** Of its events. */
   readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
+  /** The ids of its events. */
+  readonly scope: EventScope;
   /** What it is bound to: as the answer to a question about it changed that. */
   bound: PlannedCall["bound"];
   /** It has ended: what is asked for on its behalf goes nowhere. */
@@ -71,6 +74,7 @@ export class OpenCall {
     this.toolName = planned.call.toolName;
     this.signal = effectPosition.signal;
     this.position = { stepId: effectPosition.stepId, callId: planned.call.callId };
+    this.scope = agent.scope(this.position);
     this.bound = planned.bound;
   }
 

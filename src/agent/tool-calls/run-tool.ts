@@ -59,7 +59,7 @@ async function work(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
   const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(toolName) : NO_WRAPS;
   const timed = wraps.length === 0 ? undefined : new WrappedTime(clock);
   const working = recorder.within(
-    agent.scope(call.position),
+    call.scope,
     timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.during(body)),
   );
   const bounded = await withinBounds(working, { ...agent.bounds, signal });
