@@ -72,7 +72,7 @@ export interface NewAgent {
   readonly state: PendingState | SettledState;
   readonly account: AccountView;
   /** Of an agent that ran before the run was paused. */
-  readonly before?: AgentHistory;
+  readonly before?: EarlierExecutions;
   /** What its parent's model wrote, where its role was made at spawn (X27). */
   readonly draft?: DynamicRole | undefined;
   /** How deep and how broad the tree below may be, as it holds above the agent. */
@@ -81,8 +81,8 @@ export interface NewAgent {
   readonly toolLimits?: ToolLimits | undefined;
 }
 
-/** What is known of an agent that ran before. */
-export interface AgentHistory {
+/** Counts and marks of an agent that ran before. */
+export interface EarlierExecutions {
   readonly startedAtMs: number;
   /** Subagents that it has started, and how many were started below it in all. */
   readonly children: number;
@@ -160,7 +160,7 @@ export class AgentRuntime {
   #aborted: StopSignal | undefined;
   #isActive = false;
   /** The status in which it has settled in this process, until it is active again. While it is paused, its time stands still. */
-  #readsNoMore: SettledStatus | undefined;
+  #restStatus: SettledStatus | undefined;
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
   /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
   #followers: Set<AgentRuntime> | undefined;
@@ -291,13 +291,13 @@ export class AgentRuntime {
   }
 
   #closeMailbox(status: SettledStatus): void {
-    this.#readsNoMore = status;
+    this.#restStatus = status;
     this.mailbox?.close(status);
   }
 
   /** Where to write to it. */
   openMailbox(): Mailbox {
-    return (this.mailbox ??= new Mailbox(this.#readsNoMore));
+    return (this.mailbox ??= new Mailbox(this.#restStatus));
   }
 
   // Its state
@@ -311,8 +311,8 @@ export class AgentRuntime {
     );
     this.#isActive = true;
     this.settled = undefined;
-    if (this.#readsNoMore === "paused") this.endQuestion();
-    this.#readsNoMore = undefined;
+    if (this.#restStatus === "paused") this.endQuestion();
+    this.#restStatus = undefined;
     this.mailbox?.reopen();
     return state;
   }

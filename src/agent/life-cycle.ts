@@ -36,7 +36,7 @@ import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { failed, NOT_BEGUN } from "./tool-calls/failed-outcome.ts";
 import { descriptorOf } from "./tool-calls/call-events.ts";
 
-/** A model call that is paid for. */
+/** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {
   /** Where the step that it opens stands. */
   readonly effectPosition: EffectPosition;

@@ -108,7 +108,7 @@ function isStep({ sideCall, isCounted }: EffectPosition): boolean {
   return sideCall === undefined && isCounted !== true;
 }
 
-/** A call that is paid for. */
+/** The parts of a step's call, or of a call besides it, that `callModel` needs. */
 export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | "isEstimated"> & {
   /** Messages at the end of its request that stand there for this request alone. */
   readonly ephemeral: number;

@@ -10,7 +10,7 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import { parametersOf } from "./make-step-context.ts";
 import type { Lease } from "./account-view.ts";
 
-/** A model call that is paid for. */
+/** A paid model call as its attempts make it. */
 export interface InferCall {
   readonly effectPosition: EffectPosition;
   /** Of its events. */

@@ -103,7 +103,7 @@ async function reserveCall(
   const isEstimated = counted.isEstimated || noticed > 0;
   return {
     state: waited,
-    call: paidCall(agent, waited, assembled, { position, lease, notices, isEstimated }),
+    call: preparedCall(agent, waited, assembled, { position, lease, notices, isEstimated }),
   };
 }
 
@@ -115,7 +115,8 @@ function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
   };
 }
 
-interface Paid {
+/** The lease of a request, and what was found out about the request on the way. */
+interface Reservation {
   readonly position: EffectPosition;
   readonly lease: Lease;
   /** What would stand at the end of the request, if anything does. */
@@ -124,11 +125,11 @@ interface Paid {
 }
 
 /** The call that the lease allows, with what the model reads now. */
-function paidCall(
+function preparedCall(
   agent: AgentRuntime,
   state: AgentState,
   { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools }: Assembled,
-  { position, lease, notices, isEstimated }: Paid,
+  { position, lease, notices, isEstimated }: Reservation,
 ): PreparedCall {
   const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
   const { request, tokens, isClosing } =

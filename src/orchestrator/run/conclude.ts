@@ -14,7 +14,7 @@ import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./result-record.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type LateFacts, type RunResult } from "./run-result.ts";
-import { runningAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
+import { describeAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
 import { scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { RunIdSource } from "../tree/event-recorder.ts";
 import type { RunDefinitions } from "../tree/run-definitions.ts";
@@ -107,7 +107,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
   let isFinal = run.journal === undefined;
   const models: Model[] = [];
   for (const node of tree.nodes) {
-    const agent = runningAgent(node);
+    const agent = describeAgent(node);
     models.push(node.model);
     if (node.settled === undefined) detached.push(agent);
     else settled.push({ ...agent, settled: node.settled });

@@ -90,7 +90,7 @@ export interface SettledAgent extends RunningAgent {
 }
 
 /** Returns the facts about an agent that its report has at any time. */
-export function runningAgent(node: AgentRuntime): RunningAgent {
+export function describeAgent(node: AgentRuntime): RunningAgent {
   const { identity, role, model, account } = node;
   const { runId: _ofAll, ...place } = identity;
   return {
