@@ -293,7 +293,7 @@ class Attempts implements RetryOptions {
     return outcome;
   }
 
-  /** A call whose signal was aborted counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
+  /** Returns the outcome without a reply. A call whose signal was aborted counts as cancelled. */
   #outcomeOf(settled: EndedAttempts): Exclude<InferOutcome, { readonly type: "replied" }> {
     const spent = this.#spentOn(this.#endOf(settled));
     const refusal = settled.type === "unpaid" ? this.#refusal : undefined;

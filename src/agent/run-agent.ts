@@ -1,5 +1,6 @@
-// THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone says which phase is due, and it alone
-// takes in stop signals from outside (L1): everything else only asks for them. Between two effects nothing waits for I/O.
+// THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone says
+// which phase is due. It alone, with `settle` at its end, takes in stop signals from outside (L1):
+// everything else only asks for them. Between two effects nothing waits for I/O.
 
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {

@@ -1,4 +1,5 @@
-// Stop signals: taken in from outside, added, and what a failure becomes. The loop alone asks for those from outside (L1).
+// Stop signals: taken in from outside, added, and made of failures. Only the loop and its end
+// (`settle`) take in those from outside (L1).
 
 import type { ErrorRecord, StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";

@@ -406,7 +406,10 @@ export class LiveRun implements Run {
     return { pauses: pauses + 1, answered, traceId, spanId, ...defined({ isSampled }) };
   }
 
-  /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D6). */
+  /**
+   * Returns the result of a drive. If the journal breaks, the run stops where it is, as if its process
+   * had died (D6).
+   */
   #stored(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
     const { journal } = this.#supervisor.run;
     const stored = journal === undefined ? result : Promise.race([result, journal.writer.broken]);
