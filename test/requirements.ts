@@ -2005,6 +2005,12 @@ const requirements = {
   D609: {
     text: "A response that is queued, or only asks for an approval of a server's tool, is an error that says so, whole and streamed, also over the AI SDK",
   },
+  D610: {
+    text: "Throttling in the words of a large provider is a rate limit, and no overflow of the context",
+  },
+  D611: {
+    text: "A delay is read in each common wording, and no other number is read as a delay",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -161,7 +161,8 @@ export function codeOfReport(
   const code = named ?? (status === undefined ? undefined : codeOfStatus(status));
   // LM Studio reports an overflow in a stream with a message alone.
   const isVague = code === undefined || code === "model_refused_request";
-  return isVague && saysTooLong(message) ? "model_context_overflow" : (code ?? "model_unavailable");
+  if (isVague && saysTooLong(message)) return "model_context_overflow";
+  return code ?? (saysRateLimit(message) ? "model_rate_limited" : "model_unavailable");
 }
 
 function codeOfStatus(status: number): ModelErrorCode {
@@ -176,6 +177,8 @@ function codeOfStatus(status: number): ModelErrorCode {
 const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["rate_limit_exceeded", "model_rate_limited"],
   ["rate_limit_error", "model_rate_limited"],
+  ["ThrottlingException", "model_rate_limited"],
+  ["throttlingException", "model_rate_limited"],
   ["overloaded_error", "model_overloaded"],
   ["server_overloaded", "model_overloaded"],
   ["authentication_error", "model_not_authorized"],
@@ -225,10 +228,16 @@ const TOO_LONG = new RegExp(
 
 /** The same words about a rate, such as "too many tokens per minute". */
 const RATE =
-  /\bper[ -](second|min|minute|hour|day)\b|\brate[ _-]?limit|too many requests|please wait|\bquota\b|\bthrottl/i;
+  /\bper[ -](second|min|minute|hour|day)\b|perminute|\brate[ _-]?limit|too many requests|thrott/i;
+/** Words for a limit that passes. They say of a request that seems too long that it is not. */
+const LATER = /\bwait\b|\b(try again|retry) (later|in|after)\b|\bquota/i;
 
 function saysTooLong(message: string): boolean {
-  return TOO_LONG.test(message) && !RATE.test(message);
+  return TOO_LONG.test(message) && !RATE.test(message) && !LATER.test(message);
+}
+
+function saysRateLimit(message: string): boolean {
+  return RATE.test(message) || (TOO_LONG.test(message) && LATER.test(message));
 }
 
 /** How long the server asks us to wait. A date is taken relative to the server's own, so that no clock has to agree with it. */
@@ -253,15 +262,17 @@ export function retryDelayIn(report: unknown, message: string): number | undefin
     const stated = typeof retryDelay === "string" ? durationIn(retryDelay) : undefined;
     if (stated !== undefined) return stated;
   }
-  const [words] = DELAY.exec(message) ?? [];
-  if (words === undefined) return undefined;
-  const from = message.indexOf(words) + words.length;
-  return durationIn(message.slice(from, from + LONGEST_DURATION));
+  for (const { 0: words, index } of message.matchAll(DELAY)) {
+    const from = index + words.length;
+    const stated = durationIn(message.slice(from, from + LONGEST_DURATION));
+    if (stated !== undefined) return stated;
+  }
+  return undefined;
 }
 
 /** The words before a delay. */
 const DELAY =
-  /\b(?:(?:try again|retry)[ -](?:in|after)|wait(?: for)?|resets? in):? (?:about |approximately )?/i;
+  /\b(?:(?:try again|retry|retrying)[ -](?:in|after)|wait(?: for)?|resets? in)[: ]\s*(?:(?:about|approximately|around|at least) )?/gi;
 /** Characters of a duration in words. */
 const LONGEST_DURATION = 60;
 
@@ -275,7 +286,7 @@ const UNITS_MS: readonly (readonly [RegExp, number])[] = [
 
 /** Returns the milliseconds of a duration at the beginning of a text: "1.2s", "6m0s", "20 seconds". */
 function durationIn(text: string): number | undefined {
-  const part = /\s*(\d+(?:\.\d+)?)\s*([a-z]+)/iy;
+  const part = /(?:\s|,|and\b)*(\d+(?:\.\d+)?)\s*([a-z]+)/iy;
   let totalMs: number | undefined;
   for (let found = part.exec(text); found !== null; found = part.exec(text)) {
     const [, amount, word = ""] = found;

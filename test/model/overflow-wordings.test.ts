@@ -30,6 +30,7 @@ const TOO_LONG = [
   "Total tokens of image and text exceed max message tokens", // Volcengine
   "tokens in request more than max tokens allowed: 40961", // Qianfan
   "Input text is too long",
+  "Your input exceeds the context window of this model. Please adjust your input and try again.",
   "The messages are too long",
 ];
 for (const words of TOO_LONG)
@@ -51,6 +52,11 @@ const OTHERS = [
   "Too many tokens for the quota of this project.",
   "Input tokens per minute limit exceeded",
   "Number of request tokens has exceeded your per-minute rate limit",
+  "Too many tokens. Try again later.",
+  "Too many input tokens: the request was throttled.",
+  "Quota exceeded for quota metric 'Input tokens' and limit 'Input tokens PerMinutePerProject'.", // Vertex
+  "This request would exceed your organization's rate limit of 40,000 input tokens per minute.", // Anthropic
+  "Operation has exceeded token rate limit of your pricing tier. Please retry after 5 seconds.", // Azure
   "Invalid 'user': string too long. Expected a string with maximum length 64.",
   "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens",
   "Output token limit exceeded: max_tokens must be at most 4096",
@@ -63,6 +69,15 @@ for (const words of OTHERS)
     const codes = [codeOfRefusal(400, undefined, words), codeOfReport([], 429, words)];
     expect(codes).toEqual(["model_refused_request", "model_rate_limited"]);
   });
+
+proves(["D610"], "reports throttling in the middle of a stream as a rate limit", () => {
+  const words = "Too many tokens, please wait before trying again.";
+  expect([
+    codeOfReport([], undefined, words),
+    codeOfReport(["throttlingException"], undefined, "No."),
+    codeOfReport([], undefined, "The server is overloaded. Please try again later."),
+  ]).toEqual(["model_rate_limited", "model_rate_limited", "model_unavailable"]);
+});
 
 proves(["D560"], "a body of too many bytes is an overflow in the word of Anthropic alone", () => {
   expect([

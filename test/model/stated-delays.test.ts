@@ -3,6 +3,7 @@
 
 import { describe, expect } from "vitest";
 
+import { retryDelayIn } from "../../src/model/http-errors.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { proves } from "../harness/proves.ts";
 import { INTERFACES, WireServer } from "../support/four-interfaces.ts";
@@ -32,3 +33,24 @@ describe.each(INTERFACES)("an error in the middle of a stream over $name", (face
     expect(delays).toEqual([undefined, 1_200, 32_000, 120_000, 3_000, 34_400]);
   });
 });
+
+const WORDINGS: readonly (readonly [string, number | undefined])[] = [
+  ["You must wait 20 seconds before retrying.", 20_000],
+  ["Please wait before trying again. Retry after: 12s", 12_000],
+  ["Retry-After: 12s", 12_000],
+  ["Please retry in 34.074824224s.", 34_075],
+  ["Please retry after 5 sec.", 5_000],
+  ["Please try again in about 5 minutes.", 300_000],
+  ["Please try again in 740ms.", 740],
+  ["Please try again in 1m30s.", 90_000],
+  ["Wait for 1 minute and 30 seconds.", 90_000],
+  ["A limit of 60 requests per minute was reached.", undefined],
+  ["Please wait: 60 requests per minute are allowed.", undefined],
+  ["Try again after 5 PM.", undefined],
+  ["Try again in 5-10 seconds.", undefined],
+  ["Try again after 2026-11-29.", undefined],
+];
+for (const [words, expected] of WORDINGS)
+  proves(["D611"], `reads ${expected ?? "no"} ms from "${words}"`, () => {
+    expect(retryDelayIn({}, words)).toBe(expected);
+  });
