@@ -2011,6 +2011,9 @@ const requirements = {
   D611: {
     text: "A delay is read in each common wording, and no other number is read as a delay",
   },
+  D614: {
+    text: "A thinking part whose content is a text is reasoning, and goes back as a text",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -208,6 +208,12 @@ test("a whole reply may leave out all but the message, and give content in parts
     message: {
       role: "assistant",
       text: "One, two.",
+      parts: [
+        { type: "reasoning", text: "Hm.", data: { chat: { thinking: {}, isText: true } } },
+        { type: "text", length: 9 },
+        { type: "call", callId: "call.0" },
+        { type: "call", callId: "b" },
+      ],
       toolCalls: [
         { callId: "call.0", toolName: "go", argumentsText: '{"to":"sea"}' },
         { callId: "b", toolName: "stay", argumentsText: "" },

@@ -41,6 +41,26 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
     expect(sent).toEqual({ role: "assistant", ...whole });
   });
 
+  proves(["D614"], "as texts is reasoning that goes back as a text", async () => {
+    const of = (thinking: string, more: object = {}): object => ({
+      type: "thinking",
+      thinking,
+      ...more,
+    });
+    const message = { content: [of("Oak or elm?", { signature: "c2ln" }), oak] };
+    const pieces = [
+      { content: [of("Oak ")] },
+      { content: [of("or elm?", { signature: "c2ln" })] },
+      { content: [oak] },
+    ];
+    const { reply: said, sent } = await roundTrip(served(mode, message, pieces), mode);
+    expect([said.message.text, said.message.parts?.[0]]).toMatchObject([
+      "An oak.",
+      { type: "reasoning", text: "Oak or elm?" },
+    ]);
+    expect(sent).toEqual({ role: "assistant", ...message });
+  });
+
   proves(["D559"], "and calls alone has no text to send back", async () => {
     const call = { id: "a", type: "function", function: { name: "list", arguments: "{}" } };
     const message = { content: [part("I list.")], tool_calls: [call] };

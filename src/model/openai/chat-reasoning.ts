@@ -21,6 +21,8 @@ interface ReasoningData {
   readonly field?: ReasoningField;
   /** The other fields of a thinking part, such as `signature`, if the reasoning came in `content`. */
   readonly thinking?: JsonObject;
+  /** True if a thinking part was a text, and not a list of parts. */
+  readonly isText?: true;
   /** `reasoning_details` of OpenRouter and others: signatures and encrypted reasoning. */
   readonly details?: readonly JsonObject[];
 }
@@ -94,7 +96,8 @@ export class ChatReasoning {
       if (this.#option === false || isEmpty) continue;
       const last = this.#thinking.at(-1);
       const open = last === undefined || "signature" in last.fields ? undefined : last;
-      const part = open ?? { text: new GrowingText(), fields: {} };
+      const isText = typeof thinking === "string";
+      const part = open ?? { text: new GrowingText(), fields: {}, isText };
       if (open === undefined) this.#thinking.push(part);
       part.text.push(text);
       for (const [name, value] of Object.entries(fields)) {
@@ -135,16 +138,18 @@ export class ChatReasoning {
 }
 
 function isThinking({ type, thinking }: JsonObject): boolean {
-  return type === "thinking" && Array.isArray(thinking);
+  return type === "thinking" && (Array.isArray(thinking) || typeof thinking === "string");
 }
 
 interface ThinkingPart {
   readonly text: GrowingText;
+  readonly isText: boolean;
   readonly fields: Record<string, JsonValue>;
 }
 
-function thinkingPiece({ text, fields }: ThinkingPart): ReplyPiece {
-  const data = { thinking: fields } satisfies ReasoningData;
+function thinkingPiece({ text, fields, isText }: ThinkingPart): ReplyPiece {
+  const form = isText ? ({ isText } as const) : {};
+  const data = { thinking: fields, ...form } satisfies ReasoningData;
   return { type: "reasoning", text: String(text), data: { [NAMESPACE]: data } };
 }
 
@@ -179,10 +184,14 @@ export function sentThinking(
 ): readonly JsonObject[] {
   if (option !== undefined) return [];
   return pieces.flatMap((piece) => {
-    const { thinking } = ownData(piece.type === "reasoning" ? piece.data : undefined, NAMESPACE);
+    const { thinking, isText } = ownData(
+      piece.type === "reasoning" ? piece.data : undefined,
+      NAMESPACE,
+    );
     if (piece.type !== "reasoning" || !isParsed(thinking)) return [];
     const texts = piece.text === "" ? [] : [{ type: "text", text: piece.text }];
-    return [{ type: "thinking", thinking: texts, ...thinking }];
+    const sent = isText === true ? piece.text : texts;
+    return [{ type: "thinking", thinking: sent, ...thinking }];
   });
 }
 
