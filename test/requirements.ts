@@ -2014,6 +2014,9 @@ const requirements = {
   D614: {
     text: "A thinking part whose content is a text is reasoning, and goes back as a text",
   },
+  D613: {
+    text: "Searches and tools that a server ran count as its tools wherever the reply shows them, and calls of client tools do not",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

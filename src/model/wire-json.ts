@@ -118,6 +118,11 @@ export function namesServerTools(usage: unknown): boolean {
   return [...said, ...used].some((count) => typeof count === "number" && count > 0);
 }
 
+/** True if a message of Chat Completions has citations of a web search, or the tools that Groq ran. */
+export function showsServerTools(message: Fields): boolean {
+  return ["annotations", "executed_tools"].some((name) => listOf(message[name]).length > 0);
+}
+
 /** What a call cost by the usage that OpenRouter gives, in US dollars. What the user's own key was charged elsewhere is part of it. */
 export function costIn(usage: unknown): number | undefined {
   const { cost, cost_details: details, is_byok: isOwnKey } = fieldsOf(usage);

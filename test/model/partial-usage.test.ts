@@ -129,6 +129,50 @@ describe("a message over Chat Completions", () => {
       });
 });
 
+describe("a reply that shows tools only in its events", () => {
+  proves(["D613"], "counts the tools that Groq ran, also over the AI SDK", async () => {
+    const ran = '"delta":{"executed_tools":[{"type":"search"}],';
+    const body = chat?.events.join("").replace('"delta":{', ran) ?? "";
+    await using server = await WireServer.start({ body });
+    const model = createOpenAI({ apiKey: "key-0123456789", baseURL: server.url }).chat("m");
+    const { usage } = await aiSdkModel(model).generate(QUESTION, { signal: never() });
+    expect(usage?.hasServerTools).toBe(true);
+  });
+
+  for (const [type, isServers] of [
+    ["local_shell_call", undefined],
+    ["shell_call_output", true],
+    ["code_interpreter_call", true],
+  ] as const)
+    for (const mode of MODES)
+      proves(["D613"], `tells who runs a ${type} beside text (${mode})`, async () => {
+        const content = [{ type: "output_text", text: "ok", annotations: [] }];
+        const output = [
+          { type: "message", id: "i", role: "assistant", content },
+          { type, id: "p", status: "completed" },
+        ];
+        const usage = { input_tokens: 700, output_tokens: 2 };
+        const response = { id: "r", status: "completed", output, usage };
+        const streamed = eventsOf(
+          ...output.map((item, index) => ({
+            type: "response.output_item.done",
+            output_index: index,
+            item,
+          })),
+          { type: "response.completed", response },
+        );
+        const json = { "content-type": "application/json" };
+        await using server = await WireServer.start(
+          mode === "streamed"
+            ? { body: streamed.join("") }
+            : { body: JSON.stringify(response), headers: json },
+        );
+        if (responses === undefined) throw new Error("Expected an interface.");
+        const { reply: came } = await reply(responses.model(server.url), mode);
+        expect(came.usage?.hasServerTools).toBe(isServers);
+      });
+});
+
 async function chargeOf(usage: Partial<TokenUsage>): Promise<readonly unknown[]> {
   const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
   const { role } = soloist([says("Done.", { usage })], {}, { price });

@@ -5,7 +5,15 @@ import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
 import { defined } from "../../kernel/json.ts";
 import type { ReportedInput, TokenUsage } from "../token-usage.ts";
-import { countIn, fieldsOf, isParsed, isText, listOf, type Fields } from "../wire-json.ts";
+import {
+  countIn,
+  fieldsOf,
+  isParsed,
+  isText,
+  listOf,
+  showsServerTools,
+  type Fields,
+} from "../wire-json.ts";
 import { usageOfReply } from "./finish.ts";
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
@@ -17,6 +25,7 @@ export class RawEvents {
   #report: unknown;
   #status: unknown;
   #hasChoices = false;
+  #hasServerTools = false;
   /** The model had ended before the last event. */
   #wasOver = false;
 
@@ -26,6 +35,8 @@ export class RawEvents {
     this.#report = event["error"];
     const { message, response, usageMetadata, choices } = event;
     this.#hasChoices ||= listOf(choices).length > 0;
+    const { delta } = fieldsOf(listOf(choices)[0]);
+    this.#hasServerTools ||= showsServerTools(fieldsOf(delta));
     const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
       this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
@@ -49,6 +60,11 @@ export class RawEvents {
   /** True for events of Chat Completions without a finish reason: all its servers send one. */
   get lacksEnd(): boolean {
     return this.#hasChoices && this.#end === undefined;
+  }
+
+  /** True if the events show tools that the server ran. A provider may leave them out. */
+  get hasServerTools(): boolean {
+    return this.#hasServerTools;
   }
 
   /** True if an error of the last event is one behind a complete reply. */

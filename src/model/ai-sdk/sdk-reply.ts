@@ -169,9 +169,9 @@ export class SdkReply {
     const message = replyMessage(pieces);
     const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
     if (isEmpty && !this.isCut) this.#checkAnswer(came);
-    const hasServerTools = came.some(
-      (piece) => piece.type === "opaque" && SERVER_KINDS.has(piece.kind),
-    );
+    const hasServerTools =
+      this.#raw.hasServerTools ||
+      came.some((piece) => piece.type === "opaque" && SERVER_KINDS.has(piece.kind));
     const finishReason =
       finish === undefined ? "length" : finishReasonOf(finish.finishReason, isEmpty);
     const notes = [

@@ -290,10 +290,12 @@ export function readResponseUsage(
   });
 }
 
-/** Returns true for a call that the provider ran: a `function_call` has pieces of its own. */
+/** True for a call that the provider ran. The output of a client tool comes from the client. */
 function isServerCall({ pieces }: ReadItem): boolean {
   return pieces.some(
     (piece) =>
-      piece.type === "opaque" && piece.kind.endsWith("_call") && !UNSUPPORTED.test(piece.kind),
+      piece.type === "opaque" &&
+      (piece.kind.endsWith("_call_output") ||
+        (piece.kind.endsWith("_call") && !UNSUPPORTED.test(piece.kind))),
   );
 }

@@ -38,11 +38,17 @@ import {
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
 import { failures, protocolError } from "./openai-errors.ts";
-import { errorInBody, fieldsOf, isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
+import {
+  errorInBody,
+  fieldsOf,
+  isText,
+  listOf,
+  parseWireJson,
+  showsServerTools,
+  type Fields,
+} from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
-/** Citations of a web search, and the tools that Groq ran. */
-const SERVER_FIELDS = ["annotations", "executed_tools"] as const;
 
 interface GrowingCall {
   readonly index: number;
@@ -243,7 +249,7 @@ export class StreamedReply {
     const thought = this.#reasoning.take(delta, (text) => this.#cut.admit(text));
     this.#countBeside(0, thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
-    this.#hasServerTools ||= SERVER_FIELDS.some((name) => listOf(delta[name]).length > 0);
+    this.#hasServerTools ||= showsServerTools(delta);
     const { data } = extraContent(delta);
     if (data !== undefined) {
       this.#data = data;
