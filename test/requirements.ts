@@ -2014,6 +2014,9 @@ const requirements = {
   D614: {
     text: "A thinking part whose content is a text is reasoning, and goes back as a text",
   },
+  D612: {
+    text: "Over the AI SDK, a failed response that lacks fields keeps its code, its words and its delay",
+  },
   D613: {
     text: "Searches and tools that a server ran count as its tools wherever the reply shows them, and calls of client tools do not",
   },

@@ -1,12 +1,14 @@
 // Goal: a delay that an error in the middle of a stream states counts like Retry-After.
 // Method: the four interfaces over real HTTP; delays in words and in Google's RetryInfo.
 
+import { createOpenAI } from "@ai-sdk/openai";
 import { describe, expect } from "vitest";
 
+import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { retryDelayIn } from "../../src/model/http-errors.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { proves } from "../harness/proves.ts";
-import { INTERFACES, WireServer } from "../support/four-interfaces.ts";
+import { eventsOf, INTERFACES, WireServer } from "../support/four-interfaces.ts";
 import { never, QUESTION, rejection } from "../support/openai-calls.ts";
 
 const DELAYS = [
@@ -54,3 +56,21 @@ for (const [words, expected] of WORDINGS)
   proves(["D611"], `reads ${expected ?? "no"} ms from "${words}"`, () => {
     expect(retryDelayIn({}, words)).toBe(expected);
   });
+
+proves(
+  ["D612"],
+  "keeps the words of a failed response that lacks fields over the AI SDK",
+  async () => {
+    const error = { code: "rate_limit_exceeded", message: "Busy. Try again in 9s." };
+    const body = eventsOf(
+      { type: "response.created", response: { id: "r", created_at: 1, model: "m" } },
+      { type: "response.failed", response: { id: "r", status: "failed", error } },
+    ).join("");
+    await using server = await WireServer.start({ body });
+    const provider = createOpenAI({ apiKey: "key-0123456789", baseURL: server.url });
+    const thrown = await rejection(
+      aiSdkModel(provider.responses("m")).generate(QUESTION, { signal: never() }),
+    );
+    expect(thrown).toMatchObject({ code: "model_rate_limited", retryAfterMs: 9_000 });
+  },
+);

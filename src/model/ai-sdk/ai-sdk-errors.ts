@@ -160,7 +160,7 @@ const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
 function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
   const { name, data, value } = error;
   // An event that its provider does not know as an error.
-  const report = errorInBody(value);
+  const report = errorInBody(value) ?? errorInBody(fieldsOf(value)["response"]);
   if (report !== undefined) return failures.reported(report, lostOutputTokens);
   // Without data it is about what did not come.
   const isCut = name === "AI_InvalidResponseDataError" && data === undefined;
