@@ -2020,6 +2020,12 @@ const requirements = {
   D613: {
     text: "Searches and tools that a server ran count as its tools wherever the reply shows them, and calls of client tools do not",
   },
+  D626: {
+    text: "Of several model calls of one agent at once each has its own waits, in its own step; the agent waits for budget only while none of them is at work",
+  },
+  D627: {
+    text: "The wait of each attempt of a model call for its slot is drawn once, after the retry before it, and is cut where the call, its agent or its process ends",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

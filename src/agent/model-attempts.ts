@@ -86,6 +86,10 @@ class Attempts implements RetryOptions {
   #attempts = 1;
   /** Milliseconds that the call has waited for slots and provider limits. */
   #queuedMs = 0;
+  /** The part of it that events have reported. */
+  #reportedMs = 0;
+  /** When the attempt that has not begun is due; `undefined` while one is under way. */
+  #dueAtMs: number | undefined;
   /** Since when it has not waited. */
   #fromMs: number;
   readonly #spans: TimeSpan[] = [];
@@ -116,6 +120,7 @@ class Attempts implements RetryOptions {
     const within = recorder.within<ModelReply>;
     this.within = within.bind(recorder, agent.scope(call.position));
     this.#fromMs = clock.nowMs();
+    this.#dueAtMs = this.#fromMs;
   }
 
   /** An attempt begins when it has its slot, and holds that until what came of it is on record. */
@@ -129,17 +134,21 @@ class Attempts implements RetryOptions {
   #begin(slot: Slot | undefined, asking: PlannedAsk): boolean | Promise<boolean> {
     this.#slot = slot;
     if (!this.#mayBegin(asking)) return false;
-    const nowMs = this.clock.nowMs();
-    if (nowMs > asking.sinceMs) {
-      this.#queuedMs += nowMs - asking.sinceMs;
-      this.#spans.push(...spanOf("inference", this.#fromMs, asking.sinceMs));
-      this.#fromMs = nowMs;
-    }
+    if (this.clock.nowMs() > asking.sinceMs) this.#countWait(asking.sinceMs);
+    this.#dueAtMs = undefined;
     this.#open();
     const { warning } = asking;
     if (warning !== undefined) recordWarnings(this.#agent, [warning], this.#call.position);
     const sending = this.#agent.persistence?.sending();
     return sending === undefined || sending.then(() => this.#mayBegin(asking));
+  }
+
+  /** Counts a wait for a slot that is over now. */
+  #countWait(sinceMs: number): void {
+    const nowMs = this.clock.nowMs();
+    this.#queuedMs += nowMs - sinceMs;
+    this.#spans.push(...spanOf("inference", this.#fromMs, sinceMs));
+    this.#fromMs = nowMs;
   }
 
   /** Gives the slot back if the signal was aborted since the slot was given. */
@@ -158,6 +167,7 @@ class Attempts implements RetryOptions {
   #open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
+    this.#reportedMs = this.#queuedMs;
     const agent = this.#agent;
     const call = this.#call;
     const { request, position, number = 1 } = call;
@@ -174,7 +184,11 @@ class Attempts implements RetryOptions {
     this.#attempts = nextModel === undefined ? attempt + 1 : attempt;
     this.#resetPieces(nextModel === undefined ? "retry" : "fallback");
     const next = nextModel && { nextModel: nameOf(nextModel) };
-    const failure = { attempt, error: errorRecord(error), delayMs, ...next };
+    const queuedMs = this.#queuedMs - this.#reportedMs;
+    const queued = queuedMs > 0 ? { queuedMs } : {};
+    const failure = { attempt, error: errorRecord(error), delayMs, ...queued, ...next };
+    this.#reportedMs = this.#queuedMs;
+    this.#dueAtMs = this.clock.nowMs() + delayMs;
     this.#agent.emit({ type: "model.retried", ...failure }, this.#call.position);
     this.leaveSlot();
   }
@@ -222,6 +236,8 @@ class Attempts implements RetryOptions {
     this.#isOver = true;
     if (settled.type === "aborted" && !this.#isOpen)
       return { type: "cancelled", usage: this.#spentOn({ type: "unsent" }).usage };
+    const dueAtMs = this.#dueAtMs;
+    if (dueAtMs !== undefined && this.clock.nowMs() > dueAtMs) this.#countWait(dueAtMs);
     this.#open(); // Limits may refuse a call before it has a slot.
     // A reply that came in the last moment, when the call had to end already, must not be acted upon.
     const isReply = settled.type === "replied" && !this.signal.aborted;

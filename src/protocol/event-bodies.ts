@@ -267,6 +267,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly error: ErrorRecord;
     /** Milliseconds that are waited before the next attempt. */
     readonly delayMs: number;
+    /** Milliseconds that the attempt waited for a slot or a provider limit. Absent if it did not. */
+    readonly queuedMs?: number | undefined;
     /** Set if the attempt continues instead, with this model of a fallback. */
     readonly nextModel?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };

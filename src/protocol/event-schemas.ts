@@ -187,7 +187,11 @@ export const EVENT_SCHEMAS = {
       })
       .optional(),
   },
-  "model.retried": { ...retrial, nextModel: ModelNameSchema.optional() },
+  "model.retried": {
+    ...retrial,
+    queuedMs: z.number().optional(),
+    nextModel: ModelNameSchema.optional(),
+  },
   "model.warned": { warning: z.string() },
   "model.replied": {
     finishReason: z.string(),

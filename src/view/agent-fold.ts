@@ -2,7 +2,7 @@
 
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
-import type { AgentId, CallId, ExecutionId, QuestionId } from "../protocol/ids.ts";
+import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import type { ExecutionRest } from "./agent-rest.ts";
@@ -108,6 +108,8 @@ export class AgentFold {
   readonly #ownUse = new OwnUse();
   #openTools = 0;
   #openDelegations = 0;
+  /** Of the step that was opened last and is not completed. */
+  #stepId: StepId | null = null;
   /** Of the time at rest; -1: it is not at rest. */
   #park = -1;
   /** The number of the event with which its last execution began. */
@@ -202,42 +204,40 @@ export class AgentFold {
       case "budget.queued":
         this.#modelCalls.awaitBudget(
           event,
-          this.step,
+          this.#stepOf(event),
           accountHolder(this, event.accountPath)?.index,
         );
-        this.#do("awaiting_budget", event.atMs);
-        return;
+        break;
       case "budget.reserved":
-        this.#modelCalls.reserve(event, this.step);
-        this.#do("queued", event.atMs);
-        return;
+        this.#modelCalls.reserve(event, this.#stepOf(event));
+        break;
       case "budget.denied":
       case "budget.released":
-        this.#endWaits(event);
-        return;
+        this.#modelCalls.endWaits(event, "failed");
+        break;
       case "budget.granted":
         this.budget = raiseAmounts(this.budget, event.budget);
         this.left = event.remaining;
         return;
       case "budget.settled":
-        this.#endWaits(event);
+        this.#modelCalls.endWaits(event, "failed");
         this.left = event.remaining;
-        return;
+        break;
       case "model.requested":
         this.#modelCalls.open(event, this.step);
-        this.#do("thinking", event.atMs);
-        return;
+        break;
       case "model.retried":
         this.#retry(event);
         return;
       case "model.replied":
       case "model.failed":
-        this.#modelCalls.close(event, this.step);
-        this.#updateActivity(event.atMs);
-        return;
+        this.#modelCalls.close(event);
+        break;
       default:
         this.#takeCall(event);
+        return;
     }
+    this.#updateActivity(event.atMs);
   }
 
   #takeCall(event: EspalierEvent): void {
@@ -333,7 +333,14 @@ export class AgentFold {
     this.sinceMs = atMs;
   }
 
-  #openStep({ number, atMs }: EspalierEvent<"step.started">): void {
+  /** The step of a call that begins: a call of the agent itself may be that of the next step. */
+  #stepOf({ callId, stepId }: EspalierEvent): number {
+    const isOfOpenStep = stepId !== null && stepId === this.#stepId;
+    return callId === null && !isOfOpenStep ? this.step + 1 : this.step;
+  }
+
+  #openStep({ number, atMs, stepId }: EspalierEvent<"step.started">): void {
+    this.#stepId = stepId;
     this.step = number;
     const last = this.steps.at(-1);
     if (last?.number === number && last.execution === this.executions) return;
@@ -341,6 +348,7 @@ export class AgentFold {
   }
 
   #completeStep({ number, atMs, usage, error }: EspalierEvent<"step.completed">): void {
+    this.#stepId = null;
     this.step = number;
     const last = this.#stepAt(number, atMs);
     last.endedAtMs = atMs;
@@ -349,18 +357,13 @@ export class AgentFold {
     this.#calls.clear();
   }
 
-  /** No attempt of a call is to come. */
-  #endWaits(event: EspalierEvent): void {
-    if (this.#modelCalls.endWaits(event, "failed")) this.#updateActivity(event.atMs);
-  }
-
   #retry(event: EspalierEvent<"model.retried">): void {
     const { error, nextModel } = event;
     const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
     this.#stepAt(this.step, event.atMs).attempts.push(newAttempt(event));
     this.retry = { attempt, errorCode: error.code };
-    this.#modelCalls.retry(event, this.step);
-    this.#do("retrying", event.atMs);
+    this.#modelCalls.retry(event);
+    this.#updateActivity(event.atMs);
   }
 
   #openCall(event: EspalierEvent<"tool.started" | "tool.resumed">): void {
@@ -429,11 +432,12 @@ export class AgentFold {
   /** What it does follows from what is under way. */
   #updateActivity(atMs: number): void {
     if (this.rest !== undefined) return;
+    const { state } = this.#modelCalls;
     if (this.#openTools > 0) this.#do("calling", atMs);
+    else if (state !== undefined) this.#do(state, atMs);
     else if (this.#asks.size > 0) this.#do("asking", atMs);
     else if (this.#openDelegations > 0) this.#do("delegating", atMs);
-    else
-      this.#do(this.#modelCalls.lackingPath === undefined ? "preparing" : "awaiting_budget", atMs);
+    else this.#do("preparing", atMs);
   }
 
   /** A call is not under way any more. */

@@ -1,37 +1,40 @@
 // ModelCalls: the model calls of one agent as spans, with the waits before and within them.
+// Several calls can be under way at once. A wait belongs to a call, never to the agent.
 
 import type { EspalierEvent } from "../protocol/event.ts";
-import type { CallId, StepId } from "../protocol/ids.ts";
+import type { CallId } from "../protocol/ids.ts";
 import type { SpanEnding, SpanList } from "./span-list.ts";
 
-interface OpenCall {
-  readonly stepId: StepId | null;
+/** How far a call is. `queued`: it has its budget, and its first attempt has not begun. */
+type CallState = "awaiting_budget" | "queued" | "thinking" | "retrying";
+
+interface ModelCallFold {
+  /** The tool call that it serves. `null`: it is a call of the agent itself. */
   readonly callId: CallId | null;
-  readonly number: number;
-  span: number;
+  readonly step: number;
+  state: CallState;
+  /** The account whose budget lacks room, while it waits for budget. */
+  accountPath: string | undefined;
+  /** Of the present wait for budget; -1: there is none. */
+  wait: number;
+  /** When it got its budget. */
+  reservedAtMs: number;
+  /** Of its attempts; -1: none is open. */
+  chat: number;
   /** Of the last wait for another attempt; -1: there was none. */
   retry: number;
-  /** Milliseconds that its first attempt waited for a slot. */
-  readonly queuedMs: number;
+  /** Milliseconds that it waited for slots, as far as that is drawn. */
+  queuedMs: number;
 }
 
-/** A call that waits before it is requested, or between two of its attempts. */
-interface WaitingCall {
-  readonly callId: CallId | null;
-  /** The account whose budget lacks room. `undefined` if the call has its budget. */
-  readonly accountPath?: string;
-  /** Of the wait for budget; -1: there is none. */
-  readonly span: number;
-  /** When the call got its budget. */
-  readonly reservedAtMs?: number;
-}
+/** The state of an agent with several calls, in order of precedence. */
+const STATES: readonly CallState[] = ["thinking", "retrying", "queued", "awaiting_budget"];
 
 /** The model calls of one agent. Changed in place by its `AgentFold`. */
 export class ModelCalls {
   readonly #spans: SpanList;
-  readonly #open: OpenCall[] = [];
-  /** By the tool call that they serve, and by their number: several can wait at a time. */
-  readonly #waiting = new Map<string, WaitingCall>();
+  /** Those under way, by the tool call that they serve and by their number. */
+  readonly #calls = new Map<string, ModelCallFold>();
 
   constructor(spans: SpanList) {
     this.#spans = spans;
@@ -39,135 +42,159 @@ export class ModelCalls {
 
   /** The account whose budget the first call waits for. `undefined` if none waits for budget. */
   get lackingPath(): string | undefined {
-    for (const { accountPath } of this.#waiting.values())
+    for (const { accountPath } of this.#calls.values())
       if (accountPath !== undefined) return accountPath;
     return undefined;
+  }
+
+  /** `undefined` if no call is under way. */
+  get state(): CallState | undefined {
+    if (this.#calls.size === 0) return undefined;
+    const states = new Set([...this.#calls.values()].map(({ state }) => state));
+    return STATES.find((state) => states.has(state));
   }
 
   /** `account`: the index of the agent whose budget lacks room. */
   awaitBudget(event: EspalierEvent<"budget.queued">, step: number, account?: number): void {
     const { atMs, accountPath } = event;
-    const key = keyOf(event.callId, event.modelCallNumber);
-    if (this.#waiting.has(key)) return;
-    const call = this.#open[this.#indexOf(event)];
+    const call = this.#find(event) ?? this.#add(event, step);
+    if (call.wait !== -1) return;
     // The next attempt of a call that is under way waits: the last one broke.
-    if (call !== undefined) this.#spans.close(call.span, atMs, "failed");
-    const at = call === undefined ? nextStep(event, step) : step;
-    const span = this.#spans.open("budget", atMs, at, account);
-    this.#waiting.set(key, { callId: event.callId, accountPath, span });
+    if (call.chat !== -1) this.#spans.close(call.chat, atMs, "failed");
+    call.chat = -1;
+    call.state = "awaiting_budget";
+    call.accountPath = accountPath;
+    call.wait = this.#spans.open("budget", atMs, call.step, account);
   }
 
   reserve(event: EspalierEvent<"budget.reserved">, step: number): void {
-    const { atMs, callId, waitedMs } = event;
+    const { atMs, waitedMs } = event;
+    const known = this.#find(event);
+    const call = known ?? this.#add(event, step);
     // Journals written before `budget.queued` existed report the wait at its end.
-    if (!this.#endWait(event, "ok") && waitedMs > 0) {
-      const wait = { beganAtMs: atMs - waitedMs, atMs, end: "ok" } as const;
-      this.#spans.add("budget", wait, nextStep(event, step));
-    }
-    this.#waiting.set(keyOf(callId), { callId, span: -1, reservedAtMs: atMs });
+    if (known === undefined && waitedMs > 0)
+      this.#spans.add("budget", { beganAtMs: atMs - waitedMs, atMs, end: "ok" }, call.step);
+    this.#endBudgetWait(call, atMs, "ok");
+    call.state = "queued";
+    call.reservedAtMs = atMs;
   }
 
-  /** Ends all waits of a call, those of its further attempts too. Returns false if there are none. */
-  endWaits({ callId, atMs }: EspalierEvent, end: SpanEnding): boolean {
-    const ended = [...this.#waiting].filter(([, waiting]) => waiting.callId === callId);
-    for (const [key, { span }] of ended) {
-      if (span !== -1) this.#spans.close(span, atMs, end);
-      this.#waiting.delete(key);
+  /** The lease of a call is given back or refused: ends its waits, those of further calls too. */
+  endWaits({ callId, atMs }: EspalierEvent, end: SpanEnding): void {
+    for (const [key, call] of this.#calls) {
+      if (call.callId !== callId || call.state === "thinking" || call.state === "retrying")
+        continue;
+      this.#endBudgetWait(call, atMs, end);
+      this.#calls.delete(key);
     }
-    return ended.length > 0;
-  }
-
-  /** Returns false if the attempt waits for nothing. */
-  #endWait({ callId, modelCallNumber, atMs }: EspalierEvent, end: SpanEnding): boolean {
-    const key = keyOf(callId, modelCallNumber);
-    const waiting = this.#waiting.get(key);
-    if (waiting === undefined) return false;
-    if (waiting.span !== -1) this.#spans.close(waiting.span, atMs, end);
-    return this.#waiting.delete(key);
   }
 
   open(event: EspalierEvent<"model.requested">, step: number): void {
-    const { atMs, stepId, callId, modelCallNumber: number = 1, queuedMs = 0 } = event;
-    const reservedAtMs = this.#endWaitBefore(event);
-    const slotAtMs = Math.max(reservedAtMs, atMs - queuedMs);
-    this.#addWait("busy", [reservedAtMs, slotAtMs], step);
-    this.#addWait("queue", [slotAtMs, atMs], step);
-    if (this.#indexOf(event) !== -1) return;
-    const span = this.#spans.open("chat", atMs, step);
-    this.#open.push({ stepId, callId, number, span, retry: -1, queuedMs });
-  }
-
-  /** Returns when a call that is requested had its budget. */
-  #endWaitBefore(event: EspalierEvent<"model.requested">): number {
-    const { atMs, callId, modelCallNumber, queuedMs = 0 } = event;
-    const key = keyOf(callId, modelCallNumber);
-    const { span = -1, reservedAtMs = atMs } = this.#waiting.get(key) ?? {};
-    this.#waiting.delete(key);
-    if (span === -1) return reservedAtMs;
+    const { atMs, queuedMs = 0 } = event;
+    const call = this.#find(event) ?? this.#add(event, step);
+    if (call.chat !== -1) return;
     // No event tells when a further call of a hook got its budget.
-    this.#spans.close(span, atMs - queuedMs, "ok");
-    return atMs - queuedMs;
+    const hasWaited = this.#endBudgetWait(call, atMs - queuedMs, "ok");
+    const isQueued = call.state === "queued" && !hasWaited;
+    const slotAtMs = Math.max(isQueued ? call.reservedAtMs : 0, atMs - queuedMs);
+    if (isQueued) this.#addWait("busy", [call.reservedAtMs, slotAtMs], call);
+    this.#addWait("queue", [slotAtMs, atMs], call);
+    call.queuedMs = queuedMs;
+    call.state = "thinking";
+    call.chat = this.#spans.open("chat", atMs, call.step);
   }
 
-  retry(event: EspalierEvent<"model.retried">, step: number): void {
-    const { atMs, delayMs } = event;
+  retry(event: EspalierEvent<"model.retried">): void {
+    const { atMs, delayMs, queuedMs = 0 } = event;
+    const call = this.#find(event);
+    if (call === undefined) return;
+    this.#addQueued(call, queuedMs, atMs, "ok");
     const wait = { beganAtMs: atMs, atMs: atMs + delayMs, end: "failed" } as const;
-    const span = this.#spans.add("retry", wait, step);
-    const call = this.#open[this.#indexOf(event)];
-    const hasWaited = this.#endWait(event, "ok");
-    if (call === undefined) return;
-    call.retry = span;
-    if (hasWaited) call.span = this.#spans.open("chat", atMs, step);
+    const hasWaited = this.#endBudgetWait(call, atMs, "ok");
+    call.retry = this.#spans.add("retry", wait, call.step);
+    call.state = "retrying";
+    if (hasWaited) call.chat = this.#spans.open("chat", atMs, call.step);
   }
 
-  close(event: EspalierEvent<"model.replied" | "model.failed">, step: number): void {
+  close(event: EspalierEvent<"model.replied" | "model.failed">): void {
     const { atMs, queuedMs } = event;
-    const at = this.#indexOf(event);
-    const call = this.#open[at];
+    const call = this.#find(event);
     if (call === undefined) return;
-    this.#open.splice(at, 1);
+    this.#calls.delete(keyOf(event));
     const isCut = event.type === "model.failed" && event.error.code === "cancelled";
     const end = event.type === "model.replied" ? "ok" : isCut ? "cut" : "failed";
-    // A call that ends while it waits for budget has no attempt under way.
-    if (!this.#endWait(event, end)) this.#spans.close(call.span, atMs, end);
-    if (call.retry === -1) return;
-    // The agent had to end before the next attempt was due.
-    if (this.#spans.endsAfter(call.retry, atMs)) this.#spans.close(call.retry, atMs, "failed");
-    const retryAtMs = this.#spans.endOf(call.retry);
-    this.#addWait("queue", [retryAtMs, Math.min(atMs, retryAtMs + queuedMs - call.queuedMs)], step);
+    this.#endBudgetWait(call, atMs, end);
+    if (call.chat !== -1) this.#spans.close(call.chat, atMs, end);
+    this.#cutRetry(call, atMs, isCut ? "cut" : "failed");
+    this.#addQueued(call, queuedMs - call.queuedMs, atMs, isCut ? "cut" : "ok");
   }
 
   /** Ends everything under way. */
   cut(atMs: number): void {
-    for (const call of this.#open)
-      if (!this.#waiting.has(keyOf(call.callId, call.number)))
-        this.#spans.close(call.span, atMs, "cut");
-    for (const { span } of this.#waiting.values())
-      if (span !== -1) this.#spans.close(span, atMs, "cut");
-    this.#open.length = 0;
-    this.#waiting.clear();
+    for (const call of this.#calls.values()) {
+      this.#endBudgetWait(call, atMs, "cut");
+      if (call.state === "queued")
+        this.#spans.add("queue", { beganAtMs: call.reservedAtMs, atMs, end: "cut" }, call.step);
+      if (call.chat !== -1) this.#spans.close(call.chat, atMs, "cut");
+      this.#cutRetry(call, atMs, "cut");
+    }
+    this.#calls.clear();
+  }
+
+  #find(event: EspalierEvent): ModelCallFold | undefined {
+    return this.#calls.get(keyOf(event));
+  }
+
+  #add(event: EspalierEvent, step: number): ModelCallFold {
+    const call: ModelCallFold = {
+      callId: event.callId,
+      step,
+      state: "queued",
+      accountPath: undefined,
+      wait: -1,
+      reservedAtMs: event.atMs,
+      chat: -1,
+      retry: -1,
+      queuedMs: 0,
+    };
+    this.#calls.set(keyOf(event), call);
+    return call;
+  }
+
+  /** Returns false if the call waits for no budget. */
+  #endBudgetWait(call: ModelCallFold, atMs: number, end: SpanEnding): boolean {
+    if (call.wait === -1) return false;
+    this.#spans.close(call.wait, atMs, end);
+    call.wait = -1;
+    call.accountPath = undefined;
+    return true;
+  }
+
+  /** The agent had to end, or the reply came, before the next attempt was due. */
+  #cutRetry({ retry }: ModelCallFold, atMs: number, end: SpanEnding): void {
+    if (retry !== -1 && this.#spans.endsAfter(retry, atMs)) this.#spans.close(retry, atMs, end);
+  }
+
+  /** Draws how long the attempt that is over at `atMs` waited for its slot: after the retry. */
+  #addQueued(call: ModelCallFold, queuedMs: number, atMs: number, atEnd: SpanEnding): void {
+    if (call.retry === -1 || queuedMs <= 0) return;
+    const beganAtMs = this.#spans.endOf(call.retry);
+    const untilMs = Math.min(atMs, beganAtMs + queuedMs);
+    call.queuedMs += queuedMs;
+    if (beganAtMs >= untilMs) return;
+    const end = untilMs === atMs ? atEnd : "ok";
+    this.#spans.add("queue", { beganAtMs, atMs: untilMs, end }, call.step);
   }
 
   #addWait(
     kind: "busy" | "queue",
     [beganAtMs, atMs]: readonly [from: number, to: number],
-    step: number,
+    { step }: ModelCallFold,
   ): void {
     if (beganAtMs < atMs) this.#spans.add(kind, { beganAtMs, atMs, end: "ok" }, step);
   }
-
-  #indexOf({ stepId, callId, modelCallNumber = 1 }: EspalierEvent): number {
-    return this.#open.findIndex(
-      (call) => call.stepId === stepId && call.callId === callId && call.number === modelCallNumber,
-    );
-  }
 }
 
-function keyOf(callId: CallId | null, number = 1): string {
-  return `${callId} ${number}`;
-}
-
-/** Returns the step of a call: a call of the agent itself opens the next one. */
-function nextStep({ callId }: EspalierEvent, step: number): number {
-  return callId === null ? step + 1 : step;
+function keyOf({ callId, modelCallNumber = 1 }: EspalierEvent): string {
+  return `${callId} ${modelCallNumber}`;
 }

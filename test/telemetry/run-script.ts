@@ -250,6 +250,13 @@ export class AgentScript {
     this.#add(body, callId);
   }
 
+  /** The call of its next step waits for budget. */
+  awaitsBudget(accountPath: string): void {
+    this.#step += 1;
+    this.#add({ type: "budget.queued", accountPath });
+    this.#step -= 1;
+  }
+
   compacts(): void {
     const messages = { messagesBefore: 40, messagesAfter: 12 };
     const tokens = { tokensBefore: 90_000, tokensAfter: 20_000 };

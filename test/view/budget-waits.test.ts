@@ -12,7 +12,7 @@ import type { AgentFold } from "../../src/view/agent-fold.ts";
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "../../src/view/viewer-data.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
-import { calls, spawn } from "../tree/scripted-agents.ts";
+import { calls, spawn, tool, use } from "../tree/scripted-agents.ts";
 import { foldOf } from "./fold-of.ts";
 
 const SECOND = 1_000;
@@ -221,3 +221,114 @@ proves(["D574"], "ends the wait between two attempts when the agent is asked to 
   expect(written(fold.agents[2])).toEqual(["chat 1000–2000 failed", "budget 2000–2500 cut of 0"]);
   expect(fold.awaitingBudget).toBe(0);
 });
+
+proves(
+  ["D626"],
+  "shows an agent at work while one call of a hook is under way and another waits for budget",
+  async () => {
+    const held = latch();
+    const s = newFixture(RETRY);
+    const both = wrapModelCall(async (_request, next) => (await Promise.all([next(), next()]))[1]);
+    const more = { maxOutputTokens: 60, hooks: [both] };
+    const run = brokenRun(
+      s,
+      slowRole(s, "broken", () => says("Whole."), more),
+      held.opened,
+    );
+    for (let half = 0; half < 3; half += 1) {
+      await settled();
+      s.clock.advance(SECOND / 2);
+    }
+    await settled();
+    // One call is under way; the other one waits for the room of `slow`.
+    const during = foldOf(s.sink.events);
+    expect([during.agents[2]?.activity, during.awaitingBudget]).toEqual(["thinking", 0]);
+    s.clock.advance(SECOND / 2);
+    await settled();
+    s.clock.advance(SECOND / 2);
+    await settled();
+    const alone = foldOf(s.sink.events);
+    expect([alone.agents[2]?.activity, alone.awaitingBudget]).toEqual(["awaiting_budget", 1]);
+    held.open();
+    await played(s, run);
+    const { agents } = foldOf(s.sink.events);
+    expect(steps(agents[2])).toEqual([
+      "chat 1000–2000 ok, step 1",
+      "budget 1000–2500 ok, step 1",
+      "chat 2500–3500 ok, step 1",
+    ]);
+  },
+);
+
+/** A call that fails before its answer has begun, and is made again after a second. */
+const UNAVAILABLE: ScriptStep = {
+  error: new ModelError({ code: "model_unavailable", message: "Down.", retryAfterMs: SECOND }),
+};
+
+/** Two subagents share one slot: `other` has five calls of a second each, `broken` three attempts. */
+function sharedSlot(s: Fixture): ReturnType<Fixture["start"]> {
+  const step = (): ReturnType<typeof calls> => calls(use("note"));
+  const other = slowRole(s, "other", [step(), step(), step(), step(), says("Other.")], {
+    tools: [tool("note", () => "Noted.")],
+  });
+  const broken = slowRole(s, "broken", [UNAVAILABLE, UNAVAILABLE, says("Whole.")]);
+  const lead = slowRole(s, "lead", [calls(spawn("other"), spawn("broken")), says("Done.")], {
+    subagents: [other, broken],
+  });
+  return s.start(lead, "Go.");
+}
+
+const ONE_SLOT = { ...RETRY, concurrency: { modelCalls: 1, toolCalls: 10 } };
+
+/** Moves time on to a moment, in steps of a tenth of a second. */
+async function playedUntil(s: Fixture, atMs: number): Promise<void> {
+  for (await settled(); s.clock.nowMs() < atMs; await settled()) s.clock.advance(SECOND / 10);
+}
+
+proves(["D627"], "draws the wait of each of three attempts for its slot before it", async () => {
+  const s = newFixture(ONE_SLOT);
+  const run = sharedSlot(s);
+  const startMs = s.clock.nowMs();
+  await playedUntil(s, startMs + 10 * SECOND);
+  await played(s, run);
+  const { agents } = foldOf(s.sink.events);
+  expect(steps(agents[2])).toEqual([
+    "queue 1000–2000 ok, step 1",
+    "chat 2000–9000 ok, step 1",
+    "retry 3000–4100 failed, step 1",
+    "queue 4100–5000 ok, step 1",
+    "retry 6000–7100 failed, step 1",
+    "queue 7100–8000 ok, step 1",
+  ]);
+  const replied = s.sink
+    .of("model.replied")
+    .filter(({ agentPath }) => agentPath === "lead/broken#1");
+  expect(replied.map(({ queuedMs }) => queuedMs)).toEqual([2_800]);
+});
+
+proves(
+  ["D627"],
+  "cuts the wait of an attempt for its slot where its run is cancelled",
+  async () => {
+    const s = newFixture(ONE_SLOT);
+    const run = sharedSlot(s);
+    await playedUntil(s, s.clock.nowMs() + 7_500);
+    void run.cancel("Enough.");
+    await played(s, run);
+    const { agents } = foldOf(s.sink.events);
+    expect(steps(agents[2]).slice(-3)).toEqual([
+      "queue 4100–5000 ok, step 1",
+      "retry 6000–7100 failed, step 1",
+      "queue 7100–7500 cut, step 1",
+    ]);
+    expect(s.sink.of("model.failed").map(({ queuedMs }) => queuedMs)).toContain(2_300);
+  },
+);
+
+function steps(agent: AgentFold | undefined): readonly string[] {
+  const { numbers = [] } = agent?.spans ?? {};
+  return written(agent).map((text, nth) => {
+    const step = numbers[nth * SPAN_WIDTH + 4];
+    return `${text.replace(/ of \d+$/, "")}, step ${step}`;
+  });
+}

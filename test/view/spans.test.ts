@@ -64,7 +64,7 @@ proves(
       reader.asks({ waitedMs: 10, queuedMs: 15 });
       reader.retries();
       reader.hears({ queuedMs: 45 });
-      reader.notes({ type: "budget.queued", accountPath: "lead/reader#1" });
+      reader.awaitsBudget("lead/reader#1");
     });
     const waiting = foldOf(events.slice(0, 6));
     const [, reader] = waiting.agents;
@@ -192,6 +192,36 @@ proves(
     expect([fold.running, fold.restMs]).toEqual([1, 60_000]);
   },
 );
+
+proves(["D627"], "cuts a wait for a slot and a wait for an attempt where the process dies", () => {
+  const died = (tell: (lead: AgentScript) => void) =>
+    spansOf(
+      foldOf(
+        sampleEvents((run) => {
+          run.started();
+          run.root.started();
+          tell(run.root);
+          run.root.warns();
+          run.resumed({ lostCalls: 0 });
+          run.root.resumes();
+        }),
+      ).root,
+    );
+  expect(died((lead) => lead.isReserved())).toEqual([
+    "queue 20–30 cut, step 1",
+    "park 30–50 ok, step 0",
+  ]);
+  const retrying = died((lead) => {
+    lead.asks();
+    lead.retries();
+  });
+  expect(retrying).toEqual([
+    "busy 20–40 ok, step 1",
+    "chat 40–60 cut, step 1",
+    "retry 50–60 cut, step 1",
+    "park 60–80 ok, step 1",
+  ]);
+});
 
 test("an agent that has ended asks nothing any more, whoever wrote its journal", () => {
   const events = sampleEvents((run) => {
