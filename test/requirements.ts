@@ -2026,6 +2026,9 @@ const requirements = {
   D627: {
     text: "The wait of each attempt of a model call for its slot is drawn once, after the retry before it, and is cut where the call, its agent or its process ends",
   },
+  D628: {
+    text: "In a trace the wait before a model call is that of its first attempt, as in the viewer; waits of further attempts lie within its span",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

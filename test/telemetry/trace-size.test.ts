@@ -146,3 +146,21 @@ proves(["S7.32"], "a wait is a row from 10 ms on, with the name of what waited",
     ["queue_wait search", 11, "search"],
   ]);
 });
+
+proves(
+  ["D628"],
+  "the wait row of a model call is that of its first attempt, as in the viewer",
+  () => {
+    const run = new RunScript();
+    run.started();
+    run.root.started();
+    run.root.asks({ queuedMs: 20 });
+    run.root.retries(10);
+    run.root.hears({ attempts: 2, queuedMs: 65 });
+    run.root.ended();
+    run.ended();
+    const { spans } = shown(run);
+    const rows = spans.filter(({ name }) => name.startsWith("queue_wait"));
+    expect(rows.map(({ attributes }) => attributes["espalier.queue.wait_ms"])).toEqual([20]);
+  },
+);

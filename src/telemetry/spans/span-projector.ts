@@ -150,8 +150,7 @@ export class SpanProjector implements Tracing {
       },
       close: (open, body, moment) => {
         metrics?.closed(open, body, moment);
-        if ("queuedMs" in body && isLongWait(body.queuedMs))
-          this.#showWait(open, body.queuedMs, moment);
+        if ("queuedMs" in body) this.#showWait(open, waitBeforeFirst(open, body), moment);
         recordSpanEnd(open, body, moment);
       },
       abandon: (open, moment, why) => {
@@ -351,7 +350,7 @@ export class SpanProjector implements Tracing {
   }
 
   #showWait(open: OpenSpan, queuedMs: number, moment: SpanMoment): void {
-    if (!open.span.isRecording()) return;
+    if (!isLongWait(queuedMs) || !open.span.isRecording()) return;
     const { below, startedAtUs: untilUs } = open;
     const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };
     const wait = waitBefore(open.opening, queuedMs, bounds);
@@ -380,6 +379,15 @@ function planOf(
 ): SpanPlan {
   const run = newRun(around, "sessionId" in body ? body.sessionId : undefined);
   return { below, role: "", run, trace: { spans: 0, expected: 0 }, ids, onward: run.parts };
+}
+
+/** Returns the wait before a span began. Further attempts of a model call wait within its span. */
+function waitBeforeFirst(
+  { opening }: OpenSpan,
+  body: { readonly queuedMs: number; readonly attempts?: number },
+): number {
+  const hasRetried = opening.type === "model.requested" && (body.attempts ?? 1) > 1;
+  return hasRetried ? (opening.queuedMs ?? 0) : body.queuedMs;
 }
 
 /** What came with the event with which a span began. */
