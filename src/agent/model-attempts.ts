@@ -52,7 +52,7 @@ export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise
     settled = { type: "threw", error };
   }
   // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
-  const turn = agent.run.throttle.turn();
+  const turn = agent.run.settings.throttle.turn();
   if (turn !== undefined) await turn;
   const outcome = attempts.end(settled);
   attempts.leaveSlot();
@@ -202,7 +202,7 @@ class Attempts implements RetryOptions {
   /** Charges the attempts that broke, and pays for another one. */
   async payAgain(_error: ModelError, log: AttemptLog): Promise<ModelRequest | undefined> {
     const agent = this.#agent;
-    const { throttle } = agent.run;
+    const { throttle } = agent.run.settings;
     const turn = throttle.turn();
     if (turn !== undefined) await turn;
     this.#lost = log;

@@ -38,6 +38,8 @@ export interface AgentSettings {
   /** How long a hook, a guard, a stop condition or a processor may take. */
   readonly hookTimeoutMs: number;
   readonly approvals: ApprovalHandler;
+  /** How many runs, delegations and model calls begin, and replies are acted upon, in one turn of the event loop. */
+  readonly throttle: Throttle;
   /** The orchestrator's own; those of roles come after. */
   readonly guards: readonly NamedGuard[];
 }
@@ -49,8 +51,6 @@ export interface RunPorts<Agent> {
   readonly clock: Clock;
   readonly recorder: Recorder;
   readonly limiter: Limiter;
-  /** How many runs, delegations and model calls begin, and replies are acted upon, in one turn of the event loop. */
-  readonly throttle: Throttle;
   readonly definitions: DefinitionTable;
   readonly subagents: Subagents<Agent>;
   /** Aborted when the run is to pause: questions are waited for no longer. */

@@ -8,7 +8,8 @@ const SOURCE = Symbol("what works them out");
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 interface Source {
-  readonly source: object;
+  /** The first that has a field computes it. */
+  readonly sources: readonly object[];
   /** The values that were read. Made with the first: most objects are kept unread. */
   known: Map<string, unknown> | undefined;
 }
@@ -24,27 +25,33 @@ export function lateFields<const Name extends string>(names: readonly Name[]): L
   const getter = (name: Name): PropertyDescriptor => ({
     enumerable: true,
     get(this: Sourced): unknown {
-      const { source } = this[SOURCE];
+      const { sources } = this[SOURCE];
       const known = (this[SOURCE].known ??= new Map());
-      if (!known.has(name)) known.set(name, deepFreeze<unknown>(Reflect.get(source, name)));
+      const source = sources.find((one) => name in one);
+      if (source !== undefined && !known.has(name))
+        known.set(name, deepFreeze<unknown>(Reflect.get(source, name)));
       return known.get(name);
     },
   });
   return new Map(names.map((name) => [name, getter(name)]));
 }
 
-/** Gives a plain object these fields, which `source` has under the same names, and freezes it with all that it had before. */
+/**
+ * Gives a plain object these fields, which one of the sources has under the same names, and freezes
+ * it with all that it had before.
+ */
 export function addLateFields<
   Known extends object,
-  Name extends string,
-  Source extends Readonly<Record<Name, unknown>>,
+  First extends object,
+  Name extends keyof (First & Second) & string,
+  Second extends object = object,
 >(
   object: Known,
   fields: LateFields<Name>,
-  source: Source,
-): asserts object is Known & Pick<Source, Name> {
+  ...sources: readonly [First, Second?]
+): asserts object is Known & Pick<First & Second, Name> {
   for (const name of Object.keys(object)) deepFreeze<unknown>(Reflect.get(object, name));
-  Object.defineProperty(object, SOURCE, { value: { source, known: undefined } });
+  Object.defineProperty(object, SOURCE, { value: { sources, known: undefined } });
   for (const [name, getter] of fields) Object.defineProperty(object, name, getter);
   Object.defineProperty(object, INSPECT, { value: withValues });
   Object.freeze(object);

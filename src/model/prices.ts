@@ -1,7 +1,7 @@
 // What a model costs: the one place that answers it, for leases, charges and results.
 
 import { remembered } from "./remembered.ts";
-import { modelsOf } from "./fallback.ts";
+import { fallbackOf } from "./fallback.ts";
 import { knownPrice } from "./known-price.ts";
 import type { Model } from "./model.ts";
 import { checkPrice, copyPrice, dearestPrice, type ModelPrice } from "./model-price.ts";
@@ -37,8 +37,9 @@ export function priceLookup(prices: Prices | undefined): PriceOf {
   return priceOf;
 
   function lookUp(model: Model): { price: ModelPrice | undefined } {
-    const models = modelsOf(model);
-    if (models[0] !== model) return { price: dearestPrice(models.map(priceOf)) };
+    // Only a fallback has the keys of several models.
+    const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
+    if (fallback !== undefined) return { price: dearestPrice(fallback.models.map(priceOf)) };
     const { provider, id, baseUrl, price } = model;
     if (price === "unknown") return { price: undefined };
     if (price !== undefined) {

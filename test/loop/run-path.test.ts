@@ -104,11 +104,6 @@ proves(["H22"], "a plain run enters no file of a feature that it does not use", 
   for (const path of unused) expect([path, existsSync(path)]).toEqual([path, true]);
   const isUnused = (file: string): boolean => unused.some((path) => file.startsWith(path));
   expect(files.filter(isUnused)).toEqual([]);
-  // Once for a role its prompt and tools are hashed (docs/decisions/2026-11-29-late-data.md), and once
-  // for a model its price is looked up, which asks for the models of a fallback.
-  expect(coldOnly.filter(isUnused)).toEqual([
-    "src/kernel/crypto.ts",
-    "src/model/fallback.ts",
-    "src/protocol/definition.ts",
-  ]);
+  // Once for a role its prompt and tools are hashed (docs/decisions/2026-11-29-late-data.md).
+  expect(coldOnly.filter(isUnused)).toEqual(["src/kernel/crypto.ts", "src/protocol/definition.ts"]);
 });

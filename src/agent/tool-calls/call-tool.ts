@@ -32,7 +32,7 @@ async function runStages(call: OpenCall): Promise<CallEnd> {
   if (bound.type === "external") return await callExternally(call, bound);
   if (bound.type === "delegation") {
     // So many subagents start in one turn of the event loop, and the others in the next ones.
-    const turn = agent.run.throttle.turn();
+    const turn = agent.run.settings.throttle.turn();
     if (turn !== undefined) await turn;
   }
   const asked = authorize(call, bound);

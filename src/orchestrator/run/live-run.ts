@@ -212,10 +212,10 @@ export class LiveRun implements Run {
 
   requestPause(): void {
     this.#ask(() => {
-      const { tree, journal } = this.#supervisor.run;
+      const { pauseSignal, journal } = this.#supervisor.run;
       if (this.#root.hasEnded) return;
       journal?.append({ type: "pause" });
-      tree.requestPause();
+      pauseSignal.abort(undefined);
     });
   }
 
@@ -335,7 +335,7 @@ export class LiveRun implements Run {
     if (runSlots !== undefined)
       this.#slot = new RunSlot(runSlots, this.#supervisor.run, this.#root);
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
-    const turn = this.#supervisor.run.throttle.turn();
+    const turn = this.#supervisor.run.settings.throttle.turn();
     if (turn !== undefined) await turn;
     const allowing = this.#beginning.allowed?.();
     if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.

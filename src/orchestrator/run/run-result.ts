@@ -123,8 +123,8 @@ export type LateFacts = Pick<
   "traceId" | "prices" | "definitions" | "subagentsByDepth" | "refusalsByCode" | "accounts"
 >;
 
-/** What takes going through histories, or over all agents. */
-class LateParts implements LateFacts {
+/** The parts that take going through histories, or over all agents. */
+class HistoryParts {
   readonly #root: SettledAgent;
   readonly #facts: ResultFacts;
 
@@ -150,30 +150,6 @@ class LateParts implements LateFacts {
   get agents(): readonly AgentReport[] {
     const { settled, atMs } = this.#facts;
     return settled.map((agent) => agentReport(agent, atMs));
-  }
-
-  get traceId(): string {
-    return this.#facts.late.traceId;
-  }
-
-  get prices(): readonly PriceUsed[] {
-    return this.#facts.late.prices;
-  }
-
-  get definitions(): Definitions {
-    return this.#facts.late.definitions;
-  }
-
-  get subagentsByDepth(): Readonly<Record<string, number>> {
-    return this.#facts.late.subagentsByDepth;
-  }
-
-  get refusalsByCode(): Readonly<Record<string, number>> {
-    return this.#facts.late.refusalsByCode;
-  }
-
-  get accounts(): readonly Account[] {
-    return this.#facts.late.accounts;
   }
 }
 
@@ -234,7 +210,7 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
     detached,
     durationMs: durationOf(root.settled, atMs),
   };
-  addLateFields(result, LATE, new LateParts(root, facts));
+  addLateFields(result, LATE, new HistoryParts(root, facts), facts.late);
   return result;
 }
 

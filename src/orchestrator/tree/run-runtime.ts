@@ -1,11 +1,10 @@
 // RunRuntime: one run, and everything that its agents share. Owns the tree, the ledger, the recorder and the limiter of the run, and knows
 // where the run is kept, if it is.
 
-import type { CancelSignal } from "../../kernel/cancel.ts";
+import { CancelSignal } from "../../kernel/cancel.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import type { Throttle } from "../../kernel/throttle.ts";
 import type { Persistence } from "../../agent/persistence.ts";
 import { PendingAnswers } from "../../agent/pending-answers.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
@@ -59,7 +58,6 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   readonly ledger: BudgetLedger;
   readonly recorder: EventRecorder;
   readonly limiter: RunLimiter;
-  readonly throttle: Throttle;
   readonly definitions: RunDefinitions;
   readonly subagents: Subagents<AgentRuntime>;
   readonly journal: RunJournal | undefined;
@@ -67,7 +65,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   readonly retention: MessageRetentionPolicy | undefined;
   /** Undefined: the run is kept nowhere. */
   readonly onOperation: LedgerWatch["onOperation"];
-  readonly pauseSignal: CancelSignal;
+  readonly pauseSignal = new CancelSignal();
   readonly answers: ReadonlyMap<QuestionId, Answer> | undefined;
   #pendingAnswers: PendingAnswers | undefined;
   isTimeWatched = false;
@@ -94,7 +92,6 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.runId = restored?.runId ?? made.runId ?? idOf<"RunId">(ids.next("run"));
     this.journal = made.journal?.(this.runId);
     this.tree = new RunTree(restored?.limits ?? limits, restored);
-    this.pauseSignal = this.tree.pauseSignal;
     this.recorder = new EventRecorder({
       clock: this.clock,
       tracing: tracing && new GuardedTracing(tracing, this.clock),
@@ -111,7 +108,6 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.onOperation = journal && ((done) => journal.append({ type: "ledger", done }));
     this.ledger = new BudgetLedger(this.clock, this);
     this.definitions = new RunDefinitions(restored?.definitions, this.journal);
-    this.throttle = settings.throttle;
     this.limiter = new RunLimiter(settings.concurrency, settings.throttle, this.journal);
     this.subagents = subagents;
   }

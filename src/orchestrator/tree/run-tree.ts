@@ -2,7 +2,6 @@
 // T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its place back once.
 
 import { invariant } from "../../kernel/assert.ts";
-import { CancelSignal } from "../../kernel/cancel.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
@@ -53,8 +52,6 @@ export class RunTree {
   #total = 0;
   #stops: readonly StopSignal[] = NONE;
   #failed: readonly AgentId[];
-  /** Aborted once the tree was asked to pause. */
-  readonly pauseSignal = new CancelSignal();
   /** The prices of the models that had run before the run was paused. */
   readonly pricesBefore: readonly PriceUsed[];
 
@@ -68,11 +65,6 @@ export class RunTree {
     if (refusals.length > 0) this.counts.refusals = new Map(refusals);
     for (const [depth, count] of Object.entries(before.subagentsByDepth))
       this.#count(Number(depth), count);
-  }
-
-  /** Asks every agent to settle at its next step or before its next tool calls. */
-  requestPause(): void {
-    this.pauseSignal.abort(undefined);
   }
 
   /** An agent fails. */

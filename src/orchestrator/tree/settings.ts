@@ -44,8 +44,6 @@ export interface Settings
   readonly maxConcurrentRuns: number | undefined;
   /** `undefined` if the number of concurrent runs is not limited. */
   readonly runSlots: Semaphore | undefined;
-  /** How many runs, delegations and model calls begin in one turn of the event loop. */
-  readonly throttle: Throttle;
   readonly store: Store | undefined;
   /** Undefined: paused runs are not signed. */
   readonly signer: PausedRunSigner | undefined;
