@@ -2029,6 +2029,9 @@ const requirements = {
   D628: {
     text: "In a trace the wait before a model call is that of its first attempt, as in the viewer; waits of further attempts lie within its span",
   },
+  D624: {
+    text: "Once a step is completed, the viewer counts its tool calls as the account of the agent does, with those that a guard or a person denied",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -7,6 +7,8 @@ import type { AxisAmounts } from "./viewer-data.ts";
 /** Amounts by axis of the ledger. Changed in place by its `AgentFold`. */
 export class OwnUse {
   #amounts: Record<string, number> = {};
+  /** Tool calls of completed steps. */
+  #completedCalls = 0;
 
   /** Takes an event of the agent. */
   take(event: EspalierEvent): void {
@@ -15,12 +17,17 @@ export class OwnUse {
         this.#add(event.usage);
         return;
       case "tool.started":
-        // Tool calls are charged without an event of their own.
+        // Tool calls are charged without an event of their own: exact once their step completes.
         if (event.kind !== "finish") this.#add({ toolCalls: 1 });
+        return;
+      case "step.completed":
+        // Calls that a guard or a person denied are charged, too, and never start.
+        this.#setCompletedCalls(this.#completedCalls + event.usage.toolCalls);
         return;
       case "agent.ended":
         this.#amounts = {};
         this.#add(event.usage.own);
+        this.#setCompletedCalls(event.usage.own.toolCalls);
         return;
       default:
     }
@@ -35,6 +42,11 @@ export class OwnUse {
           ? Math.max(0, limit - (left[axis] ?? limit))
           : (this.#amounts[axis] ?? 0);
     return used;
+  }
+
+  #setCompletedCalls(count: number): void {
+    this.#completedCalls = count;
+    this.#amounts["toolCalls"] = count;
   }
 
   /** A cost may be unknown. */

@@ -2,7 +2,11 @@
 // Method: small runs, and the details of their agents.
 
 import { expect } from "vitest";
+import { z } from "zod";
 
+import { sameJson } from "../../src/kernel/json.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { agentDetail } from "../../src/view/agent-row.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
@@ -37,6 +41,41 @@ proves(["D596"], "adds nothing of a subagent or a sibling to the own use of an a
   const before = foldOf(fixture.sink.events.slice(0, ended));
   expect(before.root?.used).toEqual({ totalTokens: 45, steps: 3, toolCalls: 2 });
   expect(result.usage.own.totalTokens).toBe(45);
+});
+
+proves(["D624"], "counts the tool calls of a step as the account of the agent does", async () => {
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    input: z.object({ at: z.string() }),
+    execute: ({ at }) => at,
+  });
+  const calls = (...inputs: readonly object[]) => ({
+    calls: inputs.map((input) => ({ name: "look", arguments: input })),
+  });
+  const model = new ScriptedModel([
+    calls({ at: "a" }, { at: "no" }, { at: 1 }),
+    calls({ at: "no" }, { at: "b" }),
+    asks("none", {}),
+    says("Done."),
+  ]);
+  const guard = toolGuard(({ arguments: input }) =>
+    sameJson(input, { at: "no" }) ? { type: "deny", reason: "No." } : { type: "allow" },
+  );
+  const errorBudget = { maxToolErrors: 10, maxConsecutiveErrors: 10 };
+  const role = roleOf(model, { tools: [look], guards: [guard], errorBudget });
+  const fixture = newFixture();
+  const result = await fixture.outcome(
+    fixture.start(role, "Look.", { budget: { toolCalls: 9, steps: 10 } }),
+  );
+  const { events } = fixture.sink;
+  const counts = events.flatMap(({ type }, index) =>
+    type === "step.completed" ? [foldOf(events.slice(0, index + 1)).root?.used["toolCalls"]] : [],
+  );
+  // The call without a tool and the one whose argument does not fit are not charged.
+  expect(counts).toEqual([2, 4, 4, 4]);
+  expect(foldOf(events).root?.used["toolCalls"]).toBe(4);
+  expect(result.usage.own.toolCalls).toBe(4);
 });
 
 proves(["D601"], "keeps the attempts that failed, and the model that was asked next", async () => {
