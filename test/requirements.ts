@@ -2029,6 +2029,9 @@ const requirements = {
   D628: {
     text: "In a trace the wait before a model call is that of its first attempt, as in the viewer; waits of further attempts lie within its span",
   },
+  D623: {
+    text: "The viewer shows the codes of a group that failed, the error of the run under the cursor whole, attempts in an open panel as they fail, no limit of a completed agent as trouble, and no agent at work in a run that no process leads",
+  },
   D624: {
     text: "Once a step is completed, the viewer counts its tool calls as the account of the agent does, with those that a guard or a person denied",
   },

@@ -13,7 +13,10 @@ import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scrip
 import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
+import { latch } from "../../src/testing/latch.ts";
+import { doings, solo } from "../engine/engine-world.ts";
 import { spawnCall, thinker } from "../journal/thinkers.ts";
+import { linesOf, writtenRun } from "../viewer/written-runs.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 
@@ -55,6 +58,15 @@ function failingTree() {
     errorBudget: { maxToolErrors: 0, maxConsecutiveErrors: 0 },
     model: thinker("lead", () => ({ calls: [spawnCall("reader", "Read it.")] })),
     subagents: [reader],
+  });
+}
+
+/** An agent that fails by itself. */
+function failingAlone() {
+  return defineAgent({
+    name: "reader",
+    instructions: "You read.",
+    model: new ScriptedModel([reply("model_not_authorized", WHY)]),
   });
 }
 
@@ -161,5 +173,130 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     expect(box?.width ?? 0).toBeGreaterThan(250);
     const panel = await page.locator(".agent-panel").boundingBox();
     expect(panel?.width ?? 0).toBeGreaterThan(480);
+  });
+
+  proves(["D623"], "shows the codes of a group of subagents that failed", async () => {
+    const { view } = await world();
+    const limits = { maxTotalSubagents: 50, maxBreadthPerParent: 50 };
+    const orchestrator = new Orchestrator({ store: view.store, limits });
+    const failing = (name: string, code: "model_not_authorized" | "model_not_found") =>
+      defineAgent({
+        name,
+        purpose: "Reads.",
+        instructions: "You read.",
+        model: thinker(name, ({ task }) => {
+          const isOther = task === "Part 3.";
+          throw new ModelError({ code: isOther ? "model_not_found" : code, message: WHY });
+        }),
+      });
+    const lead = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      errorBudget: { maxToolErrors: 100, maxConsecutiveErrors: 100 },
+      model: thinker("lead", ({ results }) =>
+        results.length > 0
+          ? { text: "Done." }
+          : {
+              calls: Array.from({ length: 44 }, (_, nth) =>
+                spawnCall(nth < 22 ? "reader" : "finder", `Part ${nth}.`),
+              ),
+            },
+      ),
+      subagents: [
+        failing("reader", "model_not_authorized"),
+        failing("finder", "model_not_authorized"),
+      ],
+    });
+    const { agents } = await orchestrator.start(lead, "Lead.", {
+      runId: RUN,
+      budget: { toolCalls: 44, steps: 100 },
+    }).result;
+    const page = await open(view, `/r/${RUN}?agent=${agents[0]?.agentId}`, 1_600);
+    const groups = page.locator(".row", { hasText: "×22" });
+    await groups.nth(1).waitFor();
+    await shoot(page, "group-codes");
+    expect(await groups.locator(".words").allInnerTexts()).toEqual([
+      "failed: model_not_authorized ×21, model_not_found ×1",
+      "failed: model_not_authorized",
+    ]);
+    // The lead has completed: a limit that it has used up is no trouble.
+    await page.locator(".limits .meter").first().waitFor();
+    expect(await page.locator(".limits .meter.is-over").count()).toBe(0);
+  });
+
+  proves(
+    ["D623"],
+    "shows the error of the run under the cursor whole at 1,280 pixels",
+    async () => {
+      const { view, orchestrator } = await world();
+      await orchestrator.start(failingAlone(), "Read.", { runId: RUN }).result;
+      const page = await open(view, "/", 1_280);
+      await page.locator(".run-line .run-state code").waitFor();
+      expect(await isWhole(page, ".run-state")).toBe(false);
+      expect(await page.locator(".run-state").getAttribute("title")).toContain(
+        "ask for a new one.",
+      );
+      await page.keyboard.press("Tab");
+      await page.locator(".run-link").focus();
+      await shoot(page, "run-error-whole");
+      expect(await isWhole(page, ".run-state")).toBe(true);
+      const text = await page.locator(".run-state").innerText();
+      expect(text).toContain("ask for a new one.");
+    },
+  );
+
+  proves(["D623"], "shows an attempt that fails while the panel is open", async () => {
+    const { view, orchestrator } = await world();
+    const asked = latch();
+    const role = defineAgent({
+      name: "solo",
+      instructions: "You work.",
+      model: {
+        provider: "test",
+        id: "slow",
+        generate: async () => {
+          await asked.opened;
+          throw new ModelError({
+            code: "model_rate_limited",
+            message: "Slow down.",
+            retryAfterMs: 30_000,
+          });
+        },
+      },
+    });
+    const run = orchestrator.start(role, "Work.", { runId: RUN });
+    await expect
+      .poll(async () => (await view.store.find(RUN))?.recordCount ?? 0)
+      .toBeGreaterThan(2);
+    const page = await open(view, `/r/${RUN}`);
+    await page.locator(".row").first().click();
+    await page.keyboard.press("2");
+    await page.locator(".step-line").waitFor();
+    expect(await page.locator(".attempt").count()).toBe(0);
+    asked.open();
+    await page.locator(".attempt", { hasText: "Slow down." }).waitFor();
+    run.cancel();
+    await run.result;
+  });
+
+  proves(["D623"], "counts no agent at work in a run that no process leads", async () => {
+    const { view, orchestrator } = await world();
+    const cut = latch();
+    const role = solo(doings(), { count: 1, hold: () => cut.opened });
+    const led = orchestrator.start(role, "Go.", { runId: RUN });
+    const first = await open(view, `/r/${RUN}`);
+    await first.locator(".run-facts", { hasText: "1 agent, 1 at work" }).waitFor();
+    const lines = await linesOf(view.store, RUN);
+    const other = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+    afterwards(() => other.close());
+    const written = await writtenRun(other.store, RUN);
+    await written.append(lines);
+    await written.leave();
+    cut.open();
+    await led.result;
+    const page = await open(other, `/r/${RUN}`);
+    await page.locator(".run-facts", { hasText: "1 agent" }).waitFor();
+    await shoot(page, "not-led");
+    expect(await page.locator(".run-facts").innerText()).not.toContain("at work");
   });
 });

@@ -59,7 +59,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
           <Words text={text} />
         </>
       )}
-      <Amounts detail={detail} />
+      <Amounts detail={detail} isCalm={reason?.code === "completed"} />
       <Origin detail={detail} state={state} route={route} />
       {detail.refusals.length > 0 && (
         <>
@@ -78,7 +78,13 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
   );
 }
 
-function Amounts({ detail }: { readonly detail: AgentDetail }) {
+interface AmountsProps {
+  readonly detail: AgentDetail;
+  /** True if the agent has completed: then a limit that is used up is no trouble. */
+  readonly isCalm: boolean;
+}
+
+function Amounts({ detail, isCalm }: AmountsProps) {
   const { budget, used } = detail;
   const left = Object.fromEntries(
     Object.entries(budget).map(([axis, limit]) => [axis, limit - (used[axis] ?? 0)]),
@@ -121,7 +127,7 @@ function Amounts({ detail }: { readonly detail: AgentDetail }) {
           {uses.map(({ label, used, limit, share }) => (
             <li key={label}>
               <span class="axis-name">{label}</span>
-              <Meter share={share} label={`${label}: ${used} of ${limit}`} />
+              <Meter share={share} label={`${label}: ${used} of ${limit}`} isCalm={isCalm} />
               <span>
                 {used} of {limit}
               </span>

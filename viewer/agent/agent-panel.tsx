@@ -8,7 +8,7 @@ import { Panel } from "../app/panel.tsx";
 import { ProblemNotice } from "../app/problem-notice.tsx";
 import { AGENT_TABS, replaceRoute, type AgentTab, type RunRoute } from "../app/route.ts";
 import { Skeleton } from "../app/skeleton.tsx";
-import { AT, pathOf, standingOf } from "../data/agent-row.ts";
+import { AT, activityOf, pathOf, standingOf } from "../data/agent-row.ts";
 import { api } from "../data/api.ts";
 import type { RunState } from "../data/run-state.ts";
 import { useLoaded } from "../data/use-loaded.ts";
@@ -40,9 +40,13 @@ export function AgentPanel({ state, route, meta, onClose }: PanelProps) {
   const { runId, agent } = route;
   const index = state.indexOf(agent);
   const row = index === undefined ? undefined : state.agents[index];
-  // What an agent does changes ten times a second; what is read of it, when it takes a step or comes to rest.
+  // The agent's activity changes ten times a second. The panel is loaded again when the agent takes
+  // a step, comes to rest, or an attempt of it has failed.
+  const attempt = row !== undefined && activityOf(row) === "retrying" ? row[AT.note] : "";
   const version =
-    row === undefined ? "" : `${row[AT.step]} ${standingOf(row)} ${row[AT.endedAtMs]}`;
+    row === undefined
+      ? ""
+      : `${row[AT.step]} ${standingOf(row)} ${row[AT.endedAtMs]} ${row[AT.toolErrors]} ${attempt}`;
   const loaded = useLoaded({ key: `${runId} ${agent}`, version }, (signal) =>
     api.agent(runId, agent, signal),
   );

@@ -118,6 +118,7 @@ function needsLeader({ status }: RunHead): boolean {
 
 function Facts({ run }: { readonly run: RunHead }) {
   const { spent } = run;
+  const isAtWork = run.leader !== null && !needsLeader(run);
   const { durationMs, restMs } = timeNow(run);
   return (
     <>
@@ -131,9 +132,12 @@ function Facts({ run }: { readonly run: RunHead }) {
       <BudgetBar run={run} />
       <span class="fact">
         {numberOf(run.agents, "agent")}
-        {run.running > run.awaitingBudget &&
+        {isAtWork &&
+          run.running > run.awaitingBudget &&
           `, ${countText(run.running - run.awaitingBudget)} at work`}
-        {run.awaitingBudget > 0 && `, ${countText(run.awaitingBudget)} waiting for budget`}
+        {isAtWork &&
+          run.awaitingBudget > 0 &&
+          `, ${countText(run.awaitingBudget)} waiting for budget`}
       </span>
       <span class="fact">
         {durationText(durationMs)}

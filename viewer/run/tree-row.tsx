@@ -157,6 +157,19 @@ function Marks({
   );
 }
 
+/** Returns why the members of a group ended, such as `model_error ×20`, the most frequent first. */
+function codesOf({ members }: GroupLine, { state }: RunView): string {
+  const counts = new Map<string, number>();
+  for (const index of members) {
+    const code = state.agents[index]?.[AT.note] ?? "";
+    if (code !== "") counts.set(code, (counts.get(code) ?? 0) + 1);
+  }
+  return [...counts]
+    .toSorted(([, left], [, right]) => right - left)
+    .map(([code, count]) => (counts.size === 1 ? code : `${code} ×${countText(count)}`))
+    .join(", ");
+}
+
 function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: RunView }) {
   const spent = { tokens: 0, microUsd: 0, unpriced: 0, own: 0 };
   for (const index of line.members) {
@@ -167,6 +180,7 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
     spent.microUsd += row[AT.treeMicroUsd] ?? 0;
     spent.unpriced += row[AT.treeUnpricedCalls];
   }
+  const codes = codesOf(line, view);
   return (
     <>
       <span role="gridcell" class="cell name">
@@ -175,7 +189,13 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
         <b>
           <Line text={line.role} /> ×{countText(line.members.length)}
         </b>
-        <span class="read-aloud">{line.standing}</span>
+        {codes === "" ? (
+          <span class="read-aloud">{line.standing}</span>
+        ) : (
+          <span class={`words is-${line.standing}`}>
+            <Line text={`${line.standing}: ${codes}`} />
+          </span>
+        )}
         {line.below > 0 && <span class="count">+{countText(line.below)} below</span>}
         {line.failedBelow > 0 && (
           <span class="mark is-failed">

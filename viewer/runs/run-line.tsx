@@ -7,7 +7,7 @@ import { BudgetBar } from "../run/budget-bar.tsx";
 import { timeNow } from "../run/run-time.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { Code, Line } from "../text/shown-text.tsx";
+import { Code, Line, lineOf } from "../text/shown-text.tsx";
 import { STATUS_WORDS } from "../text/status-words.ts";
 
 export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCursor: boolean }) {
@@ -18,7 +18,7 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
         <span class="run-name">
           <Line text={run.title === "" ? run.runId : run.title} />
         </span>
-        <span class={`run-state is-${run.status}`}>
+        <span class={`run-state is-${run.status}`} title={reasonText(run)}>
           <Standing run={run} />
         </span>
       </Link>
@@ -48,9 +48,16 @@ function RunTime({ run }: { readonly run: RunRow }) {
   return <span title={atRest}>{durationText(time.durationMs)}</span>;
 }
 
-function agentsText({ agents = 0, running = 0, failedAgents = 0 }: RunRow): string {
+/** Returns the reason whole, for a line that has no room for it. */
+function reasonText({ reason, status }: RunRow): string | undefined {
+  if (reason === undefined || reason.code === status) return undefined;
+  return lineOf(`${reason.code}: ${reason.message}`, 500);
+}
+
+function agentsText({ agents = 0, running = 0, failedAgents = 0, ...run }: RunRow): string {
+  const isAtWork = run.leader !== null && run.status !== "lost";
   const failed = failedAgents > 0 ? ` · ${countText(failedAgents)} failed` : "";
-  return running > 0
+  return running > 0 && isAtWork
     ? `${countText(running)} of ${numberOf(agents, "agent")}${failed}`
     : `${numberOf(agents, "agent")}${failed}`;
 }
@@ -110,7 +117,7 @@ function Standing({ run }: { readonly run: RunRow }) {
           {reason !== undefined && reason.code !== status && (
             <>
               {" "}
-              · <Code text={reason.code} /> <Line text={reason.message} most={160} />
+              · <Code text={reason.code} /> <Line text={reason.message} most={500} />
             </>
           )}
         </>
