@@ -2035,6 +2035,9 @@ const requirements = {
   D624: {
     text: "Once a step is completed, the viewer counts its tool calls as the account of the agent does, with those that a guard or a person denied",
   },
+  D665: {
+    text: "A viewer that redacts arguments offers no edit of them, and refuses one",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

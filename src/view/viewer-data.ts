@@ -319,8 +319,11 @@ export type FeedEntry =
 export interface ViewerMeta {
   /** Of espalier, as its package has it. */
   readonly version: string;
-  /** False: the content of prompts, tasks, calls and results is not sent, and why. */
-  readonly content: boolean;
+  /**
+   * False: the content of prompts, tasks, calls and results is not sent. `redacted`: it is changed by
+   * the `redact` of the viewer, so arguments cannot be edited.
+   */
+  readonly content: boolean | "redacted";
   /** Those that are offered; none: it is a viewer that only shows. */
   readonly actions: readonly ViewerAction[];
   /** What the store is called: the name of its file. */

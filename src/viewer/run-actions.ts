@@ -8,7 +8,7 @@ import { postAnswers } from "../orchestrator/run/posted-answers.ts";
 import { postMail } from "../orchestrator/run/run-mail.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { z } from "../protocol/late-zod.ts";
-import { AnswerSchema, type Question } from "../protocol/question.ts";
+import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { unknownRun } from "../store/store-errors.ts";
 import type { Store } from "../store/store.ts";
 import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-data.ts";
@@ -109,6 +109,12 @@ export class RunActions {
     runId: RunId,
     { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
   ): Promise<ActionTaken> {
+    if (this.#means.content.isRedacted && answers.some(isEdited))
+      throw refusedRequest(
+        409,
+        "content_redacted",
+        "Expected an approval without arguments, got one with arguments. This viewer redacts them, so what was edited may not be what the model wrote. Approve or deny the call, or edit it with: espalier approve --arguments",
+      );
     const here = this.#means.attached.leading(runId);
     const open: readonly Question[] = await (here === undefined
       ? postAnswers(this.#means, runId, answers)
@@ -199,4 +205,9 @@ function requestIn(given: unknown): ActionRequest {
   const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;
   const message = `Expected an action with its key, got something else${where}. See ActionRequest.`;
   throw refusedRequest(400, "invalid_request", message);
+}
+
+/** Returns true for an approval of arguments that a person has changed. */
+function isEdited(answer: Answer): boolean {
+  return answer.type === "approved" && answer.arguments !== undefined;
 }

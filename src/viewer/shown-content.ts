@@ -56,6 +56,11 @@ export class ShownContent {
     return this.isShown && this.#redact === undefined;
   }
 
+  /** True if texts may leave changed. */
+  get isRedacted(): boolean {
+    return this.#redact !== undefined;
+  }
+
   /** A text of content; empty where none is shown. */
   text(text: string): string {
     if (!this.isShown) return "";

@@ -191,7 +191,7 @@ class RunViewer implements Viewer {
     const { content = true, actions = ACTIONS, jaegerUrl, clock = systemClock } = this.#options;
     return {
       version: OWN_PACKAGE.version,
-      content: content !== false,
+      content: typeof content === "object" ? "redacted" : content,
       actions: actions.filter((action) => action !== "resume" || !this.#attached.isEmpty),
       store: this.#storeName,
       ...defined({ jaegerUrl }),

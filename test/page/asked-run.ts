@@ -10,6 +10,7 @@ import { idOf } from "../../src/protocol/ids.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import type { ViewerOptions } from "../../src/viewer/viewer-options.ts";
 import { viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { thinker } from "../journal/thinkers.ts";
@@ -30,7 +31,7 @@ export async function askedRun(
   { browser, built }: AskedWorld,
   things: readonly string[],
   path: string,
-  width = 1_280,
+  { width = 1_280, ...options }: Pick<ViewerOptions, "content"> & { readonly width?: number } = {},
 ) {
   const paid: string[] = [];
   const buyer = defineAgent({
@@ -55,7 +56,12 @@ export async function askedRun(
       }),
     ],
   });
-  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built.folder });
+  const view = await viewer({
+    port: 0,
+    store: memoryStore(),
+    pageFolder: built.folder,
+    ...options,
+  });
   afterwards(() => view.close());
   const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink], roles: [buyer] });
   view.attach(orchestrator);

@@ -204,7 +204,7 @@ class Fixture implements FixtureServer {
       readonly searchParams: URLSearchParams;
     },
   ): Promise<void> {
-    const isShown = this.#meta().content;
+    const isShown = this.#meta().content !== false;
     switch (what) {
       case undefined:
         return json(response, run);

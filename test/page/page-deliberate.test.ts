@@ -156,4 +156,15 @@ describe.skipIf(browser === undefined)("keys after a field has disappeared", () 
     await press(page, "Escape");
     await page.locator(".run-group").first().waitFor();
   });
+
+  proves(["D665"], "offers no edit of arguments that are redacted", async () => {
+    if (browser === undefined || built === undefined) throw new Error("no browser");
+    const redact = (text: string): string => text.replaceAll("pears", "***");
+    const content = { redact };
+    const { page } = await askedRun({ browser, built }, ["pears"], "/questions", { content });
+    await page.locator(".choices").waitFor();
+    expect(await page.locator(".choices kbd").allInnerTexts()).toEqual(["a", "d"]);
+    await press(page, "n", "m");
+    expect(await page.locator(".stage").count()).toBe(0);
+  });
 });

@@ -400,3 +400,21 @@ proves(["V83"], "reading writes nothing and claims nothing", async () => {
   expect((await (await openFeed(place, ID)).next())?.entry.type).toBe("patch");
   expect([await store.find(ID), await store.posts(ID)]).toEqual(before);
 });
+
+proves(["D665"], "refuses edited arguments while arguments are redacted", async () => {
+  const { view: whole, process, store, clock } = await viewerWorld();
+  const role = asker(["pear"]);
+  const orchestrator = process({ roles: [role] });
+  whole.attach(orchestrator);
+  const [pear] = await paused(orchestrator, role);
+  if (pear === undefined) throw new Error("It asks.");
+  const redact = (text: string): string => text.replaceAll("pear", "***");
+  const place = placeOf(await opened({ store, clock, content: { redact } }));
+  const [shown] = await questionsAt(place);
+  expect(shown?.arguments).toEqual({ thing: "***" });
+  const edited = { ...approved(pear), arguments: { thing: "***" } };
+  const refused = await act(place, ID, { key: "1", type: "answer", answers: [edited] });
+  expect([refused.status, codeOf(refused)]).toEqual([409, "content_redacted"]);
+  const taken = await act(place, ID, { key: "2", type: "answer", answers: [approved(pear)] });
+  expect(taken.status).toBe(202);
+});

@@ -4,7 +4,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Answer } from "../../src/protocol/question.ts";
-import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
 import { announce } from "../app/announcer.tsx";
@@ -19,11 +19,11 @@ interface FormProps {
   readonly ofRun: readonly QuestionRow[];
   readonly isCurrent: boolean;
   readonly canAnswer: boolean;
-  readonly hasContent: boolean;
+  readonly content: ViewerMeta["content"];
 }
 
 export function AnswerForm(props: FormProps) {
-  const { question, isCurrent, canAnswer, hasContent } = props;
+  const { question, isCurrent, canAnswer, content } = props;
   const draft = answerDrafts.draftOf(question);
   const isMine = isCurrent && canAnswer;
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
@@ -36,11 +36,11 @@ export function AnswerForm(props: FormProps) {
   const isStaged = isMine && STAGES.has(draft.at);
   useKeys("form", {
     a:
-      hasContent && question.kind === "approval"
+      content !== false && question.kind === "approval"
         ? keyFor("confirm", () => answerDrafts.approve(question))
         : undefined,
     d: keyFor("reason", () => answerDrafts.refuse(question)),
-    m: hasContent ? keyFor("edit", () => answerDrafts.edit(question)) : undefined,
+    m: isEditable(props) ? keyFor("edit", () => answerDrafts.edit(question)) : undefined,
     Escape: isMine && BACK.has(draft.at) ? () => answerDrafts.drop(question) : undefined,
     // Not a key for the rows of the screen while an answer is open.
     Enter: isStaged ? () => announce("Ctrl Enter sends the answer") : undefined,
@@ -148,7 +148,12 @@ const ANSWER_TEXTS: Readonly<
   failure: { send: "Report this failure", held: "Failure" },
 };
 
-function Choices({ question, canAnswer, hasContent }: FormProps) {
+/** Returns false for arguments that are redacted: the redaction would be sent as the arguments. */
+function isEditable({ question, content }: Pick<FormProps, "question" | "content">): boolean {
+  return content === true || (content === "redacted" && question.kind === "external");
+}
+
+function Choices({ question, canAnswer, content }: FormProps) {
   const isApproval = question.kind === "approval";
   if (!canAnswer) {
     const ways = isApproval ? ["approve", "deny"] : ["answer"];
@@ -166,7 +171,7 @@ function Choices({ question, canAnswer, hasContent }: FormProps) {
   }
   return (
     <p class="choices">
-      {isApproval && hasContent && (
+      {isApproval && content !== false && (
         <button type="button" onClick={() => answerDrafts.approve(question)}>
           Approve… <kbd>a</kbd>
         </button>
@@ -174,7 +179,7 @@ function Choices({ question, canAnswer, hasContent }: FormProps) {
       <button type="button" onClick={() => answerDrafts.refuse(question)}>
         {isApproval ? "Deny…" : "Failed…"} <kbd>d</kbd>
       </button>
-      {hasContent && (
+      {isEditable({ question, content }) && (
         <button type="button" onClick={() => answerDrafts.edit(question)}>
           {isApproval ? "Modify…" : "Give its result…"} <kbd>m</kbd>
         </button>

@@ -2,7 +2,7 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { JsonBlock } from "../text/json-block.tsx";
@@ -22,7 +22,7 @@ export interface QuestionCardProps {
   readonly onFocus?: () => void;
   readonly canAnswer: boolean;
   /** False: its arguments are not sent, and a user cannot approve what is not on the screen. */
-  readonly hasContent: boolean;
+  readonly content: ViewerMeta["content"];
   /** False: the run is on screen already. */
   readonly hasRunLink: boolean;
 }
@@ -33,7 +33,7 @@ export function QuestionCard({
   isCurrent,
   onFocus,
   canAnswer,
-  hasContent,
+  content,
   hasRunLink,
 }: QuestionCardProps) {
   const card = useRef<HTMLElement>(null);
@@ -61,7 +61,7 @@ export function QuestionCard({
           <Line text={reason} most={2_000} />
         </p>
       )}
-      {hasContent ? <ShownArguments question={question} /> : <ContentOff />}
+      {content !== false ? <ShownArguments question={question} /> : <ContentOff />}
       {question.vainAnswer !== undefined && (
         <p class="why is-failed" role="alert">
           The last answer came to nothing. <Line text={question.vainAnswer.problem} most={2_000} />
@@ -80,7 +80,7 @@ export function QuestionCard({
         ofRun={ofRun}
         isCurrent={isCurrent}
         canAnswer={canAnswer}
-        hasContent={hasContent}
+        content={content}
       />
     </article>
   );

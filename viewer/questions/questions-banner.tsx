@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
 import { announceNow } from "../app/announcer.tsx";
 import { focusQuestion } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
@@ -14,10 +14,10 @@ import { useCurrentQuestion } from "./use-current-question.ts";
 interface BannerProps {
   readonly questions: readonly QuestionRow[];
   readonly canAnswer: boolean;
-  readonly hasContent: boolean;
+  readonly content: ViewerMeta["content"];
 }
 
-export function QuestionsBanner({ questions, canAnswer, hasContent }: BannerProps) {
+export function QuestionsBanner({ questions, canAnswer, content }: BannerProps) {
   useNews(questions);
   const { at: shown, moveTo } = useCurrentQuestion(questions);
   const focusNext = (): void => {
@@ -60,7 +60,7 @@ export function QuestionsBanner({ questions, canAnswer, hasContent }: BannerProp
         ofRun={questions}
         isCurrent
         canAnswer={canAnswer}
-        hasContent={hasContent}
+        content={content}
         hasRunLink={false}
       />
     </section>

@@ -78,7 +78,7 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
           isCurrent={index === current.at}
           onFocus={() => current.moveTo(index)}
           canAnswer={meta?.actions.includes("answer") ?? false}
-          hasContent={meta?.content ?? true}
+          content={meta?.content ?? true}
           hasRunLink
         />
       ))}

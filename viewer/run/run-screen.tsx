@@ -97,7 +97,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
         <QuestionsBanner
           questions={state.questions.value}
           canAnswer={meta?.actions.includes("answer") ?? false}
-          hasContent={meta?.content ?? true}
+          content={meta?.content ?? true}
         />
       </Panel>
       <div class="work">
