@@ -28,14 +28,11 @@ export function tellError(shell: Shell, cause: unknown, args: readonly string[] 
   const code = codeOf(cause);
   const message = foreignText(cause instanceof Error ? cause.message : String(cause));
   const said = code === "usage" ? asCalled(shell, message) : message;
-  note(shell, code === undefined || CODED.test(said) ? said : `${said} [${code}]`);
+  note(shell, code === undefined ? said : `${said} [${code}]`);
   if (wantsJson(args)) sayError(shell, { code: code ?? "error", message: said });
   if (shell.isVerbose && cause instanceof Error) note(shell, foreignText(stackOf(cause)));
   return exitCodeOf(code);
 }
-
-/** A message that quotes another error ends with the code of that one. */
-const CODED = / \[[a-z_]+\]$/u;
 
 /** Returns a text that may quote servers, files and models, without control characters and secrets. */
 function foreignText(text: string): string {
