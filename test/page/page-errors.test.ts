@@ -179,14 +179,14 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     const { view } = await world();
     const limits = { maxTotalSubagents: 50, maxBreadthPerParent: 50 };
     const orchestrator = new Orchestrator({ store: view.store, limits });
-    const failing = (name: string, code: "model_not_authorized" | "model_not_found") =>
+    const failing = (name: string, code: "model_not_authorized" | "model_refused_request") =>
       defineAgent({
         name,
         purpose: "Reads.",
         instructions: "You read.",
         model: thinker(name, ({ task }) => {
           const isOther = task === "Part 3.";
-          throw new ModelError({ code: isOther ? "model_not_found" : code, message: WHY });
+          throw new ModelError({ code: isOther ? "model_refused_request" : code, message: WHY });
         }),
       });
     const lead = defineAgent({
@@ -216,7 +216,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     await groups.nth(1).waitFor();
     await shoot(page, "group-codes");
     expect(await groups.locator(".words").allInnerTexts()).toEqual([
-      "failed: model_not_authorized ×21, model_not_found ×1",
+      "failed: model_not_authorized ×21, model_refused_request ×1",
       "failed: model_not_authorized",
     ]);
     // The lead has completed: a limit that it has used up is no trouble.

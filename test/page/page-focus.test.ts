@@ -23,7 +23,7 @@ afterAll(async () => {
 
 async function asked(things: readonly string[], path: string, width?: number) {
   if (browser === undefined || built === undefined) throw new Error("no browser");
-  return await askedRun({ browser, built }, things, path, { width });
+  return await askedRun({ browser, built }, things, path, width === undefined ? {} : { width });
 }
 
 describe.skipIf(browser === undefined)("focus", () => {

@@ -414,7 +414,7 @@ proves(["D665"], "refuses edited arguments while arguments are redacted", async 
   expect(shown?.arguments).toEqual({ thing: "***" });
   const edited = { ...approved(pear), arguments: { thing: "***" } };
   const refused = await act(place, ID, { key: "1", type: "answer", answers: [edited] });
-  expect([refused.status, codeOf(refused)]).toEqual([409, "content_redacted"]);
+  expect(codeOf(refused)).toEqual([409, "content_redacted"]);
   const taken = await act(place, ID, { key: "2", type: "answer", answers: [approved(pear)] });
   expect(taken.status).toBe(202);
 });
