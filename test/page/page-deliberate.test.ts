@@ -167,4 +167,17 @@ describe.skipIf(browser === undefined)("keys after a field has disappeared", () 
     await press(page, "n", "m");
     expect(await page.locator(".stage").count()).toBe(0);
   });
+
+  proves(["D620"], "sends no staged answer by keys meant for a question that is gone", async () => {
+    const { page, deniedElsewhere, paid } = await asked(["pears", "plums", "figs"], `/r/${RUN}`);
+    await press(page, "n", "a");
+    await page.locator(".stage:focus").waitFor();
+    await press(page, "n", "n");
+    await page.locator(".question.current", { hasText: "pears" }).waitFor();
+    await deniedElsewhere(0);
+    await page.locator(".question.current", { hasText: "plums" }).waitFor();
+    await press(page, "a", "Control+Enter");
+    expect(await countSent(page)).toBe(0);
+    expect(paid).toEqual([]);
+  });
 });

@@ -28,10 +28,17 @@ export function AnswerForm(props: FormProps) {
   const isMine = isCurrent && canAnswer;
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
   const form = useRef<HTMLDivElement>(null);
+  /** True from the key that opens a stage until the stage is there. */
+  const isOpening = useRef(false);
   /** A key that opens a stage, or returns to it if it is open. */
   const keyFor = (stage: Draft["at"], open: () => void): (() => unknown) | undefined => {
-    if (isFree) return () => !answerDrafts.hasJustLost() && open();
-    return isMine && draft.at === stage ? () => focusStage(form.current) : undefined;
+    if (!isFree && !(isMine && draft.at === stage)) return undefined;
+    return () => {
+      if (answerDrafts.hasJustLost()) return;
+      isOpening.current = isFree;
+      if (isFree) open();
+      else focusStage(form.current);
+    };
   };
   const isStaged = isMine && STAGES.has(draft.at);
   useKeys("form", {
@@ -51,14 +58,18 @@ export function AnswerForm(props: FormProps) {
     lastStage.current = draft.at;
     // Not when the form appears: a question that takes the place of another keeps its stage.
     if (last === draft.at) return;
+    const isOwnKey = isOpening.current;
+    isOpening.current = false;
     const card = form.current?.closest<HTMLElement>(".question");
     const { activeElement } = document;
-    if (activeElement !== document.body && card?.contains(activeElement) !== true) return;
+    const isElsewhere = activeElement !== document.body && card?.contains(activeElement) !== true;
+    if (isElsewhere && !isOwnKey) return;
     if (STAGES.has(draft.at)) focusStage(form.current);
     // The field or button that had the focus is gone.
     else if (STAGES.has(last)) card?.focus();
   }, [draft.at]);
   const proceed = (): void => {
+    if (answerDrafts.hasJustLost()) return;
     if (draft.at === "edit") answerDrafts.review(question, draft.text);
     const answer = answerOf(question, draft);
     if (answer !== undefined) void answerDrafts.send(question, answer, props.ofRun);
@@ -300,7 +311,10 @@ function Buttons({ question, ofRun, answer }: ButtonsProps) {
       {others.length > 0 && (
         <button
           type="button"
-          onClick={() => answerDrafts.hold(question, answer)}
+          onClick={({ detail }) => {
+            if (detail > 1 || answerDrafts.hasJustLost()) return;
+            answerDrafts.hold(question, answer);
+          }}
           title="It goes together with the next answer of this run"
         >
           Hold, to send together
