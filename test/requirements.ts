@@ -2038,6 +2038,9 @@ const requirements = {
   D665: {
     text: "A viewer that redacts arguments offers no edit of them, and refuses one",
   },
+  D543: {
+    text: "A question whose arguments change is another question: keys of that moment open and send nothing, the draft of an answer is not taken along, and the page announces it",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

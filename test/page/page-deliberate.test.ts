@@ -5,10 +5,15 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 
+import type { RunSnapshot } from "../../src/view/viewer-data.ts";
+import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { RUN, SHOTS, askedRun, focusOf, press } from "./asked-run.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
-import { findChromium } from "./chromium.ts";
+import { findChromium, openTab } from "./chromium.ts";
+import { askingRun } from "./fixture-runs.ts";
+import { startFixture } from "./fixture-server.ts";
+import { questionOf } from "./run-sketch.ts";
 
 const found = await findChromium();
 const browser = typeof found === "string" ? undefined : found;
@@ -180,4 +185,91 @@ describe.skipIf(browser === undefined)("keys after a field has disappeared", () 
     expect(await countSent(page)).toBe(0);
     expect(paid).toEqual([]);
   });
+});
+
+const PEARS = askingRun();
+
+/** The page of a run with one question, and a way to change the arguments of its call. */
+async function changing(path: string) {
+  if (browser === undefined || built === undefined) throw new Error("no browser");
+  const { runId } = PEARS.run;
+  const question = questionOf(runId, 1);
+  const run: RunSnapshot = { ...PEARS, questions: [question] };
+  const server = await startFixture({ folder: built.folder, runs: [run] });
+  afterwards(() => server.close());
+  const tab = await openTab(browser, server.urlOf(path));
+  afterwards(() => tab.close());
+  const { page } = tab;
+  await page.locator(".question", { hasText: "400" }).waitFor();
+  const changeArguments = (): void => {
+    const changed = { ...question, arguments: { eur: 900 }, argumentsHash: "changed" };
+    server.patch(runId, { run: run.run, agents: [], spans: [], questions: [changed] });
+  };
+  const changed = page.locator(".question.current:focus", { hasText: "900" });
+  return { page, actions: server.actions, changeArguments, changed };
+}
+
+describe.skipIf(browser === undefined)("a question whose arguments change", () => {
+  for (const path of ["/questions", `/r/${PEARS.run.runId}`]) {
+    proves(
+      ["D543"],
+      `${path}: opens and sends nothing by keys that come with the change`,
+      async () => {
+        const { page, actions, changeArguments, changed } = await changing(path);
+        await press(page, "a");
+        await page.locator(".stage:focus").waitFor();
+        await page.evaluate(() => {
+          const keys = (): void => {
+            for (const [key, ctrlKey] of [
+              ["Enter", true],
+              ["a", false],
+              ["Enter", true],
+            ] as const)
+              (document.activeElement ?? document.body).dispatchEvent(
+                new KeyboardEvent("keydown", { key, ctrlKey, bubbles: true }),
+              );
+          };
+          new MutationObserver(() => {
+            const question = document.querySelector(".question");
+            if (question?.textContent.includes("900") !== true) return;
+            keys();
+          }).observe(document.body, { subtree: true, childList: true, characterData: true });
+        });
+        changeArguments();
+        await changed.waitFor();
+        expect([await page.locator(".stage").count(), actions]).toEqual([0, []]);
+      },
+    );
+
+    proves(
+      ["D543"],
+      `${path}: drops the reason that was written for the old arguments`,
+      async () => {
+        const { page, actions, changeArguments, changed } = await changing(path);
+        await press(page, "d");
+        await page.locator(".stage input:focus").waitFor();
+        await page.keyboard.type("Too dear");
+        changeArguments();
+        await changed.waitFor();
+        expect(await page.locator(".stage").count()).toBe(0);
+        const alert = page.locator("[role=alert]", {
+          hasText: "The arguments of this call have changed.",
+        });
+        await alert.waitFor({ state: "attached" });
+        // Keys that follow a typed reason within a moment count as meant for its field, which is gone.
+        const isOpen = async (): Promise<number> => {
+          await press(page, "d");
+          return await page.locator(".stage input:focus").count();
+        };
+        await expect.poll(isOpen, { interval: 1_500 }).toBe(1);
+        expect(await page.locator(".stage input").inputValue()).toBe("");
+        await page.keyboard.type("No more than 400.");
+        await press(page, "Control+Enter");
+        await expect.poll(() => actions.length).toBe(1);
+        expect(actions[0]).toMatchObject({
+          answers: [{ type: "denied", argumentsHash: "changed", reason: "No more than 400." }],
+        });
+      },
+    );
+  }
 });

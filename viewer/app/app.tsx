@@ -8,7 +8,7 @@ import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
 import { countText } from "../../src/view/amounts.ts";
-import { answerDrafts, type VainAnswer } from "../questions/answer-drafts.ts";
+import { answerDrafts, draftKey, type VainAnswer } from "../questions/answer-drafts.ts";
 import { QuestionsScreen } from "../questions/questions-screen.tsx";
 import { useNews } from "../questions/questions-banner.tsx";
 import { RunScreen } from "../run/run-screen.tsx";
@@ -56,10 +56,10 @@ export function App({ firstRun }: AppProps) {
   });
   useTitle(questions.length);
   // As long as its question is on the screen, it is said there.
-  const isOpen = questions.some(
-    ({ questionId }) => questionId === answerDrafts.vain.value?.question.questionId,
-  );
-  const vain = isOpen ? undefined : answerDrafts.vain.value;
+  const lost = answerDrafts.vain.value;
+  const isOpen =
+    lost !== undefined && questions.some((open) => draftKey(open) === draftKey(lost.question));
+  const vain = isOpen ? undefined : lost;
   const lockedOut = [meta.problem, inbox.problem].find((problem) => problem?.status === 401);
   return (
     <>

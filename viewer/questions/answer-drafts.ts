@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { announce } from "../app/announcer.tsx";
-import { api, problemOf, type Problem } from "../data/api.ts";
+import { api, Problem, problemOf } from "../data/api.ts";
 import { newKey } from "../data/request-key.ts";
 import { indented, readJson } from "../text/json-text.ts";
 
@@ -34,6 +34,11 @@ export interface VainAnswer {
 }
 
 const NONE: Draft = { at: "none" };
+const CHANGED = new Problem(
+  "arguments_changed",
+  "The arguments of this call have changed. Read them before you answer.",
+  0,
+);
 /** About the time that a user needs to notice that a question has taken the place of another. */
 const NOTICE_MS = 500;
 
@@ -59,12 +64,12 @@ class AnswerDrafts {
   }
 
   draftOf(question: QuestionRow): Draft {
-    const draft = this.#drafts.value.get(nameOf(question)) ?? NONE;
+    const draft = this.#drafts.value.get(draftKey(question)) ?? NONE;
     return draft.at === "sent" && draft.lastVain !== question.vainAnswer?.number ? NONE : draft;
   }
 
   set(question: QuestionRow, draft: Draft): void {
-    this.#drafts.value = new Map(this.#drafts.value).set(nameOf(question), draft);
+    this.#drafts.value = new Map(this.#drafts.value).set(draftKey(question), draft);
   }
 
   /** Nothing is answered; what was written is gone. */
@@ -76,6 +81,11 @@ class AnswerDrafts {
   noteGone(gone: readonly QuestionRow[]): void {
     const isLost = gone.some((question) => !isSent(this.draftOf(question)));
     if (isLost) this.#lostAtMs = performance.now();
+  }
+
+  /** Reports that the arguments of these questions have changed. Drafts for the old ones are unused. */
+  noteChanged(changed: readonly QuestionRow[]): void {
+    for (const question of changed) this.set(question, { at: "refused", problem: CHANGED });
   }
 
   /**
@@ -128,7 +138,7 @@ class AnswerDrafts {
   async send(question: QuestionRow, answer: Answer, ofRun: readonly QuestionRow[]): Promise<void> {
     const held = ofRun.flatMap((other) => {
       const draft = this.draftOf(other);
-      return draft.at === "held" && nameOf(other) !== nameOf(question)
+      return draft.at === "held" && draftKey(other) !== draftKey(question)
         ? [{ question: other, answer: draft.answer }]
         : [];
     });
@@ -191,7 +201,8 @@ function takenText(isLed: boolean, open: number): string {
     : `Answered. ${open} more of this run ${open === 1 ? "is" : "are"} open.`;
 }
 
-function nameOf({ runId, questionId, argumentsHash }: QuestionRow): string {
+/** The identity of a question. A question whose arguments have changed is another question. */
+export function draftKey({ runId, questionId, argumentsHash }: QuestionRow): string {
   return `${runId} ${questionId} ${argumentsHash}`;
 }
 

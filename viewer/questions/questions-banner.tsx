@@ -8,6 +8,7 @@ import { focusQuestion } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
 import { countText } from "../../src/view/amounts.ts";
 import { lineOf } from "../text/shown-text.tsx";
+import { draftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
 import { useCurrentQuestion } from "./use-current-question.ts";
 
@@ -55,7 +56,7 @@ export function QuestionsBanner({ questions, canAnswer, content }: BannerProps) 
         </p>
       )}
       <QuestionCard
-        key={question.questionId}
+        key={draftKey(question)}
         question={question}
         ofRun={questions}
         isCurrent
@@ -71,9 +72,10 @@ export function QuestionsBanner({ questions, canAnswer, content }: BannerProps) 
 export function useNews(questions: readonly QuestionRow[]): void {
   const [known] = useState(() => new Set<string>());
   useEffect(() => {
-    for (const { questionId, agentPath, toolName } of questions) {
-      if (known.has(questionId)) continue;
-      known.add(questionId);
+    for (const question of questions) {
+      const { agentPath, toolName } = question;
+      if (known.has(draftKey(question))) continue;
+      known.add(draftKey(question));
       announceNow(lineOf(`${agentPath} asks: ${toolName}`));
     }
   }, [questions]);

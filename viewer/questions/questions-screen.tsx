@@ -9,6 +9,7 @@ import type { Loaded } from "../data/use-loaded.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { focusQuestion } from "../app/focused.ts";
 import { Skeleton } from "../app/skeleton.tsx";
+import { draftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
 import { useCurrentQuestion } from "./use-current-question.ts";
 
@@ -72,7 +73,7 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
       )}
       {questions.map((question, index) => (
         <QuestionCard
-          key={`${question.runId} ${question.questionId}`}
+          key={draftKey(question)}
           question={question}
           ofRun={byRun.get(question.runId) ?? []}
           isCurrent={index === current.at}

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
-import { answerDrafts } from "./answer-drafts.ts";
+import { answerDrafts, draftKey } from "./answer-drafts.ts";
 import { cardId } from "./question-card.tsx";
 
 export interface CurrentQuestion {
@@ -19,10 +19,13 @@ export function useCurrentQuestion(questions: readonly QuestionRow[]): CurrentQu
   const [, redraw] = useState({});
   const last = useRef(questions);
   useLayoutEffect(() => {
-    const ids = new Set(questions.map(cardId));
-    const gone = last.current.filter((question) => !ids.has(cardId(question)));
+    const [before, keys] = [last.current, new Set(questions.map(draftKey))];
     last.current = questions;
+    const gone = before.filter((question) => !keys.has(draftKey(question)));
+    if (gone.length === 0) return;
     answerDrafts.noteGone(gone);
+    const goneIds = new Set(gone.map(cardId));
+    answerDrafts.noteChanged(questions.filter((question) => goneIds.has(cardId(question))));
   }, [questions]);
   const { length } = questions;
   const select = (at: number): void => {
