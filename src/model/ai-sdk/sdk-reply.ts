@@ -4,14 +4,10 @@
 // S2. A reply is complete once its finish has come; before that it is never handed out.
 // S3. What is kept of a reply is never longer than its limit.
 
-import type {
-  LanguageModelV4StreamPart,
-  LanguageModelV4ToolCall,
-  SharedV4ProviderMetadata,
-} from "@ai-sdk/provider";
+import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from "@ai-sdk/provider";
 
 import { defined } from "../../kernel/json.ts";
-import { CallIdSchema, idOf } from "../../protocol/ids.ts";
+import { idOf } from "../../protocol/ids.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import {
@@ -21,22 +17,20 @@ import {
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
-import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
+import { replyMessage } from "../../protocol/reply-message.ts";
 import { failures, isNetworkError, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import { blockWarnings, finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
 import { RawEvents } from "./raw-events.ts";
-import { dataOf, opaqueOf, type OpaquePart } from "./opaque.ts";
-
-/** A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some write on into it. */
-interface GrowingText {
-  readonly type: "text" | "reasoning";
-  text: string;
-  metadata: SharedV4ProviderMetadata;
-}
-
-/** What has come: a call is kept as its provider gave it. */
-type Came = GrowingText | LanguageModelV4ToolCall | OpaquePart;
+import { opaqueOf, type OpaquePart } from "./opaque.ts";
+import {
+  hasReasoning,
+  isCompaction,
+  mergeMetadata,
+  toReplyPiece,
+  type GrowingText,
+  type ReceivedPiece,
+} from "./received-pieces.ts";
 
 /** A call of which arguments are arriving. */
 interface UnfinishedCall {
@@ -46,6 +40,11 @@ interface UnfinishedCall {
   /** Its name and arguments, as the cut has counted them. */
   countedBytes: number;
 }
+
+/** A server asks whether it may call a tool of its own. */
+const APPROVAL_REQUEST = "tool-approval-request";
+/** What shows that the provider ran a tool. */
+const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 type Said = Extract<
@@ -62,7 +61,7 @@ export class SdkReply {
   readonly #cut: ReplyCut;
   readonly #provider: string;
   readonly #onDelta: ((delta: ModelDelta) => void) | undefined;
-  readonly #pieces: Came[] = [];
+  readonly #pieces: ReceivedPiece[] = [];
   readonly #open = new Map<string, GrowingText>();
   /** Calls that are not whole yet, by their ids. */
   readonly #unfinished = new Map<string, UnfinishedCall>();
@@ -164,7 +163,7 @@ export class SdkReply {
     const came = this.isCut ? [...this.#pieces, ...this.#unfinishedCalls()] : this.#pieces;
     const sealed = this.#sealedReasoning();
     const pieces = [...sealed, ...came].map((piece, index) =>
-      pieceOf(piece, `${callPrefix}.${index - sealed.length}`),
+      toReplyPiece(piece, `${callPrefix}.${index - sealed.length}`),
     );
     const message = replyMessage(pieces);
     const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
@@ -193,7 +192,7 @@ export class SdkReply {
   }
 
   /** Throws for a reply without text and calls that a further request would repeat. */
-  #checkAnswer(came: readonly Came[]): void {
+  #checkAnswer(came: readonly ReceivedPiece[]): void {
     const { status } = this.#raw;
     if (status === "in_progress") throw failures.unfinished(status, this.lostOutputTokens);
     if (came.some((piece) => piece.type === "opaque" && piece.kind === APPROVAL_REQUEST))
@@ -248,7 +247,7 @@ export class SdkReply {
     } else if (!isStart) this.#open.delete(key);
     if (part.providerMetadata === undefined) return;
     this.#countData(part.providerMetadata);
-    piece.metadata = merged(piece.metadata, part.providerMetadata);
+    piece.metadata = mergeMetadata(piece.metadata, part.providerMetadata);
   }
 
   /** Returns the call; `undefined` if its name does not fit. Half a name would name another tool. */
@@ -345,56 +344,4 @@ export class SdkReply {
   get #arrivedTokens(): number {
     return tokensThatCame(this.#cut.bytes, this.#limits);
   }
-}
-
-function hasReasoning(piece: Came, provider: string): boolean {
-  const metadata = "metadata" in piece ? piece.metadata : undefined;
-  const own = metadata ?? ("providerMetadata" in piece ? piece.providerMetadata : undefined);
-  const details = own?.[provider]?.["reasoning_details"];
-  return Array.isArray(details) && details.length > 0;
-}
-
-/** Returns true for the text of a summary that the provider made of the history. */
-function isCompaction(metadata: SharedV4ProviderMetadata): boolean {
-  return Object.values(metadata).some(({ type }) => type === "compaction");
-}
-
-/** A server asks whether it may call a tool of its own. */
-const APPROVAL_REQUEST = "tool-approval-request";
-/** What shows that the provider ran a tool. */
-const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
-
-function pieceOf(piece: Came, ownId: string): ReplyPiece {
-  switch (piece.type) {
-    case "opaque":
-      return piece;
-    case "text":
-    case "reasoning":
-      if (isCompaction(piece.metadata)) {
-        const data = { text: piece.text, ...defined({ providerOptions: dataOf(piece.metadata) }) };
-        return { type: "opaque", kind: piece.type, data };
-      }
-      return { type: piece.type, text: piece.text, data: dataOf(piece.metadata) };
-    case "tool-call": {
-      const { toolCallId, toolName, input, providerMetadata } = piece;
-      return {
-        type: "call",
-        callId: CallIdSchema.parse(toolCallId === "" ? ownId : toolCallId),
-        toolName,
-        argumentsText: input,
-        data: dataOf(providerMetadata),
-      };
-    }
-  }
-}
-
-/** What is said later of the same thing holds. */
-function merged(
-  before: SharedV4ProviderMetadata,
-  more: SharedV4ProviderMetadata,
-): SharedV4ProviderMetadata {
-  const sum = { ...before };
-  for (const [provider, fields] of Object.entries(more))
-    sum[provider] = { ...sum[provider], ...fields };
-  return sum;
 }
