@@ -2041,6 +2041,9 @@ const requirements = {
   D543: {
     text: "A question whose arguments change is another question: keys of that moment open and send nothing, the draft of an answer is not taken along, and the page announces it",
   },
+  D655: {
+    text: "A response that failed or was cancelled is one error over every client of Responses, is charged with the usage that it reports, and is not requested again once it was cancelled",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -83,6 +83,19 @@ export class AdapterFailures {
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 
+  /** Somebody cancelled the response at its server. The text that came may be incomplete. */
+  cancelled(lostOutputTokens: number | undefined): ModelError {
+    const got = "a response that was cancelled at the server";
+    const advice = "Run it again unless you cancelled it.";
+    return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+  }
+
+  /** The response has failed by the word of its server. `error` is `undefined` without a reason. */
+  failed(error: unknown, lostOutputTokens: number | undefined): ModelError {
+    const report = error ?? { message: "the response failed, without a reason" };
+    return this.reported(report, lostOutputTokens);
+  }
+
   /** The reply consists of a call that only a tool in the provider's own form can answer. */
   unsupportedCall(kind: string, lostOutputTokens: number | undefined): ModelError {
     const got = `only ${/^(a|mcp)/.test(kind) ? "an" : "a"} ${kind}, which is not supported`;

@@ -59,8 +59,8 @@ describe("a whole body", () => {
   test("of a server that leaves out or bends what OpenAI sends is read as far as it goes", async () => {
     const message = { type: "message", content: [{ type: "output_text", text: "Hello." }] };
     const bent = { type: "function_call", id: "fc_1", name: "go", arguments: { a: 1 } };
-    const cancelled = { status: "cancelled", output: [message, null, bent, { type: 7 }] };
-    expect(await whole(cancelled)).toEqual({
+    const ended = { status: "superseded", output: [message, null, bent, { type: 7 }] };
+    expect(await whole(ended)).toEqual({
       message: replyMessage([
         { type: "text", text: "Hello." },
         {
@@ -71,7 +71,7 @@ describe("a whole body", () => {
         },
       ]),
       finishReason: "other",
-      rawFinishReason: "cancelled",
+      rawFinishReason: "superseded",
     });
     expect((await whole({ output: [{ ...bent, id: "" }] })).message.toolCalls[0]?.callId).toBe(
       "call.0",

@@ -11,9 +11,11 @@ import {
   isStackOverflow,
   retryAfterMs,
   retryDelayIn,
+  withLostInput,
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
+import { lostTokensIn } from "./raw-events.ts";
 import { errorInBody, fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
@@ -118,6 +120,8 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
   const { code: providerCode, type: providerType } = fieldsOf(report);
+  if (/event-stream/i.test(String(fieldsOf(responseHeaders)["content-type"])))
+    return eventError(error, report, message);
   return failures.failure({
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
@@ -130,10 +134,30 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   });
 }
 
+/**
+ * Returns the failure that the first events of a stream report. The status of such an error is one that
+ * its package has chosen, 500 by default.
+ */
+function eventError(
+  { statusCode, responseBody }: Fields,
+  report: unknown,
+  words: string,
+): ModelError {
+  const known = statusCode === 500 ? {} : { statusCode };
+  const { lostOutputTokens, lostInput } = lostTokensIn(
+    isText(responseBody) ? parseWireJson(responseBody) : undefined,
+  );
+  const failure = failures.reported(
+    { message: words, ...known, ...fieldsOf(report) },
+    lostOutputTokens,
+  );
+  return withLostInput(failure, lostInput);
+}
+
 /** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
 function reportOf({ data, responseBody }: Fields): unknown {
   const parsed = isText(responseBody) ? parseWireJson(responseBody) : data;
-  return errorInBody(parsed);
+  return errorInBody(parsed) ?? errorInBody(fieldsOf(parsed)["response"]);
 }
 
 /**

@@ -3,7 +3,8 @@
 
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
-import { defined } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
+import type { ModelErrorOptions } from "../model-error.ts";
 import type { ReportedInput, TokenUsage } from "../token-usage.ts";
 import {
   countIn,
@@ -26,6 +27,7 @@ export class RawEvents {
   #status: unknown;
   #hasChoices = false;
   #hasServerTools = false;
+  #failure: EndedBadly | undefined;
   /** The model had ended before the last event. */
   #wasOver = false;
 
@@ -40,11 +42,24 @@ export class RawEvents {
     const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
       this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
-    const { status = this.#status } = fieldsOf(response);
-    // A response that was queued goes on at the server without its stream.
-    if (this.#status !== "queued" || status !== "in_progress") this.#status = status;
+    this.#takeStatus(event);
     // A server that continues by itself begins another message.
     this.#end = event["type"] === "message_start" ? undefined : (endIn(event) ?? this.#end);
+  }
+
+  #takeStatus({ type, response }: Fields): void {
+    const { status = this.#status, error } = fieldsOf(response);
+    // A response that was queued goes on at the server without its stream.
+    if (this.#status !== "queued" || status !== "in_progress") this.#status = status;
+    const named = BAD_ENDS.get(type) ?? BAD_ENDS.get(`response.${String(status)}`);
+    const ended = named ?? (isRecord(error) ? "failed" : undefined);
+    // Nothing that comes behind a complete reply can spoil it.
+    if (ended !== undefined && !this.#wasOver) this.#failure = { status: ended, error };
+  }
+
+  /** How a response of Responses has ended, if it has ended without a reply. */
+  get failure(): EndedBadly | undefined {
+    return this.#failure;
   }
 
   /** The error of the last event. The AI SDK leaves out its `details`. */
@@ -99,6 +114,28 @@ export class RawEvents {
     const unified = said === "stop" && hasCalls ? "tool-calls" : said;
     return { type: "finish", finishReason: { unified, raw }, usage: usageIn(this.#usage) };
   }
+}
+
+/** The end of a response of which the AI SDK reports less than its event, or nothing. */
+interface EndedBadly {
+  readonly status: "failed" | "cancelled";
+  /** `null` or `undefined` without a reason. */
+  readonly error: unknown;
+}
+
+const BAD_ENDS: ReadonlyMap<unknown, EndedBadly["status"]> = new Map([
+  ["response.failed", "failed"],
+  ["response.cancelled", "cancelled"],
+]);
+
+/** Returns the tokens that the body, or the event, of an answer reports. They are lost unless it is a reply. */
+export function lostTokensIn(
+  body: unknown,
+): Pick<ModelErrorOptions, "lostOutputTokens" | "lostInput"> {
+  const raw = new RawEvents();
+  raw.take(body);
+  const { input, usage } = raw;
+  return defined({ lostInput: input, lostOutputTokens: usage?.outputTokens });
 }
 
 const UNIFIED: readonly (readonly [Unified, RegExp])[] = [

@@ -2,14 +2,12 @@
 // They skip an event without a blank line after it, a bare `error:` line, a page, and a JSON error
 // with status 200. They take the bytes of an unknown encoding for text.
 
-import { defined } from "../../kernel/json.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import { GrowingBytes } from "../growing-bytes.ts";
-import type { ModelErrorOptions } from "../model-error.ts";
 import { beginsWithEvent, EventSplitter, isWholeData } from "../server-sent-events.ts";
 import { errorInBody, fieldsOf, parseWireJson } from "../wire-json.ts";
 import { failures } from "./ai-sdk-errors.ts";
-import { RawEvents } from "./raw-events.ts";
+import { lostTokensIn } from "./raw-events.ts";
 
 const EVENT_STREAM = /event-stream/i;
 const EVENTS_OR_PAGE = /event-stream|html/i;
@@ -166,7 +164,7 @@ class BodyRewriter {
     if (this.#isEvents === true && beginsWithEvent(text) !== false) return;
     if (!EVENTS_OR_PAGE.test(this.#type) && !this.#requestsEvents()) return;
     const got = `a body that is not a stream of events: ${text.trim()}`;
-    throw failures.failure({ code: "model_protocol_error", got, ...lostTokens(body) });
+    throw failures.failure({ code: "model_protocol_error", got, ...lostTokensIn(body) });
   }
 
   get #opening(): string {
@@ -184,12 +182,4 @@ const TOO_LONG = `more than ${MAX_EVENT_BYTES} bytes without an event`;
 function encodingError(encoding: string): Error {
   const got = `a body in the encoding ${encoding}, which the request did not accept`;
   return failures.failure({ code: "model_protocol_error", got });
-}
-
-/** Returns the tokens of a reply that came whole and that the provider of the AI SDK does not read. */
-function lostTokens(body: unknown): Pick<ModelErrorOptions, "lostOutputTokens" | "lostInput"> {
-  const raw = new RawEvents();
-  raw.take(body);
-  const { input, usage } = raw;
-  return defined({ lostInput: input, lostOutputTokens: usage?.outputTokens });
 }

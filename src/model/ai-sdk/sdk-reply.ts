@@ -98,9 +98,10 @@ export class SdkReply {
     return { isAnswering: this.#hasBegun, lostOutputTokens, lostInput: this.#raw.input };
   }
 
-  /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
+  /** The output that is lost if the stream breaks here, or `undefined` before the model has begun. */
   get lostOutputTokens(): number | undefined {
-    return this.#hasBegun || this.#raw.input ? this.#arrivedTokens : undefined;
+    if (!this.#hasBegun && this.#raw.input === undefined) return undefined;
+    return Math.max(this.#arrivedTokens, this.#raw.usage?.outputTokens ?? 0);
   }
 
   /**
@@ -120,7 +121,7 @@ export class SdkReply {
       case "ping":
         return;
       case "raw":
-        return this.#raw.take(part.rawValue);
+        return this.#takeEvent(part.rawValue);
       case "error":
         if (this.#raw.wasOver || isNetworkError(part.error)) this.end();
         if (this.#finish !== undefined) return;
@@ -189,6 +190,14 @@ export class SdkReply {
       }),
       ...(warned.length === 0 ? {} : { warnings: warned }),
     };
+  }
+
+  /** Takes an event as its server sent it. A package reports no cancelled response. */
+  #takeEvent(event: unknown): void {
+    this.#raw.take(event);
+    const { failure } = this.#raw;
+    if (failure?.status === "cancelled") throw failures.cancelled(this.lostOutputTokens);
+    if (failure !== undefined) throw failures.failed(failure.error, this.lostOutputTokens);
   }
 
   /** Throws for a reply without text and calls that a further request would repeat. */

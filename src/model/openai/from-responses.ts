@@ -5,6 +5,7 @@ import { defined, isRecord } from "../../kernel/json.ts";
 import { idOf, type CallId } from "../../protocol/ids.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
+import type { ModelError } from "../model-error.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import {
   CUT_WARNING,
@@ -59,11 +60,8 @@ export function noResponseError(got: string, lostOutputTokens: number | undefine
 export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
   const response = objectOfBody(body, limits, noResponseError);
   const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
-  const error = reportIn(response);
-  if (error !== undefined) {
-    const reported = failures.reported(error, outputTokensOf(response));
-    throw withLostInput(reported, readResponseUsage(response));
-  }
+  const failure = failureOfResponse(response, undefined);
+  if (failure !== undefined) throw withLostInput(failure, readResponseUsage(response));
   const { output } = response;
   const other = Array.isArray(output) ? undefined : errorInBody(response);
   if (other !== undefined) throw failures.reported(other, undefined);
@@ -105,10 +103,25 @@ const CUT_END: Fields = {
 
 /** The error that a response, or an event without a type, reports in place of an answer. */
 export function reportIn(response: Fields): unknown {
-  const { error, status, object } = response;
+  const { error, object } = response;
   if (isRecord(error) || typeof error === "string") return error;
-  if (object === "error") return response;
-  return status === "failed" ? { message: "the response failed, without a reason" } : undefined;
+  return object === "error" ? response : undefined;
+}
+
+/**
+ * Returns the failure of a response that has failed or was cancelled, with the output that was charged
+ * for it, or `undefined`. `arrivedTokens`: the output that came.
+ */
+export function failureOfResponse(
+  response: Fields,
+  arrivedTokens: number | undefined,
+): ModelError | undefined {
+  const { status } = response;
+  const error = reportIn(response);
+  if (error === undefined && status !== "failed" && status !== "cancelled") return undefined;
+  const charged = outputTokensOf(response) ?? arrivedTokens;
+  const lost = charged && Math.max(charged, arrivedTokens ?? 0);
+  return status === "cancelled" ? failures.cancelled(lost) : failures.failed(error, lost);
 }
 
 /** The output tokens that were charged for a reply that did not come. */
@@ -147,9 +160,12 @@ function checkAnswer(response: Fields, items: readonly ReadItem[]): void {
   const kinds = items.flatMap(({ pieces }) => pieces);
   if (kinds.some(({ type }) => type === "call" || type === "text")) return;
   const lost = outputTokensOf(response);
-  if (status === "queued" || status === "in_progress") throw failures.unfinished(status, lost);
+  const input = readResponseUsage(response);
+  if (status === "queued" || status === "in_progress")
+    throw withLostInput(failures.unfinished(status, lost), input);
   const call = kinds.find((piece) => piece.type === "opaque" && UNSUPPORTED.test(piece.kind));
-  if (call?.type === "opaque") throw failures.unsupportedCall(call.kind, lost);
+  if (call?.type === "opaque")
+    throw withLostInput(failures.unsupportedCall(call.kind, lost), input);
 }
 
 const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([

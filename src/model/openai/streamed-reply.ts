@@ -115,9 +115,10 @@ export class StreamedReply {
     return this.isCut || (this.#hasBegun && this.#hasEnded);
   }
 
-  /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
+  /** The output that is lost if the stream breaks here, or `undefined` before the model has begun. */
   get lostOutputTokens(): number | undefined {
-    return this.#hasBegun ? this.#arrivedTokens : undefined;
+    const reported = reportedTokens(this.#usage);
+    return this.#hasBegun ? Math.max(this.#arrivedTokens, reported ?? 0) : reported;
   }
 
   get lostInput(): ReportedInput | undefined {
@@ -236,10 +237,7 @@ export class StreamedReply {
   #takeError(error: unknown): void {
     this.#failedCall = failedCall(error);
     if (this.#failedCall === undefined) {
-      const arrived = this.lostOutputTokens;
-      const charged = reportedTokens(this.#usage) ?? arrived;
-      const lost = charged === undefined ? undefined : Math.max(charged, arrived ?? 0);
-      throw withLostInput(failures.reported(error, lost), this.lostInput);
+      throw withLostInput(failures.reported(error, this.lostOutputTokens), this.lostInput);
     }
     this.#hasBegun = true;
     this.#hasEnded = true;

@@ -21,6 +21,7 @@ import {
   callIdIn,
   checkData,
   cutReply,
+  failureOfResponse,
   noResponseError,
   outputTokensOf,
   readItem,
@@ -243,12 +244,13 @@ export class StreamedResponse implements ReplyStream {
     const { type, response } = event;
     const status = String(type).slice("response.".length);
     const ended: Fields = { status, ...fieldsOf(response) };
-    const error = reportIn({ ...ended, status });
-    if (error !== undefined) {
-      const { lostOutputTokens } = this;
-      const charged = outputTokensOf(ended) ?? lostOutputTokens;
+    const { lostOutputTokens } = this;
+    const failure =
+      failureOfResponse({ ...ended, status }, lostOutputTokens) ??
+      failureOfResponse(ended, lostOutputTokens);
+    if (failure !== undefined) {
       this.#failed = ended;
-      throw failures.reported(error, charged && Math.max(charged, lostOutputTokens ?? 0));
+      throw failure;
     }
     const { output } = ended;
     // Some servers send all of it, or a part, only at the end.
