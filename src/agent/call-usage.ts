@@ -30,6 +30,8 @@ export type ModelCallEnd =
     } & BrokenAttempts)
   | ({ readonly type: "failed" | "aborted" } & BrokenAttempts);
 
+type Replied = Extract<ModelCallEnd, { readonly type: "replied" }>;
+
 interface BrokenAttempts extends AttemptLoss {
   readonly lossOf?: ReadonlyMap<Model, AttemptLoss>;
 }
@@ -53,20 +55,25 @@ export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | 
   return { price: priceOf(model), minOutputTokens: model.minOutputTokens };
 }
 
-/** The usage of the step that the call belongs to; a step counts even if its call came to nothing. */
+/** Returns the usage of the step of a call. A step counts even if its call failed. */
 export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage {
   const { model, priceOf } = payer;
   if (end.type === "unsent") return { ...NO_USAGE, steps: 1 };
+  if (end.type === "replied" && end.brokenAttempts === 0) {
+    const share = replyShare(model, lease, end);
+    return stepUsage(charged(priceOf, share), isPriced(priceOf, share));
+  }
   const shares = sharesOf(model, lease, end);
-  const [first, ...others] = shares;
-  const isUnpriced =
-    first === undefined
-      ? priceOf(model) === undefined
-      : shares.some((share) => !isPriced(priceOf, share));
-  const called = { modelCalls: 1, steps: 1, unpricedCalls: isUnpriced ? 1 : 0 };
-  let usage = first === undefined ? NO_USAGE : charged(priceOf, first);
-  for (const other of others) usage = addUsage(usage, charged(priceOf, other));
-  return toUsage({ ...usage, ...called });
+  const sum = shares.map((share) => charged(priceOf, share)).reduce(addUsage, NO_USAGE);
+  const isKnown =
+    shares.length === 0
+      ? priceOf(model) !== undefined
+      : shares.every((share) => isPriced(priceOf, share));
+  return stepUsage(sum, isKnown);
+}
+
+function stepUsage(charges: Usage, isKnown: boolean): Usage {
+  return toUsage({ ...charges, modelCalls: 1, steps: 1, unpricedCalls: isKnown ? 0 : 1 });
 }
 
 /** The part of that used by other models than the first that a fallback asked; undefined: none. */
@@ -99,7 +106,7 @@ export function besideStep(used: ModelUsage): ModelUsage {
   return { ...used, usage: withoutStep(used.usage) };
 }
 
-/** One for each model. */
+/** Returns one share for each model that was asked. */
 function sharesOf(
   model: Model,
   lease: Lease,
@@ -109,19 +116,18 @@ function sharesOf(
   const losses = lossesOf(model, end);
   const lost = losses.map(([of, loss]) => lostShare(of, lease, loss));
   if (end.type !== "replied") return lost;
-  const { reply, answeredBy = model } = end;
+  const answer = replyShare(model, lease, end);
+  const own = lost.find((share) => share.model === answer.model);
+  if (own === undefined) return [answer, ...lost];
+  const requests = [...answer.requests, ...own.requests];
+  const estimatedCalls = answer.estimatedCalls + own.estimatedCalls;
+  return [{ ...answer, requests, estimatedCalls }, ...lost.filter((share) => share !== own)];
+}
+
+function replyShare(model: Model, lease: Lease, { reply, answeredBy = model }: Replied): Share {
   const answer = wholeUsage(reply, lease);
-  const estimated = answer === reply.usage ? 0 : 1;
-  const own = lost.find((share) => share.model === answeredBy);
-  const { requests = [], estimatedCalls = 0 } = own ?? {};
-  return [
-    {
-      model: answeredBy,
-      requests: [answer, ...requests],
-      estimatedCalls: estimated + estimatedCalls,
-    },
-    ...lost.filter((share) => share !== own),
-  ];
+  const estimatedCalls = answer === reply.usage ? 0 : 1;
+  return { model: answeredBy, requests: [answer], estimatedCalls };
 }
 
 /** The usage of a reply. What its provider did not report of it is estimated. */
