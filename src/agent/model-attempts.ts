@@ -75,7 +75,7 @@ class Attempts implements RetryOptions {
   readonly inputTokens: number;
   readonly cacheKey: CacheKey | undefined;
   readonly onDelta: RetryOptions["onDelta"];
-  readonly within: NonNullable<RetryOptions["within"]>;
+  readonly place: NonNullable<RetryOptions["place"]>;
   readonly #agent: AgentRuntime;
   /** With the lease of the present attempt. */
   #call: InferCall;
@@ -116,9 +116,7 @@ class Attempts implements RetryOptions {
       const source = agent.pieceSource(effectPosition);
       this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
     }
-    // oxlint-disable-next-line typescript/unbound-method -- it is bound in the next line
-    const within = recorder.within<ModelReply>;
-    this.within = within.bind(recorder, agent.scope(call.position));
+    this.place = { scope: agent.scope(call.position), recorder };
     this.#fromMs = clock.nowMs();
     this.#dueAtMs = this.#fromMs;
   }

@@ -1,4 +1,4 @@
-// One request to one model: its place in the limits, its slot, its reply or what became of it.
+// One request to one model: its turn within the limits, its slot, and its reply or failure.
 
 import { abortSignalOf, withinBounds, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -9,7 +9,9 @@ import { tokensInBytes } from "./count-tokens.ts";
 import { failedAttempt, pausedError, type FailedAttempt } from "./failed-attempt.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import { lineBefore } from "./model-limits.ts";
+import type { EventScope } from "../protocol/event.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
+import type { Tracing } from "../protocol/tracing.ts";
 
 /** A model that is about to be asked. */
 export interface PlannedAsk {
@@ -21,7 +23,7 @@ export interface PlannedAsk {
   readonly warning?: string | undefined;
 }
 
-/** What is the same for all that a call asks. */
+/** Options shared by all requests of a call. */
 export interface AskOptions {
   readonly signal: AnySignal;
   readonly clock: Clock;
@@ -31,17 +33,15 @@ export interface AskOptions {
   readonly cacheKey?: CacheKey | undefined;
   /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless the signal was aborted. */
   enter?(asking: PlannedAsk): boolean | Promise<boolean>;
-  /** Runs the request. Default: as it is. */
-  readonly within?: (work: () => Promise<ModelReply>) => Promise<ModelReply>;
+  /** The place of the requests in a run. Default: they belong to no run. */
+  readonly place?: { readonly scope: EventScope; readonly recorder: Pick<Tracing, "within"> };
   /** How long a model may continue after the signal was aborted. Default: until it ends. */
   readonly graceMs?: number;
 }
 
-/** What is not. */
-export interface AskTerms {
-  /** Keeps it from being asked; `AskOptions.signal` does, too. */
-  readonly startSignal: AnySignal;
-  /** How long a pause of its limits it may wait for; 0: another model can be asked. */
+/** A request to a model that may have limits. */
+export interface AskTerms extends PlannedAsk {
+  /** The longest pause of the limits that the request waits for; 0 if another model can be asked. */
   readonly longestWaitMs: number;
 }
 
@@ -62,11 +62,10 @@ export async function askWithinLimits(
   model: Model,
   request: ModelRequest,
   options: AskOptions,
-  { startSignal: signal, longestWaitMs }: AskTerms,
+  { signal, sinceMs, longestWaitMs }: AskTerms,
 ): Promise<AskEnd> {
   const { clock } = options;
   const size = sizeOf(request, options);
-  const sinceMs = clock.nowMs();
   const line = lineBefore("model.limits", model.limits);
   const tokens = size.inputTokens + size.maxOutputTokens;
   const entered = await line.enter({ tokens, clock, longestWaitMs }, signal);
@@ -98,7 +97,7 @@ export async function askModel(
   options: AskOptions,
   asking: PlannedAsk,
 ): Promise<AskEnd> {
-  const { signal, clock, cacheKey, onDelta, within, graceMs = Infinity } = options;
+  const { signal, clock, cacheKey, onDelta, place, graceMs = Infinity } = options;
   const entering = options.enter?.(asking) ?? !asking.signal.aborted;
   const mayAsk = typeof entering === "boolean" ? entering : await entering;
   if (!mayAsk) return { type: "unasked" };
@@ -110,7 +109,9 @@ export async function askModel(
   const size = { inputTokens: options.inputTokens, maxOutputTokens: request.maxOutputTokens };
   const generate = (): Promise<ModelReply> => model.generate(request, generation);
   try {
-    const working = Promise.resolve(within === undefined ? generate() : within(generate));
+    const working = Promise.resolve(
+      place === undefined ? generate() : place.recorder.within(place.scope, generate),
+    );
     const asked = await withinBounds(working, { signal, clock, graceMs });
     if (asked.type === "abandoned")
       return { type: "abandoned", lostOutputTokens: arriving?.tokens };
@@ -128,7 +129,10 @@ function sizeOf({ maxOutputTokens }: ModelRequest, { inputTokens }: AskOptions):
   return { inputTokens, maxOutputTokens };
 }
 
-/** What a request took of its limits; undefined: it was not sent. What failed is counted by what was sent, and what came of it. */
+/**
+ * Returns the tokens to count against the limits, or `undefined` if the request was not sent. A
+ * failed request counts its input and the output received.
+ */
 function tokensOf(end: AskEnd, { inputTokens, maxOutputTokens }: CallSize): number | undefined {
   switch (end.type) {
     case "unasked":

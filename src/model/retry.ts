@@ -2,11 +2,10 @@
 // one model of a fallback to the next.
 
 import { sleep, type AnySignal } from "../kernel/cancel.ts";
-import { defined } from "../kernel/json.ts";
-import { askModel, askWithinLimits, type AskOptions } from "./ask-model.ts";
+import { askModel, askWithinLimits, type AskEnd, type AskOptions } from "./ask-model.ts";
 import { signedReply } from "./check-reply.ts";
 import { chanceBy, delayBefore, waitTooLong, type FailedAttempt } from "./failed-attempt.ts";
-import { fallbackOf, moreHopeful, requestFor } from "./fallback.ts";
+import { fallbackOf, moreHopeful, requestFor, type Fallback } from "./fallback.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
@@ -72,6 +71,27 @@ export type GenerateOutcome =
   /** The signal was aborted. During an attempt: it counts as broken even if its answer had not begun, since it may be paid for. */
   | (AttemptLog & { readonly type: "aborted" });
 
+/** A call under way, as its next request finds it. */
+interface OpenCall {
+  readonly options: RetryOptions;
+  /** `undefined` if the model is not a fallback. */
+  readonly fallback: Fallback | undefined;
+  request: ModelRequest;
+  /** Keeps the next request from being sent. */
+  startSignal: AnySignal;
+  log: AttemptLog;
+}
+
+/** How one attempt ended. The log of the call has its losses. */
+type AttemptEnd =
+  | Pick<Extract<GenerateOutcome, { readonly type: "replied" }>, "type" | "reply" | "answeredBy">
+  | (FailedAttempt & { readonly type: "failed" })
+  | { readonly type: "unpaid"; readonly error: ModelError }
+  | { readonly type: "aborted" };
+
+const NO_LOSS: AttemptLoss = Object.freeze({ lostOutputTokens: 0, brokenAttempts: 0 });
+const ABORTED = Object.freeze({ type: "aborted" } as const);
+
 /**
  * Calls the model until it replies, fails for good, has failed too often, or is not paid for once more. Never rejects; resolves soon
  * after the signal was aborted, at once if that happens between two attempts. An attempt at a fallback asks its models one after another,
@@ -79,78 +99,96 @@ export type GenerateOutcome =
  */
 export async function generateWithRetries(
   model: Model,
-  given: ModelRequest,
+  request: ModelRequest,
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
-  const { signal, clock, policy } = options;
+  const { signal, clock, policy, startSignal = signal } = options;
   const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   // Only a fallback has keys of several models.
   const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
-  let request = given;
-  let startSignal = options.startSignal ?? signal;
-  let log: AttemptLog = { attempts: 0, ...NO_LOSS };
-  let error: ModelError | undefined; // What failed last.
-  let left: readonly Model[] = NONE; // Models of a fallback that the attempt has not asked yet.
-  let hopeful: ModelError | undefined; // What the attempt fails with if none of those replies.
+  const ask = model.limits === undefined ? askModel : askWithinLimits;
+  const log = { attempts: 0, ...NO_LOSS };
+  const call: OpenCall = { options, fallback, request, startSignal, log };
+  let error: ModelError | undefined; // The failure of the last attempt.
   while (!signal.aborted) {
-    const before = log;
-    if (left.length === 0) {
-      if (error !== undefined) await backOff(error, log.attempts, options);
-      if (signal.aborted) break;
-      log = { ...log, attempts: log.attempts + 1 };
-      left = fallback?.inOrder(request, clock) ?? [model];
-    } else if (error !== undefined)
-      options.onRetry({
-        attempt: log.attempts,
-        error,
-        delayMs: 0,
-        ...defined({ nextModel: left[0] }),
-      });
-    const [asked = model, ...others] = left;
-    left = others;
-    const shown = fallback === undefined ? request : requestFor(request, asked);
-    const patienceMs = others.length > 0 ? 0 : longestWaitMs;
+    if (error !== undefined) await backOff(error, call.log.attempts, options);
+    if (signal.aborted) break;
+    const terms = { signal: call.startSignal, sinceMs: clock.nowMs(), longestWaitMs };
     const end =
-      asked.limits === undefined
-        ? await askModel(asked, shown, options, { signal: startSignal, sinceMs: clock.nowMs() })
-        : await askWithinLimits(asked, shown, options, { startSignal, longestWaitMs: patienceMs });
-    if (end.type !== "failed" || end.isUnsent !== true) startSignal = signal;
-    switch (end.type) {
-      case "unasked":
-        return { type: "aborted", ...before };
-      case "abandoned":
-      case "aborted": {
-        const { lostOutputTokens = 0 } = end;
-        const lost = { ...end, lostOutputTokens };
-        return { type: "aborted", ...withLoss(log, asked, lost, fallback) };
-      }
-      case "replied":
-        return fallback === undefined
-          ? { type: "replied", reply: end.reply, ...log }
-          : { type: "replied", reply: signedReply(end.reply, asked), answeredBy: asked, ...log };
-      case "failed":
-        log = withLoss(log, asked, end, fallback);
-        error = end.error;
-        hopeful = moreHopeful(hopeful, error);
-    }
-    const hasNext = fallback?.continuesAfter(asked, error, clock) === true && left.length > 0;
-    if (!hasNext) {
-      error = hopeful;
-      left = NONE;
-      hopeful = undefined;
-      const final = finalError(error, log.attempts, policy);
-      if (final !== undefined) return { type: "failed", error: final, ...log };
-    }
-    if (end.lostOutputTokens === undefined || options.payAgain === undefined) continue;
-    const paid = await options.payAgain(error, log);
-    if (paid === undefined) return { type: "unpaid", error, ...log };
-    request = paid;
+      fallback === undefined
+        ? countRequest(call, model, await ask(model, call.request, options, terms))
+        : await askInOrder(call, fallback);
+    if (end.type !== "failed") return { ...end, ...call.log };
+    error = end.error;
+    const final = finalError(error, call.log.attempts, policy);
+    if (final !== undefined) return { type: "failed", error: final, ...call.log };
+    if (end.lostOutputTokens !== undefined && !(await payForNext(call, error)))
+      return { type: "unpaid", error, ...call.log };
   }
-  return { type: "aborted", ...log };
+  return { type: "aborted", ...call.log };
 }
 
-const NONE: readonly Model[] = Object.freeze([]);
-const NO_LOSS: AttemptLoss = Object.freeze({ lostOutputTokens: 0, brokenAttempts: 0 });
+/** Makes an attempt at a fallback. Its failure is the one that is most likely to pass. */
+async function askInOrder(call: OpenCall, fallback: Fallback): Promise<AttemptEnd> {
+  const { options } = call;
+  const { signal, clock, policy } = options;
+  const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
+  const models = fallback.inOrder(call.request, clock);
+  let hopeful: ModelError | undefined;
+  for (const [index, model] of models.entries()) {
+    const nextModel = models[index + 1];
+    const terms = {
+      signal: call.startSignal,
+      sinceMs: clock.nowMs(),
+      longestWaitMs: nextModel === undefined ? longestWaitMs : 0,
+    };
+    const request = requestFor(call.request, model);
+    const ask = model.limits === undefined ? askModel : askWithinLimits;
+    const asked = await ask(model, request, options, terms);
+    const end = countRequest(call, model, asked, index === 0);
+    if (end.type === "replied")
+      return { ...end, reply: signedReply(end.reply, model), answeredBy: model };
+    if (end.type !== "failed") return end;
+    const { error } = end;
+    hopeful = moreHopeful(hopeful, error);
+    const isContinued = fallback.continuesAfter(model, error, clock);
+    if (!isContinued || nextModel === undefined) return { ...end, error: hopeful };
+    if (end.lostOutputTokens !== undefined && !(await payForNext(call, error)))
+      return { type: "unpaid", error };
+    if (signal.aborted) break;
+    options.onRetry({ attempt: call.log.attempts, error, delayMs: 0, nextModel });
+  }
+  return ABORTED;
+}
+
+/** Counts the attempt and the losses of a request that has ended, and returns how it ended. */
+function countRequest(
+  call: OpenCall,
+  model: Model,
+  end: AskEnd,
+  isFirst = true,
+): Exclude<AttemptEnd, { readonly type: "unpaid" }> {
+  if (end.type === "unasked") return ABORTED;
+  if (isFirst) call.log = { ...call.log, attempts: call.log.attempts + 1 };
+  if (end.type !== "failed" || end.isUnsent !== true) call.startSignal = call.options.signal;
+  if (end.type === "replied") return end;
+  if (end.type === "failed") {
+    if (end.lostOutputTokens !== undefined) call.log = withLoss(call, model, end);
+    return end;
+  }
+  const { lostOutputTokens = 0 } = end;
+  call.log = withLoss(call, model, { ...end, lostOutputTokens });
+  return ABORTED;
+}
+
+/** Pays for the next request after one whose answer had begun. Returns false if it is not paid for. */
+async function payForNext(call: OpenCall, error: ModelError): Promise<boolean> {
+  const { options, log } = call;
+  if (options.payAgain === undefined) return true;
+  const paid = await options.payAgain(error, log);
+  call.request = paid ?? call.request;
+  return paid !== undefined;
+}
 
 /** With what the call fails after its attempt; undefined: it is to be tried again. */
 function finalError(
@@ -170,17 +208,10 @@ async function backOff(error: ModelError, attempt: number, options: RetryOptions
   await sleep(clock, delayMs, signal);
 }
 
-function withLoss(
-  log: AttemptLog,
-  model: Model,
-  lost: Lost,
-  fallback: object | undefined,
-): AttemptLog {
-  if (lost.lostOutputTokens === undefined) return log;
+function withLoss({ log, fallback }: OpenCall, model: Model, lost: Lost): AttemptLog {
   const added = plusLoss(log, lost);
   if (fallback === undefined) return { ...log, ...added };
-  const { lossOf = [] } = log;
-  const losses = new Map(lossOf);
+  const losses = new Map(log.lossOf);
   losses.set(model, plusLoss(losses.get(model) ?? NO_LOSS, lost));
   return { ...log, ...added, lossOf: losses };
 }
