@@ -24,7 +24,7 @@ export interface Lease {
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
   /** Set if the step is the last that the budget allows, as things stand. */
-  readonly lastStep: LastStep | undefined;
+  readonly lastStep?: LastStep;
   /** Which of the attempts it is that the lease was extended for, from 2. Left out: the first. */
   readonly attempt?: number;
 }

@@ -179,7 +179,7 @@ class Player {
     const { steps } = one.hold;
     const lost = { ...NO_USAGE, steps, inputTokens: tokens, totalTokens: tokens };
     const sizes = { inputTokens: input, maxOutputTokens: output };
-    const asked = { leaseId, lastStep: undefined, ...sizes };
+    const asked = { leaseId, ...sizes };
     const account = this.#holderOf(one);
     account.charge({ ...asked, attempt: one.attempt }, lost);
     this.#reference.charge(one, lost);

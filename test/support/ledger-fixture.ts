@@ -93,7 +93,7 @@ export class LedgerFixture {
 
   /** Asks that an open lease cover one more attempt, up to this cap. */
   async extend(leaseId: string, { inputTokens, maxOutputTokens, price }: LeaseAsk): Promise<Asked> {
-    const sizes = { inputTokens, maxOutputTokens, lastStep: undefined };
+    const sizes = { inputTokens, maxOutputTokens };
     const lease = { leaseId: LeaseIdSchema.parse(leaseId), ...sizes };
     return await this.#asked((signal) => this.holderOf(leaseId).extend(lease, { price }, signal));
   }
@@ -137,7 +137,7 @@ export function granted(
   const leaseId = LeaseIdSchema.parse(`lease_${number}`);
   return {
     type: "granted",
-    lease: { leaseId, inputTokens, maxOutputTokens, lastStep: undefined },
+    lease: { leaseId, inputTokens, maxOutputTokens },
     waitedMs,
   };
 }

@@ -131,19 +131,18 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       const attempt = this.#lease(leaseId).parts.length;
       return {
         type: "granted",
-        lease: { leaseId, ...sizes, lastStep: undefined, attempt },
+        lease: { leaseId, ...sizes, attempt },
         waitedMs,
       };
     }
     const { agentId } = this;
     const leaseId = idOf<"LeaseId">(`lease_${this.#ledger.leaseCount + 1}`);
     const last = this.axes.includes("steps") ? lastStep(this, hold.steps) : undefined;
-    const given = { leaseId, ...sizes };
-    const lease = last === undefined ? given : { ...given, lastStep: last };
+    const lease = { leaseId, ...sizes, ...(last === undefined ? {} : { lastStep: last }) };
     this.#open({ agentId, lease, hold, waitedMs });
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.({ operation: "lease", agentId, lease, hold, waitedMs });
-    return { type: "granted", lease: { ...given, lastStep: last }, waitedMs };
+    return { type: "granted", lease, waitedMs };
   }
 
   charge({ leaseId, attempt = 1 }: Pick<Lease, "leaseId" | "attempt">, usage: Usage): void {

@@ -258,7 +258,7 @@ function isRecordedAgain(event: StoredEvent): boolean {
 }
 
 function givenLease({ lease, waitedMs }: GivenHold): GivenLease {
-  return { type: "granted", lease: { ...lease, lastStep: lease.lastStep }, waitedMs };
+  return { type: "granted", lease: lease, waitedMs };
 }
 
 const STAMPS = new Set([

@@ -29,15 +29,14 @@ export function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     const node = tree.find(agentId);
     if (node === undefined) continue;
     const { model } = node;
-    const call = { ...lease, lastStep: lease.lastStep };
-    const abandoned = { ...callUsage(node, call, { type: "abandoned" }), steps: 0 };
+    const abandoned = { ...callUsage(node, lease, { type: "abandoned" }), steps: 0 };
     const further = { ...abandoned, modelCalls: 0, unpricedCalls: 0 };
     let usage = charged ?? abandoned;
     // Attempts that were charged have ended. Each other one may have been sent.
     for (let nth = charged === undefined ? 2 : 1; nth <= underWay; nth += 1)
       usage = addUsage(usage, further);
     const { account } = node;
-    account.settle(call, usage);
+    account.settle(lease, usage);
     recorder.record(scopeOutsideExecutions(node), {
       type: "budget.settled",
       leaseId: lease.leaseId,
