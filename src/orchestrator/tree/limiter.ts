@@ -31,8 +31,9 @@ export class RunLimiter implements Limiter {
   isHeld = false;
   readonly #concurrency: Concurrency;
   readonly #throttle: Throttle;
-  readonly #models: Slots;
-  /** Made when a tool is first called. */
+  /** Created with the first model call. */
+  #models: Slots | undefined;
+  /** Created with the first tool call. */
   #tools: Slots | undefined;
 
   /** `throttle`: of the process, so that a thousand calls that are asked for at once do not hold it up. */
@@ -40,7 +41,6 @@ export class RunLimiter implements Limiter {
     this.count = count;
     this.#concurrency = concurrency;
     this.#throttle = throttle;
-    this.#models = new Slots(this, concurrency.modelCalls);
   }
 
   hold(): void {
@@ -49,15 +49,14 @@ export class RunLimiter implements Limiter {
 
   resume(): void {
     this.isHeld = false;
-    this.#models.serve();
+    this.#models?.serve();
     this.#tools?.serve();
   }
 
   model(signal: AnySignal): Slot | undefined | Promise<Slot | undefined> {
+    const models = (this.#models ??= new Slots(this, this.#concurrency.modelCalls));
     const turn = this.#throttle.turn();
-    return turn === undefined
-      ? this.#models.enter(signal)
-      : turn.then(() => this.#models.enter(signal));
+    return turn === undefined ? models.enter(signal) : turn.then(() => models.enter(signal));
   }
 
   tool(signal: AnySignal): Slot | undefined | Promise<Slot | undefined> {

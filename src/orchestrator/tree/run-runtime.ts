@@ -81,8 +81,8 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     const { ids, tracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
-    for (const listener of [settings.onPiece, onPiece])
-      if (listener !== undefined) this.openPieces().subscribe(listener);
+    if (settings.onPiece !== undefined) this.openPieces().subscribe(settings.onPiece);
+    if (onPiece !== undefined) this.openPieces().subscribe(onPiece);
     this.context = context;
     this.session = session;
     this.retention = session?.settings.retention;
