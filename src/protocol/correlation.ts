@@ -9,14 +9,18 @@ import type { EventScope, TraceIds } from "./event.ts";
 
 /** What knows the spans that show a run. */
 export interface SpanSource {
-  /** The ids of the innermost span that is open in a scope now. Must not throw. */
-  idsOf(scope: EventScope): TraceIds | undefined;
+  /**
+   * Returns the ids of the innermost span that is open in a scope now. Must not throw. `isInCall`: the
+   * body of the model call or tool call of the scope asks.
+   */
+  idsOf(scope: EventScope, isInCall: boolean): TraceIds | undefined;
 }
 
 /** A scope of a run, and what knows the span that shows it. */
 interface ScopeContext {
   readonly scope: EventScope;
   readonly spans: SpanSource;
+  readonly isInCall: boolean;
 }
 
 /** The ids of a scope: those that its events have. */
@@ -24,9 +28,14 @@ export type CorrelationIds = EventScope & TraceIds;
 
 const scopes = new AsyncLocalStorage<ScopeContext>();
 
-/** Runs `work` so that `correlation()` gives the ids of this scope, in all that it begins, too. */
-export function inScope<T>(scope: EventScope, spans: SpanSource, work: () => T): T {
-  return scopes.run({ scope, spans }, work);
+/** Runs `work` so that `correlation()` gives the ids of this scope, in all that it begins, too. `isInCall`: `work` is the body of its call. */
+export function inScope<T>(
+  scope: EventScope,
+  spans: SpanSource,
+  work: () => T,
+  isInCall = false,
+): T {
+  return scopes.run({ scope, spans, isInCall }, work);
 }
 
 /** Returns true in code of a run, as `correlation()` describes it. */
@@ -51,6 +60,6 @@ export function correlation(): Partial<CorrelationIds> {
   const context = scopes.getStore();
   if (context === undefined) return {};
   const { modelCallNumber: _number, ...ids } = context.scope;
-  const trace = context.spans.idsOf(context.scope);
+  const trace = context.spans.idsOf(context.scope, context.isInCall);
   return trace === undefined ? ids : { ...ids, traceId: trace.traceId, spanId: trace.spanId };
 }

@@ -157,21 +157,19 @@ export class EventRecorder implements Recorder, SpanSource {
     return this.#runIds === undefined ? this : { runIds: this.#runIds };
   }
 
-  /** Returns the ids of a model call or tool body of a run without tracing: that is the code that asks. */
-  readonly #inSpan: SpanSource = {
-    idsOf: (scope) => this.#openIds().idsOfCall(scope) ?? this.#lastIds,
-  };
-
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     const tracing = this.#tracing;
     return tracing === undefined
-      ? inScope(scope, this.#inSpan, work)
+      ? inScope(scope, this, work, true)
       : tracing.within(scope, () => inScope(scope, this, work));
   }
 
   /** What was left behind at the end of a run may still write a line: that has the ids of the last event. */
-  idsOf(scope: EventScope): TraceIds | undefined {
-    return (this.#tracing ?? this.#openIds()).idsOf(scope) ?? this.#lastIds;
+  idsOf(scope: EventScope, isInCall = false): TraceIds | undefined {
+    const tracing = this.#tracing;
+    const ids =
+      tracing === undefined ? this.#openIds().idsOf(scope, isInCall) : tracing.idsOf(scope);
+    return ids ?? this.#lastIds;
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */

@@ -73,14 +73,12 @@ export class RunIds {
     return run.ids;
   }
 
-  idsOf(scope: EventScope): TraceIds | undefined {
-    return this.#run && idsIn(this.#run, scope);
-  }
-
-  /** Returns the ids of a model call or tool call that is open. */
-  idsOfCall(scope: EventScope): TraceIds | undefined {
-    const agent = this.#run?.agents.get(scope.agentId);
-    if (agent?.executionId !== scope.executionId || agent === undefined) return this.idsOf(scope);
+  /** Returns the ids of the innermost open span. `isInCall`: the span of the call is open, whether or not it was seen to begin. */
+  idsOf(scope: EventScope, isInCall: boolean): TraceIds | undefined {
+    const run = this.#run;
+    if (run === undefined) return undefined;
+    const agent = run.agents.get(scope.agentId);
+    if (!isInCall || agent?.executionId !== scope.executionId) return idsIn(run, scope);
     const [tool, model] = [callKey("tool", scope), callKey("model", scope)];
     const known = agent.calls.get(tool) ?? agent.calls.get(model);
     if (known !== undefined) return known;
