@@ -39,6 +39,8 @@ export class RoleRegistry {
   readonly #priceOf: PriceOf;
   /** Weak: the roles that models write come and go. */
   readonly #parts = new WeakMap<AgentRole, RoleParts>();
+  /** Weak, as the parts are. */
+  readonly #reaches = new WeakMap<AgentRole, Reach>();
   /** The fields of roles that limit costs. */
   readonly #costLimits = new Map<AgentRole, readonly string[]>();
 
@@ -87,21 +89,28 @@ export class RoleRegistry {
     return role.subagents.flatMap((subagent) => this.#roles.get(nameOf(subagent)) ?? []);
   }
 
-  /** The role itself and all that can be started below it. */
+  /** Returns the role itself and all that can be started below it. */
   reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
-    const reached = new Set([role]);
-    for (const next of reached)
-      for (const subagent of this.subagentsOf(next)) reached.add(subagent);
-    return reached;
+    return this.#reachOf(role).roles;
+  }
+
+  #reachOf(role: AgentRole): Reach {
+    const known = this.#reaches.get(role);
+    if (known !== undefined) return known;
+    const roles = new Set([role]);
+    for (const next of roles) for (const subagent of this.subagentsOf(next)) roles.add(subagent);
+    const reach = { roles, players: [...roles].flatMap(playersOf) };
+    this.#reaches.set(role, reach);
+    return reach;
   }
 
   /** Throws a coded error if a role cannot work at all: a model without a key, a cost limit over an unknown price, or a model that cannot be asked as the role says. */
   assertReady(root: AgentRole, runBudget: Budget): void {
-    const reached = this.reachableFrom(root);
+    const { roles, players } = this.#reachOf(root);
     // What a model costs may depend on what it finds when it is made ready.
-    for (const role of reached) for (const { model } of playersOf(role)) model.assertReady?.();
+    for (const { model } of players) model.assertReady?.();
     if (runBudget.costUsd !== undefined) this.requirePrices("budget.costUsd", root);
-    for (const role of reached) {
+    for (const role of roles) {
       if (role.outputMode === "native") requireNative(role);
       for (const field of this.#costLimits.get(role) ?? NONE) this.requirePrices(field, role);
     }
@@ -112,13 +121,12 @@ export class RoleRegistry {
    * one that their agents' models may write. Unknown is never zero (R57).
    */
   requirePrices(field: string, role: AgentRole): void {
-    for (const below of this.reachableFrom(role))
-      for (const { name, model } of playersOf(below)) {
-        const unknown = modelsOf(readModel(name, model)).find(
-          (one) => this.#priceOf(one) === undefined,
-        );
-        if (unknown !== undefined) throw unpriced(field, { name, model: unknown });
-      }
+    for (const { name, model } of this.#reachOf(role).players) {
+      const unknown = modelsOf(readModel(name, model)).find(
+        (one) => this.#priceOf(one) === undefined,
+      );
+      if (unknown !== undefined) throw unpriced(field, { name, model: unknown });
+    }
   }
 
   /** The names of all tools that agents of these roles can have, and agents of roles that their models write. */
@@ -223,6 +231,12 @@ function costLimitsOf({ name, budget, delegation, dynamicRoles }: AgentRole): re
   return budgets.flatMap(([field, limits]) =>
     limits?.costUsd === undefined ? [] : [`${field}.costUsd`],
   );
+}
+
+/** All that can be started from a role, the role itself first. */
+interface Reach {
+  readonly roles: ReadonlySet<AgentRole>;
+  readonly players: readonly Player[];
 }
 
 /** A role, or a model of roles that are written at runtime, by name. */
