@@ -67,6 +67,10 @@ interface Changes {
     readonly deferrals: readonly Deferral[];
     /** The limit that refused one of the calls. */
     readonly limit?: StopSignal | undefined;
+    /** How many calls were charged for them. Default 0. */
+    readonly toolCalls?: number;
+    /** What the time of the calls went into. Default: they took none. */
+    readonly timing?: StepTiming;
   };
   readonly incorporate: unknown;
   readonly recordOutput: Pick<RunLog, "output" | "outputParse">;
@@ -313,9 +317,17 @@ function recordExecutions(state: RunningState, change: Change<"recordExecutions"
   }
   const isNew = executions.length === step.executions.length + change.executions.length;
   if (!isNew || step.isIncorporated) throw illegal(state, change);
+  const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = change;
   return {
     ...state,
-    step: { ...step, executions, deferrals: change.deferrals, limit: step.limit ?? change.limit },
+    step: {
+      ...step,
+      executions,
+      deferrals,
+      limit: step.limit ?? limit,
+      usage: toolCalls === 0 ? step.usage : addUsage(step.usage, { ...NO_USAGE, toolCalls }),
+      timing: addTiming(step.timing, timing),
+    },
   };
 }
 

@@ -10,7 +10,6 @@ import { timingOf } from "../../protocol/step-timing.ts";
 import { resultBody } from "../../protocol/stream-piece.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState, type OpenStep } from "../agent-state.ts";
 import { budgetSignal } from "../budget-signal.ts";
@@ -109,18 +108,20 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   const failures = executed.flatMap(({ failure }) => failure ?? []);
   const spans = ends.flatMap((end) => end.spans ?? []);
   const isLong = executed.some(({ isToSummarize }) => isToSummarize);
-  const charged = transition(state, {
-    type: "addUsage",
-    usage: { ...NO_USAGE, toolCalls: plan.charged },
-    timing: timingOf(hooked === undefined ? spans : [...hooked.spans, ...spans]),
-  });
   const { state: paid, executions } =
     isLong && failures.length === 0
-      ? await summarizeResults(agent, charged, executed)
-      : { state: charged, executions: executed.map(({ execution }) => execution) };
+      ? await summarizeResults(agent, state, executed)
+      : { state, executions: executed.map(({ execution }) => execution) };
   if (isLong) emitLongResults(agent, reply, executed, executions);
   const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
-  const recorded = transition(paid, { type: "recordExecutions", executions, deferrals, limit });
+  const recorded = transition(paid, {
+    type: "recordExecutions",
+    executions,
+    deferrals,
+    limit,
+    toolCalls: plan.charged,
+    timing: timingOf(hooked === undefined ? spans : [...hooked.spans, ...spans]),
+  });
   const ended =
     plan.output === undefined
       ? recorded
