@@ -14,8 +14,8 @@ import type { EffectiveSettings } from "../tools/tool-settings.ts";
 import type { Deferral } from "./agent-state.ts";
 import type { BudgetRefusal } from "./account-view.ts";
 
-/** What the agent has done so far, for what its subagents are shown. */
-export interface History {
+/** The history of an agent so far. Its subagents are shown a part of it. */
+export interface ParentHistory {
   readonly messages: readonly Message[];
   /** The completed steps of this execution, oldest first. */
   readonly steps: readonly StepRecord[];
@@ -39,7 +39,7 @@ export interface PlannedCall {
   /** The roles that the delegations of the reply ask for; empty for a call that delegates nothing. */
   readonly delegatedRoles: readonly string[];
   /** At the time of the call. */
-  readonly history: History;
+  readonly history: ParentHistory;
   /** What it waited for when the run was paused. */
   readonly deferral: Deferral | undefined;
   /** The answer to its question. */

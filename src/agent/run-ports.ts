@@ -25,7 +25,7 @@ import type { PendingAnswers } from "./pending-answers.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
-import type { History } from "./effects.ts";
+import type { ParentHistory } from "./effects.ts";
 import type { PhaseReport } from "./phase-report.ts";
 import type { OutputSchema, ToolSpec } from "../model/model.ts";
 
@@ -115,7 +115,7 @@ export interface Limiter {
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */
 export interface DelegatedCall extends EventPosition {
   readonly callId?: CallId;
-  readonly history: History;
+  readonly history: ParentHistory;
   /** The roles that the delegations of the reply ask for, this one included; empty for a subtask. */
   readonly delegatedRoles: readonly string[];
   /** Which of the delegations of the call it is, from 0, which is the default; of a subtask: its place in the queue. */

@@ -19,7 +19,7 @@ import {
   type OpenStep,
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../account-view.ts";
-import type { History, PlannedCall } from "../effects.ts";
+import type { ParentHistory, PlannedCall } from "../effects.ts";
 import { parsedOutput, type ParsedOutput } from "../finish-tool.ts";
 import { readArguments } from "../tool-calls/call-arguments.ts";
 import { restoreCall, storedCallOf } from "../tool-calls/parsed-call.ts";
@@ -67,7 +67,7 @@ export function planCalls(
   const { output: schema } = agent.role;
   const step = openStepOf(state);
   const { steps, failures } = state.log;
-  const history: History = { messages: state.conversation.messages, steps };
+  const history: ParentHistory = { messages: state.conversation.messages, steps };
   const ofReply = step.reply?.message.toolCalls ?? [];
   const deferrals =
     step.deferrals.length === 0

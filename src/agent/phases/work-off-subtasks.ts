@@ -5,7 +5,7 @@ import { contentText } from "../../protocol/message-content.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { Consulted, History } from "../effects.ts";
+import type { Consulted, ParentHistory } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { brokenBy } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
@@ -51,7 +51,7 @@ async function delegate(
   agent: AgentRuntime,
   position: EffectPosition,
   { request, childId }: Subtask,
-  { history, nth }: { readonly history: History; readonly nth: number },
+  { history, nth }: { readonly history: ParentHistory; readonly nth: number },
 ): Promise<Consulted<SpawnOutcome>> {
   const { stepId } = position;
   try {

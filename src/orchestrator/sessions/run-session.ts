@@ -8,7 +8,7 @@ import type { RunId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { openSession, type SessionPlace, type SessionWriter } from "./session-writer.ts";
-import { hasExecution, type ExecutionHistory } from "./session-changes.ts";
+import { hasExecution, type SessionHistory } from "./session-changes.ts";
 import type { SessionSettings } from "./session-options.ts";
 import type { SessionOutcome } from "./session-outcome.ts";
 import type { SessionRef } from "./session-ref.ts";
@@ -38,7 +38,7 @@ export class RunSession {
   }
 
   /** What the root begins with besides its instructions. */
-  get opening(): ExecutionHistory | undefined {
+  get opening(): SessionHistory | undefined {
     return "opening" in this.#source ? this.#source.opening : undefined;
   }
 

@@ -138,14 +138,14 @@ export function boundariesOf(record: SessionRecord): readonly ExecutionBoundary[
   });
 }
 
-/** A history as an execution begins with it. */
-export interface ExecutionHistory {
+/** The history of a session, as its next execution begins with it. */
+export interface SessionHistory {
   readonly messages: readonly Message[];
   readonly tags: readonly MessageTag[];
 }
 
 /** The history for the next execution. `showBoundaries`: notices mark where the executions ended (R152). */
-export function historyFor(record: SessionRecord, showBoundaries: boolean): ExecutionHistory {
+export function historyFor(record: SessionRecord, showBoundaries: boolean): SessionHistory {
   const ends = new Map(
     (showBoundaries ? boundariesOf(record) : []).map(({ execution, afterMessageId }) => [
       afterMessageId,

@@ -25,7 +25,7 @@ import {
   historyFor,
   withoutExecution,
   type ExecutionBoundary,
-  type ExecutionHistory,
+  type SessionHistory,
 } from "./session-changes.ts";
 import {
   checkedSessionId,
@@ -106,7 +106,7 @@ export class SessionWriter implements Session {
     return this.record.forkedFrom;
   }
 
-  get opening(): ExecutionHistory {
+  get opening(): SessionHistory {
     return historyFor(this.record, this.settings.showBoundaries);
   }
 

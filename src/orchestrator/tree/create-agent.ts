@@ -15,7 +15,7 @@ import type { Message, UserMessage } from "../../protocol/message.ts";
 import { spendLimitsOf, type SpendLimits } from "../../policies/budget.ts";
 import { AgentRuntime, type NewAgent } from "../../agent/agent-runtime.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import type { ExecutionHistory } from "../sessions/session-changes.ts";
+import type { SessionHistory } from "../sessions/session-changes.ts";
 
 /** What an agent is created from. */
 export interface AgentFacts extends Pick<
@@ -28,7 +28,7 @@ export interface AgentFacts extends Pick<
   readonly instructions: string;
   readonly inherited: readonly Message[];
   /** What was said before it was created, with where it came from. Default: nothing. */
-  readonly history?: ExecutionHistory | undefined;
+  readonly history?: SessionHistory | undefined;
   readonly limits: SpendLimits;
   readonly wallTimeMs: number | undefined;
   readonly deadlineAtMs?: number | undefined;
