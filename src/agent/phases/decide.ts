@@ -52,15 +52,19 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     case "fail":
       return fail(agent, evaluated, outcome.error);
     case "compact":
-      return await shorten(agent, recordContinuation(agent, evaluated, outcome));
-    case "retry":
-      return recordContinuation(agent, remind(agent, evaluated), outcome);
-    case "continue":
-      return recordContinuation(
-        agent,
-        markAwaiting(dropOutput(recordWait(agent, evaluated)), outcome.work),
-        outcome,
-      );
+      recordContinuation(agent, evaluated, outcome);
+      return await shorten(agent, evaluated);
+    case "retry": {
+      const reminded = remind(agent, evaluated);
+      recordContinuation(agent, reminded, outcome);
+      return reminded;
+    }
+    case "continue": {
+      const waiting = recordWait(agent, evaluated);
+      const continued = markAwaiting(dropOutput(waiting), outcome.work);
+      recordContinuation(agent, continued, outcome);
+      return continued;
+    }
   }
 }
 
@@ -174,7 +178,8 @@ async function stop(
   const message = notice(chain.patch.continueWith);
   const vetoed = transition(dropOutput(state), { type: "recordVeto", message });
   const by = chain.changedBy.at(-1)?.hook;
-  return recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
+  recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
+  return vetoed;
 }
 
 /** Counts a text without the typed result that is due as a wait for subagents, and not as a miss. */
@@ -226,10 +231,9 @@ function recordContinuation(
   state: AgentState,
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
-): AgentState {
+): void {
   if (agent.run.recorder.announce("continuation.evaluated"))
     agent.record(continuationEvent(state, outcome, vetoedBy), eventPosition(state));
-  return state;
 }
 
 function continuationEvent(

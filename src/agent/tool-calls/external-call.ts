@@ -21,7 +21,7 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
   if (deferral?.type === "question") {
     const { question } = deferral;
     if (answer === undefined && !isOverdue(agent, question)) return { type: "deferred", deferral };
-    return await concluded(call, question, answer);
+    return await endWithAnswer(call, question, answer);
   }
   if (call.signal.aborted) return rejectUnbegun(call);
   const decision = await decideByGuards(call, bound);
@@ -32,13 +32,13 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
   const question = questionAbout(call, "external", reason, shownArguments(bound));
   agent.emit({ type: "question.asked", question }, position);
   if (agent.run.settings.approvals.unanswered === "deny")
-    return await concluded(call, question, undefined);
+    return await endWithAnswer(call, question, undefined);
   agent.beginQuestion();
   return { type: "deferred", deferral: deferralOf(call, bound, question) };
 }
 
 /** Ends the call with the answer. Without an answer it fails; its body never runs. */
-async function concluded(
+async function endWithAnswer(
   call: OpenCall,
   question: Question,
   answer: Answer | undefined,

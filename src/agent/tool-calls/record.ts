@@ -59,14 +59,13 @@ export async function recordEnd(
   { startedAtMs, queuedMs, given }: BegunCall,
   worked: CallOutcome | PausedChild,
 ): Promise<CallEnd> {
-  if (worked.type === "paused") return paused(call, worked, { startedAtMs, given });
+  if (worked.type === "paused") return deferCall(call, worked, { startedAtMs, given });
   const { agent, planned, position } = call;
   const workedAtMs = agent.run.clock.nowMs();
-  const conclusion = concludeCall(call, worked, workedAtMs);
-  const { outcome, spans, endedAtMs } =
-    conclusion instanceof Promise ? await conclusion : conclusion;
+  const showing = showOutcome(call, worked, workedAtMs);
+  const { outcome, spans, endedAtMs } = showing instanceof Promise ? await showing : showing;
   const taken = given === undefined ? outcome : { arguments: given, ...outcome };
-  const ended = executed(planned, { startedAtMs, endedAtMs }, taken);
+  const ended = toExecutedCall(planned, { startedAtMs, endedAtMs }, taken);
   emitResult(agent, call.effectPosition, ended);
   const durationMs = endedAtMs - startedAtMs;
   if (agent.run.recorder.announce("tool.ended")) {
@@ -90,8 +89,8 @@ export function emitResult(
   agent.run.pieces?.result(agent.pieceSource(position), resultBody(execution));
 }
 
-/** A delegation that waits for a paused subagent. */
-function paused(
+/** Records that a delegation waits for a paused subagent, and returns how it continues. */
+function deferCall(
   call: OpenCall,
   worked: PausedChild,
   { startedAtMs, given }: Pick<BegunCall, "startedAtMs" | "given">,
@@ -110,8 +109,8 @@ function paused(
   return timed({ type: "deferred", deferral }, spans);
 }
 
-/** What a call came to as the model will read it. */
-interface Concluded<Outcome extends CallOutcome> {
+/** The outcome of a call as the model will read it. */
+interface ShownOutcome<Outcome extends CallOutcome> {
   readonly outcome: Formatted<Outcome>;
   /** What the time since its work went into. */
   readonly spans: readonly TimeSpan[];
@@ -119,28 +118,28 @@ interface Concluded<Outcome extends CallOutcome> {
 }
 
 /**
- * What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none: what forbids
- * one call of a reply is recorded before the next ones begin.
+ * Returns an outcome as the model will read it, once the hooks after the call have seen it. Without
+ * such hooks it returns no promise: a refusal is recorded before the next calls of the reply begin.
  */
-function concludeCall<Outcome extends CallOutcome>(
+function showOutcome<Outcome extends CallOutcome>(
   call: OpenCall,
   worked: Outcome,
   workedAtMs: number,
-): Concluded<Outcome> | Promise<Concluded<Outcome>> {
+): ShownOutcome<Outcome> | Promise<ShownOutcome<Outcome>> {
   const { agent, planned, toolName } = call;
   const counted = worked.type === "retry" ? withinRetries(planned, worked) : worked;
   const { hooks } = agent;
   const isHooked = hooks.points.has("afterTool") && hooks.chain("afterTool", toolName).length > 0;
-  if (!isHooked) return shown(call, counted, workedAtMs);
+  if (!isHooked) return cutOutcome(call, counted, workedAtMs);
   return followUp(call, counted).then((followed) => {
     const followedAtMs = agent.run.clock.nowMs();
-    const { spans, ...rest } = shown(call, followed, followedAtMs);
+    const { spans, ...rest } = cutOutcome(call, followed, followedAtMs);
     return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
   });
 }
 
 /** Cuts what is too long for the model; the whole is kept with the call (R111). */
-export function formatted<Outcome extends CallOutcome>(
+export function formatOutcome<Outcome extends CallOutcome>(
   planned: PlannedCall,
   outcome: Outcome,
 ): Formatted<Outcome> {
@@ -153,13 +152,13 @@ export function formatted<Outcome extends CallOutcome>(
     : { ...outcome, isShortened };
 }
 
-/** The outcome cut to what the model will read. */
-function shown<Outcome extends CallOutcome>(
+/** Returns the outcome cut to what the model will read. */
+function cutOutcome<Outcome extends CallOutcome>(
   { agent, planned }: OpenCall,
   worked: Outcome,
   workedAtMs: number,
-): Concluded<Outcome> {
-  const outcome = formatted(planned, worked);
+): ShownOutcome<Outcome> {
+  const outcome = formatOutcome(planned, worked);
   const endedAtMs = agent.run.clock.nowMs();
   return { outcome, spans: spanOf("formatting", workedAtMs, endedAtMs), endedAtMs };
 }
@@ -168,8 +167,8 @@ function argumentsContent(call: OpenCall): SpanContent {
   return { type: "arguments", value: writtenArguments(call) };
 }
 
-/** A call with its result. */
-export function executed(
+/** Returns the call with its result. */
+export function toExecutedCall(
   { call, settings, bound }: PlannedCall,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: Formatted,
@@ -208,8 +207,8 @@ export function executed(
 /** Records that a call does not run, once the hooks after it have seen why. */
 export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
   const startedAtMs = call.agent.run.clock.nowMs();
-  const conclusion = concludeCall(call, refused, startedAtMs);
-  const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
+  const showing = showOutcome(call, refused, startedAtMs);
+  const { outcome, spans } = showing instanceof Promise ? await showing : showing;
   return timed(recordRejected(call, startedAtMs, outcome), spans);
 }
 
@@ -229,7 +228,7 @@ function recordRejected(
       argumentsContent(call),
       { type: "result", text: outcome.text },
     ]);
-  const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
+  const end = toExecutedCall(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
   emitResult(agent, call.effectPosition, end);
   planned.onEnd(end);
   return end;

@@ -8,7 +8,7 @@ import { keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
-import { executed, formatted } from "../../agent/tool-calls/record.ts";
+import { formatOutcome, toExecutedCall } from "../../agent/tool-calls/record.ts";
 import {
   modelEffectName,
   permitEffectName,
@@ -105,7 +105,11 @@ export class ReplayEffects extends PersistedEffects {
 
   #givenUp(call: PlannedCall): CallEnd {
     const nowMs = this.agent.run.clock.nowMs();
-    return executed(call, { startedAtMs: nowMs, endedAtMs: nowMs }, formatted(call, CANCELLED));
+    return toExecutedCall(
+      call,
+      { startedAtMs: nowMs, endedAtMs: nowMs },
+      formatOutcome(call, CANCELLED),
+    );
   }
 
   #turn(name: string): Promise<unknown> {
