@@ -75,7 +75,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     this.#live.assertOpen();
     checkRole("role", role);
     checkStartOptions(options);
-    const known = this.#live.started(options.runId, role.name, task);
+    const known = this.#live.findStarted(options.runId, role.name, task);
     const { signal } = options;
     if (known === undefined) {
       const { context, onPiece, session } = options;

@@ -87,11 +87,11 @@ class RestFacts implements LateFacts {
 }
 
 /** Returns the same parts, computed now: agents continue, or the store has them computed anyway. */
-function factsNow(run: RunRuntime, atMs: number): LateFacts {
+function factsNow(run: RunRuntime, models: readonly Model[], atMs: number): LateFacts {
   const { tree, ledger, recorder, definitions, settings } = run;
   return {
     traceId: recorder.runIds.traceId,
-    prices: pricesUsed(tree.models, settings.priceOf, tree.pricesBefore),
+    prices: pricesUsed(models, settings.priceOf, tree.pricesBefore),
     definitions: definitions.toJSON(),
     ...countsOf(tree.counts),
     accounts: ledger.snapshot(atMs),
@@ -109,9 +109,9 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
   for (const node of tree.nodes) {
     const agent = describeAgent(node);
     models.push(node.model);
-    if (node.settled === undefined) detached.push(agent);
-    else settled.push({ ...agent, settled: node.settled });
-    if (node.settled === undefined || node.settled.status === "paused") isFinal = false;
+    if ("settled" in agent) settled.push(agent);
+    else detached.push(agent);
+    if (!node.hasEnded) isFinal = false;
   }
   const nowMs = clock.nowMs();
   return runResult({
@@ -122,12 +122,12 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     settled,
     detached,
     failedIds: tree.failedIds,
-    late: isFinal ? new RestFacts(run, models, nowMs) : factsNow(run, nowMs),
+    late: isFinal ? new RestFacts(run, models, nowMs) : factsNow(run, models, nowMs),
   });
 }
 
-/** Records that the run has ended and gives its result. */
-export function concludedEnd(run: RunRuntime, root: AgentRuntime): RunResult<JsonValue> {
+/** Records that the run has ended and returns its result. */
+export function recordRunEnd(run: RunRuntime, root: AgentRuntime): RunResult<JsonValue> {
   const result = resultOf(run);
   run.journal?.append(resultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
@@ -136,8 +136,8 @@ export function concludedEnd(run: RunRuntime, root: AgentRuntime): RunResult<Jso
   return result;
 }
 
-/** Records that the run is paused and gives its result. */
-export function concludedPause(
+/** Records that the run is paused and returns its result. */
+export function recordRunPause(
   run: RunRuntime,
   root: AgentRuntime,
   facts: PauseFacts,

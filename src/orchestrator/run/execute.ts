@@ -233,7 +233,7 @@ class Execution {
   #joined(): LiveRun | undefined {
     const { runId, role, task } = this.#parts.order;
     const { signal } = this.#parts.options;
-    const run = this.#live.started(runId, role, task);
+    const run = this.#live.findStarted(runId, role, task);
     if (run?.takeUp() !== true) return undefined;
     if (signal !== undefined) run.cancelWith(signal);
     return run;

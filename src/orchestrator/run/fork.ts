@@ -15,7 +15,7 @@ import { checkOutputs } from "./check-outputs.ts";
 import { forkedRun } from "./fork-run.ts";
 import { withCeilings } from "./role-ceilings.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
-import { AS_ROOT, NO_HISTORY, started } from "./start.ts";
+import { AS_ROOT, NO_HISTORY, runStarted } from "./start.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
 import { LiveRun, type LedParts } from "./live-run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
@@ -83,6 +83,6 @@ export function forkedParts(
     throw cause;
   }
   journal?.continued(root, false);
-  const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
+  const event = (): EventBody<"run.started"> => ({ ...runStarted(runtime, root), forkedFrom });
   return { supervisor, root, beginning: { ...NO_HISTORY, event } };
 }

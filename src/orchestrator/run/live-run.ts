@@ -27,7 +27,7 @@ import { grantBudget, scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { RunOrigin } from "../tree/run-ids.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
-import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
+import { recordRunEnd, recordRunPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { RunSlot } from "./run-slot.ts";
 
@@ -437,8 +437,8 @@ export class LiveRun implements Run {
     this.mail?.stop(); // Nor handled: what comes from now on leaves a paused run open.
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded
-      ? concludedEnd(run, this.#root)
-      : concludedPause(run, this.#root, this.#pauseFacts());
+      ? recordRunEnd(run, this.#root)
+      : recordRunPause(run, this.#root, this.#pauseFacts());
     const { journal, mismatch } = run;
     await journal?.writer.close(result.status === "paused" ? "paused" : "ended");
     this.#slot?.release();

@@ -36,8 +36,8 @@ export class LiveRuns {
     return this.all.findLast((run) => run.runId === runId);
   }
 
-  /** The run that was started under this id and is not over. Throws `other_run` if it was started with another role or task. */
-  started(runId: string | undefined, role: string, task: MessageContent): LiveRun | undefined {
+  /** Returns the run that was started under this id and is not over. Throws `other_run` if it was started with another role or task. */
+  findStarted(runId: string | undefined, role: string, task: MessageContent): LiveRun | undefined {
     const run = runId === undefined ? undefined : this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
     throw otherRun(run.runId);

@@ -149,19 +149,19 @@ function earlier(left: number | undefined, right: number | undefined): number | 
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);
 }
 
-/** The first event of a run. */
-export function started(run: RunRuntime, root: AgentRuntime): EventBody<"run.started"> {
+/** Returns the first event of a run. */
+export function runStarted(run: RunRuntime, root: AgentRuntime): EventBody<"run.started"> {
   return { type: "run.started", ...runStartFacts(run, root) };
 }
 
 type Opening = Pick<RunBeginning, "event" | "origin">;
 
-const WITHOUT_CALLER: Opening = { event: started, origin: () => ({ type: "run.started" }) };
+const WITHOUT_CALLER: Opening = { event: runStarted, origin: () => ({ type: "run.started" }) };
 
 /** Returns the same for a run below a span of its caller. */
 function startedBelow(traceparent: string): Opening {
   return {
-    event: (run, root) => ({ ...started(run, root), traceparent }),
+    event: (run, root) => ({ ...runStarted(run, root), traceparent }),
     origin: () => ({ type: "run.started", traceparent }),
   };
 }

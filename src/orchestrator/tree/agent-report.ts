@@ -89,9 +89,9 @@ export interface SettledAgent extends RunningAgent {
   readonly settled: SettledState;
 }
 
-/** Returns the facts about an agent that its report has at any time. */
-export function describeAgent(node: AgentRuntime): RunningAgent {
-  const { identity, role, model, account } = node;
+/** Returns the facts about an agent that its report has at any time, with its state if it has settled. */
+export function describeAgent(node: AgentRuntime): RunningAgent | SettledAgent {
+  const { identity, role, model, account, settled } = node;
   const { runId: _ofAll, ...place } = identity;
   return {
     ...place,
@@ -104,6 +104,7 @@ export function describeAgent(node: AgentRuntime): RunningAgent {
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
     pausedMs: account.stoodMs,
+    ...(settled === undefined ? {} : { settled }),
   };
 }
 
