@@ -1,6 +1,6 @@
 // More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
 
-import { mismatch } from "../../kernel/check.ts";
+import { checkKeys, mismatch } from "../../kernel/check.ts";
 import {
   checkBudget,
   spendLimitsOf,
@@ -9,6 +9,7 @@ import {
   type SpendLimits,
 } from "../../policies/budget.ts";
 import {
+  BUDGET_AXES,
   SPEND_AXES,
   type Account,
   type AccountGrant,
@@ -38,6 +39,14 @@ export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
     );
   if (typeof by === "string" && by.trim() !== "") return;
   throw mismatch(`${field}.by`, "text that is not empty", by, "Say who grants it.");
+}
+
+/** Returns a copy of the grant that its owner cannot change. Throws as `checkGrant`. */
+export function copyGrant(field: string, { budget, by }: BudgetGrant): BudgetGrant {
+  checkKeys(`${field}.budget`, budget, BUDGET_AXES);
+  const copy = { budget: { ...budget }, by };
+  checkGrant(field, copy);
+  return copy;
 }
 
 /** An account, as far as grants ask for it. */

@@ -12,7 +12,7 @@ import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
-import { checkGrant } from "../budget/ledger-grant.ts";
+import { copyGrant } from "../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { FeedFailure } from "./feed.ts";
@@ -250,9 +250,7 @@ export class LiveRun implements Run {
   grant(budget: Budget, options: GrantOptions): boolean {
     checkKeys("grant options", options, ["by", "agentId"]);
     const { by, agentId = this.#root.identity.agentId } = options;
-    checkGrant("grant", { budget, by });
-    const given = { budget: { ...budget }, by };
-    checkGrant("grant", given);
+    const given = copyGrant("grant", { budget, by });
     const node = this.#node(agentId);
     if (this.#isOver) return false;
     const record = grantBudget(this.#supervisor.run, node, given);
