@@ -2044,6 +2044,9 @@ const requirements = {
   D655: {
     text: "A response that failed or was cancelled is one error over every client of Responses, is charged with the usage that it reports, and is not requested again once it was cancelled",
   },
+  D656: {
+    text: "Over the AI SDK, an answer in which the package of its provider finds no event is reported with its content type, and the error names sameOriginFetch as the remedy",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

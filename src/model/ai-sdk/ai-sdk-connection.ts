@@ -57,6 +57,7 @@ export class AiSdkConnection {
       const { options, warnings } = callOptions(request, this.#settings, facts);
       const asked = { ...options, abortSignal: attemptSignal, includeRawChunks: true };
       const opened = await this.#open(asked, request.maxOutputTokens);
+      reply.contentType = opened.contentType;
       await readParts(opened.parts, { signal: attemptSignal, clock }, reply);
       signal.throwIfAborted();
       // At the deadline a reply may have come whole, on a stream that its server leaves open.
@@ -83,13 +84,13 @@ export class AiSdkConnection {
   async #open(
     asked: AskedOptions,
     cap: number,
-  ): Promise<{ readonly parts: Parts; readonly warnings: readonly string[] }> {
+  ): Promise<Omit<Answer, "body"> & { readonly warnings: readonly string[] }> {
     const learnt: string[] = [];
     for (;;) {
       const { options, warnings, isBudgeted } = this.#cap.within(asked, cap);
-      const { parts, body } = await openStream(this.#settings.model, options);
+      const { parts, body, contentType } = await openStream(this.#settings.model, options);
       const sent = sentCap(body);
-      if (sent <= cap) return { parts, warnings: [...learnt, ...warnings] };
+      if (sent <= cap) return { parts, contentType, warnings: [...learnt, ...warnings] };
       letGo(parts);
       if (isBudgeted || !this.#cap.learn(asked, body)) throw capError(sent, cap);
       learnt.push(
@@ -99,17 +100,26 @@ export class AiSdkConnection {
   }
 }
 
+/** The answer to a request, of which the head has come. */
+interface Answer {
+  readonly parts: Parts;
+  /** The body of the request, if its package reports it. */
+  readonly body: unknown;
+  readonly contentType: string | undefined;
+}
+
 /** Settles when the provider answers or the signal is aborted, whichever is first (A1). */
 async function openStream(
   model: LanguageModelV4,
   options: LanguageModelV4CallOptions & { readonly abortSignal: AbortSignal },
-): Promise<{ readonly parts: Parts; readonly body: unknown }> {
+): Promise<Answer> {
   const { abortSignal } = options;
   abortSignal.throwIfAborted();
   const opening = invoke(() => model.doStream(options));
   try {
-    const { stream, request } = await withinSignal(abortSignal, opening);
-    return { parts: stream, body: request?.body };
+    const { stream, request, response } = await withinSignal(abortSignal, opening);
+    const contentType = response?.headers?.["content-type"];
+    return { parts: stream, body: request?.body, contentType };
   } catch (thrown) {
     // Not waited for any more.
     void opening.then(({ stream }) => letGo(stream)).catch(() => undefined);

@@ -77,6 +77,18 @@ export function capError(sentTokens: number, cap: number): ModelError {
 }
 
 /**
+ * Returns the failure of an answer in which its package has found no event. The package passes on the
+ * head of such an answer, and nothing of its body.
+ */
+export function silentAnswer(contentType: string | undefined): ModelError {
+  const type = contentType === undefined ? "" : ` of the type ${contentType}`;
+  const got = `an answer${type} without an event`;
+  const advice =
+    "Try again. Unless the provider has it already, pass sameOriginFetch of espalier/ai-sdk as its fetch: the error then contains what such an answer says.";
+  return failures.failure({ code: "model_unavailable", got, advice });
+}
+
+/**
  * Returns an error in the middle of a stream, in whatever form the provider reports it. `report` is
  * the error as the server sent it. A provider leaves out its details, which may state a delay.
  */
@@ -182,14 +194,19 @@ const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
 ]);
 
 function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
-  const { name, data, value } = error;
+  const { name, value } = error;
   // An event that its provider does not know as an error.
   const report = errorInBody(value) ?? errorInBody(fieldsOf(value)["response"]);
   if (report !== undefined) return failures.reported(report, lostOutputTokens);
-  // Without data it is about what did not come.
-  const isCut = name === "AI_InvalidResponseDataError" && data === undefined;
-  const code = isCut ? "model_unavailable" : (SDK_CODES.get(name) ?? "model_refused_request");
+  const code = isMissingEnd(error)
+    ? "model_unavailable"
+    : (SDK_CODES.get(name) ?? "model_refused_request");
   return failures.failure({ code, got: messageOf(error), lostOutputTokens });
+}
+
+/** Returns true for an error about the end of a stream, which did not come. */
+export function isMissingEnd(error: unknown): boolean {
+  return isNamed(error, "AI_InvalidResponseDataError") && fieldsOf(error)["data"] === undefined;
 }
 
 function isNamed(error: unknown, name: string): boolean {

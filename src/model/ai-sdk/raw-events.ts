@@ -25,6 +25,7 @@ export class RawEvents {
   #end: string | undefined;
   #report: unknown;
   #status: unknown;
+  #hasEvents = false;
   #hasChoices = false;
   #hasServerTools = false;
   #failure: EndedBadly | undefined;
@@ -33,6 +34,7 @@ export class RawEvents {
 
   take(rawValue: unknown): void {
     const event = fieldsOf(rawValue);
+    this.#hasEvents = true;
     this.#wasOver = this.#end !== undefined;
     this.#report = event["error"];
     const { message, response, usageMetadata, choices } = event;
@@ -60,6 +62,11 @@ export class RawEvents {
   /** How a response of Responses has ended, if it has ended without a reply. */
   get failure(): EndedBadly | undefined {
     return this.#failure;
+  }
+
+  /** True once an event has come, if its package passes events on. */
+  get hasEvents(): boolean {
+    return this.#hasEvents;
   }
 
   /** The error of the last event. The AI SDK leaves out its `details`. */

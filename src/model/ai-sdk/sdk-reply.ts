@@ -18,7 +18,13 @@ import {
   type ReplyLimits,
 } from "../reply-limits.ts";
 import { replyMessage } from "../../protocol/reply-message.ts";
-import { failures, isNetworkError, reportedError } from "./ai-sdk-errors.ts";
+import {
+  failures,
+  isMissingEnd,
+  isNetworkError,
+  reportedError,
+  silentAnswer,
+} from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import { blockWarnings, finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
 import { RawEvents } from "./raw-events.ts";
@@ -76,6 +82,8 @@ export class SdkReply {
   #finish: Finish | undefined;
   #responseId: string | undefined;
   #responseModel: string | undefined;
+  /** The content type of the answer, once its head has come. */
+  contentType: string | undefined;
 
   constructor(limits: ReplyLimits, provider: string, onDelta?: (delta: ModelDelta) => void) {
     this.#limits = limits;
@@ -91,6 +99,11 @@ export class SdkReply {
   /** The reply exceeded twice the cap, and was cut there. */
   get isCut(): boolean {
     return this.#cut.isCut;
+  }
+
+  /** True as long as its package has found nothing in the answer. */
+  get #isSilent(): boolean {
+    return !this.#hasBegun && !this.#raw.hasEvents && this.#responseId === undefined;
   }
 
   get progress(): CallProgress {
@@ -125,6 +138,7 @@ export class SdkReply {
       case "error":
         if (this.#raw.wasOver || isNetworkError(part.error)) this.end();
         if (this.#finish !== undefined) return;
+        if (isMissingEnd(part.error) && this.#isSilent) throw silentAnswer(this.contentType);
         throw reportedError(part.error, this.lostOutputTokens, this.#raw.report);
       case "finish":
         if (part.finishReason.unified === "interrupted") this.end();
@@ -158,7 +172,9 @@ export class SdkReply {
       this.#finish === undefined ||
       isCutOff(this.#finish, this.#provider, this.#raw.lacksEnd)
     )
-      throw failures.cutStream(this.lostOutputTokens);
+      throw this.#isSilent
+        ? silentAnswer(this.contentType)
+        : failures.cutStream(this.lostOutputTokens);
     const finish = this.#finish;
     const callPrefix = this.#responseId ?? "call";
     const came = this.isCut ? [...this.#pieces, ...this.#unfinishedCalls()] : this.#pieces;
