@@ -7,6 +7,7 @@ import type { Throttle } from "../kernel/throttle.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { PriceOf } from "../model/prices.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
+import type { SpendLimits } from "../policies/budget.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { SpanSource } from "../protocol/correlation.ts";
 import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
@@ -83,6 +84,10 @@ export interface RoleParts {
   readonly output: OutputSchema | undefined;
   /** `CacheKey.role`. */
   readonly cacheKey: string;
+  /** The role's budget, in the units of the ledger. */
+  readonly limits: SpendLimits;
+  /** The part of the budget that subagents must leave, in the units of the ledger. */
+  readonly reserve: SpendLimits;
 }
 
 /** Records what happens, and runs what belongs to a position. */

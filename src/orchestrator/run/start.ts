@@ -60,13 +60,17 @@ export function startRun(
             titleOf(role.name, task),
             ownership,
           );
+  const ofRole = registry.partsOf(role);
   const root = {
     role,
     task,
     instructions,
     metadata,
     history: session?.opening,
-    limits: tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget)),
+    limits:
+      options.budget === undefined
+        ? ofRole.limits
+        : tighterLimits(ofRole.limits, spendLimitsOf(budget)),
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };

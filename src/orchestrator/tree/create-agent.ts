@@ -12,7 +12,7 @@ import { transition } from "../../agent/transition.ts";
 import { idOf, type CallId, type ExecutionId, type StepId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
-import { spendLimitsOf, type SpendLimits } from "../../policies/budget.ts";
+import type { SpendLimits } from "../../policies/budget.ts";
 import { AgentRuntime, type NewAgent } from "../../agent/agent-runtime.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SessionHistory } from "../sessions/session-changes.ts";
@@ -53,7 +53,7 @@ export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
   const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
   const parentAgentId = parent?.identity.agentId ?? null;
   const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
-  const reserve = spendLimitsOf(role.delegation.reserve);
+  const { reserve } = run.registry.partsOf(role);
   const account = ledger.open(
     { agentId, path: agentPath, limits, reserve, wallTimeMs, deadlineAtMs },
     parentAgentId,

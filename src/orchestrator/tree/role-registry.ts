@@ -13,7 +13,7 @@ import type { Model } from "../../model/model.ts";
 import { readModel } from "../../model/read-model.ts";
 import { PRICES_AS_OF } from "../../model/price-table.ts";
 import type { PriceOf } from "../../model/prices.ts";
-import type { Budget } from "../../policies/budget.ts";
+import { spendLimitsOf, type Budget } from "../../policies/budget.ts";
 import { toolSet } from "../../tools/tool-set.ts";
 import { subagentTools } from "./subagent-tools.ts";
 
@@ -70,6 +70,8 @@ export class RoleRegistry {
     const parts = {
       ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
       hooks,
+      limits: spendLimitsOf(role.budget),
+      reserve: spendLimitsOf(role.delegation.reserve),
     };
     this.#parts.set(role, parts);
     return parts;
