@@ -61,10 +61,10 @@ export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage 
   if (end.type === "unsent") return { ...NO_USAGE, steps: 1 };
   if (end.type === "replied" && end.brokenAttempts === 0) {
     const share = replyShare(model, lease, end);
-    return stepUsage(charged(priceOf, share), isPriced(priceOf, share));
+    return stepUsage(chargeShare(priceOf, share), isPriced(priceOf, share));
   }
   const shares = sharesOf(model, lease, end);
-  const sum = shares.map((share) => charged(priceOf, share)).reduce(addUsage, NO_USAGE);
+  const sum = shares.map((share) => chargeShare(priceOf, share)).reduce(addUsage, NO_USAGE);
   const isKnown =
     shares.length === 0
       ? priceOf(model) !== undefined
@@ -92,7 +92,7 @@ export function usageOfOthers(
     const count = share.model === answered ? 1 : 0;
     const unpricedCalls = share === unpriced ? 1 : 0;
     const counts = { modelCalls: count, steps: count, unpricedCalls };
-    return [{ provider, model: id, usage: toUsage({ ...charged(priceOf, share), ...counts }) }];
+    return [{ provider, model: id, usage: toUsage({ ...chargeShare(priceOf, share), ...counts }) }];
   });
   return others.length === 0 ? undefined : others;
 }
@@ -162,7 +162,7 @@ function lostShare(
 }
 
 /** What the requests of a share took and cost together. What the provider says that one cost is charged in place of its price, if it is believed. */
-function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): Usage {
+function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): Usage {
   const price = priceOf(model);
   let [inputTokens, cachedInputTokens, outputTokens, reasoningTokens] = [0, 0, 0, 0];
   let reportedMicroUsd = 0;

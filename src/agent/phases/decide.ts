@@ -74,7 +74,7 @@ async function close(agent: AgentRuntime, given: AgentState): Promise<AgentState
   const closing = state.step?.lastStep;
   const alone = isWaiting(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
-  if (completed === alone) return stalled(agent, alone);
+  if (completed === alone) return failIfStalled(agent, alone);
   const isRecorded = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
   const closed =
     closing === undefined || isRecorded
@@ -123,7 +123,7 @@ const OVERRULED: StopSignal = deepFreeze({
 });
 
 /** A pass without a step has a signal to say why. If not, something is broken, and the loop would never end. */
-function stalled(agent: AgentRuntime, state: AgentState): AgentState {
+function failIfStalled(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.log.signals.length > 0) return state;
   const message = "A pass of the loop took no step and gave no reason. This is a bug in espalier.";
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));

@@ -46,11 +46,11 @@ export async function infer(
         ? transition(charged, { type: "recordOverflow", error: outcome.error })
         : failWith(agent, charged, outcome.error);
     case "replied":
-      return replied(agent, charged, call, outcome.reply);
+      return takeReply(agent, charged, call, outcome.reply);
   }
 }
 
-function replied(
+function takeReply(
   agent: AgentRuntime,
   state: AgentState,
   call: PreparedCall,

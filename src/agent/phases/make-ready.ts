@@ -107,8 +107,8 @@ export function withMessages(state: AgentState, mail: readonly MailboxMessage[])
   return transition(state, { type: "addMessages", messages, reportedIds });
 }
 
-/** The call is paid for: the messages are in the history, after what else has changed. */
-export function delivered(
+/** Records that the messages of a paid call are delivered, and adds them to the history. */
+export function deliverMessages(
   agent: AgentRuntime,
   { state, call }: Prepared,
   mail: readonly MailboxMessage[],

@@ -16,7 +16,7 @@ import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
-import { delivered, withMessages, makeReady } from "./make-ready.ts";
+import { deliverMessages, withMessages, makeReady } from "./make-ready.ts";
 import type { MadeSections, SectionMessages } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.ts";
 
@@ -38,7 +38,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   const prepared = await reserveCall(agent, ready.state, assembled);
   return prepared.call === undefined || !hasMessages
     ? prepared
-    : delivered(agent, prepared, messages);
+    : deliverMessages(agent, prepared, messages);
 }
 
 /** True if nothing has to be done before the request but to put the task into the history. */

@@ -14,14 +14,14 @@ import { answered, askedAbout, permittedAgain } from "./questions.ts";
 /** Gives or asks for the permission; never rejects. At once where nothing has to be asked. */
 export function authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
   const { persistence } = call.agent;
-  if (persistence === undefined) return asked(call, bound);
+  if (persistence === undefined) return requestPermission(call, bound);
   return persistence.authorize(call.effectPosition, call.planned, bound, {
-    ask: () => asked(call, bound),
+    ask: () => requestPermission(call, bound),
     askAgain: (allowed) => permittedAgain(call, allowed),
   });
 }
 
-function asked(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
+function requestPermission(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
   const { agent, planned } = call;
   const { deferral, denial, settings } = planned;
   if (deferral?.type === "question") return answered(call, bound, deferral);

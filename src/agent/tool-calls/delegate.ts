@@ -46,7 +46,7 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
     bounded = await withinBounds(working, bounds);
   }
   const subtasks = call.close();
-  const children = sorted(await call.children());
+  const children = sortChildren(await call.children());
   const ended = await awaitOutcome(call, outcomeOf(call, tool.name, { bounded, children }));
   const { startedIds } = children;
   return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
@@ -105,7 +105,7 @@ interface Children {
   readonly broken: PromiseRejectedResult | undefined;
 }
 
-function sorted(children: readonly PromiseSettledResult<SpawnOutcome>[]): Children {
+function sortChildren(children: readonly PromiseSettledResult<SpawnOutcome>[]): Children {
   const pausedIds: AgentId[] = [];
   const startedIds: AgentId[] = [];
   let broken: PromiseRejectedResult | undefined;

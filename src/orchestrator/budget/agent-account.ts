@@ -26,7 +26,7 @@ import {
   type ModelUsage,
   type Usage,
 } from "../../protocol/usage.ts";
-import { joined, LedgerAccount, ONE_TOOL_CALL, parted } from "./ledger-account.ts";
+import { addHolds, LedgerAccount, ONE_TOOL_CALL, subtractHold } from "./ledger-account.ts";
 import * as arithmetic from "./ledger-arithmetic.ts";
 import type { Now, SettledOutcome } from "./ledger-arithmetic.ts";
 import { raise } from "./ledger-grant.ts";
@@ -161,7 +161,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     otherModels?: readonly ModelUsage[],
   ): void {
     const open = this.#lease(leaseId);
-    const rest = notCharged(open, usage);
+    const rest = subtractCharged(open, usage);
     this.#settle(open, rest, otherModels);
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.({
@@ -247,7 +247,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       case "extend": {
         const open = this.#lease(done.leaseId);
         this.hold(done.hold);
-        open.hold = joined(open.hold, done.hold);
+        open.hold = addHolds(open.hold, done.hold);
         open.parts.push(done.hold);
         open.underWay += 1;
         return;
@@ -255,14 +255,14 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       case "charge": {
         const open = this.#lease(done.leaseId);
         this.book(done.hold, done.usage);
-        open.hold = parted(open.hold, done.hold);
+        open.hold = subtractHold(open.hold, done.hold);
         open.charged = addUsage(open.charged ?? NO_USAGE, done.usage);
         open.underWay -= 1;
         return;
       }
       case "settle": {
         const open = this.#lease(done.leaseId);
-        this.#settle(open, notCharged(open, done.usage), done.otherModels);
+        this.#settle(open, subtractCharged(open, done.usage), done.otherModels);
         return;
       }
       case "release": {
@@ -418,7 +418,7 @@ function emitReached(
 }
 
 /** What a call used in all, without what its attempts were charged. */
-function notCharged({ charged }: PersistedHold, usage: Usage): Usage {
+function subtractCharged({ charged }: PersistedHold, usage: Usage): Usage {
   if (charged === undefined) return usage;
   invariant(isCountable(usage), "usage is in whole amounts from 0 up");
   return subtractUsage(usage, charged);

@@ -172,7 +172,7 @@ export class LedgerAccount {
     this.#bookUsage(usage);
     for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
       add(at.reserved, hold, -1);
-      if (excess !== undefined) at.excess = joined(at.excess, excess);
+      if (excess !== undefined) at.excess = addHolds(at.excess, excess);
     }
   }
 
@@ -285,13 +285,13 @@ function beyond(hold: Amounts, usage: Usage): Amounts | undefined {
   return undefined;
 }
 
-/** One hold that covers two. */
-export function joined(first: Amounts, second: Amounts): Amounts {
+/** Returns one hold that covers two. */
+export function addHolds(first: Amounts, second: Amounts): Amounts {
   return mapAxes((axis) => first[axis] + second[axis]);
 }
 
-/** What is left of a hold without a part of it. */
-export function parted(hold: Amounts, part: Amounts): Amounts {
+/** Returns a hold without a part of it. */
+export function subtractHold(hold: Amounts, part: Amounts): Amounts {
   return mapAxes((axis) => hold[axis] - part[axis]);
 }
 

@@ -13,8 +13,11 @@ import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { unknownChild } from "./subagent-service.ts";
 
-/** The subagent that continues, or why it does not: then nothing has changed. Throws what its account, its clock or its ids throw. */
-export function continued(
+/**
+ * Returns the subagent that continues, or the reason why it does not: then nothing has changed.
+ * Throws the errors of its account, its clock and its ids.
+ */
+export function continueChild(
   run: RunRuntime,
   parent: AgentRuntime,
   request: ContinueRequest,

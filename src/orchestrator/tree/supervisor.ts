@@ -18,7 +18,7 @@ import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
-import { continued } from "./continuation.ts";
+import { continueChild } from "./continuation.ts";
 import {
   refuse,
   refusedSpawn,
@@ -82,7 +82,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     const group = groupOf(parent, call);
     let child: AgentRuntime | SpawnRefusal;
     try {
-      child = continued(this.run, parent, request, { call, group });
+      child = continueChild(this.run, parent, request, { call, group });
     } catch (cause) {
       // Like what throws while another one is set up.
       child = setupFailed(childName, cause);
@@ -129,15 +129,14 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return isBackground ? this.#runInBackground(child, scope) : this.#runToEnd(child, scope);
   }
 
-  /** Runs a child until it settles; gives its result if that is its end. */
+  /** Runs a child until it ends or pauses, and returns how. */
   #runToEnd(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
-    const outcome = this.#outcomeOf(child, scope);
-    child.settling = outcome;
-    return outcome;
+    const settling = this.runUntilSettled(child).then(() => this.#recordSettled(child, scope));
+    child.settling = settling;
+    return settling;
   }
 
-  async #outcomeOf(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
-    await this.runUntilSettled(child);
+  #recordSettled(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
     const ended = settledOutcome(child);
     const { outcome, status, reason, usage } = ended.result;
