@@ -2047,6 +2047,9 @@ const requirements = {
   D656: {
     text: "Over the AI SDK, an answer in which the package of its provider finds no event is reported with its content type, and the error names sameOriginFetch as the remedy",
   },
+  D657: {
+    text: "Reasoning that alternates with text is kept, streamed and sent back in its order wherever the format of its provider has an order",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

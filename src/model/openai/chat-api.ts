@@ -1,8 +1,13 @@
 // Chat Completions, which every server speaks, as the connection uses it.
 
-import { ReplyCut } from "../reply-limits.ts";
-import { failedCall, replyOfFailedCall } from "./from-openai.ts";
-import { replyOfBody, StreamedReply } from "./streamed-reply.ts";
+import { withLostInput } from "../http-errors.ts";
+import type { ModelReply } from "../model.ts";
+import { ReplyCut, type ReplyLimits } from "../reply-limits.ts";
+import { errorInBody } from "../wire-json.ts";
+import type { ReasoningOption } from "./chat-reasoning.ts";
+import { failedCall, objectOfBody, replyOfFailedCall } from "./from-openai.ts";
+import { failures, protocolError } from "./openai-errors.ts";
+import { StreamedReply } from "./streamed-reply.ts";
 import { toOpenAi, type WireSettings } from "./to-openai.ts";
 import type { WireApi } from "./wire-api.ts";
 
@@ -19,4 +24,26 @@ export function chatApi(settings: WireSettings): WireApi {
       return failed === undefined ? undefined : replyOfFailedCall(failed, new ReplyCut(limits));
     },
   };
+}
+
+/**
+ * Reads the body of a response that was not streamed.
+ *
+ * @throws ModelError `model_protocol_error` if it is not a chat completion, or longer than `limits` allow;
+ * the code of the error that it reports, if it does.
+ */
+function replyOfBody(
+  body: string,
+  limits: ReplyLimits,
+  reasoningField: ReasoningOption,
+): ModelReply {
+  const response = objectOfBody(body, limits, protocolError);
+  const reply = new StreamedReply(limits, () => undefined, reasoningField);
+  if (reply.takeWhole(response)) return reply.finish();
+  const error = errorInBody(response);
+  const refused =
+    error === undefined
+      ? protocolError(`a response without choices: ${body}`, undefined)
+      : failures.reported(error, undefined);
+  throw withLostInput(refused, reply.lostInput);
 }

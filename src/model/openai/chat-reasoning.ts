@@ -5,8 +5,9 @@
 import { defined, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
+import { OPENED_BYTES } from "../reply-limits.ts";
 import { GrowingText } from "./growing-text.ts";
-import { isParsed, ownData, type Fields } from "../wire-json.ts";
+import { fieldsOf, isParsed, ownData, type Fields } from "../wire-json.ts";
 import { REASONING_FIELDS, type ReasoningField } from "./reasoning-field.ts";
 
 /** By default it is the field that came; `false`: reasoning is neither kept nor sent. */
@@ -27,6 +28,13 @@ interface ReasoningData {
   readonly details?: readonly JsonObject[];
 }
 
+interface TakenReasoning {
+  readonly text: string;
+  /** The size of the parts that were opened, besides their texts. */
+  readonly openedBytes: number;
+  readonly dataBytes: number;
+}
+
 /** The reasoning of one reply, put together from a message or from the pieces of one. */
 export class ChatReasoning {
   readonly #option: ReasoningOption;
@@ -40,18 +48,15 @@ export class ChatReasoning {
   }
 
   /**
-   * Takes the reasoning of a message, or of a piece of one. Returns the text as `admit` takes it, and
-   * how many bytes of data are kept besides.
+   * Takes the reasoning of a message, or of a piece of one, behind a text of this length. Returns the
+   * reasoning as `admit` takes it, and how many bytes are kept besides.
    */
-  take(
-    message: Fields,
-    admit: (text: string) => string,
-  ): { readonly text: string; readonly dataBytes: number } {
+  take(message: Fields, textLength: number, admit: (text: string) => string): TakenReasoning {
     const thinking = this.#thinkingIn(message);
-    if (thinking.length > 0) return this.#takeThinking(thinking, admit);
+    if (thinking.length > 0) return this.#takeThinking(thinking, textLength, admit);
     const field = this.#fieldIn(message);
     const text = field === undefined ? "" : admit(textOf(message[field]));
-    if (this.#option === false) return { text, dataBytes: 0 };
+    if (this.#option === false) return { text, openedBytes: 0, dataBytes: 0 };
     if (text !== "") {
       this.#field ??= field;
       this.#text.push(text);
@@ -61,19 +66,32 @@ export class ChatReasoning {
     for (const detail of Array.isArray(details) ? details : []) {
       if (isParsed(detail)) dataBytes += this.#takeDetail(detail, text !== "");
     }
-    return { text, dataBytes };
+    return { text, openedBytes: 0, dataBytes };
   }
 
-  get pieces(): readonly ReplyPiece[] {
-    const thinking = this.#thinking.map(thinkingPiece);
+  /** Returns the reasoning and the text of the reply in their order. The last piece is a text with `data`. */
+  piecesWith(text: string, data: ProviderData | undefined): readonly ReplyPiece[] {
+    const pieces: ReplyPiece[] = [];
+    let from = 0;
+    for (const part of this.#thinking) {
+      if (part.textLength > from)
+        pieces.push({ type: "text", text: text.slice(from, part.textLength) });
+      from = part.textLength;
+      pieces.push(thinkingPiece(part));
+    }
+    return [...pieces, ...this.#fieldPieces, { type: "text", text: text.slice(from), data }];
+  }
+
+  /** The reasoning that came in a field beside the text. */
+  get #fieldPieces(): readonly ReplyPiece[] {
     const details = this.#details;
     const text = String(this.#text);
-    if (text === "" && details.length === 0) return thinking;
+    if (text === "" && details.length === 0) return [];
     const data = {
       ...defined({ field: this.#field }),
       ...(details.length === 0 ? {} : { details }),
     } satisfies ReasoningData;
-    return [...thinking, { type: "reasoning", text, data: { [NAMESPACE]: data } }];
+    return [{ type: "reasoning", text, data: { [NAMESPACE]: data } }];
   }
 
   /** Returns Mistral's thinking parts, unless the reasoning comes in a field of its own. */
@@ -82,12 +100,14 @@ export class ChatReasoning {
     return content.filter(isParsed).filter(isThinking);
   }
 
-  /** Streamed parts continue the last one until its signature has come. */
+  /** Streamed parts continue the last one until its signature, or a text, has come. */
   #takeThinking(
     parts: readonly JsonObject[],
+    textLength: number,
     admit: (text: string) => string,
-  ): { readonly text: string; readonly dataBytes: number } {
+  ): TakenReasoning {
     let all = "";
+    let openedBytes = 0;
     let dataBytes = 0;
     for (const { type: _type, thinking, ...fields } of parts) {
       const text = admit(textOf(thinking));
@@ -95,17 +115,22 @@ export class ChatReasoning {
       const isEmpty = text === "" && Object.keys(fields).length === 0;
       if (this.#option === false || isEmpty) continue;
       const last = this.#thinking.at(-1);
-      const open = last === undefined || "signature" in last.fields ? undefined : last;
+      // A part without text is the end of the last one, also behind a text.
+      const isNew = text !== "" && last?.textLength !== textLength;
+      const open = last === undefined || isNew || "signature" in last.fields ? undefined : last;
       const isText = typeof thinking === "string";
-      const part = open ?? { text: new GrowingText(), fields: {}, isText };
-      if (open === undefined) this.#thinking.push(part);
+      const part = open ?? { text: new GrowingText(), textLength, fields: {}, isText };
+      if (open === undefined) {
+        this.#thinking.push(part);
+        openedBytes += OPENED_BYTES;
+      }
       part.text.push(text);
       for (const [name, value] of Object.entries(fields)) {
         if (part.fields[name] !== value) dataBytes += Buffer.byteLength(JSON.stringify(value));
         part.fields[name] = value;
       }
     }
-    return { text: all, dataBytes };
+    return { text: all, openedBytes, dataBytes };
   }
 
   #fieldIn(message: Fields): ReasoningField | undefined {
@@ -137,12 +162,33 @@ export class ChatReasoning {
   }
 }
 
-function isThinking({ type, thinking }: JsonObject): boolean {
+function isThinking(part: unknown): boolean {
+  const { type, thinking } = fieldsOf(part);
   return type === "thinking" && (Array.isArray(thinking) || typeof thinking === "string");
+}
+
+/**
+ * Returns the message, or a piece of one, in pieces of which each has its thinking parts before its
+ * text. Its other fields are in the last one.
+ */
+export function splitAtThinking(message: Fields): readonly Fields[] {
+  const { content, ...others } = message;
+  if (!Array.isArray(content)) return [message];
+  const parts: readonly unknown[] = content;
+  const begins = parts.flatMap((part, index) =>
+    index > 0 && isThinking(part) && !isThinking(parts[index - 1]) ? [index] : [],
+  );
+  const ends = [...begins, parts.length];
+  return ends.map((end, index) => {
+    const piece = parts.slice(begins[index - 1] ?? 0, end);
+    return index === begins.length ? { ...others, content: piece } : { content: piece };
+  });
 }
 
 interface ThinkingPart {
   readonly text: GrowingText;
+  /** The length of the text before it. */
+  readonly textLength: number;
   readonly isText: boolean;
   readonly fields: Record<string, JsonValue>;
 }
@@ -177,22 +223,30 @@ export function sentReasoning(pieces: readonly ReplyPiece[], option: ReasoningOp
   return details.length === 0 ? sent : { ...sent, reasoning_details: details };
 }
 
-/** Returns the thinking parts that begin the `content` of a reply that is sent back. */
+/**
+ * Returns the `content` of a reply with thinking parts that is sent back, or `undefined` for a reply
+ * without such parts.
+ */
 export function sentThinking(
   pieces: readonly ReplyPiece[],
   option: ReasoningOption,
-): readonly JsonObject[] {
-  if (option !== undefined) return [];
-  return pieces.flatMap((piece) => {
-    const { thinking, isText } = ownData(
-      piece.type === "reasoning" ? piece.data : undefined,
-      NAMESPACE,
-    );
-    if (piece.type !== "reasoning" || !isParsed(thinking)) return [];
-    const texts = piece.text === "" ? [] : [{ type: "text", text: piece.text }];
-    const sent = isText === true ? piece.text : texts;
+): readonly JsonObject[] | undefined {
+  if (option !== undefined) return undefined;
+  let hasThinking = false;
+  const parts = pieces.flatMap((piece): readonly JsonObject[] => {
+    if (piece.type === "text") return textParts(piece.text);
+    if (piece.type !== "reasoning") return [];
+    const { thinking, isText } = ownData(piece.data, NAMESPACE);
+    if (!isParsed(thinking)) return [];
+    hasThinking = true;
+    const sent = isText === true ? piece.text : textParts(piece.text);
     return [{ type: "thinking", thinking: sent, ...thinking }];
   });
+  return hasThinking ? parts : undefined;
+}
+
+function textParts(text: string): readonly JsonObject[] {
+  return text === "" ? [] : [{ type: "text", text }];
 }
 
 /** The field in which a part of a reply goes back; undefined: it has no reasoning in clear. */

@@ -7,15 +7,21 @@ const PIECES = 1_024;
 export class GrowingText {
   #joined = "";
   readonly #pieces: string[] = [];
+  #length = 0;
 
   push(piece: string): void {
     if (piece === "") return;
     this.#pieces.push(piece);
+    this.#length += piece.length;
     if (this.#pieces.length === PIECES) this.#join();
   }
 
+  get length(): number {
+    return this.#length;
+  }
+
   get isEmpty(): boolean {
-    return this.#joined === "" && this.#pieces.length === 0;
+    return this.#length === 0;
   }
 
   toString(): string {

@@ -20,7 +20,13 @@ import {
 import { withLostInput } from "../http-errors.ts";
 import type { ReportedInput } from "../token-usage.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
-import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
+import {
+  ChatReasoning,
+  extraContent,
+  splitAtThinking,
+  textOf,
+  type ReasoningOption,
+} from "./chat-reasoning.ts";
 import {
   callPiece,
   completionCall,
@@ -28,7 +34,6 @@ import {
   dataBytes,
   failedCall,
   firstChoice,
-  objectOfBody,
   replyOfFailedCall,
   reportOf,
   reportedTokens,
@@ -186,7 +191,8 @@ export class StreamedReply {
     }
     this.#hasBegun = true;
     const { delta, finish_reason: reason } = choice;
-    const text = isRecord(delta) ? this.#takeDelta(delta) : "";
+    const deltas = isRecord(delta) ? splitAtThinking(delta) : [];
+    const text = deltas.map((piece) => this.#takeDelta(piece)).join("");
     this.#finishReason = reason ?? this.#finishReason;
     return text;
   }
@@ -204,11 +210,15 @@ export class StreamedReply {
     }
     if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
-      return replyOfFailedCall(this.#failedCall, this.#cut, this.#reasoning.pieces);
+      return replyOfFailedCall(
+        this.#failedCall,
+        this.#cut,
+        this.#reasoning.piecesWith("", undefined),
+      );
     }
-    const text: ReplyPiece = { type: "text", text: String(this.#text), data: this.#data };
     const { isCut } = this;
-    const reply = toReply([...this.#reasoning.pieces, text, ...this.#callPieces()], {
+    const said = this.#reasoning.piecesWith(String(this.#text), this.#data);
+    const reply = toReply([...said, ...this.#callPieces()], {
       refusal: this.#refusal,
       finishReason: isCut ? "length" : this.#finishReason,
       usage: isCut ? this.#usageOfCut : this.#usage,
@@ -244,8 +254,9 @@ export class StreamedReply {
   }
 
   #takeDelta(delta: Fields): string {
-    const thought = this.#reasoning.take(delta, (text) => this.#cut.admit(text));
-    this.#countBeside(0, thought.dataBytes);
+    const admit = (text: string): string => this.#cut.admit(text);
+    const thought = this.#reasoning.take(delta, this.#text.length, admit);
+    this.#countBeside(thought.openedBytes, thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
     this.#hasServerTools ||= showsServerTools(delta);
     const { data } = extraContent(delta);
@@ -379,26 +390,4 @@ function withPlaces(message: Fields): Fields {
     ...message,
     tool_calls: calls.map((call, index) => (isRecord(call) ? { ...call, index } : { index })),
   };
-}
-
-/**
- * Reads the body of a response that was not streamed.
- *
- * @throws ModelError `model_protocol_error` if it is no chat completion, or longer than `limits` allow; the code of the error that it
- * reports, if it does.
- */
-export function replyOfBody(
-  body: string,
-  limits: ReplyLimits,
-  reasoningField: ReasoningOption,
-): ModelReply {
-  const response = objectOfBody(body, limits, protocolError);
-  const reply = new StreamedReply(limits, () => undefined, reasoningField);
-  if (reply.takeWhole(response)) return reply.finish();
-  const error = errorInBody(response);
-  const refused =
-    error === undefined
-      ? protocolError(`a response without choices: ${body}`, undefined)
-      : failures.reported(error, undefined);
-  throw withLostInput(refused, reply.lostInput);
 }

@@ -159,22 +159,17 @@ function wireReply(
     if (piece.type === "call") calls.push(wireCall(piece, callIdForm));
     if (piece.type === "text") extra = { ...extra, ...sentExtraContent(piece) };
   }
-  const thinking = sentThinking(pieces, reasoningField);
   const saysOtherwise = calls.length > 0 || message.refusal !== undefined;
   const text = message.text === "" && saysOtherwise ? null : message.text;
   return {
     role: "assistant",
-    content: thinking.length === 0 ? text : [...thinking, ...textPart(message.text)],
+    content: sentThinking(pieces, reasoningField) ?? text,
     refusal: message.refusal,
     ...(isFilled ? { reasoning_content: "" } : {}),
     ...sentReasoning(pieces, reasoningField),
     ...extra,
     tool_calls: calls.length === 0 ? undefined : calls,
   };
-}
-
-function textPart(text: string): readonly object[] {
-  return text === "" ? [] : [{ type: "text", text }];
 }
 
 function wireCall(call: CallPiece, form: CallIdForm | undefined): object {
