@@ -34,6 +34,7 @@ const DEEP = [
   "test/page/page-focus.test.ts",
   "test/page/page-live.test.ts",
   "test/page/page-marks.test.ts",
+  "test/page/page-panels.test.ts",
   "test/page/page-screens.test.ts",
   "test/page/page-waits.test.ts",
   "test/package/release-process.test.ts",

@@ -2050,6 +2050,12 @@ const requirements = {
   D657: {
     text: "Reasoning that alternates with text is kept, streamed and sent back in its order wherever the format of its provider has an order",
   },
+  D544: {
+    text: "A panel, a step, an action or a run that closes returns the focus to the element that opened it, or to the list with its row",
+  },
+  D545: {
+    text: "A filter or a search that hides what is open or has the focus leaves the focus on an element that is announced, keys that work, and a notice with a way back",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

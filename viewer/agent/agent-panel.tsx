@@ -1,8 +1,9 @@
 // What is known of one agent, beside the tree: in tabs, each loaded by itself when it is opened, and again when the agent has gone on.
 
-import { useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { ViewerMeta } from "../../src/view/viewer-data.ts";
+import { useLostFocus } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
 import { Panel } from "../app/panel.tsx";
 import { ProblemNotice } from "../app/problem-notice.tsx";
@@ -14,17 +15,19 @@ import type { RunState } from "../data/run-state.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { Icon } from "../text/icon.tsx";
 import { Line } from "../text/shown-text.tsx";
+import type { RunView } from "../run/run-view.ts";
 import { activityWords } from "../run/row-words.ts";
 import { AgentGiven } from "./agent-given.tsx";
 import { AgentLog } from "./agent-log.tsx";
 import { AgentOverview } from "./agent-overview.tsx";
-import { AgentSteps } from "./agent-steps.tsx";
+import { AgentSteps, stepKey } from "./agent-steps.tsx";
 import { StepPanel } from "./step-panel.tsx";
 
 interface PanelProps {
   readonly state: RunState;
   readonly route: RunRoute & { readonly agent: string };
   readonly meta: ViewerMeta | undefined;
+  readonly view: RunView;
   readonly onClose: () => void;
 }
 
@@ -35,7 +38,7 @@ const TAB_TEXTS: Readonly<Record<AgentTab, string>> = {
   log: "Log",
 };
 
-export function AgentPanel({ state, route, meta, onClose }: PanelProps) {
+export function AgentPanel({ state, route, meta, view, onClose }: PanelProps) {
   void state.amounts.value;
   const { runId, agent } = route;
   const index = state.indexOf(agent);
@@ -51,8 +54,13 @@ export function AgentPanel({ state, route, meta, onClose }: PanelProps) {
     api.agent(runId, agent, signal),
   );
   const tab = route.tab ?? (route.step === undefined ? "overview" : "steps");
+  const panel = useFocusInPanel(route);
   return (
-    <aside class={route.step === undefined ? "agent-panel" : "agent-panel wide"} aria-label="Agent">
+    <aside
+      ref={panel}
+      class={route.step === undefined ? "agent-panel" : "agent-panel wide"}
+      aria-label="Agent"
+    >
       <header class="panel-head">
         {row !== undefined && <Icon sign={standingOf(row)} />}
         <h2 id="agent-title" tabIndex={-1}>
@@ -67,9 +75,10 @@ export function AgentPanel({ state, route, meta, onClose }: PanelProps) {
           ✕
         </button>
       </header>
+      {index !== undefined && <NotListed view={view} route={route} index={index} />}
       <Tabs route={route} tab={tab} />
       <div class="panel-body" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        <Panel key={`${agent} ${tab} ${route.step ?? ""}`} name="panel of the agent">
+        <Panel key={`${agent} ${tab} ${route.step === undefined}`} name="panel of the agent">
           <TabBody
             state={state}
             route={route}
@@ -81,6 +90,56 @@ export function AgentPanel({ state, route, meta, onClose }: PanelProps) {
         </Panel>
       </div>
     </aside>
+  );
+}
+
+/** Moves the focus within the panel if what had it is no longer shown. */
+function useFocusInPanel(route: PanelProps["route"]) {
+  const panel = useRef<HTMLElement>(null);
+  const last = useRef(route);
+  useLostFocus(() => {
+    const { agent, step = 0, execution } = last.current;
+    const line = `[data-step="${CSS.escape(stepKey(step, execution))}"]`;
+    const place = agent === route.agent ? line : "#agent-title";
+    const find = (selector: string) => panel.current?.querySelector<HTMLElement>(selector);
+    return find(route.step === undefined ? place : "#step-title") ?? find(".panel-body");
+  });
+  useLayoutEffect(() => {
+    last.current = route;
+  }, [route]);
+  return panel;
+}
+
+/** Reports that the list leaves out the agent that is open, and offers to show it there. */
+function NotListed({
+  view,
+  route,
+  index,
+}: {
+  readonly view: RunView;
+  readonly route: PanelProps["route"];
+  readonly index: number;
+}) {
+  const { agent } = route;
+  const isListed = view.listing.value.places.has(agent);
+  const { words, show } = view.filter.value;
+  const isFiltered = words !== "" || show !== "all";
+  const reveal = (): void => {
+    document.getElementById("agent-title")?.focus();
+    if (isFiltered) replaceRoute({ ...route, q: undefined, show: undefined });
+    view.reveal(index);
+  };
+  return (
+    <p class="not-listed" role="status">
+      {!isListed && (
+        <>
+          {isFiltered ? "The filter hides this agent in the list." : "This agent is folded up."}
+          <button type="button" class="link" onClick={reveal}>
+            show it in the list
+          </button>
+        </>
+      )}
+    </p>
   );
 }
 
@@ -123,7 +182,7 @@ function Tabs({ route, tab }: { readonly route: RunRoute; readonly tab: AgentTab
   );
 }
 
-interface BodyProps extends Omit<PanelProps, "onClose"> {
+interface BodyProps extends Omit<PanelProps, "onClose" | "view"> {
   readonly tab: AgentTab;
   readonly version: string;
   readonly loaded: ReturnType<typeof useLoaded<Awaited<ReturnType<typeof api.agent>>>>;

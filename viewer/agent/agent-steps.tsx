@@ -33,6 +33,11 @@ export function AgentSteps({ detail, state, route }: StepsProps) {
   );
 }
 
+/** The key of a step in the list. `execution`: given if the step is of an earlier one. */
+export function stepKey(step: number, execution = ""): string {
+  return `${execution} ${step}`;
+}
+
 function StepLine({ step, detail, state, route }: StepsProps & { readonly step: StepRow }) {
   const { number, execution, startedAtMs, endedAtMs, usage, error } = step;
   const isEarlier = execution < detail.executions;
@@ -44,7 +49,7 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
   } as const;
   return (
     <li>
-      <Link to={to} class="step-line">
+      <Link to={to} class="step-line" step={stepKey(number, to.execution)}>
         <span class="step-number">
           {number}
           {detail.executions > 1 && <span class="muted">/{execution}</span>}

@@ -1,9 +1,13 @@
 // One step with its content: what the model was shown, what it wrote, and what came of its calls.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 import type { AgentDetail, StepDetail } from "../../src/view/viewer-data.ts";
+import { announce } from "../app/announcer.tsx";
+import { useLostFocus } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
+import { Panel } from "../app/panel.tsx";
 import { ProblemNotice } from "../app/problem-notice.tsx";
 import { replaceRoute, type RunRoute } from "../app/route.ts";
 import { Skeleton } from "../app/skeleton.tsx";
@@ -35,7 +39,11 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
   );
   const shown = loaded.value;
   const of = shown?.of ?? lastStep(detail);
-  const go = (to: number): unknown => to >= 1 && to <= of && replaceRoute({ ...route, step: to });
+  const go = (to: number): void => {
+    if (to < 1 || to > of) return;
+    replaceRoute({ ...route, step: to });
+    announce(`step ${to} of ${of}`);
+  };
   useKeys("panel", {
     "[": () => go(step - 1),
     "]": () => go(step + 1),
@@ -44,34 +52,11 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
   });
   return (
     <>
-      <p class="pager">
-        <button
-          type="button"
-          class="small"
-          aria-label="Previous step"
-          title="Previous step: ["
-          disabled={step <= 1}
-          onClick={() => go(step - 1)}
-        >
-          ‹
-        </button>
-        <b>
-          step {step} of {of}
-        </b>
-        <button
-          type="button"
-          class="small"
-          aria-label="Next step"
-          title="Next step: ]"
-          disabled={step >= of}
-          onClick={() => go(step + 1)}
-        >
-          ›
-        </button>
+      <Pager step={step} of={of} onGo={go}>
         {detail.executions > 1 && (
           <span class="muted">execution {shown?.execution ?? execution ?? detail.executions}</span>
         )}
-      </p>
+      </Pager>
       {shown === undefined ? (
         loaded.problem === undefined ? (
           <Skeleton rows={8} />
@@ -79,9 +64,56 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
           <ProblemNotice problem={loaded.problem} />
         )
       ) : (
-        <StepBody step={shown} state={state} route={route} isWhole={isWhole} onWhole={setIsWhole} />
+        <Panel key={step} name="step">
+          <StepBody
+            step={shown}
+            state={state}
+            route={route}
+            isWhole={isWhole}
+            onWhole={setIsWhole}
+          />
+        </Panel>
       )}
     </>
+  );
+}
+
+interface PagerProps {
+  readonly step: number;
+  readonly of: number;
+  readonly onGo: (to: number) => void;
+  readonly children: ComponentChildren;
+}
+
+function Pager({ step, of, onGo, children }: PagerProps) {
+  useLostFocus(() => document.getElementById("step-title"));
+  return (
+    <p class="pager">
+      <button
+        type="button"
+        class="small"
+        aria-label="Previous step"
+        title="Previous step: ["
+        disabled={step <= 1}
+        onClick={() => onGo(step - 1)}
+      >
+        ‹
+      </button>
+      <b id="step-title" role="heading" aria-level={3} tabIndex={-1}>
+        step {step} of {of}
+      </b>
+      <button
+        type="button"
+        class="small"
+        aria-label="Next step"
+        title="Next step: ]"
+        disabled={step >= of}
+        onClick={() => onGo(step + 1)}
+      >
+        ›
+      </button>
+      {children}
+    </p>
   );
 }
 

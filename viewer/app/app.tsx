@@ -66,7 +66,9 @@ export function App({ firstRun }: AppProps) {
       <TopBar meta={meta.value} questions={questions.length} onHelp={() => setHasHelp(true)} />
       {lockedOut !== undefined ? (
         <main>
-          <h1 class="read-aloud">espalier</h1>
+          <h1 class="read-aloud" tabIndex={-1}>
+            espalier
+          </h1>
           <ProblemNotice problem={lockedOut} />
         </main>
       ) : (
@@ -137,7 +139,7 @@ function Screen({ to, meta, inbox, firstRun }: ScreenProps) {
       return (
         <main>
           <div class="empty">
-            <h1>There is no such page</h1>
+            <h1 tabIndex={-1}>There is no such page</h1>
             <p>
               <Link to={{ screen: "runs" }}>All runs</Link>
             </p>

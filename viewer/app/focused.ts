@@ -1,3 +1,5 @@
+import { useLayoutEffect } from "preact/hooks";
+
 /**
  * Moves the focus to the question that keys act on, or to the heading of the screen if none is
  * open. A screen reader announces both. Waits until the page is rendered.
@@ -22,4 +24,44 @@ export function focusIfFree(element: HTMLElement | null): void {
   const { activeElement } = document;
   const isFree = activeElement === document.body || activeElement?.matches(":disabled") === true;
   if (isFree) element?.focus();
+}
+
+/**
+ * Moves the focus if a render has removed or disabled the element that had it. `find` returns the
+ * element that gets the focus, and may return nothing.
+ */
+export function useLostFocus(find: () => HTMLElement | null | undefined): void {
+  const before = document.activeElement;
+  useLayoutEffect(() => {
+    if (before === null || before === document.body) return;
+    const { activeElement } = document;
+    const isRemoved = activeElement === document.body && !before.isConnected;
+    const isDisabled = activeElement === before && before.matches(":disabled");
+    if (isRemoved || isDisabled) find()?.focus();
+  });
+}
+
+/**
+ * Called once, when the page begins. If the element with the focus is removed, its nearest
+ * ancestor that can have the focus gets it, or the heading of the screen.
+ */
+export function keepFocus(): void {
+  /** The element with the focus, and its ancestors. */
+  let path: readonly HTMLElement[] = [];
+  document.addEventListener("focusin", (event) => {
+    path = event.composedPath().filter((target) => target instanceof HTMLElement);
+  });
+  document.addEventListener("focusout", () => {
+    // A user who clicks beside all elements has left the focus on purpose.
+    queueMicrotask(() => {
+      if (document.activeElement === document.body && path[0]?.isConnected === true) path = [];
+    });
+  });
+  new MutationObserver(() => {
+    const [element] = path;
+    if (element === undefined || element.isConnected) return;
+    if (document.activeElement !== document.body) return;
+    const above = path.find((one) => one.isConnected && one.hasAttribute("tabindex"));
+    (above ?? document.querySelector<HTMLElement>("main h1"))?.focus({ preventScroll: true });
+  }).observe(document.body, { subtree: true, childList: true });
 }

@@ -76,8 +76,9 @@ class TypingGuard {
       this.#lastMs = timeStamp;
       return false;
     }
-    if (this.#field === undefined || this.#field.isConnected) return false;
-    if (timeStamp - this.#lastMs >= TYPING_PAUSE_MS) {
+    if (this.#field === undefined) return false;
+    // A key outside of a field that is still there: the user has left the field.
+    if (this.#field.isConnected || timeStamp - this.#lastMs >= TYPING_PAUSE_MS) {
       this.#field = undefined;
       return false;
     }

@@ -49,6 +49,17 @@ export function replaceRoute(next: Route): void {
   address.value = location.pathname + location.search;
 }
 
+/** The run that was shown last, or at which the cursor of the list was since. */
+let visited = "";
+
+export function noteVisit(runId: string): void {
+  visited = runId;
+}
+
+export function lastVisited(): string {
+  return visited;
+}
+
 export function hrefOf(to: Route): string {
   switch (to.screen) {
     case "runs":

@@ -40,7 +40,9 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
   if (inbox.value === undefined)
     return (
       <main class="questions-screen">
-        <h1 class="read-aloud">Questions</h1>
+        <h1 class="read-aloud" tabIndex={-1}>
+          Questions
+        </h1>
         {inbox.problem === undefined ? (
           <Skeleton rows={4} />
         ) : (

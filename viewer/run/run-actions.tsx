@@ -1,12 +1,12 @@
 // What can be asked of a run. Each asks back once; ending a run is never one key or one press away.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import type { OpenToolCall, RunHead, ViewerAction } from "../../src/view/viewer-data.ts";
 import { api, problemOf } from "../data/api.ts";
 import { newKey } from "../data/request-key.ts";
 import { announce } from "../app/announcer.tsx";
-import { focusIfFree } from "../app/focused.ts";
+import { focusIfFree, useLostFocus } from "../app/focused.ts";
 import { Line } from "../text/shown-text.tsx";
 
 interface ActionText {
@@ -113,6 +113,8 @@ export function RunActions({
     setStage({ at: "asking" });
     setStage(await confirming(run, action));
   };
+  const group = useRef<HTMLSpanElement>(null);
+  useLostFocus(() => group.current?.querySelector("button"));
   if (stage.at === "confirm") {
     const { question, confirm } = TEXTS[stage.action];
     return (
@@ -137,7 +139,7 @@ export function RunActions({
     );
   }
   return (
-    <span class="run-actions">
+    <span class="run-actions" ref={group}>
       {stage.at === "said" && (
         <span class={stage.isBad ? "is-failed" : "muted"} role="status">
           <Line text={stage.text} most={2_000} />

@@ -16,6 +16,13 @@ const FILTER_TEXTS: Readonly<Record<RunFilterName, string>> = {
   ended: "Ended",
 };
 
+/** Keys that lead from the field to the list. */
+const LEAVING: ReadonlySet<string> = new Set(["Escape", "Enter", "ArrowDown"]);
+
+function focusTree(): void {
+  document.querySelector<HTMLElement>(".tree")?.focus();
+}
+
 interface FilterProps {
   readonly view: RunView;
   readonly route: RunRoute;
@@ -47,9 +54,9 @@ export function RunFilter({ view, route, onReveal }: FilterProps) {
         autocomplete="off"
         onInput={(event) => replaceRoute({ ...route, q: event.currentTarget.value })}
         onKeyDown={(event) => {
-          if (event.key !== "Escape" && event.key !== "Enter") return;
+          if (!LEAVING.has(event.key) || event.isComposing) return;
           if (event.key === "Escape") replaceRoute({ ...route, q: undefined });
-          event.currentTarget.blur();
+          focusTree();
           event.preventDefault();
         }}
       />
@@ -89,7 +96,10 @@ function Counts({ view, route }: { readonly view: RunView; readonly route: RunRo
         <button
           type="button"
           class="link"
-          onClick={() => replaceRoute({ ...route, q: undefined, show: undefined })}
+          onClick={() => {
+            focusTree();
+            replaceRoute({ ...route, q: undefined, show: undefined });
+          }}
         >
           show all
         </button>

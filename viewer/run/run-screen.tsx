@@ -5,15 +5,17 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { AgentPanel } from "../agent/agent-panel.tsx";
 import { announce, copy } from "../app/announcer.tsx";
+import { useLostFocus } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
 import { useRunTitle } from "../app/page-title.ts";
 import { Panel } from "../app/panel.tsx";
 import { ProblemNotice } from "../app/problem-notice.tsx";
-import { goTo, replaceRoute, type RunRoute } from "../app/route.ts";
+import { goTo, noteVisit, replaceRoute, type RunRoute } from "../app/route.ts";
 import { Skeleton } from "../app/skeleton.tsx";
 import { AT } from "../data/agent-row.ts";
 import { LiveRun } from "../data/live-run.ts";
 import type { RunState } from "../data/run-state.ts";
+import { numberOf } from "../../src/view/amounts.ts";
 import { QuestionsBanner } from "../questions/questions-banner.tsx";
 import { STATUS_WORDS } from "../text/status-words.ts";
 import { LostBanner } from "./lost-banner.tsx";
@@ -47,13 +49,16 @@ export function RunScreen({ route, meta, firstRun }: RunProps) {
     setLive(opened);
     return () => opened.close();
   }, [runId, tries]);
+  useEffect(() => noteVisit(runId), [runId]);
   const state = live?.runId === runId ? live.state.value : undefined;
   if (live !== undefined && state !== undefined)
     return <OpenRun key={runId} live={live} state={state} route={route} meta={meta} />;
   const problem = live?.problem.value;
   return (
     <main class="blank-screen">
-      <h1 class="read-aloud">Run</h1>
+      <h1 class="read-aloud" tabIndex={-1}>
+        Run
+      </h1>
       {problem === undefined ? (
         <Skeleton rows={12} />
       ) : (
@@ -75,6 +80,7 @@ interface OpenProps extends ScreenProps {
 function OpenRun({ live, state, route, meta }: OpenProps) {
   const view = useMemo(() => new RunView(state), [state]);
   useFollowedRoute(view, route);
+  usePanelFocus(route);
   useRunTitle(live.runId, state.head.value.title);
   useNewsOfRun(state);
   const { errors, errorAt, goToError } = useErrors(view, route);
@@ -119,6 +125,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
               state={state}
               route={{ ...route, agent: route.agent }}
               meta={meta}
+              view={view}
               onClose={() => closePanel(route)}
             />
           </Panel>
@@ -134,10 +141,30 @@ function useFollowedRoute(view: RunView, { agent, q = "", show = "all" }: RunRou
   useMemo(() => {
     view.filter.value = { words: q, show };
   }, [view, q, show]);
+  useEffect(() => view.showRow(view.cursorAt), [view, q, show]);
+  useEffect(() => {
+    const { matches } = view.listing.peek();
+    if (q !== "" || show !== "all") announce(`${numberOf(matches, "agent")} in the list`);
+  }, [view, q, show]);
   useEffect(() => {
     const index = agent === undefined ? undefined : view.state.indexOf(agent);
     if (index !== undefined && view.cursorLine?.key !== agent) view.reveal(index);
   }, [view, agent]);
+}
+
+/** Returns the focus of a panel that closes to the element from which the panel was opened. */
+function usePanelFocus({ agent }: RunRoute): void {
+  const isOpen = agent !== undefined;
+  const opener = useRef<Element | null>(null);
+  const wasOpen = useRef(isOpen);
+  if (isOpen && !wasOpen.current) opener.current = document.activeElement;
+  wasOpen.current = isOpen;
+  useLostFocus(() => {
+    const { current } = opener;
+    const isThere =
+      current instanceof HTMLElement && current !== document.body && current.checkVisibility();
+    return isThere ? current : document.querySelector<HTMLElement>(".tree");
+  });
 }
 
 /** Says when a run comes to rest. */

@@ -42,6 +42,7 @@ export function TreeView({ view, onOpen }: TreeViewProps) {
       view.moveTo(at);
     } else choose(at);
   };
+  const isEmpty = view.listing.value.lines.length === 0;
   return (
     <div
       ref={scroller}
@@ -49,7 +50,7 @@ export function TreeView({ view, onOpen }: TreeViewProps) {
       role="treegrid"
       aria-label="Agents"
       aria-rowcount={view.listing.value.lines.length + 1}
-      aria-activedescendant={rowId(cursorAt.value)}
+      aria-activedescendant={isEmpty ? undefined : rowId(cursorAt.value)}
       tabIndex={0}
       onScroll={(event) => (view.scrollTop.value = event.currentTarget.scrollTop)}
       onClick={click}
@@ -62,6 +63,7 @@ export function TreeView({ view, onOpen }: TreeViewProps) {
         <Timeline view={view} hover={hover} onChoose={choose} />
         <TimelineTip hover={hover} />
       </Panel>
+      {isEmpty && <p class="tree-empty">No agent fits the filter.</p>}
       <Rows view={view} />
     </div>
   );

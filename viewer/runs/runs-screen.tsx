@@ -1,16 +1,18 @@
 // All runs of the store, in three groups: needs a person, active, done.
 
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { RunRow } from "../../src/view/viewer-data.ts";
+import { announce } from "../app/announcer.tsx";
 import { useKeys } from "../app/keys.ts";
 import { ProblemNotice } from "../app/problem-notice.tsx";
-import { goTo, replaceRoute } from "../app/route.ts";
+import { goTo, lastVisited, noteVisit, replaceRoute } from "../app/route.ts";
 import { Skeleton } from "../app/skeleton.tsx";
 import { api, type RunList } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
-import { focused } from "../app/focused.ts";
+import { focused, useLostFocus } from "../app/focused.ts";
 import { groupedRuns, type RunGroup } from "../../src/view/run-groups.ts";
 import { commandText } from "../text/command.ts";
 import { RunLine } from "./run-line.tsx";
@@ -32,13 +34,18 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
   const first = loaded.value;
   const runs = [...(first?.runs ?? []), ...(older?.runs ?? [])];
   const next = older === undefined ? first?.next : older.next;
+  useEffect(() => {
+    if (q !== "" && first !== undefined) announce(`${numberOf(runs.length, "run")} in the list`);
+  }, [q, first === undefined, runs.length]);
   const more = async (): Promise<void> => {
     const page = await api.runs({ q, before: next }, new AbortController().signal);
     setOlder({ runs: [...(older?.runs ?? []), ...page.runs], next: page.next });
   };
   return (
     <main class="runs-screen">
-      <h1 class="read-aloud">Runs</h1>
+      <h1 class="read-aloud" tabIndex={-1}>
+        Runs
+      </h1>
       <Search q={q} />
       {first === undefined ? (
         loaded.problem === undefined ? (
@@ -77,10 +84,28 @@ function unique(runs: readonly RunRow[]): readonly RunRow[] {
   return [...new Map(runs.toReversed().map((run) => [run.runId, run])).values()].toReversed();
 }
 
+/** The run at which the cursor is: its link has the focus, and gets it back. */
+function useRunCursor(list: RefObject<HTMLDivElement | null>) {
+  const [cursor, setOwnCursor] = useState(lastVisited);
+  // A list that is loaded anew, for another search, begins at the same run.
+  const setCursor = (runId: string): void => {
+    setOwnCursor(runId);
+    noteVisit(runId);
+  };
+  const linkTo = (runId: string) =>
+    list.current?.querySelector<HTMLElement>(`[data-run="${CSS.escape(runId)}"] .run-link`);
+  useLostFocus(() => linkTo(cursor));
+  useEffect(() => {
+    // The screen has just been opened: the heading has the focus, or nothing has it.
+    if (document.activeElement?.matches("body, h1") === true) linkTo(cursor)?.focus();
+  }, []);
+  return { cursor, setCursor, linkTo };
+}
+
 function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
-  const [cursor, setCursor] = useState("");
   const [opened, setOpened] = useState<ReadonlySet<RunGroup>>(new Set());
   const list = useRef<HTMLDivElement>(null);
+  const { cursor, setCursor, linkTo } = useRunCursor(list);
   const shownGroups = groupedRuns(runs).map(([group, all]) => ({
     group,
     all,
@@ -92,9 +117,8 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
     const line = lines[Math.max(0, Math.min(lines.length - 1, at + by))];
     if (line === undefined) return;
     setCursor(line.runId);
-    list.current
-      ?.querySelector(`[data-run="${CSS.escape(line.runId)}"]`)
-      ?.scrollIntoView({ block: "nearest" });
+    // The focus also scrolls the line into view.
+    linkTo(line.runId)?.focus();
   };
   useKeys("screen", {
     j: () => move(1),
@@ -104,7 +128,13 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
     Enter: at === -1 ? undefined : () => goTo({ screen: "run", runId: cursor }),
   });
   return (
-    <div ref={list}>
+    <div
+      ref={list}
+      onFocusIn={({ target }) => {
+        const line = target instanceof Element ? target.closest("[data-run]") : null;
+        if (line !== null) setCursor(line.getAttribute("data-run") ?? "");
+      }}
+    >
       {shownGroups.map(
         ({ group, all, shown }) =>
           all.length > 0 && (
@@ -121,7 +151,11 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
                 <button
                   type="button"
                   class="more"
-                  onClick={() => setOpened(new Set(opened).add(group))}
+                  onClick={() => {
+                    // The first of the lines that appear gets the focus of the button.
+                    setCursor(all[shown.length]?.runId ?? "");
+                    setOpened(new Set(opened).add(group));
+                  }}
                 >
                   {numberOf(all.length - shown.length, "more run")}: show
                 </button>
@@ -135,17 +169,29 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
 
 function Search({ q }: { readonly q: string }) {
   const [isOpen, setIsOpen] = useState(q !== "");
-  useKeys("screen", { "/": () => setIsOpen(true) });
+  const search = useRef<HTMLParagraphElement>(null);
+  useLostFocus(() => search.current?.querySelector("button"));
+  const close = (): void => {
+    replaceRoute({ screen: "runs" });
+    setIsOpen(false);
+  };
+  useKeys("screen", {
+    "/": () => {
+      setIsOpen(true);
+      search.current?.querySelector("input")?.focus();
+    },
+    Escape: isOpen ? close : undefined,
+  });
   if (!isOpen)
     return (
-      <p class="search">
+      <p class="search" ref={search}>
         <button type="button" onClick={() => setIsOpen(true)}>
           Search <kbd>/</kbd>
         </button>
       </p>
     );
   return (
-    <p class="search">
+    <p class="search" ref={search}>
       <label for="runs-search" class="read-aloud">
         Search runs
       </label>
@@ -158,9 +204,12 @@ function Search({ q }: { readonly q: string }) {
         autocomplete="off"
         onInput={(event) => replaceRoute({ screen: "runs", q: event.currentTarget.value })}
         onKeyDown={(event) => {
-          if (event.key !== "Escape") return;
-          replaceRoute({ screen: "runs" });
-          setIsOpen(false);
+          if (event.isComposing) return;
+          if (event.key === "Enter" || event.key === "ArrowDown") {
+            event.preventDefault();
+            document.querySelector<HTMLElement>(".run-link")?.focus();
+          }
+          if (event.key === "Escape") close();
         }}
       />
     </p>
@@ -174,7 +223,13 @@ function NoRuns({ q }: { readonly q: string }) {
         <h2>No run fits</h2>
         <p>
           No title or id has these words.{" "}
-          <button type="button" onClick={() => replaceRoute({ screen: "runs" })}>
+          <button
+            type="button"
+            onClick={() => {
+              document.getElementById("runs-search")?.focus();
+              replaceRoute({ screen: "runs" });
+            }}
+          >
             Show all runs
           </button>
         </p>
