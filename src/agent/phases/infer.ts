@@ -20,7 +20,7 @@ import type { AssistantMessage } from "../../protocol/message.ts";
 /** Requests of a step that may be too long for the model before that is an error. */
 const MAX_OVERFLOWS = 1;
 
-/** Makes the call, and takes in whatever came of it. */
+/** Makes the call, and records its outcome in the state. */
 export async function infer(
   agent: AgentRuntime,
   before: AgentState,

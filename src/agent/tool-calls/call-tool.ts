@@ -31,12 +31,12 @@ async function runStages(call: OpenCall): Promise<CallEnd> {
   if (bound.type === "finish") return await recordEnd(call, recordBegin(call), TAKEN);
   if (bound.type === "external") return await callExternally(call, bound);
   if (bound.type === "delegation") {
-    // So many subagents start in one turn of the event loop, and the others in the next ones.
+    // The throttle bounds the delegations that begin in one turn of the event loop.
     const turn = agent.run.settings.throttle.turn();
     if (turn !== undefined) await turn;
   }
   const asked = authorize(call, bound);
-  // Not awaited where nothing is asked: all calls of a reply are looked at before the first of them begins.
+  // Not awaited where nothing is asked: all calls of a reply are authorized before the first one begins.
   const permission = asked instanceof Promise ? await asked : asked;
   switch (permission.type) {
     case "deferred":

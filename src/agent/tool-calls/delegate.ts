@@ -84,7 +84,7 @@ export async function resumeDelegation(
   return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
 
-/** What becomes of a call whose delegation has this result. */
+/** Waits for a delegation, and returns the outcome of its call. */
 async function awaitOutcome(
   { toolName, signal }: OpenCall,
   outcome: Promise<DelegationOutcome>,

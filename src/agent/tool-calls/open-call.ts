@@ -20,12 +20,11 @@ import {
   type ToolContext,
   type ToolProgress,
 } from "../../tools/tool-context.ts";
-import type { EventPosition } from "../agent-identity.ts";
+import type { EffectPosition, EventPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { factsOf } from "../consult.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { PlannedCall } from "../effects.ts";
-import type { EffectPosition } from "../agent-identity.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import { askForTool } from "./ask-approver.ts";
 

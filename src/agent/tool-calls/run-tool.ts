@@ -45,7 +45,7 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
 
 const NO_WRAPS: ReturnType<HookSet["toolWraps"]> = Object.freeze([]);
 
-/** Runs the body, with the hooks around it, and gives what came of it. */
+/** Runs the body with the hooks around it, and returns its outcome. */
 async function work(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
   const { agent, signal, toolName, planned } = call;
   const { clock, recorder } = agent.run;

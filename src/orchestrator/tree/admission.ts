@@ -28,8 +28,11 @@ export const PARENT_ENDING: SpawnRefusal = Object.freeze({
   message: "Not started: the agent was told to end before the subagent could start.",
 });
 
-/** The role that may be started as things stand, with so many `ahead` of it, or why it may not. Takes nothing. */
-export function startable(
+/**
+ * Returns the role of a subagent that may start now, or the reason why it may not. Reserves nothing.
+ * `ahead`: how many others start before.
+ */
+export function findStartableRole(
   { tree, registry }: RunRuntime,
   parent: AgentRuntime,
   request: SpawnRequest,
@@ -107,7 +110,7 @@ export function refuseSpawn(
 ): RefusedSpawn | undefined {
   let role: AgentRole | SpawnRefusal;
   try {
-    role = startable(run, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
+    role = findStartableRole(run, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
   } catch {
     return undefined;
   }

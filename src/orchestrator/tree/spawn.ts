@@ -11,7 +11,7 @@ import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
 import type { ContextManifest, Tightening } from "../../protocol/context-manifest.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
-import { setupFailed, startable, PARENT_ENDING, type SpawnCall } from "./admission.ts";
+import { setupFailed, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
 import { childBudget } from "./child-budget.ts";
 import { childContext, type ChildContext } from "./child-context.ts";
 import { childFacts, DelegatingParent } from "./child-facts.ts";
@@ -35,7 +35,7 @@ export function setUpChild(
   let agentPath: string | undefined;
   let child: AgentRuntime | undefined;
   try {
-    const role = startable(run, parent, request);
+    const role = findStartableRole(run, parent, request);
     if ("code" in role) return role;
     agentPath = run.tree.take(parent, role.name);
     const { tightened, ...budget } = childBudget(run, parent, role, asked);
@@ -97,7 +97,7 @@ function withNothing(tightened: readonly Tightening[]): ChildContext {
   return { ...NOTHING_INHERITED, manifest, toolLimits: NO_TOOL_LIMITS };
 }
 
-/** The last that may throw. */
+/** Persists and records the new subagent. Nothing that may throw follows. */
 function announce(
   run: RunRuntime,
   child: AgentRuntime,
@@ -122,13 +122,13 @@ function announce(
   });
 }
 
-/** The subagent, as events name it. */
+/** Returns the fields by which events name a subagent. */
 export function childInEvents({ identity, role }: AgentRuntime) {
   const { agentId: childId, agentPath: childPath, depth: childDepth } = identity;
   return { childId, childPath, role: role.name, childDepth } as const;
 }
 
-/** Those that one reply starts know of each other's end (X11); a subtask stands for itself. */
+/** Returns the group of the delegations of a reply, which end together (X11). A subtask has none. */
 export function groupOf(
   parent: AgentRuntime,
   { stepId, callId, delegatedRoles, isAlone = false }: DelegatedCall,
