@@ -2056,6 +2056,9 @@ const requirements = {
   D545: {
     text: "A filter or a search that hides what is open or has the focus leaves the focus on an element that is announced, keys that work, and a notice with a way back",
   },
+  D546: {
+    text: "At 1,280 and 1,000 pixels, with a panel or an open step, and at a zoom of 200 %, the rows of failed agents, and of groups with one code, show their codes whole; several codes of a group are whole without a panel, and in the title of the row",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

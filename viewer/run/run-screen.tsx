@@ -1,5 +1,6 @@
 // A run: what stands above its tree, its open questions, the tree beside the time, and what is known of the agent that is open.
 
+import { useComputed } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { ViewerMeta } from "../../src/view/viewer-data.ts";
@@ -26,6 +27,7 @@ import { RunHeader } from "./run-header.tsx";
 import { scaleOf } from "./run-time.ts";
 import { isClosed, isOpen, RunView } from "./run-view.ts";
 import type { TreeLine } from "./tree-lines.ts";
+import { hasSeveralCodes } from "./tree-row.tsx";
 import { TimelineLegend } from "./timeline.tsx";
 import { TreeView } from "./tree-view.tsx";
 
@@ -86,6 +88,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
   const { errors, errorAt, goToError } = useErrors(view, route);
   useRunKeys(view, route, goToError);
   useTraceKeys(state, meta);
+  const isWide = useComputed(() => needsWideTree(view));
   return (
     <main class={route.agent === undefined ? "run-screen" : "run-screen with-panel"}>
       <LostBanner live={live} />
@@ -107,7 +110,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
         />
       </Panel>
       <div class="work">
-        <section class="trunk" aria-label="Agents of the run">
+        <section class={isWide.value ? "trunk wide" : "trunk"} aria-label="Agents of the run">
           <div class="tools">
             <RunFilter view={view} route={route} onReveal={() => closePanel(route)} />
             <Panel name="minimap">
@@ -150,6 +153,11 @@ function useFollowedRoute(view: RunView, { agent, q = "", show = "all" }: RunRou
     const index = agent === undefined ? undefined : view.state.indexOf(agent);
     if (index !== undefined && view.cursorLine?.key !== agent) view.reveal(index);
   }, [view, agent]);
+}
+
+/** True if a line of the tree needs more room than most have: that of a group with several codes. */
+function needsWideTree(view: RunView): boolean {
+  return view.listing.value.lines.some((line) => hasSeveralCodes(line, view));
 }
 
 /** Returns the focus of a panel that closes to the element from which the panel was opened. */

@@ -83,12 +83,13 @@ function AgentCells({
   const standing = standingOf(row);
   const words = activityWords(row, questions);
   const isOver = hasEnded(standing);
+  const title = standing === "failed" ? `${words} · ${row[AT.task]}` : row[AT.task];
   const elapsedMs =
     (row[AT.endedAtMs] < 0 ? tickMs.value : row[AT.endedAtMs]) - row[AT.startedAtMs];
   const folded = line.fold === "closed" ? line.below : 0;
   return (
     <>
-      <span role="gridcell" class="cell name" title={lineOf(row[AT.task])}>
+      <span role="gridcell" class="cell name" title={lineOf(title)}>
         <Indent line={line} />
         <Icon sign={signOf(row)} />
         <span class="read-aloud">{standing} </span>
@@ -157,13 +158,24 @@ function Marks({
   );
 }
 
-/** Returns why the members of a group ended, such as `model_error ×20`, the most frequent first. */
-function codesOf({ members }: GroupLine, { state }: RunView): string {
+/** Returns how many members of a group ended with each code. */
+function countCodes({ members }: GroupLine, { state }: RunView): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const index of members) {
     const code = state.agents[index]?.[AT.note] ?? "";
     if (code !== "") counts.set(code, (counts.get(code) ?? 0) + 1);
   }
+  return counts;
+}
+
+/** True if the line of a group has several codes, which need more room than the tree has. */
+export function hasSeveralCodes(line: TreeLine, view: RunView): boolean {
+  return line.kind === "group" && countCodes(line, view).size > 1;
+}
+
+/** Returns why the members of a group ended, such as `model_error ×20`, the most frequent first. */
+function codesOf(line: GroupLine, view: RunView): string {
+  const counts = countCodes(line, view);
   return [...counts]
     .toSorted(([, left], [, right]) => right - left)
     .map(([code, count]) => (counts.size === 1 ? code : `${code} ×${countText(count)}`))
@@ -181,9 +193,10 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
     spent.unpriced += row[AT.treeUnpricedCalls];
   }
   const codes = codesOf(line, view);
+  const title = codes === "" ? undefined : lineOf(`${line.standing}: ${codes}`, 2_000);
   return (
     <>
-      <span role="gridcell" class="cell name">
+      <span role="gridcell" class="cell name" title={title} aria-colspan={3}>
         <Indent line={line} />
         <Icon sign={line.standing} />
         <b>
@@ -204,12 +217,6 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
             <span class="read-aloud"> failed below</span>
           </span>
         )}
-      </span>
-      <span role="gridcell" class="cell number time">
-        –
-      </span>
-      <span role="gridcell" class="cell number step">
-        –
       </span>
       <span role="gridcell" class="cell number own">
         {shortCount(spent.own)}
