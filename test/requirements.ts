@@ -2059,6 +2059,9 @@ const requirements = {
   D546: {
     text: "At 1,280 and 1,000 pixels, with a panel or an open step, and at a zoom of 200 %, the rows of failed agents, and of groups with one code, show their codes whole; several codes of a group are whole without a panel, and in the title of the row",
   },
+  D658: {
+    text: "Each kind of transport fault in the tests runs over Chat Completions, Responses, Anthropic and Gemini, and over the first two through the AI SDK, with one outcome",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -180,6 +180,14 @@ describe.each(Object.entries(MODELS))("%s", (name, make) => {
       expect((await ask(make(server.url))).message.text).toBe("ok");
     });
 
+  for (const encoding of ["gzip", "deflate", "br"])
+    proves(["D658"], `does not retry a body that is not in its encoding ${encoding}`, async () => {
+      const headers = { ...EVENTS_TYPE, "content-encoding": encoding };
+      const { code, isRetryable, message } = await failureOver(make, { headers, body: whole });
+      expect([code, isRetryable]).toEqual(["model_protocol_error", false]);
+      expect(message).toContain("got a body that is not in its encoding (");
+    });
+
   for (const [encoding, body, headers] of [
     ["compress", Buffer.from([0x1f, 0x9d, 0x90, 0x6f]), EVENTS_TYPE],
     ["gzip, aws-chunked", gzipSync(whole), EVENTS_TYPE],

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
+import { createOpenAI } from "@ai-sdk/openai";
 
 import { defined } from "../../src/kernel/json.ts";
 import { aiSdkModel, sameOriginFetch } from "../../src/model/ai-sdk/ai-sdk-model.ts";
@@ -283,6 +284,22 @@ export const INTERFACES: readonly Interface[] = [
     }),
   },
 ];
+
+/** `INTERFACES`, and those of openai() once more through the packages of the AI SDK. */
+export const CLIENTS: readonly Interface[] = [
+  ...INTERFACES,
+  ...INTERFACES.slice(0, 2).map((face) => {
+    const name = `${face.name} through the AI SDK`;
+    return { ...face, name, model: sdkModelOf(face.name === "Responses" ? "responses" : "chat") };
+  }),
+];
+
+function sdkModelOf(api: "chat" | "responses"): Interface["model"] {
+  return (baseURL, timeoutMs) => {
+    const provider = createOpenAI({ apiKey, baseURL, fetch: sameOriginFetch });
+    return aiSdkModel(provider[api]("m"), defined({ timeoutMs }));
+  };
+}
 
 /** The text of each event, with the blank line that ends it. */
 export function eventsOf(...events: readonly object[]): readonly string[] {

@@ -105,12 +105,17 @@ export function reportedError(
   return modelError({ code, message, data, cause, lostOutputTokens, retryAfterMs: delayMs });
 }
 
-/** The failure that an error of the AI SDK is; undefined for any other error. */
+/** Returns the failure for an error of the AI SDK or of a decoder, or `undefined` for any other error. */
 function knownFailure(
   error: unknown,
   lostOutputTokens: number | undefined,
 ): ModelError | undefined {
   if (!isRecord(error)) return undefined;
+  const problem = findDecodingProblem(error);
+  if (problem !== undefined) {
+    const got = `a body that is not in its encoding (${problem})`;
+    return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
+  }
   if (Reflect.get(error, API_CALL_MARK) === true) return apiCallError(error, lostOutputTokens);
   return Reflect.get(error, SDK_MARK) === true ? sdkError(error, lostOutputTokens) : undefined;
 }
@@ -211,6 +216,17 @@ export function isMissingEnd(error: unknown): boolean {
 
 function isNamed(error: unknown, name: string): boolean {
   return isRecord(error) && error["name"] === name;
+}
+
+/** Codes of zlib for gzip and deflate, Brotli and zstd. A body that is only cut has none of them. */
+const DECODING_CODES = /^(Z_DATA_ERROR$|ERR_(BROTLI|_ERROR_FORMAT)|ZSTD_error_)/;
+
+/** Returns the message of the decoder that could not read a body, or `undefined`. */
+function findDecodingProblem(error: unknown): string | undefined {
+  if (!isRecord(error)) return undefined;
+  const { code, cause } = error;
+  const isDecoders = typeof code === "string" && DECODING_CODES.test(code);
+  return isDecoders ? messageOf(error) : findDecodingProblem(cause);
 }
 
 const NETWORK_CODES = /^(E[A-Z]+|UND_ERR_\w+)$/;
