@@ -1821,6 +1821,12 @@ const requirements = {
   D535: {
     text: "runs names the code for which no process could lead a paused run, also of one that has not begun",
   },
+  D536: {
+    text: "The wait for budget of a further call that a hook makes ends in the events and in each view when the call is granted, refused or cancelled, whatever the hook does then",
+  },
+  D537: {
+    text: "The wait for a slot or a provider limit of a further call that a hook makes is drawn as such, and is no wait for budget",
+  },
   D490: {
     text: "However many requests an MCP server over HTTP makes at once, at most 20 answers to them are sent at a time",
   },

@@ -330,19 +330,23 @@ class Attempts implements RetryOptions {
 }
 
 /**
- * Asks that the lease of a call cover one more attempt, and records a wait for room. A granted
- * lease is persisted: as for the first request, what a crash loses of it is charged.
+ * Extends the lease of a call to cover one more attempt, and records the start and the end of a wait
+ * for room. A granted lease is persisted, so that a crash charges what it loses of the attempt.
  */
 export async function extendLease(
   agent: AgentRuntime,
   { lease, position }: Pick<InferCall, "lease" | "position">,
   signal: AnySignal,
 ): Promise<LeaseOutcome> {
-  const { account, persistence } = agent;
+  const { account, persistence, run } = agent;
+  let hasWaited = false;
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
-    if (agent.run.recorder.announce("budget.queued"))
-      agent.record({ type: "budget.queued", accountPath }, position);
+    hasWaited = true;
+    if (run.recorder.announce("budget.queued"))
+      agent.emit({ type: "budget.queued", accountPath }, position);
   });
+  if (hasWaited && run.recorder.announce("budget.dequeued"))
+    agent.emit({ type: "budget.dequeued", outcome: paid.type }, position);
   if (paid.type === "granted") await persistence?.kept();
   return paid;
 }

@@ -29,10 +29,16 @@ export function reserve(
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
+    const { recorder } = agent.run;
+    let hasWaited = false;
     const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) => {
-      if (agent.run.recorder.announce("budget.queued"))
+      hasWaited = true;
+      if (recorder.announce("budget.queued"))
         agent.record({ type: "budget.queued", accountPath }, eventPositionOf(position));
     });
+    const isCancelled = hasWaited && outcome.type === "cancelled";
+    if (isCancelled && recorder.announce("budget.dequeued"))
+      agent.record({ type: "budget.dequeued", outcome: "cancelled" }, eventPositionOf(position));
     agent.endWork();
     return outcome;
   };

@@ -8,11 +8,19 @@ import type { ModelUsage, Usage } from "./usage.ts";
 export interface BudgetEventBodies {
   /**
    * A model call waits until calls in flight give budget back: before its first request, or before
-   * another attempt. The wait ends with `budget.reserved`, or with `model.retried`.
+   * another attempt. The wait ends with `budget.reserved`, `budget.denied` or `budget.dequeued`.
    */
   readonly "budget.queued": {
     /** The agent whose budget lacks room. */
     readonly accountPath: string;
+  };
+  /**
+   * A wait for budget is over: of another attempt, or of a further call that a hook makes of one
+   * step. Also of a first request, if its agent had to end during the wait.
+   */
+  readonly "budget.dequeued": {
+    /** `cancelled`: the agent, or the hook that asked for the call, ended during the wait. */
+    readonly outcome: "granted" | "refused" | "cancelled";
   };
   /** A model call has its lease: room for its input and its output, of the agent's account and of all above it. */
   readonly "budget.reserved": {

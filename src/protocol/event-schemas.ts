@@ -332,6 +332,7 @@ export const EVENT_SCHEMAS = {
     usage: UsageReportSchema,
   },
   "budget.queued": { accountPath: z.string() },
+  "budget.dequeued": { outcome: z.enum(["granted", "refused", "cancelled"]) },
   "budget.reserved": {
     leaseId: LeaseIdSchema,
     inputTokens: count,

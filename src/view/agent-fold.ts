@@ -208,6 +208,9 @@ export class AgentFold {
           accountHolder(this, event.accountPath)?.index,
         );
         break;
+      case "budget.dequeued":
+        this.#modelCalls.endBudgetWait(event);
+        break;
       case "budget.reserved":
         this.#modelCalls.reserve(event, this.#stepOf(event));
         break;

@@ -5,7 +5,7 @@ import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { SpanEnding, SpanList } from "./span-list.ts";
 
-/** How far a call is. `queued`: it has its budget, and its first attempt has not begun. */
+/** How far a call is. `queued`: it has its budget, and its next attempt has not begun. */
 type CallState = "awaiting_budget" | "queued" | "thinking" | "retrying";
 
 interface ModelCallFold {
@@ -17,8 +17,10 @@ interface ModelCallFold {
   accountPath: string | undefined;
   /** Of the present wait for budget; -1: there is none. */
   wait: number;
-  /** When it got its budget. */
-  reservedAtMs: number;
+  /** When it got its budget. `undefined`: no event told, or its first attempt has begun. */
+  reservedAtMs: number | undefined;
+  /** True once its first request is on record. */
+  hasBegun: boolean;
   /** Of its attempts; -1: none is open. */
   chat: number;
   /** Of the last wait for another attempt; -1: there was none. */
@@ -79,12 +81,25 @@ export class ModelCalls {
     call.reservedAtMs = atMs;
   }
 
+  /** The wait of another attempt or of a further call is over. */
+  endBudgetWait(event: EspalierEvent<"budget.dequeued">): void {
+    const { atMs, outcome } = event;
+    const call = this.#find(event);
+    if (call === undefined) return;
+    this.#endBudgetWait(call, atMs, BUDGET_ENDS[outcome]);
+    call.state = "queued";
+    if (call.hasBegun) return; // `model.retried` or `model.failed` follows.
+    call.reservedAtMs = atMs;
+    if (outcome !== "granted") this.#calls.delete(keyOf(event));
+  }
+
   /** The lease of a call is given back or refused: ends its waits, those of further calls too. */
   endWaits({ callId, atMs }: EspalierEvent, end: SpanEnding): void {
     for (const [key, call] of this.#calls) {
       if (call.callId !== callId || call.state === "thinking" || call.state === "retrying")
         continue;
       this.#endBudgetWait(call, atMs, end);
+      this.#cutQueued(call, atMs);
       this.#calls.delete(key);
     }
   }
@@ -93,12 +108,14 @@ export class ModelCalls {
     const { atMs, queuedMs = 0 } = event;
     const call = this.#find(event) ?? this.#add(event, step);
     if (call.chat !== -1) return;
-    // No event tells when a further call of a hook got its budget.
-    const hasWaited = this.#endBudgetWait(call, atMs - queuedMs, "ok");
-    const isQueued = call.state === "queued" && !hasWaited;
-    const slotAtMs = Math.max(isQueued ? call.reservedAtMs : 0, atMs - queuedMs);
-    if (isQueued) this.#addWait("busy", [call.reservedAtMs, slotAtMs], call);
+    // Journals written before `budget.dequeued` existed do not tell when a further call got it.
+    this.#endBudgetWait(call, atMs - queuedMs, "ok");
+    const { reservedAtMs = atMs - queuedMs } = call;
+    const slotAtMs = Math.max(reservedAtMs, atMs - queuedMs);
+    this.#addWait("busy", [reservedAtMs, slotAtMs], call);
     this.#addWait("queue", [slotAtMs, atMs], call);
+    call.reservedAtMs = undefined;
+    call.hasBegun = true;
     call.queuedMs = queuedMs;
     call.state = "thinking";
     call.chat = this.#spans.open("chat", atMs, call.step);
@@ -110,10 +127,10 @@ export class ModelCalls {
     if (call === undefined) return;
     this.#addQueued(call, queuedMs, atMs, "ok");
     const wait = { beganAtMs: atMs, atMs: atMs + delayMs, end: "failed" } as const;
-    const hasWaited = this.#endBudgetWait(call, atMs, "ok");
+    this.#endBudgetWait(call, atMs, "ok");
     call.retry = this.#spans.add("retry", wait, call.step);
     call.state = "retrying";
-    if (hasWaited) call.chat = this.#spans.open("chat", atMs, call.step);
+    if (call.chat === -1) call.chat = this.#spans.open("chat", atMs, call.step);
   }
 
   close(event: EspalierEvent<"model.replied" | "model.failed">): void {
@@ -133,8 +150,7 @@ export class ModelCalls {
   cut(atMs: number): void {
     for (const call of this.#calls.values()) {
       this.#endBudgetWait(call, atMs, "cut");
-      if (call.state === "queued")
-        this.#spans.add("queue", { beganAtMs: call.reservedAtMs, atMs, end: "cut" }, call.step);
+      this.#cutQueued(call, atMs);
       if (call.chat !== -1) this.#spans.close(call.chat, atMs, "cut");
       this.#cutRetry(call, atMs, "cut");
     }
@@ -152,7 +168,8 @@ export class ModelCalls {
       state: "queued",
       accountPath: undefined,
       wait: -1,
-      reservedAtMs: event.atMs,
+      reservedAtMs: undefined,
+      hasBegun: false,
       chat: -1,
       retry: -1,
       queuedMs: 0,
@@ -161,13 +178,17 @@ export class ModelCalls {
     return call;
   }
 
-  /** Returns false if the call waits for no budget. */
-  #endBudgetWait(call: ModelCallFold, atMs: number, end: SpanEnding): boolean {
-    if (call.wait === -1) return false;
+  #endBudgetWait(call: ModelCallFold, atMs: number, end: SpanEnding): void {
+    if (call.wait === -1) return;
     this.#spans.close(call.wait, atMs, end);
     call.wait = -1;
     call.accountPath = undefined;
-    return true;
+  }
+
+  /** The call ended while it waited for the slot of its first attempt. */
+  #cutQueued({ reservedAtMs, step }: ModelCallFold, atMs: number): void {
+    if (reservedAtMs !== undefined && reservedAtMs < atMs)
+      this.#spans.add("queue", { beganAtMs: reservedAtMs, atMs, end: "cut" }, step);
   }
 
   /** The agent had to end, or the reply came, before the next attempt was due. */
@@ -194,6 +215,9 @@ export class ModelCalls {
     if (beganAtMs < atMs) this.#spans.add(kind, { beganAtMs, atMs, end: "ok" }, step);
   }
 }
+
+/** How a wait for budget ended, by its outcome. */
+const BUDGET_ENDS = { granted: "ok", refused: "failed", cancelled: "cut" } as const;
 
 function keyOf({ callId, modelCallNumber = 1 }: EspalierEvent): string {
   return `${callId} ${modelCallNumber}`;

@@ -46,6 +46,7 @@ const TELLING: Telling = {
   "subagent.refused": ["role", "refusal"],
   "subagent.ended": ["childPath", "outcome", "status", "reason", "usage"],
   "budget.queued": ["accountPath"],
+  "budget.dequeued": ["outcome"],
   "budget.reserved": ["inputTokens", "maxOutputTokens"],
   "budget.settled": ["usage", "remaining", "runRemaining"],
   "budget.released": [],

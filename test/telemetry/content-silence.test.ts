@@ -70,7 +70,13 @@ test("the runs come by every kind of event that holds words of models, tools or 
 });
 
 /** Progress is reported by MCP servers alone, and the others say numbers and ids: span-silence.test.ts has them. */
-const ELSEWHERE = ["tool.progressed", "subagent.detached", "budget.queued", "budget.released"];
+const ELSEWHERE = [
+  "tool.progressed",
+  "subagent.detached",
+  "budget.queued",
+  "budget.dequeued",
+  "budget.released",
+];
 
 const PLACES: ReadonlySet<string> = new Set([
   "chat gen_ai.input.messages",

@@ -67,6 +67,8 @@ export function tellEverything(run: RunScript): void {
   lead.notes(detached(reader));
   lead.notes({ type: "budget.queued", accountPath: CANARY });
   lead.isDenied();
+  lead.notes({ type: "budget.queued", accountPath: CANARY });
+  lead.notes({ type: "budget.dequeued", outcome: "cancelled" });
   lead.reachesThreshold();
   lead.isGranted(CANARY);
   lead.isReserved();

@@ -3,74 +3,25 @@
 
 import { expect } from "vitest";
 
-import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
-import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
-import type { AgentFold } from "../../src/view/agent-fold.ts";
-import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "../../src/view/viewer-data.ts";
+import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { calls, spawn, tool, use } from "../tree/scripted-agents.ts";
 import { foldOf } from "./fold-of.ts";
-
-const SECOND = 1_000;
-
-/** A role whose model takes a second for each reply, and one token of output for each word. */
-function slowRole(
-  { clock }: Fixture,
-  name: string,
-  script: readonly ScriptStep[] | (() => ReturnType<typeof says>),
-  more: Partial<AgentDefinition> = {},
-): AgentRole {
-  const scripted = new ScriptedModel(script);
-  return defineAgent({
-    name,
-    purpose: `Works as ${name}.`,
-    instructions: `You are ${name}.`,
-    delegation: { maxIdenticalDelegations: "unlimited" },
-    ...more,
-    model: {
-      provider: "scripted",
-      id: name,
-      generate: async (request, options) => {
-        await new Promise<void>((wake) => void clock.setTimer(SECOND, wake));
-        return await scripted.generate(request, options);
-      },
-    },
-  });
-}
-
-/** Moves time on in steps of half a second until the run has ended. */
-async function played(s: Fixture, run: ReturnType<Fixture["start"]>): Promise<void> {
-  for (await settled(); s.sink.of("run.ended").length === 0; await settled())
-    s.clock.advance(SECOND / 2);
-  await s.outcome(run);
-}
-
-/** Milliseconds of all spans of a kind. */
-function sumOf(agents: readonly AgentFold[], kind: (typeof SPAN_KINDS)[number]): number {
-  return agents
-    .flatMap(({ spans }) => spansOf(spans.numbers))
-    .filter((span) => span.kind === kind)
-    .reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
-}
-
-function spansOf(numbers: readonly number[]) {
-  return Array.from({ length: numbers.length / SPAN_WIDTH }, (_none, nth) => {
-    const at = nth * SPAN_WIDTH;
-    const [kind = 0, fromMs = 0, toMs = 0, end = 0, , account = -1] = numbers.slice(at);
-    return { kind: SPAN_KINDS[kind], fromMs, toMs, end: SPAN_ENDS[end], account };
-  });
-}
-
-function written(agent: AgentFold | undefined): readonly string[] {
-  return spansOf(agent?.spans.numbers ?? []).map(
-    ({ kind, fromMs, toMs, end, account }) =>
-      `${kind} ${fromMs}–${toMs} ${end}${account === -1 ? "" : ` of ${account}`}`,
-  );
-}
+import {
+  breaksAfter,
+  brokenRun,
+  played,
+  playedUntil,
+  RETRY,
+  SECOND,
+  slowRole,
+  steps,
+  sumOf,
+  written,
+} from "./slow-runs.ts";
 
 proves(
   ["D575"],
@@ -120,24 +71,6 @@ proves(
     expect([total(reserved), total(queued)]).toEqual([16_000, 4_000]);
   },
 );
-
-/** An attempt that breaks after it has written so many tokens, and is made again at once. */
-function breaksAfter(lostOutputTokens: number): ScriptStep {
-  const options = { code: "model_unavailable", message: "Cut.", retryAfterMs: 0 } as const;
-  return { error: new ModelError({ ...options, lostOutputTokens }) };
-}
-
-/** A lead with two subagents: the first holds room until it has its reply, which the second needs for its second attempt. */
-function brokenRun(s: Fixture, broken: AgentRole, held: Promise<void>) {
-  const slow = slowRole(s, "slow", [{ ...says("Slow."), after: held }], { maxOutputTokens: 50 });
-  const lead = slowRole(s, "lead", [calls(spawn("slow"), spawn("broken")), says("Done.")], {
-    maxOutputTokens: 10,
-    subagents: [slow, broken],
-  });
-  return s.start(lead, "Go.", { budget: { outputTokens: 115 } });
-}
-
-const RETRY = { retry: { maxAttempts: 5 } };
 
 proves(
   ["D574"],
@@ -280,11 +213,6 @@ function sharedSlot(s: Fixture): ReturnType<Fixture["start"]> {
 
 const ONE_SLOT = { ...RETRY, concurrency: { modelCalls: 1, toolCalls: 10 } };
 
-/** Moves time on to a moment, in steps of a tenth of a second. */
-async function playedUntil(s: Fixture, atMs: number): Promise<void> {
-  for (await settled(); s.clock.nowMs() < atMs; await settled()) s.clock.advance(SECOND / 10);
-}
-
 proves(["D627"], "draws the wait of each of three attempts for its slot before it", async () => {
   const s = newFixture(ONE_SLOT);
   const run = sharedSlot(s);
@@ -324,11 +252,3 @@ proves(
     expect(s.sink.of("model.failed").map(({ queuedMs }) => queuedMs)).toContain(2_300);
   },
 );
-
-function steps(agent: AgentFold | undefined): readonly string[] {
-  const { numbers = [] } = agent?.spans ?? {};
-  return written(agent).map((text, nth) => {
-    const step = numbers[nth * SPAN_WIDTH + 4];
-    return `${text.replace(/ of \d+$/, "")}, step ${step}`;
-  });
-}

@@ -84,6 +84,7 @@ const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
   "hook.applied",
   "section.cleared",
   "budget.queued",
+  "budget.dequeued",
   "budget.released",
   "subagent.detached",
   "continuation.evaluated",
