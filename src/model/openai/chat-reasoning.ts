@@ -172,9 +172,9 @@ function isThinking(part: unknown): boolean {
  * text. Its other fields are in the last one.
  */
 export function splitAtThinking(message: Fields): readonly Fields[] {
-  const { content, ...others } = message;
-  if (!Array.isArray(content)) return [message];
-  const parts: readonly unknown[] = content;
+  if (!Array.isArray(message["content"])) return [message];
+  const { content: _content, ...others } = message;
+  const parts: readonly unknown[] = message["content"];
   const begins = parts.flatMap((part, index) =>
     index > 0 && isThinking(part) && !isThinking(parts[index - 1]) ? [index] : [],
   );
