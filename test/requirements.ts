@@ -2063,7 +2063,7 @@ const requirements = {
     text: "A filter or a search that hides what is open or has the focus leaves the focus on an element that is announced, keys that work, and a notice with a way back",
   },
   D546: {
-    text: "At 1,280 and 1,000 pixels, with a panel or an open step, and at a zoom of 200 %, the rows of failed agents, and of groups with one code, show their codes whole; several codes of a group are whole without a panel, and in the title of the row",
+    text: "At 1,280 and 1,000 pixels, with a panel or an open step, and at a zoom of 200 %, the rows of failed agents, and of groups with one code, show their codes whole; several codes of a group are whole without a panel, and in the title of the row; the list of runs shows an unknown cost on one line",
   },
   D658: {
     text: "Each kind of transport fault in the tests runs over Chat Completions, Responses, Anthropic and Gemini, and over the first two through the AI SDK, with one outcome",

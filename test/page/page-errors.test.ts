@@ -10,7 +10,6 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import type { RunSnapshot } from "../../src/view/viewer-data.ts";
 import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
@@ -20,8 +19,6 @@ import { spawnCall, thinker } from "../journal/thinkers.ts";
 import { linesOf, writtenRun } from "../viewer/written-runs.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
-import { startFixture } from "./fixture-server.ts";
-import { snapshotFor, type AgentSketch } from "./run-sketch.ts";
 
 const found = await findChromium();
 const browser = typeof found === "string" ? undefined : found;
@@ -42,8 +39,9 @@ const WHY = `The key of this project was revoked on Monday by its owner; ${"ever
 function reply(
   code: "model_not_authorized" | "model_rate_limited",
   message: string,
+  retryAfterMs = 1,
 ): ScriptedReply {
-  const again = code === "model_rate_limited" ? { retryAfterMs: 1 } : {};
+  const again = code === "model_rate_limited" ? { retryAfterMs } : {};
   return { error: new ModelError({ code, message, ...again }) };
 }
 
@@ -74,13 +72,13 @@ function failingAlone() {
 }
 
 /** An agent whose first two requests are refused for a moment. */
-function retrying() {
+function retrying(retryAfterMs = 1) {
   return defineAgent({
     name: "solo",
     instructions: "You work.",
     model: new ScriptedModel([
-      reply("model_rate_limited", "Slow down."),
-      reply("model_rate_limited", "Slower still."),
+      reply("model_rate_limited", "Slow down.", retryAfterMs),
+      reply("model_rate_limited", "Slower still.", retryAfterMs),
       says("Done."),
     ]),
   });
@@ -164,6 +162,45 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     await page.locator(".message").first().waitFor();
     await shoot(page, "attempts-step");
     expect(await page.locator(".panel-body .attempt").count()).toBe(2);
+  });
+
+  proves(
+    ["D597", "D590"],
+    "paints the wait for another attempt as one in the minimap",
+    async () => {
+      const { view, orchestrator } = await world();
+      await orchestrator.start(retrying(100), "Work.", { runId: RUN }).result;
+      const page = await open(view, `/r/${RUN}`);
+      await page.locator(".row").first().waitFor();
+      const countPixels = (name: string) =>
+        page.locator(".minimap canvas").evaluate((canvas, colour) => {
+          if (!(canvas instanceof HTMLCanvasElement)) throw new Error("no canvas");
+          const { width, height } = canvas;
+          const context = canvas.getContext("2d");
+          const probe = new OffscreenCanvas(1, 1).getContext("2d");
+          if (context === null || probe === null) throw new Error("no context");
+          probe.fillStyle = getComputedStyle(canvas).getPropertyValue(`--${colour}`);
+          probe.fillRect(0, 0, 1, 1);
+          const wanted = new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer)[0];
+          const pixels = new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
+          return pixels.filter((pixel) => pixel === wanted).length;
+        }, name);
+      await expect.poll(() => countPixels("retry")).toBeGreaterThan(100);
+      expect(await countPixels("bad")).toBe(0);
+    },
+  );
+
+  proves(["D546"], "shows an unknown cost whole in the list of runs", async () => {
+    const { view, orchestrator } = await world();
+    await orchestrator.start(retrying(), "Work.", { runId: RUN }).result;
+    for (const width of [1_280, 1_000]) {
+      const page = await open(view, "/", width);
+      const cost = page.locator(".run-cost", { hasText: "cost unknown" });
+      await cost.waitFor();
+      const [line, box] = [await page.locator(".run-line").boundingBox(), await cost.boundingBox()];
+      expect(await isWhole(page, ".run-cost")).toBe(true);
+      expect(box?.height ?? 0).toBeLessThan(line?.height ?? 0);
+    }
   });
 
   proves(["D604"], "keeps the timeline beside an open step at 1,280 pixels", async () => {
@@ -301,65 +338,4 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     await shoot(page, "not-led");
     expect(await page.locator(".run-facts").innerText()).not.toContain("at work");
   });
-});
-
-/** A run with subagents that failed: alone, in a group of one code and in a group of two. */
-function codedRun(): RunSnapshot {
-  const failing = (name: string, count: number, note: (nth: number) => string) =>
-    Array.from({ length: count }, (_none, nth): AgentSketch => {
-      const spans = [["chat", 1_000, 30_000, "failed", 1]] as const;
-      const place = { parent: 0, name: `${name}#${nth + 1}`, fromMs: 1_000, toMs: 30_000 };
-      return { ...place, activity: "failed", note: note(nth), spans };
-    });
-  return snapshotFor({
-    runId: "codes",
-    title: "lead: codes",
-    status: "working",
-    agents: [
-      { parent: -1, name: "lead", activity: "delegating", note: "3 subagents" },
-      ...failing("reader", 22, () => "model_not_authorized"),
-      ...failing("finder", 24, (nth) =>
-        nth < 20 ? "model_not_authorized" : "model_refused_request",
-      ),
-      ...failing("single", 3, () => "model_context_overflow"),
-    ],
-  });
-}
-
-describe.skipIf(browser === undefined)("codes in a narrow tree", () => {
-  for (const [width, open] of [
-    [1_280, ""],
-    [1_280, "?agent=codes-a47"],
-    [1_280, "?agent=codes-a47&tab=steps&step=1"],
-    [1_000, ""],
-    [1_000, "?agent=codes-a47"],
-    [640, ""],
-  ] as const)
-    proves(["D546"], `shows each code whole at ${width} pixels with "${open}"`, async () => {
-      if (browser === undefined) throw new Error("no browser");
-      const server = await startFixture({ folder: built?.folder ?? "", runs: [codedRun()] });
-      afterwards(() => server.close());
-      const options = { viewport: { width, height: 520 } };
-      const { page, close } = await openTab(browser, server.urlOf(`/r/codes${open}`), options);
-      afterwards(close);
-      if (open !== "") await page.locator(".agent-panel .facts, .agent-panel h3").first().waitFor();
-      await page.locator(".row", { hasText: "single#3" }).waitFor();
-      await shoot(page, `codes-${width}-${open.length}`);
-      const cut = await page
-        .locator(".row .words")
-        .evaluateAll((all) =>
-          all
-            .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
-            .map(({ textContent }) => textContent),
-        );
-      const legend = await page
-        .locator(".legend")
-        .evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
-      // Beside a panel there is no room for two codes: the title has them.
-      const codes = "failed: model_not_authorized ×20, model_refused_request ×4";
-      expect([cut, legend]).toEqual([open === "" ? [] : [codes], 0]);
-      expect(
-        await page.locator(".row", { hasText: "finder" }).locator(".name").getAttribute("title"),
-      ).toBe(codes);
-    });
 });

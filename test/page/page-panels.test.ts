@@ -1,9 +1,11 @@
 // Goal: the focus is never lost: a panel, a step, a filter or a search that closes gives it back.
+// Beside a panel, and in narrow windows, the codes of errors are whole.
 // Method: Chromium on the page as it is built, over a server with runs that are made up.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 
+import type { RunSnapshot } from "../../src/view/viewer-data.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { focusOf, press, SHOTS } from "./asked-run.ts";
@@ -11,6 +13,7 @@ import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 import { askingRun, calmRun, failedRun } from "./fixture-runs.ts";
 import { startFixture } from "./fixture-server.ts";
+import { snapshotFor, type AgentSketch } from "./run-sketch.ts";
 
 const found = await findChromium();
 const browser = typeof found === "string" ? undefined : found;
@@ -232,4 +235,65 @@ describe.skipIf(browser === undefined)("focus in the list of runs", () => {
     const group = next === "completed" ? "done" : "working";
     await page.locator(`.group-${group} [data-run="${run.runId}"] .run-link:focus`).waitFor();
   });
+});
+
+/** A run with subagents that failed: alone, in a group of one code and in a group of two. */
+function codedRun(): RunSnapshot {
+  const failing = (name: string, count: number, note: (nth: number) => string) =>
+    Array.from({ length: count }, (_none, nth): AgentSketch => {
+      const spans = [["chat", 1_000, 30_000, "failed", 1]] as const;
+      const place = { parent: 0, name: `${name}#${nth + 1}`, fromMs: 1_000, toMs: 30_000 };
+      return { ...place, activity: "failed", note: note(nth), spans };
+    });
+  return snapshotFor({
+    runId: "codes",
+    title: "lead: codes",
+    status: "working",
+    agents: [
+      { parent: -1, name: "lead", activity: "delegating", note: "3 subagents" },
+      ...failing("reader", 22, () => "model_not_authorized"),
+      ...failing("finder", 24, (nth) =>
+        nth < 20 ? "model_not_authorized" : "model_refused_request",
+      ),
+      ...failing("single", 3, () => "model_context_overflow"),
+    ],
+  });
+}
+
+describe.skipIf(browser === undefined)("codes in a narrow tree", () => {
+  for (const [width, open] of [
+    [1_280, ""],
+    [1_280, "?agent=codes-a47"],
+    [1_280, "?agent=codes-a47&tab=steps&step=1"],
+    [1_000, ""],
+    [1_000, "?agent=codes-a47"],
+    [640, ""],
+  ] as const)
+    proves(["D546"], `shows each code whole at ${width} pixels with "${open}"`, async () => {
+      if (browser === undefined) throw new Error("no browser");
+      const server = await startFixture({ folder: built?.folder ?? "", runs: [codedRun()] });
+      afterwards(() => server.close());
+      const options = { viewport: { width, height: 520 } };
+      const { page, close } = await openTab(browser, server.urlOf(`/r/codes${open}`), options);
+      afterwards(close);
+      if (open !== "") await page.locator(".agent-panel .facts, .agent-panel h3").first().waitFor();
+      await page.locator(".row", { hasText: "single#3" }).waitFor();
+      await shoot(page, `codes-${width}-${open.length}`);
+      const cut = await page
+        .locator(".row .words")
+        .evaluateAll((all) =>
+          all
+            .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+            .map(({ textContent }) => textContent),
+        );
+      const legend = await page
+        .locator(".legend")
+        .evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+      // Beside a panel there is no room for two codes: the title has them.
+      const codes = "failed: model_not_authorized ×20, model_refused_request ×4";
+      expect([cut, legend]).toEqual([open === "" ? [] : [codes], 0]);
+      expect(
+        await page.locator(".row", { hasText: "finder" }).locator(".name").getAttribute("title"),
+      ).toBe(codes);
+    });
 });

@@ -113,14 +113,16 @@ function paintMinimap(canvas: HTMLCanvasElement, view: RunView, scale: TimeScale
 }
 
 /** What is drawn, each by its place here in the points of a line; what comes later hides what comes before. 0: nothing. */
-const MARKS = ["", "busy", "queue", "budget", "retry", "tool", "chat", "ask", "bad"] as const;
+const MARKS = ["", "busy", "queue", "budget", "tool", "chat", "retry", "ask", "bad"] as const;
 type Mark = (typeof MARKS)[number];
 
 /** Notes in the points of a line what was done then. Thousands of agents share a line: drawn one by one they would take longer than a frame. */
 function markSpans(line: Uint8Array, spans: SpanNumbers, scale: TimeScale): void {
   for (const { kind, fromMs, toMs, end } of spansIn(spans, scale.endMs)) {
     if (kind === "wait" || kind === "park") continue;
-    const mark = MARKS.indexOf(end === "failed" ? "bad" : kind);
+    // The wait after a failed attempt is no failure.
+    const isWork = kind === "chat" || kind === "tool";
+    const mark = MARKS.indexOf(isWork && end === "failed" ? "bad" : kind);
     const to = Math.ceil(xOfShare(scale.at(toMs), line.length));
     for (let x = Math.floor(xOfShare(scale.at(fromMs), line.length)); x < to; x += 1)
       if ((line[x] ?? 0) < mark) line[x] = mark;
