@@ -15,7 +15,7 @@ export interface Action {
 
 /** Events that are made outside the loop, by what a replay does not do again. */
 const OUTSIDE =
-  /^(?:model|tool|question|guards?|hook|result|reply|external|budget\.threshold)[._]|^budget\.queued$/u;
+  /^(?:model|tool|question|guards?|hook|result|reply|external|budget\.threshold)[._]|^budget\.(?:de)?queued$/u;
 
 /** Where agents are, by their ids. */
 export type AgentPositions = ReadonlyMap<string, Pick<Action, "agentPath" | "stepNumber">>;
