@@ -12,3 +12,9 @@ export function timeAt(
   const laterMs = untilMs - startedAtMs - durationMs;
   return { durationMs: durationMs + laterMs, restMs: isResting ? restMs + laterMs : restMs };
 }
+
+/** Returns what is left of a limit in time at a later moment. It does not run while the run rests. */
+export function timeLeft(limitMs: number, time: RunTime, nowMs: number): number {
+  const { durationMs, restMs } = timeAt(time, nowMs);
+  return Math.max(0, limitMs - (durationMs - restMs));
+}

@@ -240,6 +240,41 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
   );
 
   proves(
+    ["D589"],
+    "says how much of a limit in time is used, in the list and the run",
+    async () => {
+      const { clock, store, process } = engineWorld();
+      const view = await viewer({ port: 0, clock, store, pageFolder: built?.folder ?? "" });
+      afterwards(() => view.close());
+      const slow = defineAgent({
+        name: "slow",
+        instructions: "You work.",
+        model: thinker("slow", ({ results }) =>
+          results.length === 0 ? { calls: [["look", { thing: "stone" }]] } : { text: "Seen." },
+        ),
+        tools: [
+          countedTool(new Map(), "look", () => {
+            clock.advance(30_000);
+            return "Seen.";
+          }),
+        ],
+      });
+      const orchestrator = process({ roles: [slow] });
+      const budget = { wallTimeMs: 60_000 };
+      await orchestrator.start(slow, "Look.", { runId: RUN, budget }).result;
+      const page = await open(view, "/");
+      const bar = page.locator(".budget");
+      await expect.poll(() => bar.getAttribute("title")).toBe("time: 30.0s of 1m 00s");
+      await page.locator(".run-link").click();
+      await page.locator(".run-facts").waitFor();
+      await shoot(page, "time");
+      await expect
+        .poll(() => page.locator(".run-facts .budget-text").innerText())
+        .toBe("30.0s of 1m 00s time");
+    },
+  );
+
+  proves(
     ["D603"],
     "measures a paused run until now, the same in the list and the run",
     async () => {

@@ -1,7 +1,8 @@
 // How much of each limit of a run is used: the one that is nearest to its end as a bar, all of them in words.
 
-import type { AxisAmounts, RunRow } from "../../src/view/viewer-data.ts";
+import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { AXES } from "../../src/view/amounts.ts";
+import { leftNow } from "./run-time.ts";
 
 interface AxisUse {
   readonly label: string;
@@ -22,9 +23,11 @@ export function usesOf(budget: AxisAmounts, left: AxisAmounts): readonly AxisUse
   });
 }
 
+type BudgetedRun = Pick<RunRow, "budget" | "left" | "status"> & Partial<RunTime>;
+
 /** Null: there is no limit. */
-export function BudgetBar({ run }: { readonly run: Pick<RunRow, "budget" | "left" | "status"> }) {
-  const uses = usesOf(run.budget ?? {}, run.left ?? {});
+export function BudgetBar({ run }: { readonly run: BudgetedRun }) {
+  const uses = usesOf(run.budget ?? {}, leftNow(run));
   const hasCompleted = run.status === "completed";
   const tightest = uses.toSorted((left, right) => right.share - left.share)[0];
   if (tightest === undefined) return null;

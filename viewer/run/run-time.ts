@@ -1,7 +1,7 @@
 // How far the time of a run goes: to its end, or to now.
 
-import { timeAt } from "../../src/view/run-time.ts";
-import type { RunTime } from "../../src/view/viewer-data.ts";
+import { timeAt, timeLeft } from "../../src/view/run-time.ts";
+import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
 import { restsOf, TimeScale } from "./time-scale.ts";
@@ -14,6 +14,22 @@ export function elapsedMs(state: RunState): number {
 /** Returns the time of a run until now. A run that has ended does not depend on the clock. */
 export function timeNow(run: RunTime): Pick<RunTime, "durationMs" | "restMs"> {
   return timeAt(run, run.endedAtMs ?? tickMs.value);
+}
+
+/** Returns the time of a run of a list. `undefined` if the run was not read yet. */
+export function timeIn(run: Partial<RunTime>): RunTime | undefined {
+  const { startedAtMs, endedAtMs, durationMs, restMs = 0, isResting = false } = run;
+  if (startedAtMs === undefined || durationMs === undefined) return undefined;
+  return { startedAtMs, endedAtMs, durationMs, restMs, isResting };
+}
+
+/** Returns what is left of the budget of a run now. */
+export function leftNow(run: Pick<RunRow, "budget" | "left"> & Partial<RunTime>): AxisAmounts {
+  const { budget = {}, left = {} } = run;
+  const { wallTimeMs: limitMs } = budget;
+  const time = timeIn(run);
+  if (limitMs === undefined || time === undefined) return left;
+  return { ...left, wallTimeMs: timeLeft(limitMs, time, time.endedAtMs ?? tickMs.value) };
 }
 
 export function scaleOf(state: RunState): TimeScale {

@@ -4,7 +4,7 @@ import type { RunRow } from "../../src/view/viewer-data.ts";
 import { Link } from "../app/link.tsx";
 import { costWords, countText, durationText, numberOf } from "../../src/view/amounts.ts";
 import { BudgetBar } from "../run/budget-bar.tsx";
-import { timeNow } from "../run/run-time.ts";
+import { timeIn, timeNow } from "../run/run-time.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Code, Line, lineOf } from "../text/shown-text.tsx";
@@ -39,11 +39,10 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
 
 /** The time of the run, as its header has it. Nothing if the run has ended and was not read yet. */
 function RunTime({ run }: { readonly run: RunRow }) {
-  const { startedAtMs, endedAtMs, durationMs, restMs, isResting, status, createdAtMs } = run;
-  if (startedAtMs === undefined || durationMs === undefined)
-    return status === "ended" ? null : <Since atMs={createdAtMs} />;
-  const [rested, rests] = [restMs ?? 0, isResting ?? false];
-  const time = timeNow({ startedAtMs, endedAtMs, durationMs, restMs: rested, isResting: rests });
+  const { status, createdAtMs } = run;
+  const known = timeIn(run);
+  if (known === undefined) return status === "ended" ? null : <Since atMs={createdAtMs} />;
+  const time = timeNow(known);
   const atRest = time.restMs < 1_000 ? undefined : `${durationText(time.restMs)} at rest`;
   return <span title={atRest}>{durationText(time.durationMs)}</span>;
 }
