@@ -2068,6 +2068,18 @@ const requirements = {
   D658: {
     text: "Each kind of transport fault in the tests runs over Chat Completions, Responses, Anthropic and Gemini, and over the first two through the AI SDK, with one outcome",
   },
+  D547: {
+    text: "The result, the events, the trace, the metrics, the command, the terminal and the viewer have the same tokens, costs, counts of calls and states of each agent and step",
+  },
+  D548: {
+    text: "What a view says is left to an agent is its limit without what it and all below it used, the tool calls of its last step included, and is for the root what is left to the run",
+  },
+  D549: {
+    text: "A failed model call that did not cut its step off, such as a further call of a hook, is among the failed attempts of the step in the viewer and in show",
+  },
+  D589: {
+    text: "The bar of a budget in the viewer says how much of a limit in time a run has used until now, without its rests",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

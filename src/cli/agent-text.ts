@@ -95,13 +95,19 @@ function linesOf(step: StepRow, fold: RunFold, isNumbered: boolean): readonly Li
   return [line, ...others.map((what) => ({ ...blank, what }))];
 }
 
-/** Returns a line for each attempt that failed before another one was made. */
+/** Returns a line for each failed attempt. */
 export function attemptLines(attempts: StepRow["attempts"] = []): readonly string[] {
-  return attempts.map(({ attempt, code, message = "", delayMs, nextModel }) => {
-    const next = nextModel === undefined ? `waited ${durationText(delayMs)}` : `then ${nextModel}`;
+  return attempts.map((failed) => {
+    const { attempt, code, message = "" } = failed;
     const why = message === "" ? "" : `: ${message}`;
-    return singleLine(`↻ attempt ${attempt} failed (${next}): ${code}${why}`);
+    return singleLine(`↻ attempt ${attempt} failed (${sequelText(failed)}): ${code}${why}`);
   });
+}
+
+/** Returns what followed a failed attempt. */
+function sequelText({ delayMs, nextModel }: NonNullable<StepRow["attempts"]>[number]): string {
+  if (nextModel !== undefined) return `then ${nextModel}`;
+  return delayMs === undefined ? "gave up" : `waited ${durationText(delayMs)}`;
 }
 
 const OUTCOMES: Readonly<Record<CallRow["outcome"], string>> = {

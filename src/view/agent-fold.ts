@@ -4,13 +4,12 @@ import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
-import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import type { ExecutionRest } from "./agent-rest.ts";
-import { NOTHING_SPENT, raiseAmounts } from "./amounts.ts";
+import { raiseAmounts } from "./amounts.ts";
+import { BudgetUse } from "./budget-use.ts";
 import { ModelCalls } from "./model-calls.ts";
-import { OwnUse } from "./own-use.ts";
-import { SpanList, type SpanEnding } from "./span-list.ts";
-import { endCall, newAttempt, newCall, newStep } from "./step-fold.ts";
+import { SPAN_END_OF, SpanList, type SpanEnding } from "./span-list.ts";
+import { endCall, endStep, newAttempt, newCall, newStep } from "./step-fold.ts";
 import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import type { ActivityName, AxisAmounts, Spent } from "./viewer-data.ts";
 
@@ -83,14 +82,8 @@ export class AgentFold {
   rest: ExecutionRest | undefined;
   /** The step it is at; 0 before the first. */
   step = 0;
-  /** What it has spent by its own calls. */
-  own: Spent = NOTHING_SPENT;
-  /** What it and all below it have spent. */
-  subtree: Spent = NOTHING_SPENT;
   /** What it could spend when it began; limited axes only. */
   budget: AxisAmounts;
-  /** What was left to it after it was last charged; undefined until then. Limited axes only. */
-  left: AxisAmounts | undefined;
   /** Spawns of its own that were refused. */
   refusals = 0;
   /** Calls of its own that failed or had to be corrected. */
@@ -105,7 +98,7 @@ export class AgentFold {
   readonly #calls = new Map<CallId, CallFold>();
   readonly #asks = new Map<QuestionId, AskFold>();
   readonly #modelCalls: ModelCalls;
-  readonly #ownUse = new OwnUse();
+  readonly #use: BudgetUse;
   #openTools = 0;
   #openDelegations = 0;
   /** Of the step that was opened last and is not completed. */
@@ -132,6 +125,10 @@ export class AgentFold {
     this.task = event.task;
     this.executionId = event.executionId;
     this.budget = event.budget;
+    this.#use = new BudgetUse(
+      place.parent === undefined ? undefined : place.parent.#use,
+      event.budget,
+    );
     this.startedAtMs = event.atMs;
     this.begunAtMs = event.atMs;
     this.#startSeq = event.seq;
@@ -149,9 +146,24 @@ export class AgentFold {
     return path === undefined ? undefined : accountHolder(this, path);
   }
 
+  /** What it has spent by its own calls. */
+  get own(): Spent {
+    return this.#use.own;
+  }
+
+  /** What it and all below it have spent. */
+  get subtree(): Spent {
+    return this.#use.subtree;
+  }
+
+  /** What is left to it now, on limited axes. Calls in flight are not counted. */
+  get left(): Record<string, number> {
+    return this.#use.left();
+  }
+
   /** What it has used of its budget by itself, without its subagents. Limited axes only. */
   get used(): AxisAmounts {
-    return this.#ownUse.within(this.budget, this.left);
+    return this.#use.within(this.budget);
   }
 
   /** Calls and questions that are under way, in the order in which they began; questions last. */
@@ -185,7 +197,7 @@ export class AgentFold {
 
   /** Takes in what an event says of the agent itself. */
   take(event: EspalierEvent): void {
-    this.#ownUse.take(event);
+    this.#use.take(event);
     switch (event.type) {
       case "agent.started":
       case "agent.resumed":
@@ -216,16 +228,12 @@ export class AgentFold {
         break;
       case "budget.denied":
       case "budget.released":
+      case "budget.settled":
         this.#modelCalls.endWaits(event, "failed");
         break;
       case "budget.granted":
         this.budget = raiseAmounts(this.budget, event.budget);
-        this.left = event.remaining;
         return;
-      case "budget.settled":
-        this.#modelCalls.endWaits(event, "failed");
-        this.left = event.remaining;
-        break;
       case "model.requested":
         this.#modelCalls.open(event, this.step);
         break;
@@ -233,8 +241,12 @@ export class AgentFold {
         this.#retry(event);
         return;
       case "model.replied":
+        this.#modelCalls.close(event);
+        break;
       case "model.failed":
         this.#modelCalls.close(event);
+        if (event.error.code !== "cancelled")
+          this.#stepAt(this.step, event.atMs).attempts.push(newAttempt(event));
         break;
       default:
         this.#takeCall(event);
@@ -350,13 +362,11 @@ export class AgentFold {
     this.#addStep(number, atMs);
   }
 
-  #completeStep({ number, atMs, usage, error }: EspalierEvent<"step.completed">): void {
+  #completeStep(event: EspalierEvent<"step.completed">): void {
+    const { number, atMs } = event;
     this.#stepId = null;
     this.step = number;
-    const last = this.#stepAt(number, atMs);
-    last.endedAtMs = atMs;
-    last.usage = usage;
-    last.error = error;
+    endStep(this.#stepAt(number, atMs), event);
     this.#calls.clear();
   }
 
@@ -486,15 +496,6 @@ const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>([
   "asking",
   ...REST,
 ]);
-
-const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
-  succeeded: "ok",
-  retry: "failed",
-  failed: "failed",
-  refused: "rejected",
-  not_executed: "rejected",
-  cancelled: "cut",
-};
 
 /** Returns the agent, or the ancestor of it, that holds the account. */
 function accountHolder(agent: AgentFold | undefined, path: string): AgentFold | undefined {

@@ -115,13 +115,3 @@ export const NOTHING_SPENT: Spent = Object.freeze({
   costMicroUsd: 0,
   unpricedCalls: 0,
 });
-
-/** Returns the sum of two amounts; with sign -1, the first without the second. */
-export function sumSpent(left: Spent, right: Spent, sign: 1 | -1 = 1): Spent {
-  const totalTokens = left.totalTokens + sign * right.totalTokens;
-  const costMicroUsd = (left.costMicroUsd ?? 0) + sign * (right.costMicroUsd ?? 0);
-  const unpricedCalls = left.unpricedCalls + sign * right.unpricedCalls;
-  // As `knownCost`, whose file a command that shows runs would load for this line alone.
-  const isUnknown = costMicroUsd === 0 && unpricedCalls > 0;
-  return { totalTokens, costMicroUsd: isUnknown ? null : costMicroUsd, unpricedCalls };
-}

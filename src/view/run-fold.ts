@@ -14,7 +14,7 @@ import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts
 import { AgentFold } from "./agent-fold.ts";
 import type { AgentRest } from "./agent-rest.ts";
 import { agentRow } from "./agent-row.ts";
-import { NOTHING_SPENT, raiseAmounts, sumSpent } from "./amounts.ts";
+import { NOTHING_SPENT, raiseAmounts } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
@@ -28,7 +28,6 @@ import type {
   RunSnapshot,
   RunSummary,
   RunTime,
-  Spent,
 } from "./viewer-data.ts";
 
 /** How a run settled. */
@@ -60,8 +59,6 @@ export class RunFold {
   lastAtMs = 0;
   /** What the run may spend, grants included; limited axes only. */
   budget: AxisAmounts = {};
-  /** What of its budget is not spent, by axis. What is held for calls in flight still counts as left. */
-  left: Record<string, number> = {};
   /** The run of which it is a fork. Undefined: of none. */
   forkedFrom: RunSummary["forkedFrom"];
   /** In the order in which they were first started; the root first. */
@@ -112,6 +109,11 @@ export class RunFold {
     return [...this.#questions.values()];
   }
 
+  /** What of its budget is not spent, by axis. What is held for calls in flight still counts as left. */
+  get left(): Record<string, number> {
+    return this.root?.left ?? { ...this.budget };
+  }
+
   /** Its time until its last event. */
   get time(): RunTime {
     const { startedAtMs: seenAtMs = 0, lastAtMs, end, restMs, isResting } = this;
@@ -151,6 +153,7 @@ export class RunFold {
     if (agent === undefined) this.#ofRun(event);
     else {
       const { isWorking, isAtRest, toolErrors, rest, activity } = agent;
+      const unpricedCalls = event.type === "agent.ended" ? agent.own.unpricedCalls : 0;
       agent.touch(record);
       agent.take(event);
       if (agent.isWorking !== isWorking) this.#working += isWorking ? -1 : 1;
@@ -158,6 +161,7 @@ export class RunFold {
       this.awaitingBudget += awaitsBudget(agent.activity) - awaitsBudget(activity);
       this.toolErrors += agent.toolErrors - toolErrors;
       if (agent.rest !== rest) this.#countRest(rest, agent.rest);
+      if (event.type === "agent.ended") this.#closeAccount(agent, unpricedCalls);
       this.#ofTree(agent, event);
     }
     this.lastAtMs = event.atMs;
@@ -237,7 +241,6 @@ export class RunFold {
         if (agent.parent === undefined) this.#learnBudget(event);
         return;
       case "agent.ended":
-        this.#closeAccount(agent, event);
         this.#dropQuestionsOf(agent);
         return;
       case "budget.settled":
@@ -280,7 +283,6 @@ export class RunFold {
     this.#isLate = event.type === "run.resumed";
     this.traceId = event.traceId;
     this.budget = budget;
-    this.left = { ...budget };
   }
 
   /** If its process had died, all agents that worked have stood still since its last event. */
@@ -327,7 +329,6 @@ export class RunFold {
   /** Takes what is left to the run from the event with which its root continues. */
   #learnBudget({ type, budget }: EspalierEvent<"agent.started" | "agent.resumed">): void {
     if (type === "agent.started") return;
-    this.left = { ...budget };
     if (Object.keys(this.budget).length === 0) this.budget = budget;
   }
 
@@ -337,15 +338,10 @@ export class RunFold {
     if (isBroken(before) || isBroken(after)) this.causesRecord = this.record;
   }
 
-  /** What it spent before a resumption, unseen, is known at its end; its ancestors' part of it too. */
-  #closeAccount(agent: AgentFold, { usage }: EspalierEvent<"agent.ended">): void {
-    const unseen = sumSpent(usage.total, agent.subtree, -1);
-    const unseenOwn = sumSpent(usage.own, agent.own, -1);
-    if (isNothing(unseen) && isNothing(unseenOwn)) return;
-    this.#spend(agent, "own", unseenOwn);
-    for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
-      this.#spend(at, "subtree", unseen);
-    if (unseenOwn.unpricedCalls > 0) this.unpricedModels.add(agent.model);
+  /** What an agent spent before a resumption, unseen, is known at its end. `unpricedCalls`: the seen ones. */
+  #closeAccount(agent: AgentFold, unpricedCalls: number): void {
+    this.#touchPath(agent);
+    if (agent.own.unpricedCalls > unpricedCalls) this.unpricedModels.add(agent.model);
   }
 
   #settle(event: EspalierEvent<"run.paused" | "run.ended">): void {
@@ -371,35 +367,28 @@ export class RunFold {
       if (one.agentId === agentId) this.#dropQuestion(one.questionId);
   }
 
-  #charge(agent: AgentFold, event: EspalierEvent<"budget.settled">): void {
-    const { usage, runRemaining, otherModels = [], lostCall } = event;
-    this.#spend(agent, "own", usage);
+  #charge(
+    agent: AgentFold,
+    { usage, otherModels = [], lostCall }: EspalierEvent<"budget.settled">,
+  ): void {
+    this.#touchPath(agent);
     let { unpricedCalls } = usage;
     for (const other of otherModels) {
       unpricedCalls -= other.usage.unpricedCalls;
       if (other.usage.unpricedCalls > 0) this.unpricedModels.add(other.model);
     }
     if (unpricedCalls > 0) this.unpricedModels.add(lostCall?.model ?? agent.model);
-    for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
-      this.#spend(at, "subtree", usage);
-    const { left } = this;
-    const used: AxisAmounts = { ...usage, costMicroUsd: usage.costMicroUsd ?? 0 };
-    for (const axis in left) {
-      // Tool calls are charged without an event of their own: for them the ledger says what is left.
-      const byLedger = axis === "toolCalls" ? runRemaining[axis] : undefined;
-      left[axis] = byLedger ?? Math.max(0, (left[axis] ?? 0) - (used[axis] ?? 0));
-    }
   }
 
-  #spend(agent: AgentFold, part: "own" | "subtree", spent: Spent): void {
-    agent.touch(this.record);
-    agent[part] = sumSpent(agent[part], spent);
+  /** The use of an agent is part of that of every agent above it. */
+  #touchPath(agent: AgentFold): void {
+    for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
+      at.touch(this.record);
   }
 
   /** More for the root is more for the run. */
   #grant({ budget }: EspalierEvent<"budget.granted">): void {
     this.budget = raiseAmounts(this.budget, budget);
-    this.left = raiseAmounts(this.left, budget);
   }
 
   #facts(): RunOverview {
@@ -417,7 +406,7 @@ export class RunFold {
       ...this.time,
       spent: root?.subtree ?? NOTHING_SPENT,
       budget: this.budget,
-      left: { ...this.left },
+      left: this.left,
       ...(end === undefined ? {} : { reason: whyOf(end) }),
       ...(this.forkedFrom === undefined ? {} : { forkedFrom: this.forkedFrom }),
       ...(this.unpricedModels.size === 0 ? {} : { unpricedModels: [...this.unpricedModels] }),
@@ -454,10 +443,6 @@ function whyOf({ error, reason }: RunEnd): RunSummary["reason"] {
 
 function awaitsBudget(activity: ActivityName): 0 | 1 {
   return activity === "awaiting_budget" ? 1 : 0;
-}
-
-function isNothing({ totalTokens, costMicroUsd, unpricedCalls }: Spent): boolean {
-  return totalTokens === 0 && costMicroUsd === 0 && unpricedCalls === 0;
 }
 
 function originOf({

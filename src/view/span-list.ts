@@ -1,6 +1,7 @@
 // SpanList: the spans of one agent as numbers in one flat list. Each remembers the record that touched it last, so that what is new for a
 // reader is found without knowing the reader.
 
+import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "./viewer-data.ts";
 
 /** What a span shows. */
@@ -11,6 +12,16 @@ export type SpanEnding = (typeof SPAN_ENDS)[number];
 /** Places of numbers in a span. */
 const [BEGIN, END, ENDED] = [1, 2, 3];
 const OPEN = SPAN_ENDS.indexOf("open");
+
+/** How the span of a tool call ended, by the outcome of the call. */
+export const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
+  succeeded: "ok",
+  retry: "failed",
+  failed: "failed",
+  refused: "rejected",
+  not_executed: "rejected",
+  cancelled: "cut",
+};
 
 /** The spans of one agent. */
 export class SpanList {

@@ -48,7 +48,7 @@ export interface CallFold extends CallUnderWay {
   readonly attempts: AttemptFold[];
 }
 
-/** An attempt that failed and was followed by another one. */
+/** An attempt that failed, and did not end its step or its tool call. */
 export interface AttemptFold {
   /** From 1. */
   readonly attempt: number;
@@ -56,8 +56,8 @@ export interface AttemptFold {
   readonly code: string;
   /** Why it failed, in words. Empty if content is not shown. */
   readonly message: string;
-  /** Milliseconds until the next attempt. */
-  readonly delayMs: number;
+  /** Milliseconds until the next attempt. Left out: it was the last one of its model call. */
+  readonly delayMs?: number;
   /** The model of a fallback that was asked next. Left out: the same one. */
   readonly nextModel?: string;
 }
@@ -74,7 +74,7 @@ export interface StepFold {
   endedAtMs: number | undefined;
   /** In the order in which they were first seen. */
   readonly calls: CallFold[];
-  /** Failed attempts of its model calls that were followed by others, in order. */
+  /** Failed attempts of its model calls, in order, without the one whose error cut it off. */
   readonly attempts: AttemptFold[];
   /** What the step consumed, retries of its model call included. Undefined: it is not completed. */
   usage: Usage | undefined;
@@ -89,11 +89,30 @@ export function newStep(at: Pick<StepFold, "execution" | "number" | "startedAtMs
 }
 
 /** Creates the record of an attempt that failed. */
-export function newAttempt(event: EspalierEvent<"model.retried" | "tool.retried">): AttemptFold {
-  const { attempt, error, delayMs } = event;
-  const { code, message } = error;
+export function newAttempt(
+  event: EspalierEvent<"model.retried" | "model.failed" | "tool.retried">,
+): AttemptFold {
+  const { code, message } = event.error;
+  if (event.type === "model.failed") return { attempt: event.attempts, code, message };
+  const { attempt, delayMs } = event;
   const nextModel = event.type === "model.retried" ? event.nextModel?.model : undefined;
   return { attempt, code, message, delayMs, ...defined({ nextModel }) };
+}
+
+/** Records the end of a step. The attempt that cut it off is told by its error alone. */
+export function endStep(
+  step: StepFold,
+  { atMs, usage, error }: EspalierEvent<"step.completed">,
+): void {
+  step.endedAtMs = atMs;
+  step.usage = usage;
+  step.error = error;
+  if (error === undefined) return;
+  const last = step.attempts.findLastIndex(
+    ({ code, message, delayMs }) =>
+      delayMs === undefined && code === error.code && message === error.message,
+  );
+  if (last !== -1) step.attempts.splice(last, 1);
 }
 
 /** A call of which nothing is known but that it is there. */

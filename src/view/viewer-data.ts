@@ -423,7 +423,7 @@ export interface StepRow {
   readonly endedAtMs?: number | undefined;
   /** In the order in which they were first seen: those that have begun, were rejected or were refused. */
   readonly calls: readonly CallRow[];
-  /** Failed attempts of its model calls that were followed by others. Left out: there were none. */
+  /** Failed attempts of its model calls, without the one whose error cut it off. Left out: there were none. */
   readonly attempts?: readonly AttemptRow[] | undefined;
   /** What the step consumed, retries of its model call included. Left out: it is not completed. */
   readonly usage?: Usage | undefined;
@@ -431,7 +431,7 @@ export interface StepRow {
   readonly error?: ErrorRecord | undefined;
 }
 
-/** An attempt that failed and was followed by another one. */
+/** An attempt that failed, and did not end its step or its tool call. */
 export interface AttemptRow {
   /** From 1. */
   readonly attempt: number;
@@ -439,8 +439,8 @@ export interface AttemptRow {
   readonly code: string;
   /** Why it failed. Left out if content is not shown. */
   readonly message?: string;
-  /** Milliseconds until the next attempt. */
-  readonly delayMs: number;
+  /** Milliseconds until the next attempt. Left out: it was the last one of its model call. */
+  readonly delayMs?: number;
   /** The model of a fallback that was asked next. Left out: the same one. */
   readonly nextModel?: string;
 }

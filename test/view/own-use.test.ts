@@ -7,12 +7,15 @@ import { z } from "zod";
 import { sameJson } from "../../src/kernel/json.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { attemptLines } from "../../src/cli/agent-text.ts";
+import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { agentDetail } from "../../src/view/agent-row.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { failing, roleOf } from "../support/limited-models.ts";
+import { tool } from "../tree/scripted-agents.ts";
 import { foldOf } from "./fold-of.ts";
 
 proves(["D596"], "adds nothing of a subagent or a sibling to the own use of an agent", async () => {
@@ -104,4 +107,57 @@ proves(["D601"], "has no attempts for a step whose first attempt succeeded", asy
   const [root] = foldOf(fixture.sink.events).agents;
   if (root === undefined) throw new Error("There is a root.");
   expect(agentDetail(root, []).steps.map((step) => "attempts" in step)).toEqual([false]);
+});
+
+proves(["D548"], "counts what subagents and the last tool calls used as not left", async () => {
+  const look = tool("look", () => "Seen.");
+  const helper = roleOf(new ScriptedModel([asks("look", {}), says("One.")]), {
+    name: "helper",
+    purpose: "Helps.",
+    tools: [look],
+  });
+  const spawn = asks("SpawnSubagent", { role: "helper", task: "One." });
+  const lead = roleOf(new ScriptedModel([spawn]), { name: "lead", subagents: [helper] });
+  const fixture = newFixture();
+  // The step of the lead is its last one: nothing charges it after its subagent.
+  const budget = { totalTokens: 1_000, steps: 3, toolCalls: 5 };
+  const result = await fixture.outcome(fixture.start(lead, "Lead.", { budget }));
+  expect(result.usage.total).toMatchObject({ totalTokens: 45, steps: 3, toolCalls: 2 });
+  const fold = foldOf(fixture.sink.events);
+  const left = { totalTokens: 955, steps: 0, toolCalls: 3 };
+  expect(fold.left).toEqual(left);
+  expect(fold.agents.map((agent) => [agent.name, agentDetail(agent, []).left])).toEqual([
+    ["lead", left],
+    ["helper#1", left],
+  ]);
+});
+
+proves(["D549"], "keeps the failure of a call that a hook made and did not need", async () => {
+  const first = wrapModelCall(async (_call, next) => {
+    const reply = await next();
+    await next().catch(() => undefined);
+    return reply;
+  });
+  const model = new ScriptedModel([says("One."), failing("model_refused_request")]);
+  const fixture = newFixture();
+  await fixture.outcome(fixture.start(roleOf(model, { hooks: [first] }), "Work."));
+  const [root] = foldOf(fixture.sink.events).agents;
+  if (root === undefined) throw new Error("There is a root.");
+  const { steps } = agentDetail(root, []);
+  expect(steps.map(({ attempts, error }) => [attempts, error])).toEqual([
+    [[{ attempt: 1, code: "model_refused_request", message: "model_refused_request." }], undefined],
+  ]);
+  expect(attemptLines(steps[0]?.attempts)).toEqual([
+    "↻ attempt 1 failed (gave up): model_refused_request: model_refused_request.",
+  ]);
+});
+
+proves(["D549"], "tells the failure that cut a step off once, as its error", async () => {
+  const model = new ScriptedModel([failing("model_refused_request")]);
+  const fixture = newFixture();
+  await fixture.outcome(fixture.start(roleOf(model), "Work."));
+  const [root] = foldOf(fixture.sink.events).agents;
+  if (root === undefined) throw new Error("There is a root.");
+  const [step] = agentDetail(root, []).steps;
+  expect([step?.attempts, step?.error?.code]).toEqual([undefined, "model_refused_request"]);
 });

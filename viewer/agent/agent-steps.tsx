@@ -85,7 +85,7 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
   );
 }
 
-/** The attempts that failed before another one was made. */
+/** The attempts that failed, without the one whose error cut the step off. */
 export function Attempts({ attempts = [] }: { readonly attempts?: StepRow["attempts"] }) {
   if (attempts.length === 0) return null;
   return (
@@ -100,12 +100,14 @@ export function Attempts({ attempts = [] }: { readonly attempts?: StepRow["attem
             </>
           )}
           <span class="muted">
-            {nextModel === undefined ? (
-              `waited ${durationText(delayMs)}`
-            ) : (
+            {nextModel !== undefined ? (
               <>
                 then <Line text={nextModel} />
               </>
+            ) : delayMs === undefined ? (
+              "gave up"
+            ) : (
+              `waited ${durationText(delayMs)}`
             )}
           </span>
         </li>
