@@ -11,7 +11,7 @@ import {
   type AxisText,
 } from "../view/amounts.ts";
 import type { RunFold } from "../view/run-fold.ts";
-import { timeAt, timeLeft } from "../view/run-time.ts";
+import { timeAt, runTimeLeft } from "../view/run-time.ts";
 import { countAgents, restOf, treeRows, type ShownAgent, type TreeRow } from "./fold-tree.ts";
 import { questionLines, waiting } from "./question-lines.ts";
 import { table, type Cell, type Column } from "./table.ts";
@@ -194,7 +194,8 @@ function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
 
 function budgetItem(view: ShownRun, { axis, label, short }: AxisText, nowMs: number): Cell {
   const limit = view.budget[axis] ?? 0;
-  const left = axis === "wallTimeMs" ? timeLeft(limit, view.time, nowMs) : (view.left[axis] ?? 0);
+  const left =
+    axis === "wallTimeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.left[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
   const isBound = axis === "costMicroUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
   return {

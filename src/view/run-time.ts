@@ -14,7 +14,7 @@ export function timeAt(
 }
 
 /** Returns what is left of a limit in time at a later moment. It does not run while the run rests. */
-export function timeLeft(limitMs: number, time: RunTime, nowMs: number): number {
+export function runTimeLeft(limitMs: number, time: RunTime, nowMs: number): number {
   const { durationMs, restMs } = timeAt(time, nowMs);
   return Math.max(0, limitMs - (durationMs - restMs));
 }

@@ -1,6 +1,6 @@
 // How far the time of a run goes: to its end, or to now.
 
-import { timeAt, timeLeft } from "../../src/view/run-time.ts";
+import { timeAt, runTimeLeft } from "../../src/view/run-time.ts";
 import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
@@ -29,7 +29,7 @@ export function leftNow(run: Pick<RunRow, "budget" | "left"> & Partial<RunTime>)
   const { wallTimeMs: limitMs } = budget;
   const time = timeIn(run);
   if (limitMs === undefined || time === undefined) return left;
-  return { ...left, wallTimeMs: timeLeft(limitMs, time, time.endedAtMs ?? tickMs.value) };
+  return { ...left, wallTimeMs: runTimeLeft(limitMs, time, time.endedAtMs ?? tickMs.value) };
 }
 
 export function scaleOf(state: RunState): TimeScale {
