@@ -2080,6 +2080,9 @@ const requirements = {
   D589: {
     text: "The bar of a budget in the viewer says how much of a limit in time a run has used until now, without its rests",
   },
+  D661: {
+    text: "A refusal keeps its Retry-After over each client, also where a server calls it a stream of events",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -8,7 +8,7 @@ import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { retryDelayIn } from "../../src/model/http-errors.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { proves } from "../harness/proves.ts";
-import { eventsOf, INTERFACES, WireServer } from "../support/four-interfaces.ts";
+import { CLIENTS, eventsOf, INTERFACES, WireServer } from "../support/four-interfaces.ts";
 import { never, QUESTION, rejection } from "../support/openai-calls.ts";
 
 const DELAYS = [
@@ -74,3 +74,31 @@ proves(
     expect(thrown).toMatchObject({ code: "model_rate_limited", retryAfterMs: 9_000 });
   },
 );
+
+const REFUSALS: readonly (readonly [number, string])[] = [
+  [429, '{"error":{"message":"Slow down. Try again in 2s."}}'],
+  [500, '{"error":{"message":"Broken."}}'],
+  [503, "Busy."],
+];
+for (const { name, model } of CLIENTS)
+  proves(
+    ["D661"],
+    `waits as Retry-After of a refusal says, whatever its type (${name})`,
+    async () => {
+      const delays: unknown[] = [];
+      for (const type of ["application/json", "text/event-stream"])
+        for (const [status, error] of REFUSALS) {
+          const headers = { "content-type": type, "retry-after": "7" };
+          await using server = await WireServer.start({ status, headers, body: error });
+          const options = { signal: never(), onDelta: () => undefined };
+          const thrown = await rejection(model(server.url).generate(QUESTION, options));
+          delays.push(thrown instanceof ModelError ? [thrown.code, thrown.retryAfterMs] : thrown);
+        }
+      const each = [
+        ["model_rate_limited", 7_000],
+        ["model_unavailable", 7_000],
+        ["model_overloaded", 7_000],
+      ];
+      expect(delays).toEqual([...each, ...each]);
+    },
+  );

@@ -99,10 +99,16 @@ export function reportedError(
 ): ModelError {
   const failure =
     knownFailure(error, lostOutputTokens) ?? failures.reported(error, lostOutputTokens);
-  const delayMs = retryDelayIn(report, "");
-  if (failure.retryAfterMs !== undefined || delayMs === undefined) return failure;
-  const { code, message, data, cause } = failure;
-  return modelError({ code, message, data, cause, lostOutputTokens, retryAfterMs: delayMs });
+  return failure.retryAfterMs === undefined
+    ? withDelay(failure, retryDelayIn(report, ""))
+    : failure;
+}
+
+/** Returns the failure with a delay before the next request. */
+function withDelay(failure: ModelError, retryAfterMs: number | undefined): ModelError {
+  if (retryAfterMs === undefined) return failure;
+  const { code, message, data, cause, lostOutputTokens, lostInput } = failure;
+  return modelError({ code, message, data, cause, lostOutputTokens, lostInput, retryAfterMs });
 }
 
 /** Returns the failure for an error of the AI SDK or of a decoder, or `undefined` for any other error. */
@@ -143,20 +149,22 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
     data: plainData({ status, providerCode, providerType }),
-    retryAfterMs:
-      (isRecord(responseHeaders)
-        ? retryAfterMs({ get: (name) => [responseHeaders[name]].find(isText) ?? null })
-        : undefined) ?? retryDelayIn(report, message),
+    retryAfterMs: delayInHeaders(responseHeaders) ?? retryDelayIn(report, message),
     lostOutputTokens,
   });
 }
 
+function delayInHeaders(headers: unknown): number | undefined {
+  const fields = fieldsOf(headers);
+  return retryAfterMs({ get: (name) => [fields[name]].find(isText) ?? null });
+}
+
 /**
- * Returns the failure that the first events of a stream report. The status of such an error is one that
- * its package has chosen, 500 by default.
+ * Returns the failure that the first events of a stream report, or a refusal that is sent as a stream.
+ * A package chooses the status of a report, 500 by default.
  */
 function eventError(
-  { statusCode, responseBody }: Fields,
+  { statusCode, responseBody, responseHeaders }: Fields,
   report: unknown,
   words: string,
 ): ModelError {
@@ -168,7 +176,7 @@ function eventError(
     { message: words, ...known, ...fieldsOf(report) },
     lostOutputTokens,
   );
-  return withLostInput(failure, lostInput);
+  return withLostInput(withDelay(failure, delayInHeaders(responseHeaders)), lostInput);
 }
 
 /** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
