@@ -2083,6 +2083,12 @@ const requirements = {
   D661: {
     text: "A refusal keeps its Retry-After over each client, also where a server calls it a stream of events",
   },
+  D540: {
+    text: "Views show the calls of a step in the order of the reply, live and stored, whatever ran, was denied or was answered first",
+  },
+  D541: {
+    text: "A cause names the call that the error budget, counting in the order of the reply, names",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

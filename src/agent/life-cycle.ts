@@ -34,7 +34,7 @@ import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.t
 import { transition } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { failed, NOT_BEGUN } from "./tool-calls/failed-outcome.ts";
-import { descriptorOf } from "./tool-calls/call-events.ts";
+import { descriptorOf, placeOf } from "./tool-calls/call-events.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {
@@ -254,6 +254,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
   if (step === undefined) return state;
   const times = { startedAtMs: atMs, endedAtMs: atMs };
   const code = winningSignal(state.log.signals)?.reason.code ?? "unknown";
+  const ofReply = step.reply?.message.toolCalls ?? [];
   const executions = pendingCallsOf(state).map((call): ToolExecution => {
     const isDelegated = step.deferrals.some(
       ({ callId, type }) => callId === call.callId && type === "subagent",
@@ -267,6 +268,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
         type: "tool.rejected",
         toolName,
         ...descriptorOf(agent.tools.find(toolName)),
+        ...placeOf(ofReply.indexOf(call)),
         outcome: type,
         errorCode,
         severity,

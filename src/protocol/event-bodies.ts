@@ -332,6 +332,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly kind: "function" | "delegation" | "external" | "finish";
     /** What the model reads about the tool. */
     readonly description: string;
+    /** The place of the call in the reply, from 0. Absent for the first call. */
+    readonly index?: number;
     /** The model's arguments were no JSON until a small slip in them was mended. */
     readonly isMended?: true;
   };
@@ -346,6 +348,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly kind: EventBodies["tool.started"]["kind"];
     /** Empty if there is no such tool: then the name may be any text that a model wrote. */
     readonly description: string;
+    /** The place of the call in the reply, from 0. Absent for the first call. */
+    readonly index?: number;
     /** How the call ended. */
     readonly outcome: Exclude<ToolOutcomeType, "succeeded">;
     /** Why it was not run: see the codes of `ToolFailureCode`. */

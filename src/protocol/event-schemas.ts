@@ -99,7 +99,12 @@ const limit = {
   maximum: z.number(),
   spent: z.number(),
 };
-const calledTool = { toolName: z.string(), kind: ToolKindSchema, description: z.string() };
+const calledTool = {
+  toolName: z.string(),
+  kind: ToolKindSchema,
+  description: z.string(),
+  index: z.int().positive().exactOptional(),
+};
 const subagent = { childId: AgentIdSchema, childPath: z.string(), role: z.string() };
 const startedSubagent = {
   ...subagent,

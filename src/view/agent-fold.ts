@@ -9,7 +9,7 @@ import { raiseAmounts } from "./amounts.ts";
 import { BudgetUse } from "./budget-use.ts";
 import { ModelCalls } from "./model-calls.ts";
 import { SPAN_END_OF, SpanList, type SpanEnding } from "./span-list.ts";
-import { endCall, endStep, newAttempt, newCall, newStep } from "./step-fold.ts";
+import { addCall, endCall, endStep, newAttempt, newStep } from "./step-fold.ts";
 import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import type { ActivityName, AxisAmounts, Spent } from "./viewer-data.ts";
 
@@ -380,10 +380,10 @@ export class AgentFold {
   }
 
   #openCall(event: EspalierEvent<"tool.started" | "tool.resumed">): void {
-    const { callId, toolName, atMs } = event;
+    const { callId, toolName, atMs, index = 0 } = event;
     if (callId === null) return;
     const kind = event.kind === "delegation" ? "delegation" : "tool";
-    const call = this.#calls.get(callId) ?? this.#addCall({ callId, toolName, kind }, atMs);
+    const call = this.#calls.get(callId) ?? this.#addCall({ callId, toolName, kind, index }, atMs);
     if (call.span === -1) {
       call.span = this.spans.open(kind === "tool" ? "tool" : "wait", atMs, this.step);
       if (kind === "tool") this.#openTools += 1;
@@ -403,10 +403,9 @@ export class AgentFold {
     if (outcome === "failed" || outcome === "retry") this.toolErrors += 1;
     if (callId === null) return;
     const isEnd = event.type === "tool.ended";
-    const kind = event.type === "tool.rejected" && event.kind === "delegation";
-    const call =
-      this.#calls.get(callId) ??
-      this.#addCall({ callId, toolName, kind: kind ? "delegation" : "tool" }, atMs);
+    const kind = !isEnd && event.kind === "delegation" ? "delegation" : "tool";
+    const index = isEnd ? 0 : (event.index ?? 0);
+    const call = this.#calls.get(callId) ?? this.#addCall({ callId, toolName, kind, index }, atMs);
     if (isEnd && event.queuedMs > 0) {
       const beganAtMs = call.startedAtMs - event.queuedMs;
       this.spans.add("queue", { beganAtMs, atMs: call.startedAtMs, end: "ok" }, this.step);
@@ -462,11 +461,13 @@ export class AgentFold {
     else this.#openDelegations -= 1;
   }
 
-  #addCall(named: Pick<CallFold, "callId" | "toolName" | "kind">, startedAtMs: number): CallFold {
-    const call = newCall({ ...named, startedAtMs });
-    this.#calls.set(call.callId, call);
+  #addCall(
+    named: Pick<CallFold, "callId" | "toolName" | "kind" | "index">,
+    startedAtMs: number,
+  ): CallFold {
     // A view that began in the middle of a step has not seen it open.
-    this.#stepAt(this.step, startedAtMs).calls.push(call);
+    const call = addCall(this.#stepAt(this.step, startedAtMs), { ...named, startedAtMs });
+    this.#calls.set(call.callId, call);
     return call;
   }
 

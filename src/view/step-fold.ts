@@ -22,6 +22,8 @@ export interface CallFold extends CallUnderWay {
   readonly callId: CallId;
   /** `delegation`: it waits for a subagent. */
   readonly kind: "tool" | "delegation";
+  /** Its place in the reply, from 0. */
+  readonly index: number;
   /** When it began, or was rejected, in milliseconds since the epoch. */
   readonly startedAtMs: number;
   /** What came of it; `open`: nothing yet. */
@@ -72,7 +74,7 @@ export interface StepFold {
   readonly startedAtMs: number;
   /** Milliseconds since the epoch. Undefined: it is open, or was cut off. */
   endedAtMs: number | undefined;
-  /** In the order in which they were first seen. */
+  /** In the order of the reply. */
   readonly calls: CallFold[];
   /** Failed attempts of its model calls, in order, without the one whose error cut it off. */
   readonly attempts: AttemptFold[];
@@ -115,14 +117,18 @@ export function endStep(
   if (last !== -1) step.attempts.splice(last, 1);
 }
 
-/** A call of which nothing is known but that it is there. */
-export function newCall(
-  at: Pick<CallFold, "callId" | "toolName" | "kind" | "startedAtMs">,
+/** Adds a call of which nothing is known but that it is there, at its place in the reply. */
+export function addCall(
+  { calls }: StepFold,
+  at: Pick<CallFold, "callId" | "toolName" | "kind" | "index" | "startedAtMs">,
 ): CallFold {
   const failure = { errorCode: undefined, errorName: undefined, message: undefined };
   const end = { endSeq: undefined, endedAtMs: undefined, durationMs: undefined };
   const open = { ...end, severity: undefined, outcome: "open", span: -1 } as const;
-  return { ...at, ...failure, ...open, children: [], attempts: [] };
+  const call: CallFold = { ...at, ...failure, ...open, children: [], attempts: [] };
+  const place = calls.findLastIndex(({ index }) => index <= call.index) + 1;
+  calls.splice(place, 0, call);
+  return call;
 }
 
 /** Records how a call ended. */

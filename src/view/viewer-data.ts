@@ -421,7 +421,7 @@ export interface StepRow {
   readonly startedAtMs: number;
   /** Milliseconds since the epoch. Left out: it is open, or was cut off. */
   readonly endedAtMs?: number | undefined;
-  /** In the order in which they were first seen: those that have begun, were rejected or were refused. */
+  /** In the order of the reply: those that have begun, were rejected or were refused. */
   readonly calls: readonly CallRow[];
   /** Failed attempts of its model calls, without the one whose error cut it off. Left out: there were none. */
   readonly attempts?: readonly AttemptRow[] | undefined;

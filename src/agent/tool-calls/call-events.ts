@@ -23,7 +23,7 @@ export function startedEvent(
   type: "tool.started" | "tool.resumed",
 ): EventBody<"tool.started" | "tool.resumed"> {
   const mended = defined({ isMended: isMended(planned.bound) });
-  return { type, toolName, ...descriptorOf(bound.tool), ...mended };
+  return { type, toolName, ...descriptorOf(bound.tool), ...placeOf(planned.index), ...mended };
 }
 
 export function endedEvent(
@@ -47,7 +47,7 @@ export function endedEvent(
 }
 
 export function rejectedEvent(
-  { toolName, bound }: OpenCall,
+  { toolName, bound, planned }: OpenCall,
   outcome: Formatted<FailedOutcome>,
 ): EventBody<"tool.rejected"> {
   const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
@@ -56,6 +56,7 @@ export function rejectedEvent(
     type: "tool.rejected",
     toolName,
     ...descriptorOf(bound.tool),
+    ...placeOf(planned.index),
     outcome: type,
     errorCode,
     severity,
@@ -70,6 +71,11 @@ export function descriptorOf(
   tool: Tool | undefined,
 ): Pick<EventBody<"tool.started">, "kind" | "description"> {
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
+}
+
+/** Returns what events say of the place of a call in its reply. Empty for the first call. */
+export function placeOf(index: number): Pick<EventBody<"tool.started">, "index"> {
+  return index === 0 ? {} : { index };
 }
 
 /** True if the model's arguments were no JSON until a small slip in them was mended. */

@@ -108,7 +108,9 @@ function factsOf(record: JournalRecord): Facts | undefined {
       const agentId = String(event["agentId"]);
       const isDelegation = event.type === "tool.started" && event["kind"] === "delegation";
       if (OUTSIDE.test(event.type) && !isDelegation) return undefined;
-      return { agentId, what: event.type, value: event };
+      // The recorded reply says its place, which older journals do not have here.
+      const { index: _index, ...delegation } = event;
+      return { agentId, what: event.type, value: isDelegation ? delegation : event };
     }
     default:
       return undefined;
