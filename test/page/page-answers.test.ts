@@ -307,7 +307,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     await press(second, "d");
     await second.keyboard.type("Too late.");
     await press(first, "a", "Control+Enter");
-    await first.locator("text=Answered.").waitFor();
+    await first.locator(".said-back", { hasText: "Answered." }).waitFor();
     await press(second, "Control+Enter");
     await second.locator("[role=alert]", { hasText: "The first answer counts" }).waitFor();
     await second.unroute("**/api/v1/questions");

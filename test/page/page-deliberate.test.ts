@@ -66,7 +66,7 @@ describe.skipIf(browser === undefined)("deliberate answers", () => {
           })
           .toBe(1);
         await press(page, "Control+Enter");
-        await page.locator("text=Answered.").waitFor();
+        await page.locator(".said-back", { hasText: "Answered." }).waitFor();
       },
     );
 
@@ -89,7 +89,7 @@ describe.skipIf(browser === undefined)("deliberate answers", () => {
     await page.locator(".stage").waitFor();
     expect([await countSent(page), paid]).toEqual([0, []]);
     await page.getByRole("button", { name: "Approve this call" }).click();
-    await page.locator("text=Answered.").waitFor();
+    await page.locator(".said-back", { hasText: "Answered." }).waitFor();
   });
 
   proves(["D620"], "a key that comes with a change of questions opens no answer", async () => {
