@@ -2089,6 +2089,9 @@ const requirements = {
   D541: {
     text: "A cause names the call that the error budget, counting in the order of the reply, names",
   },
+  D662: {
+    text: "Where several errors end an agent, its reason, its events, the run and the causes name the same one: the first",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

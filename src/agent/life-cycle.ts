@@ -225,7 +225,7 @@ function endedEvent({ role, account }: AgentRuntime, ended: EndedState): EventBo
   const { status, reason, log, telemetry } = ended;
   const { steps, signals, errors } = log;
   const { startedAtMs, endedAtMs } = telemetry;
-  const error = status === "failed" ? errors.at(-1) : undefined;
+  const error = status === "failed" ? errors[0] : undefined;
   return {
     type: "agent.ended",
     role: role.name,

@@ -220,9 +220,7 @@ function callBehind(agent: AgentFold, { execution, reason }: ExecutionRest): Mad
     case "tool_calls_limit":
       return calls.find(({ call }) => call.errorCode === "tool_calls_limit");
     case "error":
-      return calls.findLast(
-        ({ call }) => call.outcome === "failed" && call.severity === "abortive",
-      );
+      return calls.find(({ call }) => call.outcome === "failed" && call.severity === "abortive");
     default:
       return undefined;
   }

@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { approve, defineDelegation, defineTool, ToolError, toolGuard } from "../../src/index.ts";
 import { ModelError } from "../../src/extend.ts";
-import { asks, says, type ScriptedReply } from "../../src/testing/index.ts";
+import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { playThrough } from "../journal/crash-play.ts";
@@ -157,6 +157,45 @@ proves(["D615"], "names the abortive call, and not a plain failure beside it", a
     "lead step 2 tool_error: The disk is on fire.",
   ]);
 });
+
+proves(
+  ["D662"],
+  "names the first of two abortive calls, as reason, events and parent do",
+  async () => {
+    const burn = (name: string) =>
+      defineTool({
+        name,
+        description: "Burns.",
+        input: z.object({}),
+        execute: () => {
+          throw new ToolError(`${name} is on fire.`, { severity: "abortive" });
+        },
+      });
+    const reader = agent("reader", [calls(["one", {}], ["two", {}])], {
+      tools: [burn("one"), burn("two")],
+    });
+    const model = new ScriptedModel([spawn("reader", "Read."), calls(["two", {}], ["one", {}])]);
+    const lead = agent("lead", [], {
+      model,
+      subagents: [reader],
+      tools: [burn("one"), burn("two")],
+    });
+    const s = newFixture();
+    const { reason } = await s.run(lead);
+    expect(foldOf(s.sink.events).causes().map(line)).toEqual([
+      "lead step 2 two tool_error: two is on fire.",
+      "lead step 2 tool_error: two is on fire.",
+    ]);
+    const ends = [...s.sink.of("agent.ended"), ...s.sink.of("run.ended")];
+    expect([reason.message, ...ends.map(({ error }) => error?.message)]).toEqual([
+      "two is on fire.",
+      "one is on fire.",
+      "two is on fire.",
+      "two is on fire.",
+    ]);
+    expect(model.requests.at(-1)?.messages.at(-1)?.text).toContain("one is on fire.");
+  },
+);
 
 proves(
   ["D615"],

@@ -163,7 +163,7 @@ export function recordRunPause(
 function runEnded(result: RunResult): EventBody<"run.ended"> {
   const { status, reason, signals, subagentsByDepth, refusalsByCode, durationMs } = result;
   if (status === "paused") throw new Error("A paused run has not ended.");
-  const error = status === "failed" ? result.agents[0]?.errors.at(-1) : undefined;
+  const error = status === "failed" ? result.agents[0]?.errors[0] : undefined;
   const failure = error === undefined ? {} : { error };
   const counts = { usage: usageOf(result), subagentsByDepth, refusalsByCode };
   return { type: "run.ended", status, reason, ...failure, signals, ...counts, durationMs };
