@@ -87,6 +87,7 @@ proves(
       executionId: "execution_1",
       stepId: "execution_1.1",
       callId: "call_2",
+      index: 1,
       toolName: "nothing",
       kind: "function",
       description: "",
