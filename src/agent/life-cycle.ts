@@ -105,7 +105,10 @@ export function mustNotCallModel(agent: AgentRuntime, { log, status }: AgentStat
   return agent.isEnding || log.signals.length > 0 || status !== "running";
 }
 
-/** Opens the step of a model call, or shows it anew to the model. Messages in it count as delivered: what wrote them learns so. */
+/**
+ * Opens the step of a model call, or reopens it after a context overflow. Marks its messages as
+ * delivered and notifies their senders.
+ */
 export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep, effectPosition } = call;
   const { stepId, stepNumber: number } = effectPosition;

@@ -150,7 +150,10 @@ function emitLongResults(
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
+/**
+ * True for a call that counts against the agent. Only such a call makes it necessary to check whether
+ * the reply is over, which takes time in proportion to all its calls.
+ */
 function countsAsFailure({ failure, execution }: ExecutedCall): boolean {
   return (
     failure !== undefined || (execution.type !== "succeeded" && countsAs(execution) !== "nothing")

@@ -1,5 +1,5 @@
-// prepare: what the model is to be shown, counted and paid for. Most steps wait for the lease alone; what else may go before a model call is
-// done in make-ready.ts.
+// prepare: builds the request, counts its tokens and reserves budget. Most steps only wait for the
+// lease; other work before a model call is in make-ready.ts.
 
 import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts";
 import { ephemeralAtEnd } from "../../model/request-prefix.ts";
@@ -20,7 +20,7 @@ import { deliverMessages, withMessages, makeReady } from "./make-ready.ts";
 import type { MadeSections, SectionMessages } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.ts";
 
-/** Whether a step may start, and with which request. */
+/** Builds the request of the next step and reserves its budget. No call: the step must not start. */
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
   // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
   const ready: MadeSections = await (isReady(agent, state)

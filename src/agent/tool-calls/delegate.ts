@@ -1,4 +1,5 @@
-// A delegation: it starts subagents and waits for them without a slot (S1). What it starts does not outlive it (T2).
+// A delegation starts subagents and waits for them without a slot (S1). Its call ends after them,
+// except for subagents in the background, which only their parent has to outlive (T2).
 
 import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { shown, checkKeys, checkText } from "../../kernel/check.ts";

@@ -138,7 +138,10 @@ export class OpenCall {
     return this.#spawned.length > 0;
   }
 
-  /** Waits for the subagents that the call has started: none outlives it (T2). */
+  /**
+   * Waits for the subagents that the call has started. A subagent in the background is not waited
+   * for: its outcome here is the receipt of its start.
+   */
   children(): Promise<readonly PromiseSettledResult<SpawnOutcome>[]> {
     return Promise.allSettled(this.#spawned);
   }

@@ -47,7 +47,7 @@ class RestFacts implements LateFacts {
   readonly #priceOf: PriceOf;
   readonly #atMs: number;
 
-  /** Has ledger and recorder let go of the run. Only the event `run.ended` may follow. */
+  /** Closes the ledger and the recorder: they release the run. Only the event `run.ended` may follow. */
   constructor(run: RunRuntime, models: readonly Model[], atMs: number) {
     const { tree, ledger, recorder, definitions, settings } = run;
     ledger.close();
@@ -98,7 +98,11 @@ function factsNow(run: RunRuntime, models: readonly Model[], atMs: number): Late
   };
 }
 
-/** Returns the result of a run as its agents are now. `pausedRun`: undefined if the root has ended. */
+/**
+ * Returns the result of a run as its agents are now. `pausedRun`: `undefined` if the root has ended.
+ * If no agent can change any more and the run has no store, this closes the ledger and the recorder:
+ * the result keeps them, and must not keep the whole run.
+ */
 export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
   const { runId, tree, clock } = run;
   const settled: SettledAgent[] = [];

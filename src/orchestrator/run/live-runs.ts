@@ -7,7 +7,7 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { Quarantine } from "./quarantine.ts";
 
-/** The id of a run that was started with another role or task. */
+/** Returns the error for an id whose run was started with another role or task. */
 export function otherRun(runId: string): EspalierError {
   return new EspalierError({
     code: "other_run",

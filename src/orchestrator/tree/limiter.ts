@@ -36,7 +36,10 @@ export class RunLimiter implements Limiter {
   /** Created with the first tool call. */
   #tools: Slots | undefined;
 
-  /** `throttle`: of the process, so that a thousand calls that are asked for at once do not hold it up. */
+  /**
+   * `throttle`: shared by all runs of the orchestrator, so that a thousand calls requested at once do
+   * not block the event loop.
+   */
   constructor(concurrency: Concurrency, throttle: Throttle, count?: WorkCount) {
     this.count = count;
     this.#concurrency = concurrency;
