@@ -164,14 +164,14 @@ export interface Subagents<Agent> {
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**
    * Why this request starts nothing as things stand; recorded and counted, so that the call is refused before an
-   * approver is asked about it (R137). `isAsked`: one would be; then those ahead of it in its reply count as started. Undefined: it may
-   * start a subagent.
+   * approver is asked about it (R137). `isReviewed`: a guard, a hook or an approver decides about it first; then those ahead of it in
+   * its reply count as started. Undefined: it may start a subagent.
    */
   checkSpawn(
     parent: Agent,
     request: SpawnRequest,
     call: DelegatedCall,
-    isAsked: boolean,
+    isReviewed: boolean,
   ): RefusedSpawn | undefined;
   /**
    * Records and counts that a guard, a hook, a rule or a filter forbids what `SpawnSubagent` with these arguments asks for (X14). Undefined:

@@ -27,7 +27,7 @@ function requestPermission(call: OpenCall, bound: OwnCall): Permission | Promise
   if (deferral?.type === "question") return answered(call, bound, deferral);
   const { name } = bound.tool;
   const repeated = repetition(call, bound);
-  const isWatched =
+  const isReviewed =
     denial !== undefined ||
     repeated !== undefined ||
     (agent.guards.length > 0 && guardsFor(agent.guards, name).length > 0);
@@ -38,13 +38,13 @@ function requestPermission(call: OpenCall, bound: OwnCall): Permission | Promise
   ) {
     // No approver is asked about a subagent that cannot be started as things stand (R137).
     const { request } = bound.use;
-    const spawn = agent.run.subagents.checkSpawn(agent, request, call.delegation(), isWatched);
+    const spawn = agent.run.subagents.checkSpawn(agent, request, call.delegation(), isReviewed);
     if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };
   const needsApproval =
     bound.type === "function" && (bound.use.needsApproval ?? settings.needsApproval) !== false;
-  return isWatched || needsApproval
+  return isReviewed || needsApproval
     ? askedAbout(call, bound, repeated)
     : { type: "granted", bound };
 }

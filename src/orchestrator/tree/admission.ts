@@ -84,40 +84,56 @@ function roleFor(
   return { code: "unknown_role", message };
 }
 
-/** Records that a subagent is not started (X14). */
+/** The role that was asked for, and why no subagent of it starts. */
+interface NamedRefusal {
+  readonly role: string;
+  readonly refusal: SpawnRefusal;
+}
+
+/** Records that a subagent is not started (X14), and returns the outcome for its call. */
 export function refuse(
   run: RunRuntime,
   parent: AgentRuntime,
-  { role, refusal }: { readonly role: string; readonly refusal: SpawnRefusal },
+  named: NamedRefusal,
   at: EventPosition,
 ): Extract<SpawnOutcome, { readonly type: "refused" }> {
+  recordRefusal(run, parent, named, at);
+  return { type: "refused", refusal: named.refusal };
+}
+
+/** Records that a subagent is not started (X14), and returns what the event of its call contains. */
+export function recordRefusal(
+  { registry }: RunRuntime,
+  parent: AgentRuntime,
+  { role, refusal }: NamedRefusal,
+  at: EventPosition,
+): RefusedSpawn {
+  const isKnownRole = registry.find(role) !== undefined;
+  const refused: RefusedSpawn = isKnownRole ? { role, isKnownRole, refusal } : { role, refusal };
   const childDepth = parent.identity.depth + 1;
-  const refused = refusedSpawn(run, role, refusal);
-  const event = { type: "subagent.refused", ...refused, childDepth } as const;
-  parent.record(event, at);
-  return { type: "refused", refusal };
+  parent.record({ type: "subagent.refused", ...refused, childDepth }, at);
+  return refused;
 }
 
 /**
- * Refuses a subagent that cannot be started as things stand, with those ahead of it in its reply if an approver would be asked
- * (`isAsked`); undefined: it can. An error happens again, and is reported, when the subagent is started.
+ * Refuses a subagent that cannot be started as things stand, with those ahead of it in its reply if a guard, a hook or an approver
+ * decides about it first (`isReviewed`); undefined: it can. An error happens again, and is reported, when the subagent is started.
  */
-export function refuseSpawn(
+export function checkSpawn(
   run: RunRuntime,
   parent: AgentRuntime,
-  { request, isAsked }: { readonly request: SpawnRequest; readonly isAsked: boolean },
+  { request, isReviewed }: { readonly request: SpawnRequest; readonly isReviewed: boolean },
   { call, group }: SpawnCall,
 ): RefusedSpawn | undefined {
   let role: AgentRole | SpawnRefusal;
   try {
-    role = findStartableRole(run, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
+    role = findStartableRole(run, parent, request, isReviewed ? (group?.ahead ?? 0) : 0);
   } catch {
     return undefined;
   }
   if ("code" in role) {
     group?.miss();
-    refuse(run, parent, { role: request.role, refusal: role }, call);
-    return refusedSpawn(run, request.role, role);
+    return recordRefusal(run, parent, { role: request.role, refusal: role }, call);
   }
   if (call.callId !== undefined) group?.expect(call.callId);
   return undefined;
@@ -134,14 +150,4 @@ export function roleAskedFor(parent: AgentRuntime, input: JsonValue): string | u
 /** The role of a subagent that the model names; without such a subagent, the name. */
 export function roleOf(parent: AgentRuntime, childName: string): string {
   return parent.subagent(childName)?.role.name ?? childName;
-}
-
-export function refusedSpawn(
-  { registry }: RunRuntime,
-  role: string,
-  refusal: SpawnRefusal,
-): RefusedSpawn {
-  return registry.find(role) === undefined
-    ? { role, refusal }
-    : { role, isKnownRole: true, refusal };
 }

@@ -20,9 +20,9 @@ import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continueChild } from "./continuation.ts";
 import {
+  checkSpawn,
+  recordRefusal,
   refuse,
-  refusedSpawn,
-  refuseSpawn,
   roleAskedFor,
   roleOf,
   setupFailed,
@@ -180,10 +180,10 @@ export class Supervisor implements Subagents<AgentRuntime> {
     parent: AgentRuntime,
     request: SpawnRequest,
     call: DelegatedCall,
-    isAsked: boolean,
+    isReviewed: boolean,
   ): RefusedSpawn | undefined {
     const group = groupOf(parent, call);
-    return refuseSpawn(this.run, parent, { request, isAsked }, { call, group });
+    return checkSpawn(this.run, parent, { request, isReviewed }, { call, group });
   }
 
   forbid(
@@ -194,8 +194,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   ): RefusedSpawn | undefined {
     const role = roleAskedFor(parent, input);
     if (role === undefined) return undefined;
-    refuse(this.run, parent, { role, refusal }, call);
-    return refusedSpawn(this.run, role, refusal);
+    return recordRefusal(this.run, parent, { role, refusal }, call);
   }
 
   delegationsBefore(request: Delegation, stepId: StepId): number {
