@@ -191,10 +191,10 @@ export function continuedParts(
     ...defined({ traceparent: folded?.traceparent }),
     ...(folded?.status === "open" ? { recovery: recoveryOf(folded) } : {}),
   });
-  const before = (): void => {
+  const beforeFirstEvent = (): void => {
     if (folded?.status === "open") runtime.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
   };
-  const afterwards = (): void => {
+  const afterFirstEvent = (): void => {
     for (const record of recordGrants) record();
     if (folded !== undefined) {
       chargeLost(runtime, folded);
@@ -206,7 +206,8 @@ export function continuedParts(
   // Another process may have continued it from the same store.
   const allowed = (): Promise<void> | undefined => journal?.writer.claimed();
   const mail: RunBeginning["mail"] = [ready.mail, ready.settledMail];
-  const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards, mail };
+  const callbacks = { allowed, beforeFirstEvent, afterFirstEvent };
+  const beginning = { pauses: run.pauses, answered, event, mail, ...callbacks };
   return { supervisor, root, beginning };
 }
 

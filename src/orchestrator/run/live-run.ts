@@ -42,10 +42,10 @@ export interface RunBeginning {
   readonly answered: readonly QuestionId[];
   /** Resolves once the store has let the run continue, never if it does not; undefined: there is nothing to wait for. */
   readonly allowed?: () => Promise<void> | undefined;
-  /** What has to be done before the first event. */
-  readonly before?: () => void;
-  /** What is recorded right after it. */
-  readonly afterwards?: () => void;
+  /** Does what has to be done before the first event. */
+  readonly beforeFirstEvent?: () => void;
+  /** Records what follows the first event, before any agent continues. */
+  readonly afterFirstEvent?: () => void;
   /** What has come by mail before, and which of it is settled. */
   readonly mail?: Parameters<MailReader["handle"]> | undefined;
 }
@@ -97,8 +97,8 @@ export class LiveRun implements Run {
   #leaving: { readonly cancel: () => void; readonly left: Promise<boolean> } | undefined;
   /** `undefined` if the number of concurrent runs is not limited. */
   #slot: RunSlot | undefined;
-  /** What follows the end of the run. */
-  #afterwards: readonly (() => void)[] = NONE;
+  /** Called once the run rests, or broke off: see `whenOver`. */
+  #overHandlers: readonly (() => void)[] = NONE;
 
   constructor(parts: LedParts) {
     const { run } = parts.supervisor;
@@ -108,7 +108,7 @@ export class LiveRun implements Run {
     this.#root = parts.root;
     this.#beginning = parts.beginning;
     this.mail = run.journal && new MailReader(this, run, run.journal);
-    this.result = this.#stored(this.#drive());
+    this.result = this.#closeOnFailure(this.#drive());
   }
 
   /** Calls `ask` whenever the run is paused, for what it continues with. Undefined: it stays paused. */
@@ -195,7 +195,7 @@ export class LiveRun implements Run {
 
   /** Calls `handle` once the run rests, or broke off: before its result is there. */
   whenOver(handle: () => void): void {
-    this.#afterwards = this.#afterwards.concat(handle);
+    this.#overHandlers = this.#overHandlers.concat(handle);
   }
 
   /** Has something done at once, or, of a run at rest, as soon as it continues: until then its journal takes nothing. */
@@ -354,20 +354,22 @@ export class LiveRun implements Run {
     }
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
-    this.#tail = this.#stored(this.#supervisor.settleDetached().then(() => this.#conclude()));
+    this.#tail = this.#closeOnFailure(
+      this.#supervisor.settleDetached().then(() => this.#conclude()),
+    );
     return resultOf(this.#supervisor.run);
   }
 
   #begin(): void {
-    const { event, origin, before, afterwards, mail } = this.#beginning;
+    const { event, origin, beforeFirstEvent, afterFirstEvent, mail } = this.#beginning;
     const { run } = this.#supervisor;
     const { recorder } = run;
-    before?.();
+    beforeFirstEvent?.();
     const queuedMs = this.#slot?.queuedMs;
     const root = this.#root;
     const make = () => ({ ...event(run, root), ...defined({ queuedMs }) });
     recorder.begin(scopeOutsideExecutions(root), make, origin);
-    afterwards?.();
+    afterFirstEvent?.();
     this.#hasBegun = true;
     this.mail?.start();
     for (const record of this.#early) record();
@@ -405,10 +407,10 @@ export class LiveRun implements Run {
   }
 
   /**
-   * Returns the result of a drive. If the journal breaks, the run stops where it is, as if its process
-   * had died (D6).
+   * Returns the result of a drive. If the drive fails, closes the handle with that failure. If the
+   * journal breaks, the run stops where it is, as if its process had died (D6).
    */
-  #stored(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
+  #closeOnFailure(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
     const { journal } = this.#supervisor.run;
     const stored = journal === undefined ? result : Promise.race([result, journal.writer.broken]);
     return stored.catch((cause: unknown) => {
@@ -462,7 +464,7 @@ export class LiveRun implements Run {
     this.#isOver = false;
     this.#readers?.follow(run);
     if (this.#stepper !== undefined) this.#stepWith(this.#stepper);
-    const driven = this.#stored(this.#drive());
+    const driven = this.#closeOnFailure(this.#drive());
     const requests = this.#requests;
     this.#requests = NONE;
     for (const request of requests) request();
@@ -478,7 +480,7 @@ export class LiveRun implements Run {
     this.#slot?.release();
     this.#supervisor.run.session?.release();
     this.mail?.stop();
-    for (const handle of this.#afterwards) handle();
+    for (const handle of this.#overHandlers) handle();
     // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
     if (
       failure !== undefined &&
