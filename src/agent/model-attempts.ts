@@ -8,7 +8,6 @@ import { defined } from "../kernel/json.ts";
 import type { PlannedAsk } from "../model/ask-model.ts";
 import { modelsOf } from "../model/fallback.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "../model/model.ts";
-import type { ModelError } from "../model/model-error.ts";
 import {
   generateWithRetries,
   type AttemptLog,
@@ -123,7 +122,7 @@ class Attempts implements RetryOptions {
 
   /** An attempt begins when it has its slot, and holds that until what came of it is on record. */
   enter(asking: PlannedAsk): boolean | Promise<boolean> {
-    const entered = this.#agent.run.limiter.model(asking.signal);
+    const entered = this.#agent.run.limiter.model(asking.startSignal);
     return entered instanceof Promise
       ? entered.then((slot) => this.#begin(slot, asking))
       : this.#begin(entered, asking);
@@ -150,8 +149,8 @@ class Attempts implements RetryOptions {
   }
 
   /** Gives the slot back if the signal was aborted since the slot was given. */
-  #mayBegin({ signal }: PlannedAsk): boolean {
-    if (signal.aborted) this.leaveSlot();
+  #mayBegin({ startSignal }: PlannedAsk): boolean {
+    if (startSignal.aborted) this.leaveSlot();
     return this.#slot !== undefined;
   }
 
@@ -198,7 +197,7 @@ class Attempts implements RetryOptions {
   }
 
   /** Charges the attempts that broke, and pays for another one. */
-  async payAgain(_error: ModelError, log: AttemptLog): Promise<ModelRequest | undefined> {
+  async payAgain(log: AttemptLog): Promise<ModelRequest | undefined> {
     const agent = this.#agent;
     const { throttle } = agent.run.settings;
     const turn = throttle.turn();

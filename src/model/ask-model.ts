@@ -16,7 +16,7 @@ import type { Tracing } from "../protocol/tracing.ts";
 /** A model that is about to be asked. */
 export interface PlannedAsk {
   /** Keeps it from being asked. */
-  readonly signal: AnySignal;
+  readonly startSignal: AnySignal;
   /** Since when it has waited for its limits. */
   readonly sinceMs: number;
   /** What its limits warn of. */
@@ -31,7 +31,7 @@ export interface AskOptions {
   readonly inputTokens: number;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   readonly cacheKey?: CacheKey | undefined;
-  /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless the signal was aborted. */
+  /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless `startSignal` was aborted. */
   enter?(asking: PlannedAsk): boolean | Promise<boolean>;
   /** The place of the requests in a run. Default: they belong to no run. */
   readonly place?: { readonly scope: EventScope; readonly recorder: Pick<Tracing, "within"> };
@@ -62,13 +62,14 @@ export async function askWithinLimits(
   model: Model,
   request: ModelRequest,
   options: AskOptions,
-  { signal, sinceMs, longestWaitMs }: AskTerms,
+  { startSignal, sinceMs, longestWaitMs }: AskTerms,
 ): Promise<AskEnd> {
   const { clock } = options;
-  const size = sizeOf(request, options);
+  const { maxOutputTokens } = request;
+  const size = { inputTokens: options.inputTokens, maxOutputTokens };
   const line = lineBefore("model.limits", model.limits);
-  const tokens = size.inputTokens + size.maxOutputTokens;
-  const entered = await line.enter({ tokens, clock, longestWaitMs }, signal);
+  const tokens = size.inputTokens + maxOutputTokens;
+  const entered = await line.enter({ tokens, clock, longestWaitMs }, startSignal);
   if (entered.type === "cancelled") return { type: "unasked" };
   if (entered.type === "paused")
     return {
@@ -80,7 +81,7 @@ export async function askWithinLimits(
   const { place } = entered;
   let end: AskEnd = { type: "unasked" };
   try {
-    end = await askModel(model, request, options, { signal, sinceMs, warning: place.warning });
+    end = await askModel(model, request, options, { startSignal, sinceMs, warning: place.warning });
     // Before it leaves: the next one in the line must not go.
     if (end.type === "failed" && end.error.code === "model_rate_limited")
       line.pause(end.error.retryAfterMs ?? 0, clock);
@@ -98,7 +99,7 @@ export async function askModel(
   asking: PlannedAsk,
 ): Promise<AskEnd> {
   const { signal, clock, cacheKey, onDelta, place, graceMs = Infinity } = options;
-  const entering = options.enter?.(asking) ?? !asking.signal.aborted;
+  const entering = options.enter?.(asking) ?? !asking.startSignal.aborted;
   const mayAsk = typeof entering === "boolean" ? entering : await entering;
   if (!mayAsk) return { type: "unasked" };
   const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
@@ -125,10 +126,6 @@ export async function askModel(
   }
 }
 
-function sizeOf({ maxOutputTokens }: ModelRequest, { inputTokens }: AskOptions): CallSize {
-  return { inputTokens, maxOutputTokens };
-}
-
 /**
  * Returns the tokens to count against the limits, or `undefined` if the request was not sent. A
  * failed request counts its input and the output received.
@@ -151,7 +148,7 @@ function tokensOf(end: AskEnd, { inputTokens, maxOutputTokens }: CallSize): numb
   }
 }
 
-/** The reply of one attempt as it arrives, which is measured: what comes after the attempt has ended is dropped. */
+/** Passes on and measures the reply of one attempt as it arrives. Drops deltas that come after its end. */
 class ArrivingReply {
   readonly #onDelta: (delta: ModelDelta) => void;
   #bytes = 0;

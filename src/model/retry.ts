@@ -27,7 +27,7 @@ export interface RetryOptions extends AskOptions {
    * Called after an attempt broke although it is paid for. Gives the request of the next one, once that
    * is paid for; undefined: it is not. Default: the same request.
    */
-  payAgain?(error: ModelError, log: AttemptLog): Promise<ModelRequest | undefined>;
+  payAgain?(log: AttemptLog): Promise<ModelRequest | undefined>;
 }
 
 export interface PlannedRetry {
@@ -113,7 +113,7 @@ export async function generateWithRetries(
   while (!signal.aborted) {
     if (error !== undefined) await backOff(error, call.log.attempts, options);
     if (signal.aborted) break;
-    const terms = { signal: call.startSignal, sinceMs: clock.nowMs(), longestWaitMs };
+    const terms = { startSignal: call.startSignal, sinceMs: clock.nowMs(), longestWaitMs };
     const end =
       fallback === undefined
         ? countRequest(call, model, await ask(model, call.request, options, terms))
@@ -122,7 +122,7 @@ export async function generateWithRetries(
     error = end.error;
     const final = finalError(error, call.log.attempts, policy);
     if (final !== undefined) return { type: "failed", error: final, ...call.log };
-    if (end.lostOutputTokens !== undefined && !(await payForNext(call, error)))
+    if (end.lostOutputTokens !== undefined && !(await payForNext(call)))
       return { type: "unpaid", error, ...call.log };
   }
   return { type: "aborted", ...call.log };
@@ -138,7 +138,7 @@ async function askInOrder(call: OpenCall, fallback: Fallback): Promise<AttemptEn
   for (const [index, model] of models.entries()) {
     const nextModel = models[index + 1];
     const terms = {
-      signal: call.startSignal,
+      startSignal: call.startSignal,
       sinceMs: clock.nowMs(),
       longestWaitMs: nextModel === undefined ? longestWaitMs : 0,
     };
@@ -153,7 +153,7 @@ async function askInOrder(call: OpenCall, fallback: Fallback): Promise<AttemptEn
     hopeful = moreHopeful(hopeful, error);
     const isContinued = fallback.continuesAfter(model, error, clock);
     if (!isContinued || nextModel === undefined) return { ...end, error: hopeful };
-    if (end.lostOutputTokens !== undefined && !(await payForNext(call, error)))
+    if (end.lostOutputTokens !== undefined && !(await payForNext(call)))
       return { type: "unpaid", error };
     if (signal.aborted) break;
     options.onRetry({ attempt: call.log.attempts, error, delayMs: 0, nextModel });
@@ -182,10 +182,10 @@ function countRequest(
 }
 
 /** Pays for the next request after one whose answer had begun. Returns false if it is not paid for. */
-async function payForNext(call: OpenCall, error: ModelError): Promise<boolean> {
+async function payForNext(call: OpenCall): Promise<boolean> {
   const { options, log } = call;
   if (options.payAgain === undefined) return true;
-  const paid = await options.payAgain(error, log);
+  const paid = await options.payAgain(log);
   call.request = paid ?? call.request;
   return paid !== undefined;
 }
