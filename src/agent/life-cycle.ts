@@ -50,8 +50,8 @@ export interface PreparedCall {
   readonly ephemeralTokens: number;
   /** True if its length in tokens is an estimate, in part at least. */
   readonly isEstimated: boolean;
-  /** Messages at its end that stand there for this request alone. */
-  readonly ephemeral: number;
+  /** Number of messages at the end of the request that only this request has. */
+  readonly ephemeralCount: number;
   /** Tools that the model is not offered. */
   readonly hiddenTools: readonly HiddenTool[];
   /** Set if this request says that no step can follow. */

@@ -25,7 +25,7 @@ export function reserve(
   inputTokens: number,
   maxOutputTokens: number,
 ): Promise<LeaseOutcome> {
-  const steps = isStep(position) ? 1 : 0;
+  const steps = countsAsStep(position) ? 1 : 0;
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
@@ -73,7 +73,7 @@ export function settleCall(
 ): Usage {
   const { account, persistence } = agent;
   const { leaseId } = lease;
-  const isOfStep = isStep(position);
+  const isOfStep = countsAsStep(position);
   const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
   const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
   if (persistence?.wasSettled(leaseId) !== true) account.settle(lease, usage, otherModels);
@@ -110,14 +110,14 @@ export function releaseLeases(agent: AgentRuntime): void {
 }
 
 /** False for a call besides that of its step, and for one of a step that is counted already. */
-function isStep({ sideCall, isCounted }: EffectPosition): boolean {
+function countsAsStep({ sideCall, isCounted }: EffectPosition): boolean {
   return sideCall === undefined && isCounted !== true;
 }
 
 /** The parts of a step's call, or of a call besides it, that `callModel` needs. */
 export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | "isEstimated"> & {
-  /** Messages at the end of its request that stand there for this request alone. */
-  readonly ephemeral: number;
+  /** Number of messages at the end of the request that only this request has. */
+  readonly ephemeralCount: number;
 };
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
@@ -168,11 +168,11 @@ function eventPositionOf({ stepId, sideCall }: EffectPosition): EventPosition {
 /** Returns the prefix that the request shares with that of the step before, if its event is heard. */
 function prefixFor(
   agent: AgentRuntime,
-  { request, ephemeral }: PaidCall,
+  { request, ephemeralCount }: PaidCall,
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
   const isHeard = agent.run.recorder.isHeard("model.requested");
-  agent.lastRequest = isHeard ? { request, ephemeral } : undefined;
+  agent.lastRequest = isHeard ? { request, ephemeralCount } : undefined;
   return isHeard && last !== undefined ? prefixOf(last, request) : undefined;
 }
 
@@ -221,7 +221,7 @@ export async function makeSideCall(
   if (reserved.type !== "granted") return { waitedMs };
   const { lease } = reserved;
   const capped = Object.freeze({ ...request, maxOutputTokens: lease.maxOutputTokens });
-  const call = { effectPosition: position, lease, request: capped, isEstimated, ephemeral: 0 };
+  const call = { effectPosition: position, lease, request: capped, isEstimated, ephemeralCount: 0 };
   const outcome = await callModel(agent, call);
   const usage = settleCall(agent, position, lease, outcome);
   const timing = timingOf(outcome.spans ?? []);

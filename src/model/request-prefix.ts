@@ -8,8 +8,8 @@ import type { ModelRequest } from "./model.ts";
 /** A request that was sent. */
 export interface SentRequest {
   readonly request: ModelRequest;
-  /** Messages at its end that stood there for this request alone. */
-  readonly ephemeral: number;
+  /** Number of messages at its end that no later request has. */
+  readonly ephemeralCount: number;
 }
 
 /** What a request has in common with the one before it. */
@@ -24,7 +24,7 @@ export interface RequestPrefix {
 
 /** Compares two requests. Messages are the same if a provider is sent the same of them. */
 export function prefixOf(
-  { request: last, ephemeral }: SentRequest,
+  { request: last, ephemeralCount }: SentRequest,
   next: ModelRequest,
 ): RequestPrefix {
   if (!haveSameTools(last, next) || !haveSameOutput(last, next))
@@ -36,7 +36,7 @@ export function prefixOf(
     if (message !== other && !isSame(message, other)) break;
     messages += 1;
   }
-  return messages >= last.messages.length - ephemeral
+  return messages >= last.messages.length - ephemeralCount
     ? { isHeld: true, messages }
     : { isHeld: false, messages, changed: "messages" };
 }

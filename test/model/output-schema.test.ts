@@ -40,7 +40,7 @@ proves(["M58"], "an estimate counts it once, as it does the tools", async () => 
 });
 
 proves(["M58"], "a request with another schema does not begin like the one before", () => {
-  const sent = { request: HELD, ephemeral: 0 };
+  const sent = { request: HELD, ephemeralCount: 0 };
   const other = { ...SCHEMA, strict: true };
   expect([
     prefixOf(sent, { ...QUESTION, output: structuredClone(SCHEMA) }),

@@ -16,7 +16,7 @@ test("a model call takes a position, a lease, a request and its facts, and none 
     readonly lease: Lease;
     readonly request: ModelRequest;
     readonly isEstimated: boolean;
-    readonly ephemeral: number;
+    readonly ephemeralCount: number;
   }>();
   expectTypeOf<undefined>().not.toExtend<PaidCall["lease"]>();
   expectTypeOf<null>().not.toExtend<PaidCall["lease"]>();

@@ -34,33 +34,31 @@ const MAX_VETOES = 3;
 
 /** Completes the step and decides what follows: stop, continue, or ask for what is missing. */
 export async function decide(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const evaluated = isTooLong(state) ? state : await close(agent, state);
-  const outcome = stepOutcome(evaluated.log, {
+  const next = isTooLong(state) ? state : await finishStep(agent, state);
+  const outcome = stepOutcome(next.log, {
     roleName: agent.role.name,
     modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
     isNative: agent.output !== undefined,
     hasMessages: agent.mailbox?.hasMessages === true,
-    hasAwaited: evaluated.log.background.length > 0 && agent.role.delegation.atEnd === "await",
+    hasAwaited: next.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
   switch (outcome.type) {
     case "stop":
-      return outcome.signal === undefined
-        ? evaluated
-        : await stop(agent, evaluated, outcome.signal);
+      return outcome.signal === undefined ? next : await stop(agent, next, outcome.signal);
     case "fail":
-      return fail(agent, evaluated, outcome.error);
+      return fail(agent, next, outcome.error);
     case "compact":
-      recordContinuation(agent, evaluated, outcome);
-      return await shorten(agent, evaluated);
+      recordContinuation(agent, next, outcome);
+      return await shorten(agent, next);
     case "retry": {
-      const reminded = remind(agent, evaluated);
+      const reminded = remind(agent, next);
       recordContinuation(agent, reminded, outcome);
       return reminded;
     }
     case "continue": {
-      const waiting = recordWait(agent, evaluated);
+      const waiting = recordWait(agent, next);
       const continued = markAwaiting(dropOutput(waiting), outcome.work);
       recordContinuation(agent, continued, outcome);
       return continued;
@@ -69,7 +67,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
 }
 
 /** Completes the step, and lets processors and conditions see it. */
-async function close(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
+async function finishStep(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
   const state = agent.role.hasOutput ? withTextResult(agent, given) : given;
   const closing = state.step?.lastStep;
   const alone = isWaiting(state) ? await dismissChildren(agent, state) : state;

@@ -29,13 +29,18 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   let failures: readonly ErrorRecord[] = [];
   let skip: string | undefined;
   let isOver = false;
-  const reply = new ReplyCalls(agent, openStepOf(state));
+  const replyCalls = new ReplyCalls(agent, openStepOf(state));
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
-    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, { calls, reply, skip }));
+    ({
+      state: next,
+      failures,
+      isOver,
+      skip,
+    } = await runBatch(agent, next, { calls, replyCalls, skip }));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
     if (isOver || agent.isStopping || openStepOf(next).deferrals.length > 0) break;
   }
-  reply.release();
+  replyCalls.release();
   const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
   // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
@@ -64,7 +69,7 @@ function batchesOf(
 
 interface Batch {
   readonly calls: readonly ToolCall[];
-  readonly reply: ReplyCalls;
+  readonly replyCalls: ReplyCalls;
   /** Why the calls of the step are left out, if a batch before this one was. */
   readonly skip: string | undefined;
 }
@@ -80,7 +85,7 @@ interface Done {
 
 /** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
 async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): Promise<Done> {
-  const { calls, reply } = batch;
+  const { calls, replyCalls } = batch;
   const step = openStepOf(state);
   const isHooked = agent.hooks.points.has("beforeTool");
   const hooked = isHooked ? await rewriteCalls(agent, step, calls) : undefined;
@@ -91,7 +96,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   const onEnd = (end: CallEnd): void => {
     if (end.type !== "executed") return;
     known.push(end);
-    if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) reply.end();
+    if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) replyCalls.end();
   };
   const plan = planCalls(agent, state, calls, { hooked: hooked?.calls, isFailing, skip, onEnd });
   const calling: Promise<CallEnd>[] = [];
@@ -99,8 +104,8 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   for (const call of plan.calls)
     calling.push(
       persistence === undefined
-        ? callTool(agent, reply, call)
-        : persistence.callTool(reply, call, (one) => callTool(agent, reply, one)),
+        ? callTool(agent, replyCalls, call)
+        : persistence.callTool(replyCalls, call, (one) => callTool(agent, replyCalls, one)),
     );
   const ends = await Promise.all(calling);
   const executed = ends.filter((end) => end.type === "executed");
@@ -112,7 +117,7 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
     isLong && failures.length === 0
       ? await summarizeResults(agent, state, executed)
       : { state, executions: executed.map(({ execution }) => execution) };
-  if (isLong) emitLongResults(agent, reply, executed, executions);
+  if (isLong) emitLongResults(agent, replyCalls, executed, executions);
   const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
   const recorded = transition(paid, {
     type: "recordExecutions",

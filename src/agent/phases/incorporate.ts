@@ -14,9 +14,8 @@ import { failureSignals } from "../../policies/failure-signals.ts";
 export function incorporate(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;
   const incorporated = transition(state, { type: "incorporate" });
-  const { limit } = step ?? {};
+  const { limit, executions = [] } = step ?? {};
   const limited = limit === undefined ? incorporated : addSignal(agent, incorporated, limit);
-  const { executions = [] } = step ?? {};
   const isCounted = limited.log.output === undefined && hasFailures(state.log.failures, executions);
   return isCounted ? raiseFailures(agent, limited, { before: state, executions }) : limited;
 }

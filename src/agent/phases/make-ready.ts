@@ -7,7 +7,7 @@ import { type AgentState, stepPosition } from "../agent-state.ts";
 import { mustNotCallModel, addTask, type Prepared } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { isOverflowing } from "./history-size.ts";
-import { makeSections, type MadeSections } from "./make-sections.ts";
+import { makeSections, type ReadyState } from "./make-sections.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult.ts";
@@ -21,7 +21,7 @@ import { userMessage, type UserMessage } from "../../protocol/message.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 
 /** Does what is due, until something holds the agent: then the state says so. */
-export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
+export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
   let next = state.log.isBriefed ? state : await takeTask(agent, state);
   if (mustNotCallModel(agent, next)) return { state: next };
   const { retention } = agent;

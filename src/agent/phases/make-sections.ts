@@ -17,15 +17,15 @@ import { transition } from "../transition.ts";
 /** What the sections of a role say in one request, by name; those with nothing to say, and those in the history, are not in it. */
 export type SectionMessages = ReadonlyMap<string, Message>;
 
-/** Sections that were made, and the state that knows of it. */
-export interface MadeSections {
+/** The state before a request is built, with the sections that the request adds. */
+export interface ReadyState {
   readonly state: AgentState;
   /** `undefined` if nothing is added to the request. */
   readonly sections?: SectionMessages;
 }
 
 /** Makes what is due: `step` sections every time, the others once in an execution. One that breaks fails the agent. */
-export async function makeSections(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
+export async function makeSections(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
   const { sections } = agent.role;
   const earlier = state.log.sections ?? [];
   const known = new Set(earlier.map(({ name }) => name));

@@ -17,13 +17,13 @@ import { addSignal, failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
 import { deliverMessages, withMessages, makeReady } from "./make-ready.ts";
-import type { MadeSections, SectionMessages } from "./make-sections.ts";
+import type { ReadyState, SectionMessages } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.ts";
 
 /** Builds the request of the next step and reserves its budget. No call: the step must not start. */
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
   // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
-  const ready: MadeSections = await (isReady(agent, state)
+  const ready: ReadyState = await (isReady(agent, state)
     ? { state: state.log.isBriefed ? state : addTask(state, agent.taskContent) }
     : makeReady(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
@@ -145,7 +145,7 @@ function preparedCall(
     historyLength,
     ephemeralTokens: (ephemeral === undefined ? 0 : estimateMessages(ephemeral)) + tokens,
     isEstimated,
-    ephemeral: added + (tail === undefined ? 0 : ephemeralAtEnd(draft.messages, tail)),
+    ephemeralCount: added + (tail === undefined ? 0 : ephemeralAtEnd(draft.messages, tail)),
     hiddenTools,
     lastStep: isClosing ? lease.lastStep : undefined,
   };
