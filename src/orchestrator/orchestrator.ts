@@ -41,7 +41,7 @@ import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
 import type { OrchestratorOptions } from "./tree/orchestrator-options.ts";
-import { settingsOf, storageOf, type Settings } from "./tree/settings.ts";
+import { settingsOf, requireStorage, type Settings } from "./tree/settings.ts";
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
@@ -174,7 +174,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     });
   }
 
-  /** A run that begins, or continues, here: while this orchestrator is open, mail makes it continue by itself. */
+  /**
+   * Adds a run that begins or continues in this process. A persisted run that pauses continues by
+   * itself when mail comes, as long as this orchestrator is open.
+   */
   #lead(run: LiveRun, how: () => Recovery, signal: AbortSignal | undefined): LiveRun {
     if (run.mail === undefined) return this.#live.add(run, signal);
     const isClosed = (): boolean => this.#live.isClosed;
@@ -267,7 +270,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkRunId("runId", runId);
     const ledHere = this.#live.find(runId);
     const { postAnswers } = await import("./run/posted-answers.ts");
-    const open = await postAnswers({ ...storageOf(this.#settings), ledHere }, runId, answers);
+    const open = await postAnswers({ ...requireStorage(this.#settings), ledHere }, runId, answers);
     this.#live.find(runId)?.mail?.look();
     return open;
   }
@@ -298,7 +301,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async post(runId: string, request: RunRequest): Promise<void> {
     checkRunId("runId", runId);
-    await postMail(storageOf(this.#settings).store, runId, checkedRequest(request));
+    await postMail(requireStorage(this.#settings).store, runId, checkedRequest(request));
     this.#live.find(runId)?.mail?.look();
   }
 

@@ -222,14 +222,17 @@ test("messages are the same if a provider is sent the same: origins do not count
     toolCalls: [{ ...call, argumentsText }],
   });
   const task: Message = { role: "user", text: "A", origin: "task" };
-  expect(prefixOf({ request: request(user("A")), ephemeralCount: 0 }, request(task, user("B")))).toEqual(
-    {
-      isHeld: true,
-      messages: 1,
-    },
-  );
   expect(
-    prefixOf({ request: request(task, reply("{}")), ephemeralCount: 0 }, request(task, reply("{ }"))),
+    prefixOf({ request: request(user("A")), ephemeralCount: 0 }, request(task, user("B"))),
+  ).toEqual({
+    isHeld: true,
+    messages: 1,
+  });
+  expect(
+    prefixOf(
+      { request: request(task, reply("{}")), ephemeralCount: 0 },
+      request(task, reply("{ }")),
+    ),
   ).toEqual({ isHeld: false, messages: 1, changed: "messages" });
   const shorter = prefixOf({ request: request(task, user("B")), ephemeralCount: 0 }, request(task));
   expect(shorter).toEqual({ isHeld: false, messages: 1, changed: "messages" });

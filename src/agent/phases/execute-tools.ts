@@ -31,12 +31,8 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   let isOver = false;
   const replyCalls = new ReplyCalls(agent, openStepOf(state));
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
-    ({
-      state: next,
-      failures,
-      isOver,
-      skip,
-    } = await runBatch(agent, next, { calls, replyCalls, skip }));
+    const batch: Batch = { calls, replyCalls, skip };
+    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, batch));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
     if (isOver || agent.isStopping || openStepOf(next).deferrals.length > 0) break;
   }

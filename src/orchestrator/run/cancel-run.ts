@@ -3,7 +3,7 @@
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import { storageOf, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { assertFree, keptRun, recoverRun, storedRun } from "./recover.ts";
 import { postMail } from "./run-mail.ts";
@@ -26,7 +26,7 @@ export async function cancelRun(
   checkKeys("cancel options", options, ["message", "context"]);
   const { message = "The caller cancelled the run.", context } = options;
   checkText("message", message);
-  const storage = storageOf(settings);
+  const storage = requireStorage(settings);
   const { store } = storage;
   const here = live.find(runId);
   if (here !== undefined) {

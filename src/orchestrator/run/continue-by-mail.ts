@@ -1,7 +1,7 @@
 // Continues a paused run when mail comes that asks for it. Loads the recovery only then.
 
 import { tried } from "../durability/journal.ts";
-import { storageOf, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
 import type { LedParts, LiveRun } from "./live-run.ts";
 import type { Recovery } from "./recover.ts";
 import { isCall } from "./run-mail.ts";
@@ -15,7 +15,7 @@ export function continuedByMail(
   run: LiveRun,
   { options, isClosed }: { readonly options: Recovery; readonly isClosed: () => boolean },
 ): LiveRun {
-  const storage = storageOf(settings);
+  const storage = requireStorage(settings);
   const { runId } = run;
   const look = async (): Promise<LedParts | undefined> => {
     const { status, owner } = (await storage.store.find(runId)) ?? {};

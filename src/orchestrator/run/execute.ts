@@ -12,7 +12,7 @@ import { runExists } from "../../store/store-errors.ts";
 import { putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
-import { storageOf, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
 import { LiveRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
@@ -160,7 +160,7 @@ class Execution {
   constructor(settings: Settings, live: LiveRuns, parts: Parts) {
     this.#settings = settings;
     this.#live = live;
-    this.#storage = storageOf(settings);
+    this.#storage = requireStorage(settings);
     this.#parts = parts;
     this.#beganMs = settings.clock.monotonicMs();
   }

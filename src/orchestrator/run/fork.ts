@@ -16,7 +16,7 @@ import { forkedRun } from "./fork-run.ts";
 import { withCeilings } from "./role-ceilings.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
 import { AS_ROOT, NO_HISTORY, runStarted } from "./start.ts";
-import { storageIn, type Settings } from "../tree/settings.ts";
+import { findStorage, type Settings } from "../tree/settings.ts";
 import { LiveRun, type LedParts } from "./live-run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
@@ -35,7 +35,7 @@ export function forkRun(
   const registry = new RoleRegistry(role, settings, { isReplacing });
   const original = withCeilings(accepted, registry, settings.limits);
   const { ids, clock } = settings;
-  const storage = storageIn(settings);
+  const storage = findStorage(settings);
   const { run: paused, ...begin } = forkedRun(original, options, { ids, clock });
   const run = restoredFrom(paused);
   assertReady(run, registry);

@@ -354,9 +354,8 @@ export class LiveRun implements Run {
     }
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
-    this.#tail = this.#closeOnFailure(
-      this.#supervisor.settleDetached().then(() => this.#conclude()),
-    );
+    const ending = this.#supervisor.settleDetached().then(() => this.#conclude());
+    this.#tail = this.#closeOnFailure(ending);
     return resultOf(this.#supervisor.run);
   }
 

@@ -57,7 +57,7 @@ export class LiveRuns {
     });
   }
 
-  /** A run that begins, or continues, here. `signal`: cancels it when it is aborted. */
+  /** Adds a run that begins or continues in this process, until it rests. An abort of `signal` cancels the run. */
   add(run: LiveRun, signal?: AbortSignal): LiveRun {
     this.#runs.add(run);
     run.whenOver(() => {

@@ -4,7 +4,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { sleep } from "../../kernel/cancel.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { runEnded, unknownRun } from "../../store/store-errors.ts";
-import { storageOf, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
 import { continuedByMail } from "./continue-by-mail.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
@@ -49,7 +49,7 @@ export async function recoverAllRuns(
   live: LiveRuns,
   options: RecoverAllOptions,
 ): Promise<RecoveredRuns> {
-  const storage = storageOf(settings);
+  const storage = requireStorage(settings);
   const runs: Run[] = [];
   const delayed: DelayedRecovery[] = [];
   const failed: FailedRecovery[] = [];
@@ -103,7 +103,7 @@ class Recovering {
 
   async later(runId: RunId, firstDelayMs: number): Promise<LiveRun> {
     const live = this.#live;
-    const storage = storageOf(this.#settings);
+    const storage = requireStorage(this.#settings);
     let delayMs = firstDelayMs;
     while (delayMs > 0) {
       await sleep(storage.clock, delayMs, live.closing);

@@ -12,7 +12,7 @@ import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
 import { tried, type RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import { storageOf, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
@@ -59,7 +59,7 @@ export async function recoveredParts(
   runId: RunId,
   options: Recovery,
 ): Promise<LedParts> {
-  const storage = storageOf(settings);
+  const storage = requireStorage(settings);
   const { store } = storage;
   let { kept } = options;
   let continuation: Continuation | undefined;
@@ -98,7 +98,7 @@ export function takeOwnership(
   runId: RunId,
   how: Pick<ClaimOptions, "takeOver" | "isOwnerLost">,
 ): Promise<ClaimedRun> {
-  const storage = storageOf(settings);
+  const storage = requireStorage(settings);
   const { store, staleAfterMs } = storage;
   const { takeOver = false, isOwnerLost = false } = how;
   const claim = { owner: newOwner(), staleAfterMs, takeOver, isOwnerLost };
@@ -121,7 +121,7 @@ function ledOn(
 ): LedParts {
   const isOver = crashes >= settings.maxCrashes;
   const failure = isOver ? errorRecord(crashLoop(ownership.runId, crashes, folded)) : undefined;
-  const journal = recoveredJournal(storageOf(settings), ownership, folded, failure);
+  const journal = recoveredJournal(requireStorage(settings), ownership, folded, failure);
   try {
     return continuedParts(settings, folded.run, continuation, { journal, folded, failure });
   } catch (cause) {
@@ -188,7 +188,7 @@ export async function storedResult(
   settings: Settings,
   runId: RunId,
 ): Promise<RunResult<JsonValue>> {
-  const folded = await foldedRun(storageOf(settings).store, runId);
+  const folded = await foldedRun(requireStorage(settings).store, runId);
   return signedResult(settings, await persistedResult(folded));
 }
 

@@ -4,7 +4,7 @@ import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
-import { registryOf, storageIn, type Settings } from "../tree/settings.ts";
+import { registryOf, findStorage, type Settings } from "../tree/settings.ts";
 import { acceptPausedRun } from "./accept-paused-run.ts";
 import { rootRole } from "./check-continuation.ts";
 import { continuedParts, readyToContinue } from "./continue-run.ts";
@@ -32,7 +32,7 @@ export function resumeRun(
   const run = restoredFrom(paused);
   const ready = readyToContinue(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.tracing); // Where nothing happens it may be tried again.
-  const storage = storageIn(settings);
+  const storage = findStorage(settings);
   const journal = storage && resumedJournal(storage, paused, giveBack);
   try {
     return new LiveRun(continuedParts(settings, run, ready, { journal }));

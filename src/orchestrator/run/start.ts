@@ -14,7 +14,7 @@ import { newJournal, titleOf } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import { createAgent, type AgentFacts } from "../tree/create-agent.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import { registryOf, storageOf, type Settings } from "../tree/settings.ts";
+import { registryOf, requireStorage, type Settings } from "../tree/settings.ts";
 import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
@@ -48,15 +48,14 @@ export function startRun(
     warnOfUnknownToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
   const session = options.session === undefined ? undefined : startingSession(options.session);
-  const { limits } = settings;
   const runId = chosen === undefined ? undefined : idOf<"RunId">(chosen);
   const journal =
     settings.store === undefined
       ? undefined
       : (id: RunId) =>
           newJournal(
-            storageOf(settings),
-            { runId: id, limits, session: session?.ref, traceparent },
+            requireStorage(settings),
+            { runId: id, limits: settings.limits, session: session?.ref, traceparent },
             titleOf(role.name, task),
             ownership,
           );
@@ -74,8 +73,8 @@ export function startRun(
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };
-  const made = { registry, onPiece, context, runId, session, journal };
-  return new LiveRun(startedParts(settings, made, root, { traceparent, mail: mail && [mail] }));
+  const newRun = { registry, onPiece, context, runId, session, journal };
+  return new LiveRun(startedParts(settings, newRun, root, { traceparent, mail: mail && [mail] }));
 }
 
 /** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
@@ -97,14 +96,14 @@ interface Outside extends Pick<RunBeginning, "mail"> {
   readonly traceparent?: string | undefined;
 }
 
-/** Makes a run with its root: gives what it is led with. */
+/** Creates the runtime of a run and its root agent. Returns the parts from which `LiveRun` runs them. */
 export function startedParts(
   settings: Settings,
-  made: NewRun,
+  newRun: NewRun,
   given: RootFacts,
   { traceparent, mail }: Outside = {},
 ): LedParts {
-  const supervisor = new Supervisor(settings, made);
+  const supervisor = new Supervisor(settings, newRun);
   const { run: runtime } = supervisor;
   let root: AgentRuntime;
   try {
@@ -124,13 +123,13 @@ export function startedParts(
     account: runtime.ledger.account(root.identity.agentId),
     isBackground: false,
   });
-  made.session?.begin(runtime.runId);
+  newRun.session?.begin(runtime.runId);
   const beginning = {
     ...NO_HISTORY,
     ...(traceparent === undefined ? WITHOUT_CALLER : startedBelow(traceparent)),
     mail,
     // Under an id that the caller chose the store may have another run.
-    ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
+    ...(newRun.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
   };
   return { supervisor, root, beginning };
 }

@@ -25,7 +25,7 @@ import { idOf, type RunId } from "../../protocol/ids.ts";
 import type { Post, RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
-import { storageOf, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
 import { HandedRuns } from "./handed-runs.ts";
 import { isPostponed, leftTo, tryOrder } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
@@ -115,7 +115,7 @@ export async function workFor(
 ): Promise<Worker> {
   checkMethods("engine", engine, ["lead", "serve"]);
   checkWorkOptions(options);
-  const storage = storageOf(settings);
+  const storage = requireStorage(settings);
   if (settings.roles.length === 0)
     throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
   for (const role of settings.roles) checkedRoles(settings, role, NO_LIMITS);
@@ -143,7 +143,7 @@ class Executor implements RunExecutor {
     const { rolesVersion = DEFAULT_ROLES_VERSION, maxRuns = DEFAULT_MAX_RUNS } = options;
     this.#settings = settings;
     this.#live = live;
-    this.#store = storageOf(settings).store;
+    this.#store = requireStorage(settings).store;
     this.#engine = engine;
     this.#options = options;
     this.roles = settings.roles.map(({ name }) => name);
@@ -225,7 +225,7 @@ class Executor implements RunExecutor {
     const store = this.#store;
     try {
       if ((await storedRun(store, runId))?.status === "ended") return false;
-      const { staleAfterMs } = storageOf(this.#settings);
+      const { staleAfterMs } = requireStorage(this.#settings);
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
       const lastPost = await postMail(store, runId, refusedMail(cause));
       const unseen = await store.posts(runId, lastSeen + 1);

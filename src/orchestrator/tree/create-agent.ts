@@ -45,8 +45,8 @@ export function modelForAgent({ settings }: RunRuntime, { name, model: given }: 
 }
 
 /** Creates an agent: ids, account, runtime. */
-export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
-  const { role, parent, agentPath, depth, limits, wallTimeMs, deadlineAtMs } = made;
+export function createAgent(run: RunRuntime, facts: AgentFacts): AgentRuntime {
+  const { role, parent, agentPath, depth, limits, wallTimeMs, deadlineAtMs } = facts;
   const { ids, ledger, runId, tree } = run;
   const model = modelForAgent(run, role);
   const agentId = idOf<"AgentId">(ids.next("agent", agentPath));
@@ -61,10 +61,10 @@ export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
   let agent: AgentRuntime | undefined;
   try {
     agent = new AgentRuntime(run, {
-      ...made,
+      ...facts,
       model,
       identity,
-      state: pendingState({ ...openingOf(made, executionId), prefix: NO_PREFIX }),
+      state: pendingState({ ...openingOf(facts, executionId), prefix: NO_PREFIX }),
       account,
       shape: parent?.shape ?? tree.limits,
     });

@@ -76,8 +76,8 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   mismatch: EspalierError | undefined;
 
   /** `subagents`: see `Supervisor`. */
-  constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
-    const { registry, onPiece, context, restored, session, answers } = made;
+  constructor(settings: Settings, newRun: NewRun, subagents: Subagents<AgentRuntime>) {
+    const { registry, onPiece, context, restored, session, answers } = newRun;
     const { ids, tracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
@@ -89,8 +89,8 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.answers = answers;
     this.ids = ids;
     this.clock = new SteadyClock(settings.clock, restored?.pausedAtMs);
-    this.runId = restored?.runId ?? made.runId ?? idOf<"RunId">(ids.next("run"));
-    this.journal = made.journal?.(this.runId);
+    this.runId = restored?.runId ?? newRun.runId ?? idOf<"RunId">(ids.next("run"));
+    this.journal = newRun.journal?.(this.runId);
     this.tree = new RunTree(restored?.limits ?? limits, restored);
     this.recorder = new EventRecorder({
       clock: this.clock,

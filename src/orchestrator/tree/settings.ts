@@ -68,20 +68,20 @@ export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
   return registry;
 }
 
-/** Where runs are kept; undefined: nowhere. */
-export function storageIn(settings: Settings): RunStorage | undefined {
+/** Returns where runs are persisted, or `undefined` without a store. */
+export function findStorage(settings: Settings): RunStorage | undefined {
   const { store, clock, heartbeatMs, staleAfterMs } = settings;
   return store && { store, clock, heartbeatMs, staleAfterMs };
 }
 
-/** Returns the same. Throws `invalid_option` without a store. */
-export function storageOf(settings: Settings): RunStorage {
-  const storage = storageIn(settings);
+/** Returns where runs are persisted. Throws `invalid_option` without a store. */
+export function requireStorage(settings: Settings): RunStorage {
+  const storage = findStorage(settings);
   if (storage !== undefined) return storage;
   throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
 
-/** Some ten milliseconds of work. */
+/** Runs, delegations or model calls that begin in one turn of the event loop: about ten milliseconds of work. */
 const BEGUN_PER_TURN = 64;
 
 /** `given`: default, no option at all. Throws `invalid_option`, naming the option, what was expected and what came. */

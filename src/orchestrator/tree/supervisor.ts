@@ -36,9 +36,9 @@ import { resultOfEnded } from "./agent-report.ts";
 export class Supervisor implements Subagents<AgentRuntime> {
   readonly run: RunRuntime;
 
-  /** For a run that begins or continues: makes its runtime. */
-  constructor(settings: Settings, made: NewRun) {
-    this.run = new RunRuntime(settings, made, this);
+  /** Creates the runtime of a run that begins or continues. */
+  constructor(settings: Settings, newRun: NewRun) {
+    this.run = new RunRuntime(settings, newRun, this);
   }
 
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
