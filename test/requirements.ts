@@ -2092,6 +2092,9 @@ const requirements = {
   D662: {
     text: "Where several errors end an agent, its reason, its events, the run and the causes name the same one: the first",
   },
+  D663: {
+    text: "A refusal whose body cannot be decoded has the code and the delay of its status and headers over each client",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -102,3 +102,23 @@ for (const { name, model } of CLIENTS)
       expect(delays).toEqual([...each, ...each]);
     },
   );
+
+for (const { name, model } of CLIENTS)
+  proves(["D663"], `waits as a refusal says whose body cannot be decoded (${name})`, async () => {
+    const failures: unknown[] = [];
+    for (const encoding of ["gzip", "zstd", "br", "snappy"])
+      for (const status of [429, 503]) {
+        const headers = { "content-encoding": encoding, "retry-after": "7" };
+        const answer = { status, headers: { "content-type": "application/json", ...headers } };
+        await using server = await WireServer.start({ ...answer, body: '{"error":"Busy."}' });
+        const options = { signal: never(), onDelta: () => undefined };
+        const thrown = await rejection(model(server.url).generate(QUESTION, options));
+        if (!(thrown instanceof ModelError)) throw thrown;
+        failures.push([thrown.code, thrown.retryAfterMs]);
+      }
+    const each = [
+      ["model_rate_limited", 7_000],
+      ["model_overloaded", 7_000],
+    ];
+    expect(failures).toEqual([...each, ...each, ...each, ...each]);
+  });

@@ -117,7 +117,9 @@ function knownFailure(
   lostOutputTokens: number | undefined,
 ): ModelError | undefined {
   if (!isRecord(error)) return undefined;
-  const problem = findDecodingProblem(error);
+  // What a refusal means is in its status, whatever its body is.
+  const isRefusal = Number(error["statusCode"]) >= 400;
+  const problem = isRefusal ? undefined : findDecodingProblem(error);
   if (problem !== undefined) {
     const got = `a body that is not in its encoding (${problem})`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });

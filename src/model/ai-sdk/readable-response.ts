@@ -28,13 +28,15 @@ const BLANK = /^\s*$/;
  * connection breaks. The body fails with the error that it consists of. `requestsEvents` is called if
  * the body is not a stream of events.
  *
- * @throws ModelError `model_protocol_error` for an encoding that `fetch` does not decode.
+ * @throws ModelError `model_protocol_error` for an encoding that `fetch` does not decode. A refusal is
+ * returned without its body: its status says what to do.
  */
 export function withReadableBody(response: Response, requestsEvents: () => boolean): Response {
   const { body, headers, ok } = response;
   const encoding = headers.get("content-encoding")?.toLowerCase() ?? "";
   if (!encoding.split(",").every((name) => ENCODINGS.has(name.trim()))) {
     void body?.cancel();
+    if (!ok) return new Response(null, response);
     throw encodingError(encoding);
   }
   const type = headers.get("content-type") ?? "";
