@@ -113,7 +113,7 @@ export function pickFigures(usage: Readonly<Record<(typeof FIELDS)[number], numb
 }
 
 /** Returns the figures of a call. The cost of each model is rounded up once a call. */
-export function figuresOfCall({ payer, requests }: LoggedCall): Figures {
+function figuresOfCall({ payer, requests }: LoggedCall): Figures {
   const paid = requests.filter(({ consumed }) => consumed !== undefined);
   const models = [...new Set(paid.map(({ model }) => model))];
   const isUnpriced =
