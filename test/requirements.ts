@@ -446,7 +446,7 @@ const requirements = {
     text: "The client itself holds the cap: a reply is cut at twice its cap, and a body over 16 MiB or a line without an end is model_protocol_error, not retried, in bounded memory; each is charged by what came, at most twice the cap",
   },
   "S7.4": {
-    text: "A pattern in a tool's JSON Schema cannot freeze the process",
+    text: "A pattern in a schema that an MCP server sends is neither compiled nor run, and cannot freeze the process; the rest of the schema is checked",
   },
   "S7.5": {
     text: "Durations, deadlines and budgets of time run on a monotonic clock; a wall clock that is set changes no limit and no duration",
@@ -1714,7 +1714,7 @@ const requirements = {
     text: "espalier resume --grant refuses a run that no limit stopped as wrong use, and says how it ended",
   },
   D489: {
-    text: "The schemas of a list of MCP tools are compiled in bounded memory and work: a tool beyond it is skipped with a warning, and a pattern that is never matched holds no program",
+    text: "The schemas of a list of MCP tools are compiled in bounded memory and work: a tool beyond it is skipped with a warning, and a pattern holds no program",
   },
   D580: {
     text: "Importing the library with a version of Node that is too old fails with a coded error that names the version it needs",
@@ -2094,6 +2094,12 @@ const requirements = {
   },
   D663: {
     text: "A refusal whose body cannot be decoded has the code and the delay of its status and headers over each client",
+  },
+  D640: {
+    text: "Arguments that an MCP tool's schema allows are never refused over a pattern that is not run",
+  },
+  D641: {
+    text: "A pattern of jsonSchema() means the same as in JavaScript, and a pattern of another language is refused",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

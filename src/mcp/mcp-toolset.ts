@@ -10,10 +10,9 @@ import { deepFreeze, defined, type JsonObject } from "../kernel/json.ts";
 import { quotesSecret, redactValues, type KnownSecret } from "../kernel/redact-values.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
-import { countWork } from "../tools/arguments/schema-size.ts";
+import { serverSchema, serverSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+import { countParts } from "../tools/arguments/schema-size.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import { jsonSchema } from "../tools/json-schema.ts";
 import type { ToolContext, ToolProgress } from "../tools/tool-context.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { toolResult } from "../tools/tool-result.ts";
@@ -58,7 +57,7 @@ export async function mcpToolset(
     const descriptor = descriptorOf(tool);
     if (!isSelected(settings, descriptor)) continue;
     const name = nameFor(settings, tool.name);
-    const more = countWork(tool.inputSchema) + countWork(tool.outputSchema);
+    const more = countParts(tool.inputSchema) + countParts(tool.outputSchema);
     const reason =
       unusable(tool) ??
       unusableName(name, tool, names.get(name)) ??
@@ -89,7 +88,7 @@ function isSelected({ filter }: McpSettings, descriptor: McpTool): boolean {
   throw misdefinition(field, "true or false", answer, "Say which, at once.");
 }
 
-const TOO_MUCH_WORK = `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts, of which a pattern counts as ten. Take fewer tools with filter.`;
+const TOO_MUCH_WORK = `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts. Take fewer tools with filter.`;
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -112,11 +111,11 @@ function functionTool(callee: Callee, name: string, descriptor: McpTool): Functi
   const { settings, tool } = callee;
   const needsApproval = approvalFor(settings, descriptor);
   // A result is checked against it at each call.
-  if (tool.outputSchema !== undefined) jsonSchemaProblems("outputSchema", tool.outputSchema);
+  if (tool.outputSchema !== undefined) serverSchemaProblems("outputSchema", tool.outputSchema);
   return defineTool({
     name,
     description: descriptionOf(tool),
-    input: jsonSchema(JsonObjectSchema.parse(structuredClone(tool.inputSchema))),
+    input: serverSchema(JsonObjectSchema.parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...defined({ needsApproval }),
     isRepeatable: isRepeatable(descriptor),

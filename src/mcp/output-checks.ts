@@ -1,5 +1,5 @@
 // OutputChecks: does the data that a tool gave fit the tool's own output schema? Both come from the server, so they are checked as
-// arguments are: in bounded time. The SDK's own checker runs patterns on RegExp, and reads a schema anew at every call.
+// arguments are: in bounded time, and patterns are not run. The SDK's own checker runs patterns on RegExp, and reads a schema anew at every call.
 // Owns the checks that were made.
 
 import type {
@@ -10,7 +10,7 @@ import type {
 
 import { soundCopy, type JsonValue } from "../kernel/json.ts";
 import { problemLines, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
-import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+import { serverSchemaProblems } from "../tools/arguments/json-schema-input.ts";
 
 const MAX_LEVELS = 1_000;
 const NOT_SOUND = {
@@ -27,7 +27,7 @@ export class OutputChecks implements jsonSchemaValidator {
 
   /** Throws `invalid_definition` for a schema that cannot be checked. */
   getValidator<T>(schema: JsonSchemaType): JsonSchemaValidator<T> {
-    const check = this.#checks.get(schema) ?? jsonSchemaProblems("outputSchema", schema);
+    const check = this.#checks.get(schema) ?? serverSchemaProblems("outputSchema", schema);
     this.#checks.set(schema, check);
     let problems: readonly ArgumentProblem[] = [];
     const fits = (value: unknown): value is T => {

@@ -15,7 +15,7 @@ import { messageOf } from "../kernel/error.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { problemLines } from "../tools/arguments/argument-problems.ts";
-import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+import { serverSchemaProblems } from "../tools/arguments/json-schema-input.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
 /** The call in the middle of which a server asks. */
@@ -76,7 +76,7 @@ const NO_SAMPLING =
 /** What is wrong with a value, and nothing besides what was asked for. */
 function checkOf(schema: JsonObject): (value: JsonValue) => string | undefined {
   try {
-    const problemsOf = jsonSchemaProblems("requestedSchema", {
+    const problemsOf = serverSchemaProblems("requestedSchema", {
       ...schema,
       additionalProperties: false,
     });

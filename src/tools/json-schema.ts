@@ -2,8 +2,8 @@
 
 import { misdefinition } from "../kernel/check.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import { jsonSchemaInputs, type JsonSchemaInput } from "./arguments/input-schema.ts";
-import { jsonSchemaInput, objectSchema } from "./arguments/json-schema-input.ts";
+import type { JsonSchemaInput } from "./arguments/input-schema.ts";
+import { declareInput, objectSchema } from "./arguments/json-schema-input.ts";
 import { isZodLike } from "./arguments/unusable-schema.ts";
 
 /**
@@ -18,8 +18,5 @@ export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaIn
     const advice = "Give a zod schema to input as it is.";
     throw misdefinition(field, "a JSON Schema", schema, advice);
   }
-  const declared = objectSchema(field, schema);
-  const input = Object.freeze({ kind: "jsonSchema", schema: declared } as const);
-  jsonSchemaInputs.set(input, (name, isStrict) => jsonSchemaInput(name, declared, isStrict));
-  return input;
+  return declareInput(objectSchema(field, schema), true);
 }

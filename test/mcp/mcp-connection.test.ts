@@ -36,7 +36,7 @@ describe("over both transports", () => {
     proves(["S7.4"], "data that does not fit the tool's own schema is not taken", async () => {
       const { call } = await line(await open());
       expect(await call("liar")).toBe(
-        `answered: Structured content does not match the tool's output schema: count: expected a number, got "many"; name: expected text that matches /^(a+)+$/, got "${"a".repeat(59)}…`,
+        `answered: Structured content does not match the tool's output schema: count: expected a number, got "many"`,
       );
     });
 

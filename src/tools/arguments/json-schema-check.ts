@@ -11,7 +11,7 @@ import { deepFreeze, type JsonObject, type JsonValue } from "../../kernel/json.t
 import { AjvErrorReader, type AjvError } from "./ajv-issues.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { countRules } from "./counted-rules.ts";
-import { SchemaPatterns } from "./schema-patterns.ts";
+import { NO_ENGINE, REGEXP_ENGINE, withoutPatterns } from "./schema-patterns.ts";
 import { countParts, excessOf, isTooWide } from "./schema-size.ts";
 import { lookUp, oneLine, thrownWords } from "./schema-words.ts";
 import { partIssue, type Examine, type Path, type ValidationIssue } from "./validation-issue.ts";
@@ -46,24 +46,28 @@ type Validate = (value: JsonValue) => readonly AjvError[];
 interface Source {
   readonly schema: JsonObject;
   readonly Rules: Rules;
-  readonly patterns: SchemaPatterns;
+  readonly runsPatterns: boolean;
   readonly work: CheckWork;
 }
 
 /**
  * Returns the check of a schema. It spends units of `work`, which its caller begins. Throws
  * `invalid_definition` if the schema is not a JSON Schema, or refers to another document.
+ * `runsPatterns`: false for a schema from a server.
  */
-export function jsonSchemaExaminer(field: string, declared: JsonObject, work: CheckWork): Examine {
+export function jsonSchemaExaminer(
+  field: string,
+  declared: JsonObject,
+  work: CheckWork,
+  runsPatterns = true,
+): Examine {
   const { $schema: dialect, ...rest } = declared;
-  const schema = deepFreeze(rest);
+  const schema = deepFreeze(runsPatterns ? rest : withoutPatterns(rest));
   const excess = excessOf(schema);
   if (excess !== undefined) throw unusable(field, excess, "Give a smaller schema.");
-  const patterns = new SchemaPatterns(work);
-  const source = { schema, Rules: rulesFor(field, schema, dialect), patterns, work };
+  const source = { schema, Rules: rulesFor(field, schema, dialect), runsPatterns, work };
   try {
     const examine = new SchemaExaminer(source).whole();
-    patterns.checkUse(field, schema);
     return lazily(() => examine);
   } catch (cause) {
     const advice = "Correct it; what it refers to must be within it.";
@@ -146,7 +150,7 @@ class SchemaExaminer {
 
 /** Returns what compiles a schema, or the part of it that a reference names. */
 function compilerOf(
-  { schema, Rules, patterns, work }: Source,
+  { schema, Rules, runsPatterns, work }: Source,
   allErrors: boolean,
 ): (reference: string) => Validate {
   const ajv = new Rules({
@@ -155,7 +159,7 @@ function compilerOf(
     verbose: true,
     inlineRefs: false,
     ownProperties: true,
-    code: { regExp: patterns.engine },
+    code: { regExp: runsPatterns ? REGEXP_ENGINE : NO_ENGINE },
   });
   const tracksEvaluated = JSON.stringify(schema).includes('"unevaluated');
   // Without it a union is done at its first form that fits.

@@ -14,6 +14,7 @@ import {
 import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
 import { CheckWork } from "./check-work.ts";
+import { jsonSchemaInputs, type JsonSchemaInput } from "./input-schema.ts";
 import { jsonSchemaExaminer, unusable } from "./json-schema-check.ts";
 import type { Reading } from "./validation-issue.ts";
 
@@ -55,15 +56,30 @@ function jsonCopy(field: string, schema: unknown): JsonValue {
   return parseJson(text);
 }
 
+/** Returns the schema that `objectSchema` returned, as the input of a tool. */
+export function declareInput(declared: JsonObject, runsPatterns: boolean): JsonSchemaInput<never> {
+  const input = Object.freeze({ kind: "jsonSchema", schema: declared } as const);
+  jsonSchemaInputs.set(input, (name, isStrict) =>
+    jsonSchemaInput(name, declared, isStrict, runsPatterns),
+  );
+  return input;
+}
+
+/** Returns the schema of a tool of a server. Its patterns are shown to the model and never run. */
+export function serverSchema(schema: JsonObject): JsonSchemaInput<JsonObject> {
+  return declareInput(objectSchema("inputSchema", schema), false);
+}
+
 /** Returns the schema that `objectSchema` gave, ready to check calls. `field` is its name for the user. */
 export function jsonSchemaInput(
   field: string,
   declared: JsonObject,
   isStrict: boolean,
+  runsPatterns = true,
 ): InputSchema<unknown> {
   const { $schema: _dialect, ...shown } = declared;
   const work = new CheckWork();
-  const examine = jsonSchemaExaminer(field, declared, work);
+  const examine = jsonSchemaExaminer(field, declared, work, runsPatterns);
   const read = (input: JsonValue): Reading => {
     const issues = examine(input);
     return issues.length === 0 ? { issues, value: copyJson(input) } : { issues };
@@ -72,15 +88,15 @@ export function jsonSchemaInput(
 }
 
 /**
- * Returns what a JSON Schema of anything has against values; nothing is coerced. Never throws.
- * `field` is its name for the user. Throws `invalid_definition` if the schema cannot be used.
+ * Returns the problems that values have with a JSON Schema of a server; nothing is coerced. Its patterns
+ * are not run. Never throws. `field` is its name for the user. Throws `invalid_definition` if the schema cannot be used.
  */
-export function jsonSchemaProblems(
+export function serverSchemaProblems(
   field: string,
   schema: unknown,
 ): (value: JsonValue) => readonly ArgumentProblem[] {
   const work = new CheckWork();
-  const examine = jsonSchemaExaminer(field, plainSchema(field, schema), work);
+  const examine = jsonSchemaExaminer(field, plainSchema(field, schema), work, false);
   const checked = checkedInput({}, (value) => ({ issues: examine(value) }), true, work);
   return (value) => {
     const result = checked.check(value);

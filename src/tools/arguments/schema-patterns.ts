@@ -1,92 +1,68 @@
-// SchemaPatterns: the patterns of one schema, for its checker. Matching spends units of the check in
-// progress (check-work.ts): instructions of the pattern times characters of the text.
-// Owns the compiled patterns. A pattern that was never matched holds no program: 100 tools that
-// are listed and not called held 1 GB.
+// Regular expressions in JSON Schemas. Those of the user's own schemas run on RegExp, as those of zod
+// schemas do. Those of schemas from an MCP server are neither compiled nor run: the server validates.
 
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import type { CheckWork } from "./check-work.ts";
-import { linearPattern, type LinearPattern } from "./linear-pattern.ts";
 
-/** The units of a step: an instruction of the pattern at a character of the text. */
-const UNITS_PER_STEP = 4;
-/** Of all patterns of a schema. */
-const MOST_INSTRUCTIONS = 100_000;
-/** A short pattern takes as much time and memory as one of so many instructions more. */
-const BASE_INSTRUCTIONS = 100;
+/** Compiles a pattern for Ajv. */
+type Engine = (pattern: string) => { readonly test: (text: string) => boolean };
 
-interface Matcher {
-  readonly test: (text: string) => boolean;
-  /** Ajv knows patterns by it. */
-  readonly toString: () => string;
+/**
+ * Reads a pattern as Unicode. A pattern that only the older rules of JavaScript allow is read
+ * by these, unless it escapes a letter that means nothing in JavaScript: it comes from another language.
+ */
+export const REGEXP_ENGINE = withCode((pattern) => {
+  try {
+    return new RegExp(pattern, "u");
+  } catch (cause) {
+    if (/\\[^\W\d_bBcdDfnrsStuvwWx]/.test(pattern.replaceAll("\\\\", ""))) throw cause;
+    return new RegExp(pattern);
+  }
+});
+
+/** Runs no pattern. A `$ref` into a default or an enum can still lead Ajv to one. */
+export const NO_ENGINE = withCode(() => ({ test: () => true }));
+
+function withCode(engine: Engine): Engine & { readonly code: string } {
+  return Object.assign(engine, { code: "new RegExp" });
 }
 
-export class SchemaPatterns {
-  readonly #matchers = new Map<string, Matcher>();
-  readonly #unchecked = new Set<string>();
-  readonly #work: CheckWork;
-  #instructions = 0;
+/** Keywords with schemas by name. */
+const NAMED = new Set(["properties", "$defs", "definitions", "dependentSchemas", "dependencies"]);
+/** Keywords with values, which can look like schemas. */
+const VALUES = new Set(["const", "enum", "default", "examples", "required", "dependentRequired"]);
+/** Keywords by which a value fits less if a part of the schema fits more. */
+const DECIDING = new Set(["not", "if", "oneOf", "contains"]);
+const UNEVALUATED = new Set(["unevaluatedProperties", "unevaluatedItems"]);
 
-  constructor(work: CheckWork) {
-    this.#work = work;
-  }
+/**
+ * Returns the schema without its patterns. Every value that fits the schema fits the returned one, so
+ * the keywords that depend on a pattern are left out, too.
+ */
+export function withoutPatterns(schema: JsonObject): JsonObject {
+  return mentionsPattern(schema, /"pattern(?:Properties)?":/) ? loosen(schema) : schema;
+}
 
-  /** For Ajv. Throws what `linearPattern` throws, and a `RangeError` for patterns that are too much work. */
-  readonly engine = Object.assign((pattern: string): Matcher => this.#matcher(pattern), {
-    code: "new RegExp",
+function loosen(schema: JsonObject): JsonObject {
+  const kept = Object.entries(schema).filter(([key, part]) => {
+    if (key === "pattern" || key === "patternProperties" || UNEVALUATED.has(key)) return false;
+    if (key === "additionalProperties") return !Object.hasOwn(schema, "patternProperties");
+    return !(DECIDING.has(key) && mentionsPattern(part));
   });
-
-  /**
-   * Says once which patterns are not checked. Throws a `RangeError` if one stands where what is not checked cannot be left out: there,
-   * arguments that fit would be refused.
-   */
-  checkUse(field: string, schema: JsonObject): void {
-    if (this.#unchecked.size === 0) return;
-    const patterns = [...this.#unchecked].map((pattern) => JSON.stringify(pattern)).join(", ");
-    if (this.#isDecisive(schema, false)) {
-      throw new RangeError(`it depends on patterns that cannot be matched in time: ${patterns}`);
-    }
-    const text = `Of ${field}, patterns are not checked that cannot be matched in bounded time: ${patterns}. See docs/tools.md.`;
-    process.emitWarning(text, "EspalierWarning");
-  }
-
-  #matcher(pattern: string): Matcher {
-    const known = this.#matchers.get(pattern);
-    if (known !== undefined) return known;
-    const size = linearPattern(pattern)?.size;
-    if (size === undefined) this.#unchecked.add(pattern);
-    this.#instructions += BASE_INSTRUCTIONS + (size ?? 0);
-    if (this.#instructions > MOST_INSTRUCTIONS) throw new RangeError("its patterns are too large");
-    let linear: LinearPattern | undefined;
-    const matcher: Matcher = {
-      test: (text) => {
-        if (size === undefined) return true;
-        const units = UNITS_PER_STEP * size * (text.length + 1);
-        this.#work.spend(units, "texts short enough to match patterns with");
-        linear ??= linearPattern(pattern);
-        return linear?.test(text) ?? true;
-      },
-      toString: () => pattern,
-    };
-    this.#matchers.set(pattern, matcher);
-    return matcher;
-  }
-
-  /** True if a pattern that is not checked stands below `not`, `if` or `oneOf`, or names properties. */
-  #isDecisive(value: JsonValue, isBelow: boolean): boolean {
-    if (Array.isArray(value))
-      return value.some((part: JsonValue) => this.#isDecisive(part, isBelow));
-    if (!isRecord(value)) return false;
-    return Object.entries(value).some(([key, part]: [string, JsonValue]) => {
-      if (key === "patternProperties" && isRecord(part)) {
-        if (Object.keys(part).some((pattern) => this.#unchecked.has(pattern))) return true;
-      }
-      if (isBelow && key === "$ref") return true;
-      if (isBelow && key === "pattern" && typeof part === "string" && this.#unchecked.has(part))
-        return true;
-      return this.#isDecisive(part, isBelow || DECIDING.has(key));
-    });
-  }
+  return Object.fromEntries(kept.map(([key, part]) => [key, loosenPart(key, part)]));
 }
 
-/** Where a part that fits too easily makes the whole fit less. */
-const DECIDING: ReadonlySet<string> = new Set(["not", "if", "oneOf"]);
+function loosenPart(key: string, part: JsonValue): JsonValue {
+  if (VALUES.has(key)) return part;
+  if (Array.isArray(part)) return part.map((one: JsonValue) => loosenPart("", one));
+  if (!isRecord(part)) return part;
+  if (!NAMED.has(key)) return loosen(part);
+  return Object.fromEntries(Object.entries(part).map(([name, one]) => [name, loosenPart("", one)]));
+}
+
+/** True if a pattern is within, or may be behind a reference. */
+function mentionsPattern(
+  part: JsonValue,
+  mention = /"(?:pattern|patternProperties|\$\w*[rR]ef)":/,
+) {
+  return mention.test(JSON.stringify(part));
+}

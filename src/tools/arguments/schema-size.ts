@@ -71,27 +71,16 @@ export function countParts(part: unknown): number {
   return Object.values(part).reduce<number>((sum, below) => sum + countParts(below), 1);
 }
 
-/** Compiling a pattern takes as long as so many parts. */
-const PARTS_PER_PATTERN = 9;
-
-/** Returns the work of compiling a schema: the number of its parts, to which its patterns add. */
-export function countWork(schema: unknown): number {
-  const found = nothingFound();
-  note(schema, found);
-  return countParts(schema) + PARTS_PER_PATTERN * (found.patterns + found.namePatterns);
-}
-
 interface Found {
   readonly references: Set<string>;
   anchors: number;
-  patterns: number;
   namePatterns: number;
   /** Names in dependentRequired: Ajv generates code for each. */
   required: number;
 }
 
 function nothingFound(): Found {
-  return { references: new Set(), anchors: 0, patterns: 0, namePatterns: 0, required: 0 };
+  return { references: new Set(), anchors: 0, namePatterns: 0, required: 0 };
 }
 
 function note(part: unknown, found: Found): void {
@@ -99,7 +88,6 @@ function note(part: unknown, found: Found): void {
   for (const [key, below] of Object.entries<unknown>({ ...part })) {
     if (key === "$ref" && typeof below === "string") found.references.add(below);
     if (key === "$dynamicAnchor" || key === "$recursiveAnchor") found.anchors += 1;
-    if (key === "pattern" && typeof below === "string") found.patterns += 1;
     if (key === "patternProperties" && isRecord(below))
       found.namePatterns += Object.keys(below).length;
     if ((key === "dependentRequired" || key === "dependencies") && isRecord(below))
