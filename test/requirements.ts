@@ -2101,6 +2101,9 @@ const requirements = {
   D641: {
     text: "A pattern of jsonSchema() means the same as in JavaScript, and a pattern of another language is refused",
   },
+  D642: {
+    text: "Content on a span that is longer than the limit is cut with a mark, without half a surrogate pair, and costs no more than its beginning",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

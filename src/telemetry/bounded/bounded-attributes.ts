@@ -4,7 +4,7 @@
 import type { Attributes, AttributeValue, Span } from "@opentelemetry/api";
 
 import { NamedOffenders } from "../../kernel/warn-once.ts";
-import { boundedText, leftOutMark } from "./bounded-json.ts";
+import { CUT_MARK, cutWithMark } from "./cut-content.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
 
 /**
@@ -18,7 +18,7 @@ const MAX_NAME_CHARACTERS = 256;
 
 /** The name of a span, shortened if it is too long. What it is made of is on the span, in its attributes. */
 export function boundedName(name: string): string {
-  return boundedText(name, MAX_NAME_CHARACTERS);
+  return cutWithMark(name, MAX_NAME_CHARACTERS);
 }
 
 /** By span: the names of the attributes that were shortened. */
@@ -85,7 +85,7 @@ function shortenedValue(name: string, value: AttributeValue | undefined): Attrib
   offenders.warn(name, warningOf(name, value));
   return Array.isArray(value)
     ? shortenedList(value)
-    : boundedText(String(value), MAX_ATTRIBUTE_CHARACTERS);
+    : cutWithMark(String(value), MAX_ATTRIBUTE_CHARACTERS);
 }
 
 /** Of an entry of a list that is too long. */
@@ -96,13 +96,12 @@ function shortenedList(list: readonly unknown[]): string[] {
   const kept: string[] = [];
   let left = MAX_ATTRIBUTE_CHARACTERS - MAX_ENTRY_CHARACTERS;
   for (const entry of list) {
-    const short = boundedText(String(entry), MAX_ENTRY_CHARACTERS);
+    const short = cutWithMark(String(entry), MAX_ENTRY_CHARACTERS);
     left -= lengthOfEntry(short);
     if (left < 0) break;
     kept.push(short);
   }
-  const lost = list.length - kept.length;
-  return lost === 0 ? kept : [...kept, leftOutMark(lost, "entry")];
+  return kept.length === list.length ? kept : [...kept, CUT_MARK];
 }
 
 /** By the name of the attribute: as many as there are names in `gen-ai-attributes.ts`. */

@@ -6,7 +6,6 @@ import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import type { AssistantMessage, Message, ToolCall } from "../../protocol/message.ts";
 import type { OfferedTool } from "../../protocol/span-content.ts";
 import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
-import { leftOutMark } from "../bounded/bounded-json.ts";
 
 /** What an agent reads before all else, for `gen_ai.system_instructions`: the system messages with which a request begins. */
 export function instructionsOf(messages: readonly Message[]): readonly JsonObject[] {
@@ -39,18 +38,6 @@ export function definitionsOf(tools: readonly OfferedTool[]): readonly JsonObjec
     description,
     parameters: inputSchema,
   }));
-}
-
-/** Stands for entries of the lists above, in their own shape. */
-export function leftOutOf(count: number, first: JsonValue): JsonValue {
-  if (typeof first !== "object" || first === null) return leftOutMark(count, "entry");
-  if (Object.hasOwn(first, "parts"))
-    return { role: "left_out", parts: [textPart(leftOutMark(count, "message"))] };
-  if (Object.hasOwn(first, "parameters"))
-    return { type: "function", name: leftOutMark(count, "tool") };
-  return Object.hasOwn(first, "type")
-    ? textPart(leftOutMark(count, "part"))
-    : leftOutMark(count, "entry");
 }
 
 /** Of an answer, also of one by which the model declined: its reasoning and the calls that it asks for, in order. */

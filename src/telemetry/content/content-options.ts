@@ -49,10 +49,10 @@ export function contentSettings(
   return { ...whole, redact };
 }
 
-/** Shorter JSON is no use: the SDK may cut it as it cuts everything. */
+/** A shorter beginning is no use: the SDK may cut it further. */
 const LEAST_CHARACTERS = 240;
 
-/** An SDK that goes by a lower limit would cut through the JSON. */
+/** An SDK with a lower limit would cut off the mark. */
 function maxCharactersOf(env: Environment): number {
   const limit = new VariableReader(env).attributeLength() ?? Infinity;
   return Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));

@@ -1,7 +1,8 @@
 // Content of spans: on `chat` request and reply, on `execute_tool` arguments and result.
 // 1. Nothing of this runs unless content was switched on, and nothing is made for a span that does not record.
 // 2. Content is on the span of its own call or not at all: never on what is around it.
-// 3. Every attribute is JSON, and no longer than 16,384 characters, or than a variable allows, but never shorter than 240 by us.
+// 3. Every attribute is JSON, or its beginning with a mark. It has at most 16,384 characters, or as many
+//    as a variable allows, and is never cut below 240 by us.
 //    The provider's own finish reason is plain text.
 
 import type { Span } from "@opentelemetry/api";
@@ -10,12 +11,11 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { EventScope, EventType } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { noteShortened, setAttribute } from "../bounded/bounded-attributes.ts";
-import { boundedJson } from "../bounded/bounded-json.ts";
+import { beginJson, cutWithMark } from "../bounded/cut-content.ts";
 import {
   definitionsOf,
   inputOf,
   instructionsOf,
-  leftOutOf,
   outputOf,
   structureOf,
 } from "./content-messages.ts";
@@ -41,9 +41,9 @@ export function writeContent(
   if (shown === undefined) return;
   const shortened: string[] = [];
   for (const [name, value] of Object.entries(attributesOf(shown))) {
-    const { text, isShortened } = boundedJson(value, maxCharacters, leftOutOf);
-    span.setAttribute(name, text);
-    if (isShortened) shortened.push(name);
+    const text = beginJson(value, maxCharacters);
+    span.setAttribute(name, cutWithMark(text, maxCharacters));
+    if (text.length > maxCharacters) shortened.push(name);
   }
   noteShortened(span, shortened);
   if (shown.type === "reply") setAttribute(span, ESPALIER.finishReasonRaw, shown.rawFinishReason);
