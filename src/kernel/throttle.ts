@@ -1,39 +1,41 @@
-// Throttle: how much of what is asked for at once begins in one turn of the event loop. Owns what waits for a turn.
+// Throttle: how much of what is asked for at once begins in one turn of the event loop.
 // Ten thousand pieces that begin in one turn hold up everything else in the process for as long as that takes.
-
-import { WaitingLine } from "./queue.ts";
 
 export class Throttle {
   readonly #perTurn: number;
-  /** Made when the first piece has to wait. */
-  #line: WaitingLine<() => void> | undefined;
+  /** Pieces that begin in the latest turn. */
   #begun = 0;
+  /** The latest turn in which a piece begins. `undefined` if that is the present one. */
+  #latest: Promise<void> | undefined;
 
   /** `perTurn`: pieces that may begin in one turn, from 1 up. */
   constructor(perTurn: number) {
     this.#perTurn = perTurn;
   }
 
-  /** Undefined: begin at once. A promise: begin when it resolves. First come, first served. */
+  /** Returns `undefined` to begin at once, or a promise of the turn to begin in. First come, first served. */
   turn(): Promise<void> | undefined {
-    if (this.#begun === this.#perTurn) {
-      const line = (this.#line ??= new WaitingLine());
-      return new Promise((begin) => line.add(begin));
-    }
+    if (this.#begun === this.#perTurn) this.#addTurn();
+    else if (this.#begun === 0) this.#resetNextTurn();
     this.#begun += 1;
-    if (this.#begun === 1) setImmediate(() => this.#nextTurn());
-    return undefined;
+    return this.#latest;
   }
 
-  #nextTurn(): void {
+  #addTurn(): void {
     this.#begun = 0;
-    while (this.#begun < this.#perTurn) {
-      const next = this.#line?.take();
-      if (next === undefined) return;
-      this.#begun += 1;
-      if (this.#begun === 1) setImmediate(() => this.#nextTurn());
-      next();
-    }
+    const next = this.#latest === undefined ? endOfTurn() : this.#latest.then(endOfTurn);
+    const turn = next.then(() => {
+      if (this.#latest !== turn) return;
+      this.#latest = undefined;
+      this.#resetNextTurn();
+    });
+    this.#latest = turn;
+  }
+
+  #resetNextTurn(): void {
+    setImmediate(() => {
+      if (this.#latest === undefined) this.#begun = 0;
+    });
   }
 }
 

@@ -1,8 +1,6 @@
 // Feed: a queue of values and one reader. Owns the values that were not read yet and the reads that wait for a value, each in
 // order.
 
-import { WaitingLine } from "../../kernel/queue.ts";
-
 /** Why there is nothing more, where that is a failure. */
 export interface FeedFailure {
   readonly cause: unknown;
@@ -16,13 +14,16 @@ interface Demand<T> {
 export const DONE: IteratorResult<never, undefined> = { done: true, value: undefined };
 
 export class Feed<T extends object> {
-  readonly #unread = new WaitingLine<T>();
+  /** The values to read next, last first: taking the first off a long array would move all others. */
+  #unread: T[] = [];
+  /** The values after those, in the order in which they came. */
+  #arrived: T[] = [];
   readonly #demands: Demand<T>[] = [];
   /** Undefined: more may come. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 
   get unreadCount(): number {
-    return this.#unread.length;
+    return this.#unread.length + this.#arrived.length;
   }
 
   /** True while a reader waits for a value. */
@@ -37,12 +38,13 @@ export class Feed<T extends object> {
   /** Gives a value to the first waiting read, or keeps it for the next. */
   add(value: T): void {
     const demand = this.#demands.shift();
-    if (demand === undefined) this.#unread.add(value);
+    if (demand === undefined) this.#arrived.push(value);
     else demand.resolve({ done: false, value });
   }
 
   next(): Promise<IteratorResult<T, undefined>> {
-    const value = this.#unread.take();
+    if (this.#unread.length === 0) [this.#unread, this.#arrived] = [this.#arrived.toReversed(), []];
+    const value = this.#unread.pop();
     if (value !== undefined) return Promise.resolve({ done: false, value });
     return new Promise((resolve, reject) => {
       if (this.#end === undefined) this.#demands.push({ resolve, reject });
@@ -59,7 +61,8 @@ export class Feed<T extends object> {
 
   /** Drops what is unread. */
   clear(): void {
-    this.#unread.clear();
+    this.#unread = [];
+    this.#arrived = [];
   }
 
   /** Ends the feed, and drops what is unread and any failure. */
