@@ -22,7 +22,7 @@ export { contentParts, type ContentMessage } from "./model/accepted-content.ts";
 export { toCallId } from "./model/call-id.ts";
 export { toRunId } from "./orchestrator/run/start-options.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
-export type { ModelLimitsOptions } from "./model/limits-line.ts";
+export type { ModelLimitsOptions } from "./model/limits-gate.ts";
 export type { FallbackOptions } from "./model/fallback.ts";
 export type { KnownPrice } from "./model/known-price.ts";
 export type { ModelRates, PriceTier } from "./model/model-price.ts";

@@ -2104,6 +2104,21 @@ const requirements = {
   D642: {
     text: "Content on a span that is longer than the limit is cut with a mark, without half a surrogate pair, and costs no more than its beginning",
   },
+  D650: {
+    text: "p-queue is loaded when the first call of a process has to wait for room: neither the import of the root nor a run that never fills up loads it",
+  },
+  D651: {
+    text: "A model call or tool body that waited, for a slot, for the limits of its provider or for its run, has the AsyncLocalStorage context and the parent span of its own run",
+  },
+  D652: {
+    text: "A cancelled call leaves the queue at once, wherever it waits in it; room that becomes free in that moment goes to the next call, and none is lost",
+  },
+  D653: {
+    text: "Calls pass the limits of a provider in their order: one that would fit does not pass an earlier one that waits for tokens or for a place",
+  },
+  D654: {
+    text: "A call that finds room takes it in the same tick and enters no queue, also after other calls have waited",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

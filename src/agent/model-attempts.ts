@@ -5,6 +5,7 @@
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
+import type { Release } from "../kernel/semaphore.ts";
 import type { PlannedAsk } from "../model/ask-model.ts";
 import { modelsOf } from "../model/fallback.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "../model/model.ts";
@@ -39,7 +40,6 @@ import {
   requestedBody,
   type InferCall,
 } from "./model-events.ts";
-import type { Slot } from "./run-ports.ts";
 
 /** Calls the model until it replies or fails for good. Never rejects. */
 export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
@@ -78,7 +78,7 @@ class Attempts implements RetryOptions {
   readonly #agent: AgentRuntime;
   /** With the lease of the present attempt. */
   #call: InferCall;
-  #slot: Slot | undefined;
+  #releaseSlot: Release | undefined;
   /** Its request is on record. */
   #isOpen = false;
   #isOver = false;
@@ -124,12 +124,12 @@ class Attempts implements RetryOptions {
   enter(asking: PlannedAsk): boolean | Promise<boolean> {
     const entered = this.#agent.run.limiter.model(asking.startSignal);
     return entered instanceof Promise
-      ? entered.then((slot) => this.#begin(slot, asking))
+      ? entered.then((release) => this.#begin(release, asking))
       : this.#begin(entered, asking);
   }
 
-  #begin(slot: Slot | undefined, asking: PlannedAsk): boolean | Promise<boolean> {
-    this.#slot = slot;
+  #begin(release: Release | undefined, asking: PlannedAsk): boolean | Promise<boolean> {
+    this.#releaseSlot = release;
     if (!this.#mayBegin(asking)) return false;
     if (this.clock.nowMs() > asking.sinceMs) this.#countWait(asking.sinceMs);
     this.#dueAtMs = undefined;
@@ -151,13 +151,13 @@ class Attempts implements RetryOptions {
   /** Gives the slot back if the signal was aborted since the slot was given. */
   #mayBegin({ startSignal }: PlannedAsk): boolean {
     if (startSignal.aborted) this.leaveSlot();
-    return this.#slot !== undefined;
+    return this.#releaseSlot !== undefined;
   }
 
   /** Gives the slot of the last attempt back. */
   leaveSlot(): void {
-    this.#slot?.leave();
-    this.#slot = undefined;
+    this.#releaseSlot?.();
+    this.#releaseSlot = undefined;
   }
 
   /** Records the request, once. */

@@ -3,6 +3,7 @@
 import type { AnySignal, CancelSignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { JsonValue } from "../kernel/json.ts";
+import type { Release } from "../kernel/semaphore.ts";
 import type { Throttle } from "../kernel/throttle.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { PriceOf } from "../model/prices.ts";
@@ -104,17 +105,12 @@ export interface Recorder extends SpanSource {
   readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
 }
 
-/** Room for one piece of work, which is left once. */
-export interface Slot {
-  leave(): void;
-}
-
 /** How many model calls and tool bodies run at once. */
 export interface Limiter {
-  /** A slot for a model call, at once if there is one. Undefined: `signal` was aborted before. */
-  model(signal: AnySignal): Slot | undefined | Promise<Slot | undefined>;
-  /** The same for a tool body. */
-  tool(signal: AnySignal): Slot | undefined | Promise<Slot | undefined>;
+  /** Returns the slot of a model call, at once if one is free. `undefined` if `signal` is aborted first. */
+  model(signal: AnySignal): Release | undefined | Promise<Release | undefined>;
+  /** Returns the slot of a tool body in the same way. */
+  tool(signal: AnySignal): Release | undefined | Promise<Release | undefined>;
 }
 
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */

@@ -1,14 +1,16 @@
 // Semaphore: bounds how many holders work at once, first come, first served. Owns the free permits.
 
 import type { AnySignal } from "./cancel.ts";
-import { TurnLine } from "./turn-line.ts";
+import { TurnQueue } from "./turn-queue.ts";
 
 /** Gives a permit back. Call it once. */
 export type Release = () => void;
 
 export class Semaphore {
   #free: number;
-  readonly #queue = new TurnLine<undefined>({ take: () => this.#take() });
+  #isPaused = false;
+  /** Created for the first call that has to wait. */
+  #queue: TurnQueue | undefined;
 
   constructor(permits: number) {
     this.#free = permits;
@@ -16,20 +18,35 @@ export class Semaphore {
 
   /** Returns a permit, or a promise if none is free. `undefined` if the signal is aborted first. */
   acquire(signal: AnySignal): Release | undefined | Promise<Release | undefined> {
-    const entered = this.#queue.enter(undefined, signal);
-    if (entered instanceof Promise)
-      return entered.then((isAdmitted) => (isAdmitted ? this.#release : undefined));
-    return entered ? this.#release : undefined;
+    if (signal.aborted) return undefined;
+    const release = this.#queue === undefined ? this.take() : undefined;
+    return release ?? this.#wait(signal);
   }
 
-  #take(): boolean {
-    if (this.#free === 0) return false;
+  #wait(signal: AnySignal): Release | undefined | Promise<Release | undefined> {
+    this.#queue ??= new TurnQueue();
+    return this.#queue.enter(this, signal);
+  }
+
+  /** Returns a permit if one is free. */
+  take(): Release | undefined {
+    if (this.#free === 0 || this.#isPaused) return undefined;
     this.#free -= 1;
-    return true;
+    return this.#release;
+  }
+
+  /** Gives no more permits until `resume`. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#queue?.serve();
   }
 
   readonly #release: Release = () => {
     this.#free += 1;
-    this.#queue.serve();
+    this.#queue?.serve();
   };
 }

@@ -8,7 +8,7 @@ import { checkReply } from "./check-reply.ts";
 import { tokensInBytes } from "./count-tokens.ts";
 import { failedAttempt, pausedError, type FailedAttempt } from "./failed-attempt.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
-import { lineBefore } from "./model-limits.ts";
+import { findLimitsGate } from "./model-limits.ts";
 import type { EventScope } from "../protocol/event.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
 import type { Tracing } from "../protocol/tracing.ts";
@@ -67,9 +67,9 @@ export async function askWithinLimits(
   const { clock } = options;
   const { maxOutputTokens } = request;
   const size = { inputTokens: options.inputTokens, maxOutputTokens };
-  const line = lineBefore("model.limits", model.limits);
+  const gate = findLimitsGate("model.limits", model.limits);
   const tokens = size.inputTokens + maxOutputTokens;
-  const entered = await line.enter({ tokens, clock, longestWaitMs }, startSignal);
+  const entered = await gate.enter({ tokens, clock, longestWaitMs }, startSignal);
   if (entered.type === "cancelled") return { type: "unasked" };
   if (entered.type === "paused")
     return {
@@ -82,9 +82,9 @@ export async function askWithinLimits(
   let end: AskEnd = { type: "unasked" };
   try {
     end = await askModel(model, request, options, { startSignal, sinceMs, warning: place.warning });
-    // Before it leaves: the next one in the line must not go.
+    // Before it leaves: the next call must not pass.
     if (end.type === "failed" && end.error.code === "model_rate_limited")
-      line.pause(end.error.retryAfterMs ?? 0, clock);
+      gate.pause(end.error.retryAfterMs ?? 0, clock);
   } finally {
     place.leave(tokensOf(end, size));
   }

@@ -1,9 +1,9 @@
-// What a provider takes of all that a process asks it, as a user sets it. The waiting itself: limits-line.ts.
+// The limits of a provider, as a user sets them. Calls wait for them in limits-gate.ts.
 
 import { misdefinition, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
-import { LimitsLine, type ModelLimitsOptions } from "./limits-line.ts";
+import { LimitsGate, type ModelLimitsOptions } from "./limits-gate.ts";
 
 /** Limits that models share: one object for all models that the provider counts together. Made by {@link modelLimits}. */
 export interface ModelLimits extends ModelLimitsOptions {
@@ -17,7 +17,7 @@ const CHECKS: OptionChecks<ModelLimitsOptions> = {
   concurrent: mustBeWhole("Leave it out for no such limit."),
 };
 
-const lines = new WeakMap<object, LimitsLine>();
+const gates = new WeakMap<object, LimitsGate>();
 
 /**
  * What a provider takes, as the option `limits` of `openai()` and `aiSdkModel()`, or of a model of your own. One object holds for all models,
@@ -36,20 +36,20 @@ export function modelLimits(options: ModelLimitsOptions): ModelLimits {
     throw mismatch("modelLimits", "given a limit", "none", advice);
   }
   const limits = Object.freeze({ kind: "model_limits", ...given } as const);
-  lines.set(limits, new LimitsLine(given));
+  gates.set(limits, new LimitsGate(given));
   return limits;
 }
 
 /** Throws `invalid_definition` for what `modelLimits` did not make. */
 export function checkModelLimits(field: string, limits: unknown): void {
-  lineBefore(field, limits);
+  findLimitsGate(field, limits);
 }
 
-/** The line before these limits. Throws as `checkModelLimits`. */
-export function lineBefore(field: string, limits: unknown): LimitsLine {
+/** Returns the gate of these limits. Throws as `checkModelLimits`. */
+export function findLimitsGate(field: string, limits: unknown): LimitsGate {
   const isObject = typeof limits === "object" && limits !== null;
-  const line = isObject ? lines.get(limits) : undefined;
-  if (line !== undefined) return line;
+  const gate = isObject ? gates.get(limits) : undefined;
+  if (gate !== undefined) return gate;
   const advice = "Make it once, with modelLimits({ … }), for all that share it.";
   throw misdefinition(field, "what modelLimits() gives", limits, advice);
 }

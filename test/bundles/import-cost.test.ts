@@ -113,6 +113,44 @@ proves(
   },
 );
 
+proves(
+  ["D650"],
+  "a run that has room for all its calls does not load p-queue, and one call that waits does",
+  async () => {
+    const loaded = (concurrency: object) =>
+      printed(
+        z.boolean(),
+        `
+    import { registerHooks } from "node:module";
+    let isLoaded = false;
+    registerHooks({
+      load(url, context, next) {
+        if (url.includes("/p-queue/")) isLoaded = true;
+        return next(url, context);
+      },
+    });
+    const { defineAgent, Orchestrator } = await import(${JSON.stringify(`${folder}/index.js`)});
+    const { says, ScriptedModel } = await import(${JSON.stringify(`${folder}/testing/index.js`)});
+    const helper = defineAgent({
+      name: "helper",
+      purpose: "Helps.",
+      instructions: "Help.",
+      model: new ScriptedModel(() => says("Helped.")),
+    });
+    const two = ["a", "b"].map((task) => ({ name: "SpawnSubagent", arguments: { role: "helper", task } }));
+    const model = new ScriptedModel([{ calls: two }, says("Led.")]);
+    const lead = defineAgent({ name: "lead", instructions: "Lead.", model, subagents: [helper] });
+    const orchestrator = new Orchestrator({ concurrency: ${JSON.stringify(concurrency)} });
+    const { text } = await orchestrator.start(lead, "Go.").result;
+    if (text !== "Led.") throw new Error(text);
+    console.log(JSON.stringify(isLoaded));
+  `,
+      );
+    expect(await loaded({ modelCalls: 2 })).toBe(false);
+    expect(await loaded({ modelCalls: 1 })).toBe(true);
+  },
+);
+
 test("no module stands in two files, whichever entries are used", async () => {
   const names = await readdir(folder, { recursive: true });
   const seen = new Map<string, string[]>();

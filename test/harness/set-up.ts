@@ -6,11 +6,15 @@ import * as fc from "fast-check";
 import { afterAll, afterEach, expect } from "vitest";
 
 import { freezeShared } from "../../src/kernel/shared.ts";
+import { loadPQueue } from "../../src/kernel/turn-queue.ts";
 import { cleanUp } from "./afterwards.ts";
 import { NO_FAULTS, takeFaults } from "./process-watch.ts";
 
 // A write to a value that is shared is found where it happens.
 freezeShared();
+
+// The first call that waits for room loads p-queue. No test depends on how long that takes.
+await loadPQueue();
 
 // The machine that runs the tests may sit behind a proxy; the servers of the tests do not.
 for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]) {

@@ -24,12 +24,12 @@ async function inSlot<T>(
   work: () => Promise<T>,
 ): Promise<T | undefined> {
   const entered = slots[kind](signal);
-  const slot = entered instanceof Promise ? await entered : entered;
-  if (slot === undefined) return undefined;
+  const release = entered instanceof Promise ? await entered : entered;
+  if (release === undefined) return undefined;
   try {
     return await work();
   } finally {
-    slot.leave();
+    release();
   }
 }
 

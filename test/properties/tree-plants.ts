@@ -122,8 +122,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "one tool body more than there are slots",
     file: "orchestrator/tree/limiter.ts",
-    from: "new Slots(this, this.#concurrency.toolCalls)",
-    to: "new Slots(this, this.#concurrency.toolCalls + 1)",
+    from: "new Semaphore(toolCalls)",
+    to: "new Semaphore(toolCalls + 1)",
     law: /X19/,
     seed: 37,
   },

@@ -2,6 +2,7 @@
 
 import { defined } from "../../kernel/json.ts";
 import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
+import type { Release } from "../../kernel/semaphore.ts";
 import type { WrappedToolCall } from "../../hooks/hook.ts";
 import type { HookSet } from "../../hooks/hook-set.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
@@ -16,7 +17,6 @@ import { hookContext } from "../consult.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import type { CallOutcome } from "./call-outcome.ts";
 import { CANCELLED, thrownOutcome, toolErrorRecord } from "./failed-outcome.ts";
-import type { Slot } from "../run-ports.ts";
 import type { OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
@@ -27,18 +27,18 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
   const { agent, signal, effectPosition, planned } = call;
   const { clock, limiter } = agent.run;
   const askedAtMs = clock.nowMs();
-  let slot: Slot | undefined;
+  let releaseSlot: Release | undefined;
   agent.beginWork();
   try {
     const entered = limiter.tool(signal);
-    slot = entered instanceof Promise ? await entered : entered;
-    if (slot === undefined) return rejectUnbegun(call, askedAtMs);
+    releaseSlot = entered instanceof Promise ? await entered : entered;
+    if (releaseSlot === undefined) return rejectUnbegun(call, askedAtMs);
     const begun = recordBegin(call, askedAtMs);
     const beginning = agent.persistence?.begin(effectPosition, planned, bound.tool);
     if (beginning !== undefined) await beginning;
     return await recordEnd(call, begun, await work(call, bound));
   } finally {
-    slot?.leave();
+    releaseSlot?.();
     agent.endWork();
   }
 }

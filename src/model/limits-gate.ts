@@ -1,12 +1,12 @@
-// LimitsLine: the line before the limits of a provider, in which all calls of the process stand that share them. Owns what of the limits is
-// taken. Time is that of the run of the call that asks: the wait is its own.
-// Q1. First come, first served: no call goes while an earlier one waits.
-// Q2. A call that leaves the line has taken nothing. What one has taken and not used goes back when it ends.
-// Q3. A call never starts a wait that is longer than it may wait: it is refused at once, or when that becomes known and its turn has come.
+// LimitsGate: the limits of a provider, for all calls of the process that share them. Owns the taken part of the limits.
+// The clock of each call is that of its run.
+// Q1. First come, first served: no call passes while an earlier one waits.
+// Q2. A call that stops waiting has taken nothing. Tokens that a call has taken and not used go back when it ends.
+// Q3. A call never starts a wait that is longer than it may wait. It is refused at once, or in its turn.
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { TurnLine } from "../kernel/turn-line.ts";
+import { TurnQueue, type RoomRequest } from "../kernel/turn-queue.ts";
 
 const MS_PER_MINUTE = 60_000;
 
@@ -46,10 +46,6 @@ export type LimitsAnswer =
   | { readonly type: "paused"; readonly pausedMs: number }
   | { readonly type: "cancelled" };
 
-interface Waiting extends LimitsAsk {
-  answer: Exclude<LimitsAnswer, { readonly type: "cancelled" }> | undefined;
-}
-
 /** What is refilled by the minute. A request that takes more than there is leaves a debt. */
 class Bucket {
   readonly perMinute: number;
@@ -85,19 +81,17 @@ class Bucket {
   }
 }
 
-export class LimitsLine {
+const CANCELLED: LimitsAnswer = Object.freeze({ type: "cancelled" });
+
+export class LimitsGate {
   readonly #concurrent: number;
   readonly #requests: Bucket | undefined;
   readonly #tokens: Bucket | undefined;
-  readonly #line = new TurnLine<Waiting>({
-    take: (ask) => this.#take(ask),
-    onMoved: () => this.#setTimer(),
-  });
+  readonly #queue = new TurnQueue();
   #underWay = 0;
   /** A request that is larger than a minute's tokens is under way. */
   #isAlone = false;
   #pausedUntilMs = -Infinity;
-  #stopTimer: (() => void) | undefined;
 
   constructor({ requestsPerMinute, inputTokensPerMinute, concurrent }: ModelLimitsOptions) {
     this.#concurrent = concurrent ?? Infinity;
@@ -106,16 +100,18 @@ export class LimitsLine {
   }
 
   /** Waits for a place. */
-  async enter(asked: LimitsAsk, signal: AnySignal): Promise<LimitsAnswer> {
-    const ask: Waiting = { ...asked, answer: undefined };
-    await this.#line.enter(ask, signal);
-    return ask.answer ?? { type: "cancelled" };
+  async enter(ask: LimitsAsk, signal: AnySignal): Promise<LimitsAnswer> {
+    const request: RoomRequest<LimitsAnswer> = {
+      take: () => this.#take(ask),
+      startTimer: (wake) => this.#startTimer(ask, wake),
+    };
+    return (await this.#queue.enter(request, signal)) ?? CANCELLED;
   }
 
   /** The provider has asked to be left alone for so long. */
   pause(ms: number, clock: Clock): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + ms);
-    this.#line.serve();
+    this.#queue.serve();
   }
 
   /** For how long it is paused still. */
@@ -123,21 +119,18 @@ export class LimitsLine {
     return Math.max(0, this.#pausedUntilMs - clock.monotonicMs());
   }
 
-  #take(ask: Waiting): boolean {
+  /** Returns a place, or the refusal of a wait that is too long. `undefined` if the call has to wait. */
+  #take(ask: LimitsAsk): LimitsAnswer | undefined {
     const { tokens, clock, longestWaitMs } = ask;
     const pausedMs = this.pausedMs(clock);
-    if (pausedMs > longestWaitMs) {
-      ask.answer = { type: "paused", pausedMs };
-      return true;
-    }
+    if (pausedMs > longestWaitMs) return { type: "paused", pausedMs };
     const isTooLarge = this.#tokens !== undefined && tokens > this.#tokens.perMinute;
-    if (!this.#hasRoom(isTooLarge) || this.#readyInMs(ask) > 0) return false;
+    if (!this.#hasRoom(isTooLarge) || this.#readyInMs(ask) > 0) return undefined;
     this.#underWay += 1;
     this.#isAlone = isTooLarge;
     this.#requests?.take(1);
     this.#tokens?.take(tokens);
-    ask.answer = { type: "place", place: this.#place(tokens, isTooLarge) };
-    return true;
+    return { type: "place", place: this.#place(tokens, isTooLarge) };
   }
 
   #hasRoom(isTooLarge: boolean): boolean {
@@ -167,18 +160,14 @@ export class LimitsLine {
         if (isTooLarge) this.#isAlone = false;
         if (used === undefined) this.#requests?.giveBack(1);
         this.#tokens?.giveBack(tokens - (used ?? 0));
-        this.#line.serve();
+        this.#queue.serve();
       },
     };
   }
 
-  /** Wakes the first in the line when the clock alone may let it go, on its clock. */
-  #setTimer(): void {
-    this.#stopTimer?.();
-    this.#stopTimer = undefined;
-    const { first } = this.#line;
-    if (first === undefined) return;
-    const waitMs = this.#readyInMs(first);
-    if (waitMs > 0) this.#stopTimer = first.clock.setTimer(waitMs, () => this.#line.serve());
+  /** Wakes the first call when the clock alone may let it pass. */
+  #startTimer(ask: LimitsAsk, wake: () => void): (() => void) | undefined {
+    const waitMs = this.#readyInMs(ask);
+    return waitMs > 0 ? ask.clock.setTimer(waitMs, wake) : undefined;
   }
 }

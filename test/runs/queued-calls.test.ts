@@ -1,0 +1,225 @@
+// Goal: a call that waited in a queue continues as the caller that it is: in its own async context and below its own spans, in order.
+// Method: runs that are started in contexts of their own and share every queue; models and tools that record where they run.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+import { context, createContextKey, trace } from "@opentelemetry/api";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { modelLimits } from "../../src/model/model-limits.ts";
+import type { Model } from "../../src/model/model.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { proves } from "../harness/proves.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { limited, roleOf } from "../support/limited-models.ts";
+import { recorder } from "../telemetry/recorded-spans.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
+
+const RUNS = 20;
+const NUMBERS = Array.from({ length: RUNS }, (_none, index) => index);
+
+const contexts = new AsyncLocalStorage<number>();
+
+/** Calls `record` while work is in its slot, at its start and two turns of the event loop later. */
+async function recordTwice(record: () => void): Promise<void> {
+  record();
+  await settled();
+  await settled();
+  record();
+}
+
+/** A role that calls its model, a tool, and its model again. */
+function working(record: (where: string) => void, limits = modelLimits({ concurrent: 1 })) {
+  const script = new ScriptedModel([asks("work", {}), says("Done.")]);
+  const model: Model = {
+    provider: "scripted",
+    id: "model-1",
+    countTokens: () => 10,
+    limits,
+    generate: async (request, options) => {
+      await recordTwice(() => record("model"));
+      return await script.generate(request, options);
+    },
+  };
+  const work = defineTool({
+    name: "work",
+    description: "Works.",
+    input: z.object({}),
+    execute: async () => {
+      await recordTwice(() => record("tool"));
+      return "worked";
+    },
+  });
+  return roleOf(model, { tools: [work] });
+}
+
+const SEEN_BY_RUN = ["model", "model", "tool", "tool", "model", "model"];
+
+proves(
+  ["D651"],
+  "calls that waited for the limits of a provider and for a run have the context of their own run",
+  async () => {
+    const limits = modelLimits({ concurrent: 1 });
+    const orchestrator = new Orchestrator({ maxConcurrentRuns: 3 });
+    const seen = NUMBERS.map((): (readonly [string, number | undefined])[] => []);
+    const runs = NUMBERS.map((number) => {
+      const record = (where: string): void =>
+        void seen[number]?.push([where, contexts.getStore()] as const);
+      const role = working(record, limits);
+      return contexts.run(number, () => orchestrator.start(role, "Go."));
+    });
+    for (const run of runs) expect((await run.result).text).toBe("Done.");
+    expect(seen).toEqual(NUMBERS.map((number) => SEEN_BY_RUN.map((where) => [where, number])));
+  },
+);
+
+/** A lead with eight subagents, of which each calls a tool; all of them record the context in which they run. */
+function team(record: () => void): AgentRole {
+  const work = defineTool({
+    name: "work",
+    description: "Works.",
+    input: z.object({}),
+    execute: () => recordTwice(record),
+  });
+  const helper = part(
+    "helper",
+    (request) => (request.messages.at(-1)?.role === "tool" ? says("Helped.") : calls(use("work"))),
+    { tools: [work] },
+  );
+  const eight = Array.from({ length: 8 }, (_none, index) => spawn("helper", `Work ${index}.`));
+  return part("lead", [calls(...eight), says("Led.")], { subagents: [helper.role] }).role;
+}
+
+proves(
+  ["D651"],
+  "calls that waited for a slot of their run have the context in which the run was started",
+  async () => {
+    const limits = { maxDepth: 2, maxBreadthPerParent: 10, maxTotalSubagents: 10 };
+    const orchestrator = new Orchestrator({ limits, concurrency: { modelCalls: 1, toolCalls: 1 } });
+    const seen = NUMBERS.map((): (number | undefined)[] => []);
+    const runs = NUMBERS.map((number) => {
+      const role = team(() => void seen[number]?.push(contexts.getStore()));
+      return contexts.run(number, () => orchestrator.start(role, "Go."));
+    });
+    for (const run of runs) expect((await run.result).text).toBe("Led.");
+    expect(seen).toEqual(NUMBERS.map((number) => Array.from({ length: 16 }, () => number)));
+  },
+);
+
+const recording = recorder();
+/** Application data in the ambient context of OpenTelemetry, as baggage is. */
+const REQUEST = createContextKey("request");
+beforeAll(() => recording.provider.register());
+afterAll(() => {
+  trace.disable();
+  context.disable();
+});
+
+proves(
+  ["D651"],
+  "spans that models and tools open in calls that waited are below the call, in the trace of their own run",
+  async () => {
+    const app = recording.provider.getTracer("app");
+    const limits = modelLimits({ concurrent: 1 });
+    const orchestrator = new Orchestrator({ tracing: openTelemetry(), maxConcurrentRuns: 5 });
+    const runs = NUMBERS.map((number) =>
+      app.startActiveSpan(`request ${number}`, (request) => {
+        const openSpan = (where: string): void =>
+          app.startSpan(`${where} of ${String(context.active().getValue(REQUEST))}`).end();
+        const role = working(openSpan, limits);
+        const ambient = context.active().setValue(REQUEST, number);
+        const run = context.with(ambient, () => orchestrator.start(role, "Go."));
+        return run.settled.finally(() => request.end());
+      }),
+    );
+    await Promise.all(runs);
+    const spans = recording.spans();
+    const byId = new Map(spans.map((span) => [span.spanId, span]));
+    const opened = spans.filter(({ name }) => /^(model|tool) of \d+$/.test(name));
+    const requestOf = (traceId: string): string | undefined =>
+      spans.find((span) => span.traceId === traceId && span.name.startsWith("request "))?.name;
+    const places = opened.map(({ name, parentSpanId, traceId }) =>
+      [name, byId.get(parentSpanId ?? "")?.name, requestOf(traceId)].join(" < "),
+    );
+    const expected = NUMBERS.flatMap((number) =>
+      SEEN_BY_RUN.map((where) => {
+        const parent = where === "model" ? "chat model-1" : "execute_tool work";
+        return `${where} of ${number} < ${parent} < request ${number}`;
+      }),
+    );
+    expect(new Set(places)).toEqual(new Set(expected));
+    expect(places).toHaveLength(RUNS * SEEN_BY_RUN.length);
+  },
+);
+
+proves(
+  ["D653"],
+  "a small request does not pass an earlier one that waits for tokens or for a place",
+  async () => {
+    const first = newFixture();
+    const { clock } = first;
+    const second = newFixture({ clock });
+    const order: string[] = [];
+    const limits = modelLimits({ inputTokensPerMinute: 100, concurrent: 2 });
+    const held = latch();
+    const starting = (name: string, at: typeof first, maxOutputTokens: number) => {
+      const usage = { inputTokens: 10, outputTokens: maxOutputTokens };
+      const script = new ScriptedModel(
+        () => {
+          order.push(name);
+          return says(name, { usage, ...(name === "held" ? { after: held.opened } : {}) });
+        },
+        { countTokens: () => 10 },
+      );
+      return at.start(roleOf(limited(script, limits), { maxOutputTokens }));
+    };
+    const runs = [
+      starting("held", first, 50),
+      starting("large", second, 80),
+      starting("small", first, 10),
+      starting("also small", second, 10),
+    ];
+    await settled();
+    expect(order).toEqual(["held"]);
+    clock.advance(29_999);
+    await settled();
+    expect(order, "large needs 90 tokens, and 90 are there after 30 seconds").toEqual(["held"]);
+    clock.advance(1);
+    await settled();
+    clock.advance(12_000); // Tokens for one of the small requests.
+    await settled();
+    held.open();
+    clock.advance(60_000);
+    for (const run of runs) await run.settled;
+    expect(order).toEqual(["held", "large", "small", "also small"]);
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
+
+test("a call that waits for its provider holds up no other model of the run", async () => {
+  const s = newFixture({ concurrency: { modelCalls: 2 } });
+  const held = latch();
+  const limits = modelLimits({ concurrent: 1 });
+  const script = () => says("Slow.", { after: held.opened });
+  const slow = part("slow", script);
+  limited(slow.model, limits);
+  const quick = part("quick", () => says("Quick."));
+  const lead = part(
+    "lead",
+    [
+      calls(spawn("slow", "1"), spawn("slow", "2"), spawn("slow", "3"), spawn("quick")),
+      says("Led."),
+    ],
+    { subagents: [slow.role, quick.role] },
+  );
+  const run = s.start(lead.role);
+  while (s.sink.of("subagent.ended").length === 0) await settled();
+  expect(s.sink.of("subagent.ended").map(({ role }) => role)).toEqual(["quick"]);
+  held.open();
+  expect((await s.outcome(run)).text).toBe("Led.");
+});
