@@ -2119,6 +2119,18 @@ const requirements = {
   D654: {
     text: "A call that finds room takes it in the same tick and enters no queue, also after other calls have waited",
   },
+  D666: {
+    text: "The words for a missing parameter are found in bounded time, however often its schema refers to itself",
+  },
+  D667: {
+    text: "A parameter that is unknown or missing because its name is misspelt is reported with the name that was meant, for zod and JSON Schema alike",
+  },
+  D668: {
+    text: "Of nested unions that do not fit, the deepest problem is named, in time that grows less than cubically with the depth",
+  },
+  D669: {
+    text: "An option whose name is misspelt by a letter or two swapped ones is refused with the right name",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -2,6 +2,7 @@
 
 import { EspalierError, type ErrorCode } from "./error.ts";
 import { isPlainObject } from "./json.ts";
+import { isMisspelt } from "./misspelt.ts";
 
 /** What to do about a limit that has no default. */
 const NO_LIMIT = "Leave it out for no limit of its own.";
@@ -63,9 +64,10 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 
 function adviceForKey(key: string, known: readonly string[]): string {
   const isSynonym = (field: string): boolean => SYNONYMS[field]?.split(" ").includes(key) === true;
-  const ours = known.find(isSynonym) ?? known.find((field) => isAlmost(key, field));
+  const ours =
+    known.find(isSynonym) ?? known.find((field) => isAlmost(key, field) || isMisspelt(key, field));
   if (ours === undefined) return "Correct the name.";
-  return ours === "budget" ? "Use budget: { steps: … }." : `Use ${ours}.`;
+  return isSynonym("budget") && ours === "budget" ? "Use budget: { steps: … }." : `Use ${ours}.`;
 }
 
 /** True for a field in another case, or without its last letters, such as its unit. */

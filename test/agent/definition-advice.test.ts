@@ -182,6 +182,24 @@ const FOREIGN_NAMES: readonly (readonly [string, () => unknown])[] = [
   ["agent.constructor to be one of * Correct the name.", roleOf({ constructor: 1 })],
 ];
 
+const MISSPELT: readonly (readonly [string, () => unknown])[] = [
+  ["agent.isntructions to be one of * Use instructions.", roleOf({ isntructions: "Lead." })],
+  ["agent.subagent to be one of * Use subagents.", roleOf({ subagent: [] })],
+  ["agent.tols to be one of * Use tools.", roleOf({ tols: [] })],
+  ["lead.budget.setps to be one of * Use steps.", roleOf({ budget: { setps: 5 } })],
+  ["lead.budget.cost_usd to be one of * Use costUsd.", roleOf({ budget: { cost_usd: 5 } })],
+  ["tool.needsAproval to be one of * Use needsApproval.", toolOf({ needsAproval: true })],
+  ["agent.tropical to be one of * Correct the name.", roleOf({ tropical: 5 })],
+];
+
+proves(["D669"], "names the field whose name was misspelt", () => {
+  for (const [expected, define] of MISSPELT) {
+    const { message } = thrownBy(define);
+    const short = message.replace(/one of .*\. (?=Use|Correct)/, "one of * ");
+    expect(short).toBe(`Expected ${expected}`);
+  }
+});
+
 proves(["D583"], "names our field for that of another library, and zod 4 for zod 3", () => {
   for (const [expected, define] of FOREIGN_NAMES) {
     const { message } = thrownBy(define);

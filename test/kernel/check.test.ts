@@ -149,8 +149,7 @@ test("keys are those that are known, in any number", () => {
     thrownBy(() => checkKeys("start options", { a: 1, budgets: {} }, ["a", "budget"])),
   ).toEqual({
     code: "invalid_option",
-    message:
-      'Expected start options.budgets to be one of a, budget, got "budgets". Correct the name.',
+    message: 'Expected start options.budgets to be one of a, budget, got "budgets". Use budget.',
     data: { field: "start options.budgets", expected: "one of a, budget", got: '"budgets"' },
   });
 });

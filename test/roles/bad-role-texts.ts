@@ -144,7 +144,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "an unknown field of a group",
     roleFile("model: fast", "budget:", "  steps: 1", "  stps: 1"),
     5,
-    `Expected researcher.budget.stps to be one of ${AXES}, got "stps". Correct the name.`,
+    `Expected researcher.budget.stps to be one of ${AXES}, got "stps". Use steps.`,
   ],
   [
     "a key of every object",

@@ -121,7 +121,7 @@ test("spans carry the version of the package", () => {
 test("an option that does not exist is refused by name", () => {
   const options = { tracer: recording.tracer, tracr: recording.tracer };
   expect(() => openTelemetry(options)).toThrow(
-    /^Expected openTelemetry\.tracr to be one of tracer, .*, got "tracr"\. Correct the name\.$/,
+    /^Expected openTelemetry\.tracr to be one of tracer, .*, got "tracr"\. Use tracer\.$/,
   );
 });
 

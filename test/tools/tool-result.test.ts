@@ -104,7 +104,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "another field",
     { txt: "a" },
-    'Expected toolResult.txt to be one of text, structured, attachments, show, got "txt". Correct the name.',
+    'Expected toolResult.txt to be one of text, structured, attachments, show, got "txt". Use text.',
   ],
   [
     "a text that is a number",
@@ -144,7 +144,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "an attachment with another field",
     { attachments: [{ ...CHART, url: "x" }] },
-    'Expected toolResult.attachments[0].url to be one of type, mediaType, name, uri, data, text, got "url". Correct the name.',
+    'Expected toolResult.attachments[0].url to be one of type, mediaType, name, uri, data, text, got "url". Use uri.',
   ],
   [
     "a type that is none",

@@ -237,7 +237,7 @@ test("a name that no tool has is said at once", () => {
   ).toEqual([
     [
       "invalid_option",
-      'Expected renameTools.names.serch to be one of search, read, got "serch". Correct the name.',
+      'Expected renameTools.names.serch to be one of search, read, got "serch". Use search.',
     ],
     [
       "invalid_option",

@@ -190,7 +190,7 @@ test("what cannot be wrapped, and what is no reason, is said at once", () => {
     ],
     [
       "invalid_option",
-      'Expected withApproval.reasons to be one of reason, got "reasons". Correct the name.',
+      'Expected withApproval.reasons to be one of reason, got "reasons". Use reason.',
     ],
     [
       "invalid_option",

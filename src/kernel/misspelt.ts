@@ -1,0 +1,17 @@
+/**
+ * Returns true if one name is probably meant by the other: they differ in case, in `_` and `-`, or by one
+ * letter or two swapped ones. A name of two letters has too many neighbours.
+ */
+export function isMisspelt(name: string, other: string): boolean {
+  if (Math.abs(name.length - other.length) > 3) return false;
+  const [a = "", b = ""] = [name, other].map((one) => one.toLowerCase().replaceAll(/[_-]/g, ""));
+  const shorter = Math.min(a.length, b.length);
+  let start = 0;
+  while (start < shorter && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
+  const [x, y] = [a.slice(start, a.length - end), b.slice(start, b.length - end)];
+  if (x === y) return true;
+  const longer = Math.max(x.length, y.length);
+  return shorter > 2 && (longer < 2 || (longer === 2 && x === `${y[1]}${y[0]}`));
+}
