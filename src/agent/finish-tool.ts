@@ -17,7 +17,7 @@ import { remembered } from "../model/remembered.ts";
 import { strictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
-import type { Checked } from "../tools/arguments/argument-problems.ts";
+import type { Checked } from "../tools/arguments/check-input.ts";
 import { inputSchema, type ToolInput } from "../tools/arguments/input-schema.ts";
 import { zodInput } from "../tools/arguments/zod-input.ts";
 import type { FinishTool } from "../tools/tool.ts";

@@ -2,15 +2,14 @@
 // than the one that parsed the result.
 
 import { isJsonObject, sameJson, type JsonValue } from "../kernel/json.ts";
+import { shownJson } from "../kernel/shown-json.ts";
 import { problemsOf, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
-import { shownJson } from "../tools/arguments/schema-words.ts";
 import {
+  brokenRule,
   isList,
-  partIssue,
-  unexpectedIssue,
   valueAt,
-  type PartIssue,
   type Path,
+  type ValidationIssue,
 } from "../tools/arguments/validation-issue.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { OutputParse } from "./agent-state.ts";
@@ -45,13 +44,13 @@ function findDifferences(
   stored: JsonValue | undefined,
   expected: JsonValue | undefined,
   path: Path = [],
-): readonly PartIssue[] {
-  if (expected === undefined) return [unexpectedIssue(path)];
+): readonly ValidationIssue[] {
+  if (expected === undefined) return [brokenRule(path, "additionalProperties")];
   if (sameJson(stored, expected)) return [];
   const isSameKind =
     (isJsonObject(stored) && isJsonObject(expected)) ||
     (stored !== undefined && isList(stored) && isList(expected));
-  if (!isSameKind) return [partIssue(path, () => shownJson(expected))];
+  if (!isSameKind) return [brokenRule(path, "", [], { expected: () => shownJson(expected) })];
   const keys = new Set([...Object.keys(expected), ...Object.keys(stored)]);
   return [...keys].flatMap((key) =>
     findDifferences(valueAt(stored, [key]), valueAt(expected, [key]), [...path, key]),

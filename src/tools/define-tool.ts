@@ -3,7 +3,7 @@
 import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { strictSchema } from "../model/strict-schema.ts";
-import { type InputSchema } from "./arguments/argument-problems.ts";
+import { type InputSchema } from "./arguments/check-input.ts";
 import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./tool-name.ts";

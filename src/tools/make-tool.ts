@@ -1,7 +1,7 @@
 // Tools as calls use them: what fits their schema is bound to what it allows.
 
 import type { JsonValue } from "../kernel/json.ts";
-import type { Checked, InputSchema } from "./arguments/argument-problems.ts";
+import type { Checked, InputSchema } from "./arguments/check-input.ts";
 import type { DelegationContext, DelegationOutcome } from "./tool-context.ts";
 import type { Bound, DelegationTool, ToolDescriptor } from "./tool.ts";
 

@@ -211,7 +211,7 @@ test("code of a schema's author that throws while it words its message does no h
     }),
   });
   expect(problems(input, { x: "a" })).toEqual([
-    problem("", "arguments that its check accepts (worded badly)", '{"x":"a"}'),
+    problem("", "a value that its check accepts (worded badly)", '{"x":"a"}'),
   ]);
 });
 
@@ -325,7 +325,7 @@ test("what other keywords of JSON Schema refuse is reported once, where it is", 
   );
   expect(found.toSorted()).toEqual(
     [
-      ": an object with at most 3 entries",
+      ": an object with at most 3 fields",
       `["too long a name"]: ${other}`,
       "all: a number of at least 3",
       "because: a value",

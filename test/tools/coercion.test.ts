@@ -7,8 +7,6 @@ import { z } from "zod";
 
 import { parseJson, type JsonValue } from "../../src/kernel/json.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { mend } from "../../src/tools/arguments/coerce.ts";
-import type { ValidationIssue, Reading } from "../../src/tools/arguments/validation-issue.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
@@ -273,17 +271,6 @@ test("keys that objects treat in their own way are fields like others", () => {
   const flags = { type: "object", additionalProperties: { type: "boolean" } };
   coerced(jsonSchema({ type: "object", additionalProperties: flags }), nested);
   expect(Reflect.get({}, "admin")).toBeUndefined();
-});
-
-test("unions within unions that never fit are given up", () => {
-  let examined = 0;
-  const examine = (): readonly ValidationIssue[] => {
-    examined += 1;
-    return [{ type: "union", path: [], expected: () => "", options: [examine, examine] }];
-  };
-  const unfit: Reading = { issues: examine() };
-  expect(mend(() => unfit, "1", unfit.issues)).toEqual({ value: "1", reading: unfit });
-  expect(examined).toBe(10_001);
 });
 
 /** Runs a tool that target a count, once with each of these arguments. */

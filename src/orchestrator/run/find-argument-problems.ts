@@ -3,8 +3,8 @@
 // counts, or a number is made of a text. So only the shape is checked, which such rules do not change.
 
 import { isRecord, parseJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import type { ArgumentProblem, InputSchema } from "../../tools/arguments/argument-problems.ts";
-import { checkedInput } from "../../tools/arguments/check-input.ts";
+import type { ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
+import { checkedInput, type InputSchema } from "../../tools/arguments/check-input.ts";
 import { CheckWork } from "../../tools/arguments/check-work.ts";
 import { jsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
 import { objectSchema } from "../../tools/arguments/json-schema-input.ts";
@@ -92,11 +92,13 @@ function shapeOf(schema: unknown): unknown {
 }
 
 /** True if a schema could make the type that it expects of the value: a text of a number, for example. */
-function mayBeCoerced(issue: ValidationIssue, value: JsonValue | undefined): boolean {
-  if (typeof value === "object" || value === undefined) return false;
-  if (issue.type === "union" || issue.about !== "type") return false;
-  const { isText, isBoolean, isNumber } = issue.target;
-  if (isText || isBoolean) return true;
+function mayBeCoerced(
+  { keyword, allowed }: ValidationIssue,
+  value: JsonValue | undefined,
+): boolean {
+  if (keyword !== "type" || typeof value === "object" || value === undefined) return false;
+  if (allowed.includes("string") || allowed.includes("boolean")) return true;
+  const isNumber = allowed.includes("number") || allowed.includes("integer");
   if (!isNumber || typeof value === "boolean") return false;
   return typeof value === "number" || (value.trim() !== "" && Number.isFinite(Number(value)));
 }

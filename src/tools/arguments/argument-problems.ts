@@ -1,18 +1,18 @@
-// From what a schema has against arguments to what a model reads. Bounded: a long list does not help to correct a call.
+// Turns the issues of a schema with arguments into the problems that a model reads. Bounded: a long
+// list does not help to correct a call.
 
-import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import { isJsonObject, type JsonValue } from "../../kernel/json.ts";
+import { isMisspelt } from "../../kernel/misspelt.ts";
 import { shortened } from "../../kernel/sentence.ts";
+import { shownJson } from "../../kernel/shown-json.ts";
+import { selectIssues } from "./select-issues.ts";
 import {
   isList,
-  partIssue,
   valueAt,
-  valueIssue,
-  type ValidationIssue,
-  type PartIssue,
+  type Issues,
   type Path,
-  type UnionIssue,
+  type ValidationIssue,
 } from "./validation-issue.ts";
-import { allowedWords, eitherWords, shownJson } from "./schema-words.ts";
 
 /** One thing that is wrong with arguments. */
 export interface ArgumentProblem {
@@ -22,206 +22,96 @@ export interface ArgumentProblem {
   readonly expected: string;
   /** What came, shortened and as JSON: `"x"`; undefined: it is missing. */
   readonly received: string | undefined;
+  /** The name that was probably meant, or written in its place: `Did you mean "count"?` */
+  readonly hint?: string | undefined;
 }
 
-/** Arguments that fit, as the tool gets them; or what is wrong with them. */
-export type Checked<Value> =
-  | {
-      readonly type: "valid";
-      readonly value: Value;
-      /** The JSON from which the value was made: what came, after coercion. */
-      readonly input: JsonValue;
-    }
-  | { readonly type: "invalid"; readonly problems: readonly ArgumentProblem[] };
-
-/** What a tool takes: shown to the model as JSON Schema, and checked. */
-export interface InputSchema<Value> {
-  /** Frozen; without `$schema`. */
-  readonly jsonSchema: JsonObject;
-  /**
-   * Pure; never throws. `parsed`: the value that the schema made of these arguments before. A copy
-   * of that value is used, and nothing is parsed.
-   */
-  check(input: JsonValue, parsed?: JsonValue): Checked<Value>;
-}
-
-/** So many problems are found at most. */
-const MOST_PROBLEMS = 50;
-/** The model reads so many problems. */
-const MOST_SHOWN = 10;
-/** So many forms of a union are looked into. */
-const MOST_FORMS = 20;
-const MOST_OF_KEY = 60;
-const MOST_OF_PARAMETER = 200;
+const MAX_PROBLEMS = 50;
+/** Problems that the model reads. */
+const MAX_SHOWN = 10;
+/** Names of which one may be misspelt. */
+const MAX_NAMES = 1_000;
+/** Characters of the name of a parameter. */
+const MAX_NAME = 200;
 
 /** What the model is asked to do about it. */
 export function correctionAdvice(toolName: string): string {
   return `Correct them and call ${toolName} again.`;
 }
 
-/** What the model reads: each problem on a line, the first ten of them. */
+/** Returns the text for the model: the first ten problems, one line each. */
 export function problemsText(toolName: string, problems: readonly ArgumentProblem[]): string {
+  const rest = problems.length - MAX_SHOWN;
+  const least = problems.length >= MAX_PROBLEMS ? "at least " : "";
   return [
     `The arguments of ${toolName} do not fit its schema:`,
     ...problemLines("arguments", problems).map((line) => `- ${line}`),
-    ...furtherProblems(problems.length),
+    ...(rest > 0 ? [`… and ${least}${rest} more`] : []),
     correctionAdvice(toolName),
   ].join("\n");
 }
 
-/** The first ten problems, one line each. `whole` is what has them. */
-export function problemLines(
-  whole: string,
-  problems: readonly ArgumentProblem[],
-): readonly string[] {
-  return problems.slice(0, MOST_SHOWN).map(({ parameter, expected, received }) => {
+/** Returns the first ten problems, one line each. `whole`: the name of the value that has them. */
+export function problemLines(whole: string, problems: readonly ArgumentProblem[]) {
+  return problems.slice(0, MAX_SHOWN).map(({ parameter, expected, received, hint }) => {
     const came = received === undefined ? "but it is missing" : `got ${received}`;
-    return `${parameter === "" ? whole : parameter}: expected ${expected}, ${came}`;
+    const line = `${parameter || whole}: expected ${expected}, ${came}`;
+    return hint === undefined ? line : `${line}. ${hint}`;
   });
 }
 
-function furtherProblems(count: number): readonly string[] {
-  if (count <= MOST_SHOWN) return [];
-  const least = count >= MOST_PROBLEMS ? "at least " : "";
-  return [`… and ${least}${count - MOST_SHOWN} more`];
-}
-
-/** The problems behind issues about `value`, about what was written before coercion. At most 50, none twice. */
+/**
+ * Returns the problems behind issues with `value`, which coercion made of the `written` value. The
+ * problems name parts of the written value. At most 50, no two of them equal.
+ */
 export function problemsOf(
   written: JsonValue,
   value: JsonValue,
-  issues: readonly ValidationIssue[],
+  issues: Issues,
 ): readonly ArgumentProblem[] {
   const problems = new Map<string, ArgumentProblem>();
-  const shown = new Map<JsonValue, string>();
-  for (const issue of resolved(value, issues)) {
-    const problem = problemOf(written, issue, shown);
-    problems.set(JSON.stringify([issue.path, problem.expected]), problem);
-    if (problems.size === MOST_PROBLEMS) break;
+  // Listing the keys of a large part takes time, and many problems can be with the same part.
+  const texts = new Map<JsonValue, string>();
+  for (const issue of selectIssues(value, issues)) {
+    const part = valueAt(written, issue.path);
+    const received = part === undefined ? undefined : (texts.get(part) ?? shownJson(part));
+    if (part !== undefined && received !== undefined) texts.set(part, received);
+    const expected = issue.expected();
+    const hint = problems.size < MAX_SHOWN ? findHint(written, issue) : undefined;
+    const parameter = parameterName(written, issue.path);
+    problems.set(JSON.stringify([issue.path, expected]), { parameter, expected, received, hint });
+    if (problems.size === MAX_PROBLEMS) break;
   }
   return [...problems.values()];
 }
 
-/** `shown`: the texts of parts with which other problems are, since listing many keys takes time. */
-function problemOf(
-  written: JsonValue,
-  { path, expected }: PartIssue,
-  shown: Map<JsonValue, string>,
-): ArgumentProblem {
-  const value = valueAt(written, path);
-  const received = value === undefined ? undefined : (shown.get(value) ?? shownJson(value));
-  if (value !== undefined && received !== undefined) shown.set(value, received);
-  return { parameter: parameterName(written, path), expected: expected(), received };
-}
-
-/** `filter.tags[2]`, `headers["x y"]`. */
+/** Returns the name of a parameter: `filter.tags[2]`, `headers["x y"]`. */
 function parameterName(written: JsonValue, path: Path): string {
   let name = "";
-  for (const [index, key] of path.entries()) {
-    const owner = valueAt(written, path.slice(0, index));
-    const isPlace = owner !== undefined && isList(owner);
-    if (isPlace) name += `[${key}]`;
-    else if (key.length <= MOST_OF_KEY && PLAIN_KEY.test(key))
-      name += name === "" ? key : `.${key}`;
-    else name += `[${shownJson(key)}]`;
-    if (name.length > MOST_OF_PARAMETER) return shortened(name, MOST_OF_PARAMETER);
+  let owner: JsonValue = written;
+  for (const key of path) {
+    if (isList(owner)) name += `[${key}]`;
+    else name += PLAIN_KEY.test(key) ? `.${key}` : `[${shownJson(key)}]`;
+    owner = valueAt(owner, [key]) ?? null;
   }
-  return name;
+  return shortened(name.replace(/^\./, ""), MAX_NAME);
 }
 
-const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]*$/u;
+const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]{0,59}$/u;
 
-/** The issues worth telling, with unions resolved. */
-function* resolved(value: JsonValue, issues: readonly ValidationIssue[]): Generator<PartIssue> {
-  const about = new Map<string, Set<string>>();
-  for (const issue of issues) {
-    if (issue.type === "union") continue;
-    const place = placeOf(issue);
-    about.set(place, (about.get(place) ?? new Set()).add(issue.about));
-  }
-  for (const issue of issues) {
-    const here = about.get(placeOf(issue)) ?? new Set();
-    if (issue.type === "union") {
-      if (!here.has("type") && !here.has("values")) yield* factsOfUnion(value, issue);
-    } else if (issue.about !== "type" || !here.has("values")) {
-      yield issue;
-    }
-  }
-}
-
-const placeOf = ({ path }: ValidationIssue): string => JSON.stringify(path);
-
-/** Of the forms that a part may have: what is wrong with the one that was most likely meant. */
-function* factsOfUnion(value: JsonValue, union: UnionIssue): Generator<PartIssue> {
-  const { path, expected, options } = union;
-  const at = valueAt(value, path);
-  if (at === undefined) {
-    yield partIssue(path, expected);
-    return;
-  }
-  const forms = options.slice(0, MOST_FORMS).map((examine) => examine(at));
-  const deep = forms.filter((form) => rootOf(form) === undefined);
-  if (deep.length === 0) {
-    yield partIssue(path, () =>
-      eitherWords(forms.flatMap((form) => rootOf(form)?.expected() ?? [])),
-    );
-    return;
-  }
-  const key = commonTag(deep);
-  if (key !== undefined) {
-    yield tagIssue(
-      [...path, key],
-      deep.flatMap((form) => tagOf(form, key) ?? []),
-    );
-    return;
-  }
-  const [meant] = deep.toSorted(
-    (a, b) =>
-      wrongTags(a) - wrongTags(b) || wrongFields(at, a) - wrongFields(at, b) || a.length - b.length,
-  );
-  if (meant === undefined || meant.length === 0) yield partIssue(path, expected);
-  else for (const issue of resolved(at, meant)) yield { ...issue, path: [...path, ...issue.path] };
-}
-
-/** What shows that a form was not meant at all: the whole is of another type, or another value. */
-function rootOf(form: readonly ValidationIssue[]): PartIssue | undefined {
-  return form.find((part): part is PartIssue => isAbout(part, 0) && part.about !== "other");
-}
-
-/** A field whose values distinguish all forms, and that has the value of none. */
-function commonTag(forms: readonly (readonly ValidationIssue[])[]): string | undefined {
-  const [first, ...others] = forms;
-  const keys = (first ?? []).flatMap((part) => (isTag(part) ? part.path : []));
-  return keys.find((key) => others.every((form) => tagOf(form, key) !== undefined));
-}
-
-function tagOf(form: readonly ValidationIssue[], key: string): PartIssue | undefined {
-  return form.find((part): part is PartIssue => isTag(part) && part.path[0] === key);
-}
-
-function isTag(part: ValidationIssue): part is PartIssue {
-  return isAbout(part, 1) && part.about === "values";
-}
-
-/** How many fields say that another form was meant: each may have one value only, and has not. */
-function wrongTags(form: readonly ValidationIssue[]): number {
-  return form.filter((part) => isTag(part) && part.target.values.length === 1).length;
-}
-
-/** How many fields are missing, or should not be there. */
-function wrongFields(value: JsonValue, form: readonly ValidationIssue[]): number {
-  return form.filter(
-    (part) =>
-      isAbout(part, 1) && (part.about === "presence" || valueAt(value, part.path) === undefined),
-  ).length;
-}
-
-/** None of the values that the forms have here. */
-function tagIssue(path: Path, tags: readonly PartIssue[]): PartIssue {
-  const allowed = [...new Set(tags.flatMap((tag) => tag.target.values))];
-  return valueIssue(path, allowed, () => allowedWords(allowed));
-}
-
-function isAbout(part: ValidationIssue, depth: number): part is PartIssue {
-  return part.type === "part" && part.path.length === depth;
+/** Suggests the known name for one that is unknown, and the written name for one that is missing. */
+function findHint(
+  written: JsonValue,
+  { path, keyword, known = {} }: ValidationIssue,
+): string | undefined {
+  const owner = valueAt(written, path.slice(0, -1));
+  const key = path.at(-1);
+  if (key === undefined || !isJsonObject(owner)) return undefined;
+  const isMissing = !Object.hasOwn(owner, key);
+  if (!isMissing && keyword !== "additionalProperties") return undefined;
+  const [names, taken] = isMissing ? [owner, known] : [known, owner];
+  const few = Object.keys(names).slice(0, MAX_NAMES);
+  const name = few.find((one) => isMisspelt(one, key) && !Object.hasOwn(taken, one));
+  if (name === undefined) return undefined;
+  return isMissing ? `Is ${shownJson(name)} meant for it?` : `Did you mean ${shownJson(name)}?`;
 }

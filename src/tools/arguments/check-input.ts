@@ -1,11 +1,33 @@
 // Checks the arguments of a call against the schema of its tool: as the model wrote them, or coerced.
 
 import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import { problemsOf, type Checked, type InputSchema } from "./argument-problems.ts";
+import { shownJson } from "../../kernel/shown-json.ts";
+import { problemsOf, type ArgumentProblem } from "./argument-problems.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
-import { mend } from "./coerce.ts";
-import { shownJson, thrownWords } from "./schema-words.ts";
+import { coerce } from "./coerce.ts";
+import { thrownWords } from "./schema-words.ts";
 import type { Reading } from "./validation-issue.ts";
+
+/** Arguments that fit, as the tool gets them; or what is wrong with them. */
+export type Checked<Value> =
+  | {
+      readonly type: "valid";
+      readonly value: Value;
+      /** The JSON from which the value was made: what came, after coercion. */
+      readonly input: JsonValue;
+    }
+  | { readonly type: "invalid"; readonly problems: readonly ArgumentProblem[] };
+
+/** What a tool takes: shown to the model as JSON Schema, and checked. */
+export interface InputSchema<Value> {
+  /** Frozen; without `$schema`. */
+  readonly jsonSchema: JsonObject;
+  /**
+   * Pure; never throws. `parsed`: the value that the schema made of these arguments before. A copy
+   * of that value is used, and nothing is parsed.
+   */
+  check(input: JsonValue, parsed?: JsonValue): Checked<Value>;
+}
 
 /** Returns a schema with its check. `isStrict`: nothing is coerced. `work`: what a check may spend. */
 export function checkedInput(
@@ -18,16 +40,15 @@ export function checkedInput(
     if (parsed !== undefined) return { type: "valid", value: copyJson(parsed), input };
     try {
       work?.begin(input);
-      const first = read(input);
-      const asWritten = { value: input, reading: first };
-      const { value, reading } =
-        first.issues.length === 0 || isStrict ? asWritten : mend(read, input, first.issues);
+      const first = { value: input, reading: read(input) };
+      const isFinal = isStrict || first.reading.issues.length === 0;
+      const { value, reading } = isFinal ? first : coerce(read, first);
       return reading.issues.length === 0
         ? { type: "valid", value: reading.value, input: value }
         : { type: "invalid", problems: problemsOf(input, value, reading.issues) };
     } catch (cause) {
       // Code of the schema's author that words a message, or input that is no JSON.
-      const expected = thrownWords("arguments", cause);
+      const expected = thrownWords(cause);
       const received = cause instanceof TooMuchWork ? "a larger one" : shownJson(input);
       const problem = { parameter: "", expected, received };
       return { type: "invalid", problems: [problem] };

@@ -26,13 +26,11 @@ export class CheckWork {
   #left = MAX_UNITS;
   #weight = 0;
   #longestPath = 0;
-  readonly #spentOn = new Set<string>();
 
   /** Starts a check of `value`. Throws `TooMuchWork` if the value is too large to be checked. */
   begin(value: JsonValue): void {
     this.#weight = 0;
     this.#longestPath = 0;
-    this.#spentOn.clear();
     this.#weigh(value, 0, MAX_LEVELS);
     this.#left = MAX_UNITS;
   }
@@ -46,13 +44,6 @@ export class CheckWork {
   /** Spends units on work that builds the path of a part: Ajv copies the keys in it each time. */
   spendOnPath(units: number): void {
     this.spend(units * (1 + this.#longestPath / PATH_CHARACTERS));
-  }
-
-  /** Spends units on a thing that is made once: the second time in the same check it is free. */
-  spendOnce(thing: string, units: number): void {
-    if (this.#spentOn.has(thing)) return;
-    this.spend(units);
-    this.#spentOn.add(thing);
   }
 
   /** Runs `task` with half of the units that are left. The other half remains, whatever it spends. */

@@ -1,105 +1,72 @@
 // Coercion (C20): text becomes the number or the boolean that it spells, and only where a schema refuses that text. Nothing else
 // is ever changed, so that what the model wrote can always be seen from what the tool got.
 
-import type { JsonValue } from "../../kernel/json.ts";
-import {
-  isList,
-  valueAt,
-  type ValidationIssue,
-  type Examine,
-  type Path,
-  type Reading,
-  type Target,
-} from "./validation-issue.ts";
+import { copyJson, type JsonValue } from "../../kernel/json.ts";
+import { valueAt, type Path, type Reading, type ValidationIssue } from "./validation-issue.ts";
 
-/** So many forms of unions are tried before coercion is given up: nested unions must not cost without end. */
-const MOST_ATTEMPTS = 10_000;
-/** So deep are unions within unions looked into. */
-const MOST_LEVELS = 200;
+/** The tag of a zod union is coerced before the fields of its form are read, also within that form. */
+const MAX_ROUNDS = 5;
 
-/** A value after coercion, and what its schema makes of it. */
-export interface Mended {
+/** A value, and what its schema makes of it. */
+export interface Coerced {
   readonly value: JsonValue;
   readonly reading: Reading;
 }
 
-/** Replaces the texts in `value` about which there are issues and that can be replaced, and reads it again, once. Copies, never changes. */
-export function mend(
-  read: (value: JsonValue) => Reading,
-  value: JsonValue,
-  issues: readonly ValidationIssue[],
-): Mended {
-  const attempts = { left: MOST_ATTEMPTS, levels: MOST_LEVELS };
-  const changes = issues.flatMap((issue) => changeFor(issue, value, attempts) ?? []);
-  if (changes.length === 0) return { value, reading: { issues } };
-  const changed = withChanges(value, changes, attempts);
-  return { value: changed, reading: read(changed) };
-}
-
-interface Attempts {
-  left: number;
-  levels: number;
+/** Replaces the texts about which there are issues and that spell something else. Copies, never changes. */
+export function coerce(read: (value: JsonValue) => Reading, written: Coerced): Coerced {
+  let { value, reading } = written;
+  for (let round = 0; round < MAX_ROUNDS && reading.issues.length > 0; round += 1) {
+    const changes = reading.issues.flatMap((issue) => changesFor(issue, value) ?? []);
+    if (changes.length === 0) break;
+    value = withChanges(value, changes);
+    reading = read(value);
+  }
+  return { value, reading };
 }
 
 interface Change {
   readonly path: Path;
-  readonly part: JsonValue;
+  readonly part: number | boolean;
 }
 
-/** What answers a issue; undefined if nothing does. */
-function changeFor(
-  issue: ValidationIssue,
+/** Returns the changes that resolve an issue, or undefined if none do. */
+function changesFor(issue: ValidationIssue, value: JsonValue): readonly Change[] | undefined {
+  const { path, keyword, forms } = issue;
+  if (forms !== undefined) return firstChanges(forms, value);
+  const part = coercedPart(valueAt(value, path), issue);
+  if (part !== undefined) return [{ path, part }];
+  // The properties of a form that does not fit yet are not evaluated yet.
+  return keyword.startsWith("unevaluated") ? [] : undefined;
+}
+
+/** Returns the changes that resolve all issues with the first of the forms for which there are any. */
+function firstChanges(
+  forms: readonly (readonly ValidationIssue[])[],
   value: JsonValue,
-  attempts: Attempts,
-): Change | undefined {
-  const { path } = issue;
-  const at = valueAt(value, path);
-  const part =
-    issue.type === "union" ? fitting(issue.options, at, attempts) : coerced(at, issue.target);
-  return part === undefined ? undefined : { path, part };
-}
-
-/** The value as one form of a union takes it: coerced so that it fits, or undefined. */
-function attempt(examine: Examine, value: JsonValue, attempts: Attempts): JsonValue | undefined {
-  if (attempts.left <= 0) return undefined;
-  attempts.left -= 1;
-  const changes: Change[] = [];
-  const issues = examine(value);
-  // Unions within come last: they are dear to try, and in vain if anything else stays wrong.
-  for (const issue of issues.toSorted((a, b) => dearness(a) - dearness(b))) {
-    const change = changeFor(issue, value, attempts);
-    if (change !== undefined) changes.push(change);
-    else if (issue.type === "union" || issue.isFinal) return undefined;
+): readonly Change[] | undefined {
+  for (const form of forms) {
+    const changes: Change[] = [];
+    const isResolved = form.every((issue) => {
+      const found = changesFor(issue, value);
+      if (found !== undefined) changes.push(...found);
+      return found !== undefined;
+    });
+    if (isResolved && changes.length > 0) return changes;
   }
-  const changed = withChanges(value, changes, attempts);
-  return examine(changed).length === 0 ? changed : undefined;
+  return undefined;
 }
 
-function dearness({ type }: ValidationIssue): number {
-  return type === "union" ? 1 : 0;
-}
-
-/** The value as the first of the schemas takes it. */
-function fitting(
-  options: readonly Examine[],
+function coercedPart(
   value: JsonValue | undefined,
-  attempts: Attempts,
-): JsonValue | undefined {
-  if (value === undefined || attempts.levels === 0) return undefined;
-  attempts.levels -= 1;
-  let part: JsonValue | undefined;
-  for (const option of options) {
-    part = attempt(option, value, attempts);
-    if (part !== undefined) break;
-  }
-  attempts.levels += 1;
-  return part;
-}
-
-function coerced(value: JsonValue | undefined, target: Target): number | boolean | undefined {
+  { keyword, allowed }: ValidationIssue,
+): number | boolean | undefined {
   const spelled = typeof value === "string" ? spelledIn(value) : undefined;
-  const isOfType = typeof spelled === "number" ? target.isNumber : target.isBoolean;
-  return isOfType || target.values.includes(spelled) ? spelled : undefined;
+  if (spelled === undefined) return undefined;
+  const types = typeof spelled === "number" ? ["number", "integer"] : ["boolean"];
+  const wanted: readonly unknown[] = keyword === "type" ? types : [spelled];
+  const isCoerced = keyword === "type" || keyword === "enum";
+  return isCoerced && wanted.some((one) => allowed.includes(one)) ? spelled : undefined;
 }
 
 /**
@@ -112,39 +79,15 @@ function spelledIn(text: string): number | boolean | undefined {
   return Number.isFinite(number) && String(number) === text ? number : undefined;
 }
 
-/**
- * Returns the value with its changed parts. Wholes come before their parts, so that a part that was
- * changed in its own right stays so. Copies the lists and objects around a change, and shares the rest.
- */
-function withChanges(value: JsonValue, changes: readonly Change[], attempts: Attempts): JsonValue {
-  const copies = new Set<JsonValue>();
-  const changed = ({ path, part }: Change, at: JsonValue, level: number): JsonValue => {
-    const key = path[level];
-    if (key === undefined) return part;
-    const below = valueAt(at, [key]);
-    if (below === undefined) return at;
-    const copy = copies.has(at) ? at : shallowCopy(at, attempts);
-    copies.add(copy);
-    replace(copy, key, changed({ path, part }, below, level + 1));
-    return copy;
-  };
-  const sorted = changes.toSorted((a, b) => a.path.length - b.path.length);
-  return sorted.reduce((whole, change) => changed(change, whole, 0), value);
-}
-
-/** Copying 100 entries takes about as long as an attempt. */
-const ENTRIES_PER_ATTEMPT = 100;
-
-function shallowCopy(value: JsonValue, attempts: Attempts): JsonValue {
-  if (typeof value !== "object" || value === null) return value;
-  const entries = isList(value) ? value.length : Object.keys(value).length;
-  attempts.left -= entries / ENTRIES_PER_ATTEMPT;
-  return isList(value) ? [...value] : { ...value };
-}
-
-/** Redefines an own field: never calls a setter, never sets a prototype. */
-function replace(owner: JsonValue, key: string, part: JsonValue): void {
-  if (typeof owner !== "object" || owner === null) return;
-  const field = { value: part, writable: true, enumerable: true, configurable: true };
-  Reflect.defineProperty(owner, key, field);
+/** Returns a copy with other parts. Redefines own fields: never calls a setter, never sets a prototype. */
+function withChanges(value: JsonValue, changes: readonly Change[]): JsonValue {
+  let copy = copyJson(value);
+  for (const { path, part } of changes) {
+    const key = path.at(-1);
+    const owner = valueAt(copy, path.slice(0, -1));
+    const field = { value: part, writable: true, enumerable: true, configurable: true };
+    if (key === undefined) copy = part;
+    else if (typeof owner === "object" && owner !== null) Reflect.defineProperty(owner, key, field);
+  }
+  return copy;
 }

@@ -27,15 +27,44 @@ export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules)
       if (!("code" in definition)) continue;
       // Ajv's own message names the places of two equal items, which `countedCodes` do not know.
       if (keyword === "uniqueItems") definition.error = { message: "must be unique" };
+      const isUnion = keyword === "anyOf" || keyword === "oneOf";
+      if (isUnion)
+        definition.error = {
+          message: "must match a schema",
+          params: ({ params }) => _`{forms: ${params["forms"]}}`,
+        };
       const { code } = definition;
       const counted = codes.get(keyword);
       definition.code = (cxt, type) => {
         const isOnPath = ON_PATH.has(keyword);
         countKeyword(cxt, isOnPath ? spendOnPath : spend, rules.tracksEvaluated);
+        if (isUnion && cxt.it.createErrors !== false) collectForms(cxt);
         if (counted?.(cxt) !== true) code(cxt, type);
       };
     }
   }
+}
+
+/** Moves the errors of the forms of a union into its own error. Ajv leaves them before it. */
+function collectForms(cxt: KeywordCxt): void {
+  const { gen } = cxt;
+  const forms = gen.const("forms", _`[]`);
+  const subschema = cxt.subschema.bind(cxt);
+  cxt.subschema = (application, valid) => {
+    const start = gen.const("start", _`errors`);
+    const within = subschema(application, valid);
+    gen.if(_`!${valid}`, () => gen.code(_`${forms}.push(vErrors.slice(${start}))`));
+    return within;
+  };
+  const error = cxt.error.bind(cxt);
+  cxt.error = (append) => {
+    // Of a union of which several forms fit, no form has errors.
+    const { passing } = cxt.params;
+    if (passing !== undefined)
+      gen.if(_`${passing} !== null`, () => gen.code(_`${forms}.length = 0`));
+    cxt.reset();
+    error(append, { forms });
+  };
 }
 
 type Spend = (units: number) => void;

@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import type { InputSchema } from "./argument-problems.ts";
+import type { InputSchema } from "./check-input.ts";
 import { noZodSchema } from "./unusable-schema.ts";
 import { zodInput } from "./zod-input.ts";
 

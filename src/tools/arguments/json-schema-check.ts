@@ -8,13 +8,14 @@ import formats from "ajv-formats";
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { deepFreeze, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import { AjvErrorReader, type AjvError } from "./ajv-issues.ts";
+import { oneLine } from "../../kernel/shown-json.ts";
+import { ajvIssues, type AjvError } from "./ajv-issues.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { countRules } from "./counted-rules.ts";
 import { NO_ENGINE, REGEXP_ENGINE, withoutPatterns } from "./schema-patterns.ts";
-import { countParts, excessOf, isTooWide } from "./schema-size.ts";
-import { lookUp, oneLine, thrownWords } from "./schema-words.ts";
-import { partIssue, type Examine, type Path, type ValidationIssue } from "./validation-issue.ts";
+import { excessOf, isTooWide } from "./schema-size.ts";
+import { thrownWords } from "./schema-words.ts";
+import { brokenRule, type Examine, type ValidationIssue } from "./validation-issue.ts";
 
 export function unusable(
   field: string,
@@ -36,8 +37,6 @@ const WHOLE = "input:";
 /** The price of reading an error, and of a character of its path. */
 const UNITS_PER_ERROR = 200;
 const UNITS_PER_PATH_CHARACTER = 0.2;
-/** The price of compiling a part of a form. */
-const UNITS_PER_PART = 4_000;
 
 /** Returns the errors of a value: the first one, or all. Empty if it fits. */
 type Validate = (value: JsonValue) => readonly AjvError[];
@@ -67,8 +66,14 @@ export function jsonSchemaExaminer(
   if (excess !== undefined) throw unusable(field, excess, "Give a smaller schema.");
   const source = { schema, Rules: rulesFor(field, schema, dialect), runsPatterns, work };
   try {
-    const examine = new SchemaExaminer(source).whole();
-    return lazily(() => examine);
+    const examine = examinerOf(source);
+    return (value) => {
+      try {
+        return examine(value);
+      } catch (cause) {
+        return [brokenRule([], "custom", [], { expected: () => thrownWords(cause) })];
+      }
+    };
   } catch (cause) {
     const advice = "Correct it; what it refers to must be within it.";
     throw unusable(field, reasonOf(cause), advice, cause);
@@ -76,83 +81,48 @@ export function jsonSchemaExaminer(
 }
 
 /**
- * Checks values in two passes. The first stops at the first error, so that a value that fits leaves no
- * errors behind. Only the second collects all errors, for coercion and for the model that corrects them.
+ * Returns the check of a source, in two passes. The first pass stops at the first error, so that a value
+ * that fits leaves no errors behind. Only the second one collects all errors, for coercion and for the
+ * model that corrects them.
  */
-class SchemaExaminer {
-  readonly #source: Source;
-  readonly #reader: AjvErrorReader;
-  readonly #parts = new Map<string, Examine>();
-  readonly #findFirst: (reference: string) => Validate;
-  readonly #isTooWide: boolean;
-  #findAll: ((reference: string) => Validate) | undefined;
-
-  constructor(source: Source) {
-    this.#source = source;
-    this.#reader = new AjvErrorReader(source.schema, (path) => this.#part(pointerTo(path)));
-    this.#isTooWide = isTooWide(source.schema);
-    this.#findFirst = compilerOf(source, this.#isTooWide);
-  }
-
-  whole(): Examine {
-    const { work } = this.#source;
-    const findFirst = this.#findFirst(WHOLE);
-    work.begin({});
-    findFirst({}); // A schema that refers to itself without end shows here, not at every call.
-    return this.#at(WHOLE, findFirst);
-  }
-
-  #part(pointer: string): Examine {
-    const { schema, work } = this.#source;
-    const known = this.#parts.get(pointer);
-    if (known !== undefined) return known;
-    const price = UNITS_PER_PART * countParts(lookUp(schema, pointer));
-    let examine: Examine | undefined;
-    const part = lazily(() => (value) => {
-      // Spent in each check, so that it does not matter which values were checked before.
-      work.spendOnce(pointer, price);
-      examine ??= this.#at(`${WHOLE}${pointer}`);
-      return examine(value);
-    });
-    this.#parts.set(pointer, part);
-    return part;
-  }
-
-  #at(reference: string, findFirst = this.#findFirst(reference)): Examine {
-    if (this.#isTooWide) return (value) => this.#issuesOf(findFirst(value));
-    const { work } = this.#source;
-    let findAll: Validate | undefined;
-    const all: Examine = (value) => {
-      this.#findAll ??= compilerOf(this.#source, true);
-      findAll ??= this.#findAll(reference);
-      return this.#issuesOf(findAll(value));
-    };
-    return (value) => {
-      const errors = findFirst(value);
-      if (errors.length === 0) return [];
-      try {
-        const issues = work.withHalf(() => all(value));
-        if (issues.length > 0) return issues;
-      } catch {
-        // Too many errors, or a value that goes too deep for more than the first one.
-      }
-      return this.#issuesOf(errors);
-    };
-  }
-
-  #issuesOf(errors: readonly AjvError[]): readonly ValidationIssue[] {
-    const characters = errors.reduce((sum, { instancePath }) => sum + instancePath.length, 0);
-    const units = UNITS_PER_ERROR * errors.length + UNITS_PER_PATH_CHARACTER * characters;
-    this.#source.work.spend(units);
-    return this.#reader.issuesOf(errors);
-  }
+function examinerOf(source: Source): Examine {
+  const { schema, work } = source;
+  const isOnePass = isTooWide(schema);
+  const issuesOf = (errors: readonly AjvError[]): readonly ValidationIssue[] => {
+    work.spend(priceOf(errors));
+    return ajvIssues(errors, schema);
+  };
+  const findFirst = compile(source, isOnePass);
+  work.begin({});
+  findFirst({}); // A schema that refers to itself without end shows here, not at every call.
+  if (isOnePass) return (value) => issuesOf(findFirst(value));
+  let findAll: Validate | undefined;
+  return (value) => {
+    const errors = findFirst(value);
+    if (errors.length === 0) return [];
+    try {
+      const issues = work.withHalf(() => {
+        findAll ??= compile(source, true);
+        return issuesOf(findAll(value));
+      });
+      if (issues.length > 0) return issues;
+    } catch {
+      // Too many errors, or a value that goes too deep for more than the first one.
+    }
+    return issuesOf(errors);
+  };
 }
 
-/** Returns what compiles a schema, or the part of it that a reference names. */
-function compilerOf(
-  { schema, Rules, runsPatterns, work }: Source,
-  allErrors: boolean,
-): (reference: string) => Validate {
+/** Returns the units that reading the errors takes. */
+function priceOf(errors: readonly AjvError[]): number {
+  return errors.reduce((sum, { instancePath, params: { forms = [] } }) => {
+    const units = UNITS_PER_ERROR + UNITS_PER_PATH_CHARACTER * instancePath.length;
+    return sum + units + priceOf(forms.flat());
+  }, 0);
+}
+
+/** Returns what finds the first error of a value, or all. */
+function compile({ schema, Rules, runsPatterns, work }: Source, allErrors: boolean): Validate {
   const ajv = new Rules({
     ...QUIET,
     allErrors,
@@ -168,10 +138,8 @@ function compilerOf(
   formats.default(ajv);
   ajv.addFormat("url", isUrl);
   ajv.addSchema(schema, WHOLE);
-  return (reference) => {
-    const validate = ajv.compile<JsonValue>({ $ref: reference });
-    return (value) => (validate(value) ? [] : (validate.errors ?? []));
-  };
+  const validate = ajv.compile<JsonValue>({ $ref: WHOLE });
+  return (value) => (validate(value) ? [] : (validate.errors ?? []));
 }
 
 /** In place of a pattern that goes back for each colon and each `@`, and knows no hosts without a dot. */
@@ -185,24 +153,6 @@ function reasonOf(cause: unknown): string {
   const message = messageOf(cause);
   if (message.startsWith("Maximum call stack")) return "it refers to itself without end";
   return message.replaceAll(` from id ${WHOLE}`, "").replaceAll(WHOLE, "");
-}
-
-/** Makes the check when it is first used. Never throws: what cannot be checked does not fit. */
-function lazily(make: () => Examine): Examine {
-  let made: Examine | undefined;
-  return (value): readonly ValidationIssue[] => {
-    try {
-      made ??= make();
-      return made(value);
-    } catch (cause) {
-      return [partIssue([], () => thrownWords("a value", cause))];
-    }
-  };
-}
-
-function pointerTo(path: Path): string {
-  const keys = path.map((key) => key.replaceAll("~", "~0").replaceAll("/", "~1"));
-  return `#/${keys.map(encodeURIComponent).join("/")}`;
 }
 
 /** Nothing is loaded, logged or filled in; unknown keywords and formats are passed over, as JSON Schema asks. */

@@ -11,8 +11,8 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
-import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
-import { checkedInput } from "./check-input.ts";
+import type { ArgumentProblem } from "./argument-problems.ts";
+import { checkedInput, type InputSchema } from "./check-input.ts";
 import { CheckWork } from "./check-work.ts";
 import { jsonSchemaInputs, type JsonSchemaInput } from "./input-schema.ts";
 import { jsonSchemaExaminer, unusable } from "./json-schema-check.ts";

@@ -2,7 +2,7 @@
 // schema and one for each part that is referred to; the time grows faster than a function.
 
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import { lookUp } from "./schema-words.ts";
+import { lookUp } from "./schema-pointer.ts";
 
 const MAX_PARTS = 2_000;
 /** Parts of all functions: a part within a part that is referred to is compiled more than once. */

@@ -12,12 +12,12 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
-import type { InputSchema } from "./argument-problems.ts";
-import { checkedInput } from "./check-input.ts";
-import { lookUp, thrownWords } from "./schema-words.ts";
+import { checkedInput, type InputSchema } from "./check-input.ts";
+import { lookUp } from "./schema-pointer.ts";
+import { thrownWords } from "./schema-words.ts";
 import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
-import { partIssue, type Reading } from "./validation-issue.ts";
-import { issuesOf } from "./zod-issues.ts";
+import { brokenRule, type Reading } from "./validation-issue.ts";
+import { zodIssues } from "./zod-issues.ts";
 
 /** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
 export function zodInput<Schema extends z.ZodType>(
@@ -94,12 +94,16 @@ function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
     const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
     if (parsed instanceof Promise) {
       parsed.catch(() => undefined);
-      return { issues: [partIssue([], () => "arguments that need no asynchronous check")] };
+      return refused("arguments that need no asynchronous check");
     }
-    const issues = parsed.issues.flatMap((issue) => issuesOf(issue, input, readWithZod));
+    const issues = parsed.issues.flatMap((issue) => zodIssues(issue, input));
     return { issues, value: parsed.value };
   } catch (cause) {
     // A check of the user's that throws has not accepted the input either.
-    return { issues: [partIssue([], () => thrownWords("a value", cause))] };
+    return refused(thrownWords(cause));
   }
+}
+
+function refused(words: string): Reading {
+  return { issues: [brokenRule([], "custom", [], { expected: () => words })] };
 }

@@ -1,157 +1,81 @@
-// What a zod schema has against a value, as the issues by which it is coerced and a model can correct it.
+// Translates what zod has against a value: each issue becomes a rule of JSON Schema that a part breaks.
 
 import { z } from "zod";
 
 import type { JsonValue } from "../../kernel/json.ts";
-import {
-  allowedWords,
-  checkWords,
-  formatWords,
-  oneLine,
-  patternWords,
-  rangeWords,
-  shownJson,
-  sizeWords,
-  wordsOf,
-} from "./schema-words.ts";
-import {
-  partIssue,
-  unexpectedIssue,
-  typeIssue,
-  valueAt,
-  valueIssue,
-  type Path,
-  type Reading,
-  type ValidationIssue,
-} from "./validation-issue.ts";
+import { ruleWords, withNote } from "./schema-words.ts";
+import { brokenRule, valueAt, type Issues, type Path } from "./validation-issue.ts";
 
 type ZodIssue = z.core.$ZodRawIssue;
 
-/** Reads a value by one of the forms of a union. */
-type Read = (schema: z.core.$ZodType, value: JsonValue) => Reading;
+/** The ends of the keywords that bound a size. */
+const SIZES = new Map(Object.entries({ string: "Length", array: "Items" }));
 
-/** What one issue of zod says of `input`. `read`: reads the forms of a union. */
-export function issuesOf(
-  issue: ZodIssue,
-  input: JsonValue,
-  read: Read,
-): readonly ValidationIssue[] {
-  const path = (issue.path ?? []).map(String);
-  const words = (): string => withOwnMessage(issue, issueWords(issue));
+/** Returns what one issue of zod says of `input`. `above`: the path of the union that has the issue. */
+export function zodIssues(issue: ZodIssue, input: JsonValue, above: Path = []): Issues {
+  const path = [...above, ...(issue.path ?? []).map(String)];
+  const rule = (keyword: string, limit?: unknown, allowed = limit): Issues => {
+    const words = (): string =>
+      ruleWords(keyword, limit, isInteger(issue) ? "an integer" : "a number");
+    const expected = (): string => withNote(words(), ownMessage(issue));
+    return [brokenRule(path, keyword, allowed, { expected })];
+  };
   switch (issue.code) {
     case "invalid_type": {
-      // After a transform or a coercion of zod's own, the issue is not about what stands in the arguments.
-      const isAsWritten = Object.is(valueAt(input, path) ?? issue.input, issue.input);
-      return [typeIssue(path, isAsWritten ? [issue.expected] : [], words)];
+      const type = isInteger(issue) ? "integer" : issue.expected;
+      // After a transform or a coercion of zod's own, the issue is not about the written value.
+      const isWritten = Object.is(valueAt(input, path) ?? issue.input, issue.input);
+      return rule("type", type, isWritten ? type : []);
     }
-    case "invalid_value":
-      return [valueIssue(path, issue.values, words)];
-    case "invalid_union":
-      return [unionIssue(issue, path, words, read)];
-    case "unrecognized_keys":
-      return issue.keys.map((key) => unexpectedIssue([...path, key]));
-    case "custom":
-      return [partIssue(path, () => checkWords("a value", messageIn(issue)), false)];
-    default:
-      return [partIssue(path, words)];
-  }
-}
-
-type ZodUnionIssue = Extract<ZodIssue, { readonly code: "invalid_union" }>;
-
-function unionIssue(
-  issue: ZodUnionIssue,
-  path: Path,
-  words: () => string,
-  read: Read,
-): ValidationIssue {
-  const { inst, discriminator } = issue;
-  if (!(inst instanceof z.core.$ZodUnion) || issue.inclusive === false) {
-    return partIssue(path, () => "a value that fits exactly one of its forms");
-  }
-  const options = inst._zod.def.options.map(
-    (option) => (value: JsonValue) => read(option, value).issues,
-  );
-  // No form has this discriminator: zod names its place, the forms are those of the whole.
-  const isTagged = discriminator !== undefined && path.at(-1) === discriminator;
-  return {
-    type: "union",
-    path: isTagged ? path.slice(0, -1) : path,
-    expected: words,
-    options,
-  };
-}
-
-/** What would have fitted, in words. */
-function issueWords(issue: ZodIssue): string {
-  switch (issue.code) {
-    case "invalid_type":
-      return issue.expected === "int" ? "an integer" : schemaWords(issue.inst);
-    case "invalid_value":
-      return allowedWords(issue.values);
+    case "invalid_union": {
+      if (issue.errors.length === 0) return rule(issue.options ? "enum" : "oneOf", issue.options);
+      const options = issue.inst instanceof z.core.$ZodUnion ? issue.inst._zod.def.options : [];
+      const forms = options.map((option) => {
+        // The errors that zod lists do not name their schemas.
+        const form = option._zod.run({ value: issue.input, issues: [] }, { async: true });
+        return "then" in form ? [] : form.issues.flatMap((one) => zodIssues(one, input, path));
+      });
+      return [brokenRule(path, "anyOf", [], { forms })];
+    }
+    case "unrecognized_keys": {
+      const known = issue.inst instanceof z.core.$ZodObject ? issue.inst._zod.def.shape : undefined;
+      return issue.keys.flatMap((key) =>
+        brokenRule([...path, key], "additionalProperties", [], { known }),
+      );
+    }
     case "too_small":
-    case "too_big":
-      return boundWords(issue);
+    case "too_big": {
+      const [side, bound] =
+        issue.code === "too_small" ? ["in", issue.minimum] : ["ax", issue.maximum];
+      const size = SIZES.get(issue.origin) ?? "imum";
+      if (issue.exact === true) return rule(`exact${size}`, bound);
+      return rule(`${issue.inclusive === false ? "exclusiveM" : "m"}${side}${size}`, bound);
+    }
+    case "invalid_format": {
+      const { format, prefix, suffix, includes, pattern } = issue;
+      const isPattern = format === "regex" || format === "template_literal";
+      const part = prefix ?? suffix ?? includes;
+      if (part !== undefined) return rule(format, part);
+      return isPattern ? rule("pattern", pattern) : rule("format", format);
+    }
     case "not_multiple_of":
-      return `a multiple of ${String(issue.divisor)}`;
-    case "invalid_format":
-      return textWords(issue);
-    case "invalid_key":
-      return "another name: its schema does not accept this one";
+      return rule("multipleOf", issue.divisor);
+    case "invalid_value":
+      return rule("enum", issue.values);
     default:
-      return schemaWords(issue.inst);
+      return rule(issue.code);
   }
 }
 
-type ZodBoundIssue = Extract<ZodIssue, { readonly code: "too_small" | "too_big" }>;
-
-function boundWords(issue: ZodBoundIssue): string {
-  const isLeast = issue.code === "too_small";
-  const bound = isLeast ? issue.minimum : issue.maximum;
-  const whole = WHOLES.get(issue.origin);
-  if (whole === undefined) {
-    const noun = schemaWords(issue.schema) === "an integer" ? "an integer" : "a number";
-    const comparison = isLeast ? (">" as const) : ("<" as const);
-    return rangeWords(noun, issue.inclusive === false ? comparison : `${comparison}=`, bound);
-  }
-  if (issue.exact === true) return sizeWords(whole, "exactly", bound);
-  return sizeWords(whole, isLeast ? "at least" : "at most", bound);
+function isInteger({ code, expected, inst, schema }: ZodIssue): boolean {
+  const owner = code === "invalid_type" ? inst : schema;
+  return expected === "int" || (owner instanceof z.ZodNumber && owner.isInt);
 }
 
-const WHOLES: ReadonlyMap<string, "text" | "list" | "object"> = new Map([
-  ["string", "text"],
-  ["array", "list"],
-  ["object", "object"],
-]);
-
-type ZodFormatIssue = Extract<ZodIssue, { readonly code: "invalid_format" }>;
-
-function textWords(issue: ZodFormatIssue): string {
-  const { prefix, suffix, includes, pattern } = issue;
-  if (typeof prefix === "string") return `text that starts with ${shownJson(prefix)}`;
-  if (typeof suffix === "string") return `text that ends with ${shownJson(suffix)}`;
-  if (typeof includes === "string") return `text that contains ${shownJson(includes)}`;
-  const isOwnPattern = issue.format === "regex" || issue.format === "template_literal";
-  return isOwnPattern ? patternWords(pattern) : formatWords(issue.format);
-}
-
-/** What the author of the schema says besides. */
-function withOwnMessage(issue: ZodIssue, words: string): string {
+/** Returns the message of the schema's author, or nothing if there is none. */
+function ownMessage(issue: ZodIssue): string {
   const isOwn = [issue.inst, issue.schema].some((owner) => owner?._zod.def.error !== undefined);
-  return isOwn ? `${words} (${oneLine(messageIn(issue))})` : words;
-}
-
-function messageIn(issue: ZodIssue): string {
+  if (!isOwn && issue.code !== "custom") return "";
   const { message } = z.core.util.finalizeIssue(issue, undefined, z.config());
-  return message;
-}
-
-function schemaWords(schema: unknown): string {
-  if (!(schema instanceof z.core.$ZodType)) return "a value that fits its schema";
-  try {
-    const json = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
-    return wordsOf(json, json);
-  } catch {
-    return "a value that fits its schema";
-  }
+  return message === "Invalid input" ? "" : message;
 }

@@ -1,0 +1,103 @@
+// Goal: a model that misspelt the name of a parameter reads which name was meant.
+// Method: each schema twice, as zod and as the JSON Schema of it; the lines that the model reads.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { isMisspelt } from "../../src/kernel/misspelt.ts";
+import type { JsonValue } from "../../src/kernel/json.ts";
+import { problemLines } from "../../src/tools/arguments/argument-problems.ts";
+import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
+import { proves } from "../harness/proves.ts";
+
+const LENIENT = { isStrict: false };
+
+function lines(input: ToolInput, value: JsonValue): readonly string[] {
+  const checked = inputSchema("t.input", input, LENIENT).check(value);
+  return checked.type === "invalid" ? problemLines("arguments", checked.problems) : [];
+}
+
+function bothOf(input: z.ZodType): readonly (readonly [string, ToolInput])[] {
+  return [
+    ["zod", input],
+    ["JSON Schema", jsonSchema(inputSchema("t.input", input, LENIENT).jsonSchema)],
+  ];
+}
+
+const STRICT = z.strictObject({
+  maxResults: z.int().optional(),
+  filter: z.strictObject({ color: z.string() }).optional(),
+});
+
+for (const [kind, input] of bothOf(STRICT)) {
+  proves(["D667"], `${kind}: suggests the known name for an unknown one`, () => {
+    expect([
+      lines(input, { max_results: 3 }),
+      lines(input, { filter: { color: "red", colour: "red" } }),
+      lines(input, { fitler: {} }),
+      lines(input, { query: "x" }),
+    ]).toEqual([
+      [
+        'max_results: expected nothing: there is no such parameter, got 3. Did you mean "maxResults"?',
+      ],
+      ['filter.colour: expected nothing: there is no such parameter, got "red"'],
+      ['fitler: expected nothing: there is no such parameter, got {}. Did you mean "filter"?'],
+      ['query: expected nothing: there is no such parameter, got "x"'],
+    ]);
+  });
+}
+
+for (const [kind, input] of bothOf(z.object({ count: z.int(), from: z.string().optional() }))) {
+  proves(["D667"], `${kind}: suggests the written name for a missing one`, () => {
+    expect([lines(input, { cuont: 1 }), lines(input, { number: 1 }), lines(input, {})]).toEqual([
+      ['count: expected an integer, but it is missing. Is "cuont" meant for it?'],
+      ["count: expected an integer, but it is missing"],
+      ["count: expected an integer, but it is missing"],
+    ]);
+  });
+}
+
+proves(["D667"], "does not suggest a name that the schema has itself", () => {
+  const input = jsonSchema({
+    type: "object",
+    properties: { date: { type: "string" }, data: { type: "string" } },
+    required: ["date"],
+  });
+  expect(lines(input, { data: "x" })).toEqual(["date: expected text, but it is missing"]);
+});
+
+test("a misspelt name is looked for in its own object only", () => {
+  const input = z.object({ rows: z.array(z.strictObject({ width: z.int() })) });
+  expect([
+    lines(input, { widht: 1, rows: [{}] }),
+    lines(input, { rows: [{ widht: 1 }] }),
+    lines(input, { rows: [{ ["widht".repeat(100_000)]: 1 }] })[0]?.length,
+  ]).toEqual([
+    ["rows[0].width: expected an integer, but it is missing"],
+    [
+      'rows[0].width: expected an integer, but it is missing. Is "widht" meant for it?',
+      'rows[0].widht: expected nothing: there is no such parameter, got 1. Did you mean "width"?',
+    ],
+    "rows[0].width: expected an integer, but it is missing".length,
+  ]);
+});
+
+test("tells misspelt names from other ones", () => {
+  const pairs = [
+    ["count", "Count"],
+    ["max_items", "maxItems"],
+    ["colour", "color"],
+    ["form", "from"],
+    ["cuont", "count"],
+    ["id", "ID"],
+    ["id", "it"],
+    ["x", "y"],
+    ["", "a"],
+    ["minimum", "maximum"],
+    ["start", "end"],
+    ["abcdef", "fedcba"],
+  ] as const;
+  expect(pairs.filter(([name, other]) => isMisspelt(name, other))).toEqual(pairs.slice(0, 6));
+  expect(pairs.filter(([name, other]) => isMisspelt(other, name))).toEqual(pairs.slice(0, 6));
+});

@@ -1,0 +1,74 @@
+// Goal: unions within unions are read in bounded time, and what is wrong deep within them is named there.
+// Method: recursive schemas, as zod and as JSON Schema, with values of growing depth, by CPU time.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import type { JsonValue } from "../../src/kernel/json.ts";
+import type { Checked } from "../../src/tools/arguments/check-input.ts";
+import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
+import { proves } from "../harness/proves.ts";
+
+interface Chain {
+  readonly next: number | Chain;
+}
+
+const link: z.ZodType<number | Chain> = z.lazy(() =>
+  z.union([z.object({ next: link }), z.number()]),
+);
+
+const INPUTS: readonly (readonly [string, ToolInput])[] = [
+  ["zod", z.object({ x: link })],
+  [
+    "JSON Schema",
+    jsonSchema({
+      type: "object",
+      properties: { x: { $ref: "#/$defs/link" } },
+      $defs: {
+        link: {
+          anyOf: [
+            {
+              type: "object",
+              properties: { next: { $ref: "#/$defs/link" } },
+              required: ["next"],
+            },
+            { type: "number" },
+          ],
+        },
+      },
+    }),
+  ],
+];
+
+const chain = (depth: number, end: JsonValue): JsonValue =>
+  depth === 0 ? end : { next: chain(depth - 1, end) };
+
+function checkTimed(input: ToolInput, value: JsonValue) {
+  const { check } = inputSchema("t.input", input, { isStrict: false });
+  check({ x: 1 });
+  const begin = process.threadCpuUsage();
+  const checked: Checked<unknown> = check({ x: value });
+  const { user, system } = process.threadCpuUsage(begin);
+  return { checked, ms: (user + system) / 1_000 };
+}
+
+for (const [kind, input] of INPUTS) {
+  proves(["D668"], `${kind}: names the deepest problem of nested unions`, () => {
+    const problem = { expected: "an object or a number", received: '"end"' };
+    const { checked } = checkTimed(input, chain(30, "end"));
+    const parameter = `x${".next".repeat(30)}`;
+    expect(checked).toMatchObject({ problems: [{ parameter, ...problem }] });
+    expect(checkTimed(input, chain(200, "end")).checked).toMatchObject({ problems: [problem] });
+  });
+
+  proves(["D668"], `${kind}: coerces at the end of nested unions`, () => {
+    const { checked } = checkTimed(input, chain(30, "7"));
+    expect(checked).toMatchObject({ type: "valid", input: { x: chain(30, 7) } });
+  });
+
+  proves(["D668"], `${kind}: reads unions of eight times the depth in less than 512 times`, () => {
+    const [shallow, deep] = [50, 400].map((depth) => checkTimed(input, chain(depth, "end")).ms);
+    expect(deep).toBeLessThan(512 * Math.max(shallow ?? 0, 5));
+  });
+}
