@@ -914,9 +914,6 @@ const requirements = {
   E1: {
     text: "A run has a mailbox in its store: anybody may post to it, each key once, in an order without gaps also where many post at once; a paused run is open from then on, and one that has ended takes nothing",
   },
-  E2: {
-    text: "A store that an earlier version wrote is found whole, and has mailboxes from then on",
-  },
   E3: {
     text: "A run can be given up open: it has no owner, and whoever claims it leads it on",
   },
@@ -1041,10 +1038,7 @@ const requirements = {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },
   V2: {
-    text: "What is read only and is not there is not made; it, and what another program or a newer release wrote, is a coded error",
-  },
-  V3: {
-    text: "What an earlier release kept is read without being brought to the form of this one",
+    text: "What is read only and is not there is not made; it, what another program wrote, and what has another version, is a coded error",
   },
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
@@ -1248,7 +1242,7 @@ const requirements = {
     text: "A run whose events nobody reads any more comes to rest: it pauses where it is kept, and is cancelled where it is not",
   },
   V112: {
-    text: "A command that only looks makes and migrates no store: `questions` and `doctor` as well",
+    text: "A command that only looks makes and changes no store: `questions` and `doctor` as well",
   },
   V113: {
     text: "A run whose journal cannot be read hides no other from `runs` and `questions`, which say what is wrong with it; an answer to it is refused with `invalid_journal`",
@@ -2103,6 +2097,9 @@ const requirements = {
   },
   D642: {
     text: "Content on a span that is longer than the limit is cut with a mark, without half a surrogate pair, and costs no more than its beginning",
+  },
+  D645: {
+    text: "A store whose tables have another version is refused by an error that names both versions, and is not changed",
   },
   D650: {
     text: "p-queue is loaded when the first call of a process has to wait for room: neither the import of the root nor a run that never fills up loads it",

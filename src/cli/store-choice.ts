@@ -91,8 +91,8 @@ export async function openStoreToList(call: CommandCall, project: Project): Prom
 }
 
 /**
- * Opens the store for the viewer: to be read alone, and as it is, also if an earlier release made it. `canPost`: what is asked of a run is put
- * into its mailbox, for which the store is opened once more, when it is needed.
+ * Opens the store for the viewer, which only reads it. `canPost`: a request to a run is put into its
+ * mailbox, for which the store is opened a second time when it is needed.
  *
  * @throws as `openKeptStore`.
  */

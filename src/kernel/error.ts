@@ -103,7 +103,7 @@ export type ErrorCode =
    * output schema that the role had, or start a new run.
    */
   | "output_mismatch"
-  /** What is stored was written by a later release. Use the release that wrote it, or a newer one. */
+  /** The stored value has another version than this one. Use the version of espalier that wrote it. */
   | "unsupported_version"
   /**
    * An answer is missing, unknown, given twice, of the wrong kind, for other arguments, or late. Take the questions from

@@ -18,8 +18,6 @@ type SqlWord =
   | "run"
   /** What is read of a post, likewise. */
   | "post"
-  /** Where posts are read from. */
-  | "posts"
   /** The columns of times. */
   | "heartbeat"
   | "last_crash"
@@ -83,31 +81,6 @@ export interface SqlDialect {
   readonly nowMs: string;
   /** What stands for any other value, the first of which has number 1. */
   readonly placeholder: (number: number) => string;
-}
-
-/** The first version of a store's tables that has mailboxes. */
-const FIRST_WITH_POSTS = 2;
-/** The first version of a store's tables that counts crashes. */
-const FIRST_WITH_CRASHES = 3;
-
-/** Words for tables of earlier versions, which are only read: what they lack reads as empty. */
-export interface EarlierWords {
-  /** In place of the table of posts. */
-  readonly noPosts: string;
-  /** In place of the columns of a run. */
-  readonly runWithoutCrashes: string;
-}
-
-/** Returns the dialect for tables of this version. */
-export function dialectOfVersion(
-  dialect: SqlDialect,
-  version: number,
-  { noPosts, runWithoutCrashes }: EarlierWords,
-): SqlDialect {
-  const words = { ...dialect.words };
-  if (version < FIRST_WITH_POSTS) words.posts = noPosts;
-  if (version < FIRST_WITH_CRASHES) words.run = runWithoutCrashes;
-  return { ...dialect, words };
 }
 
 /** What gives the texts of queries in a dialect. Each is made once. */

@@ -25,7 +25,7 @@ export function* postTo(runId: RunId, { key, body }: Pick<Post, "key" | "body">)
 /** Those from number `first` on. */
 export function* postsOf(runId: RunId, first: number): SqlWork<readonly Post[]> {
   const rows = yield sql`
-    select {post} from {schema}.run left join {posts} as post on post.run = run.sequence and post.number >= ${first}
+    select {post} from {schema}.run left join {schema}.post as post on post.run = run.sequence and post.number >= ${first}
     where run.run_id = ${runId} order by post.number`;
   if (rows.length === 0) throw unknownRun(runId);
   return rows.filter((row) => hasValue(row, "number")).map(postIn);

@@ -57,9 +57,9 @@ export function storeOnlyReads(): EspalierError {
   );
 }
 
-/** What a store is kept in was written by a newer release. `where` says what and which. */
-export function schemaTooNew(where: string, expected: number, got: number): EspalierError {
-  const message = `Expected ${where} to have version ${expected} or less, got ${got}. Use the release that wrote it, or a newer one.`;
+/** The tables of a store have another version. `where` names the file or the schema. */
+export function unsupportedSchema(where: string, expected: number, got: number): EspalierError {
+  const message = `Expected ${where} to have version ${expected}, got ${got}. Use the version of espalier that wrote it, or another place.`;
   return new EspalierError({ code: "unsupported_version", message, data: { expected, got } });
 }
 

@@ -27,6 +27,7 @@ import { prepareSchema } from "../../src/store/sqlite/schema.ts";
 import { openerOf, type SqliteDatabase } from "../../src/store/sqlite/sqlite-driver.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
 import { DRIVERS } from "./drivers.ts";
 import { fileStore, until } from "./file-under-test.ts";
 import { textsOf } from "./texts-of.ts";
@@ -359,16 +360,24 @@ describe("files", () => {
     await store.close();
   });
 
-  test("the file of a newer release is refused, and left as it is", async () => {
-    const path = await filledPath(1);
-    const database = new DatabaseSync(path);
-    database.exec("pragma user_version = 999; create table more (a)");
-    database.close();
-    const store = sqliteStore(path);
-    const refusal = { code: "unsupported_version", data: { expected: 3, got: 999 } };
-    await expect(store.list()).rejects.toMatchObject(refusal);
-    await expect(store.create(runId2, "", ownerOf("a"))).rejects.toMatchObject(refusal);
-    await store.close();
+  proves(["D645"], "a file of another version is refused and not changed", async () => {
+    for (const version of [0, 2, 3]) {
+      const path = await filledPath(1);
+      const database = new DatabaseSync(path);
+      database.exec(`pragma user_version = ${version}; create table more (a)`);
+      database.close();
+      const before = readFileSync(path);
+      const store = sqliteStore(path);
+      const refusal = {
+        code: "unsupported_version",
+        data: { expected: 1, got: version },
+        message: `Expected the store ${JSON.stringify(path)} to have version 1, got ${version}. Use the version of espalier that wrote it, or another place.`,
+      };
+      await expect(store.list()).rejects.toMatchObject(refusal);
+      await expect(store.create(runId2, "", ownerOf("a"))).rejects.toMatchObject(refusal);
+      await store.close();
+      expect(readFileSync(path).equals(before)).toBe(true);
+    }
   });
 
   test("the file of another program is refused, and left as it is", async () => {

@@ -5,7 +5,6 @@ import type { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
-  dialectOfVersion,
   sql,
   sqlTextsIn,
   type SqlDialect,
@@ -16,9 +15,9 @@ import {
 } from "../sql-driver.ts";
 import { storeClosed, storeOnlyReads } from "../store-errors.ts";
 import { hasValue, numberIn } from "../stored-row.ts";
-import { migrate, POSTGRES_SCHEMA_VERSION, readableSchemaVersion } from "./migrations.ts";
 import { isConnectionSound, postgresFailed } from "./postgres-faults.ts";
 import type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
+import { checkSchema, prepareSchema } from "./postgres-schema.ts";
 
 export interface PostgresDriverOptions {
   readonly schema: string;
@@ -30,19 +29,16 @@ export interface PostgresDriverOptions {
 
 export class PostgresDriver implements SqlDriver {
   readonly #options: PostgresDriverOptions;
-  readonly #dialect: SqlDialect;
   readonly #textOf: (query: SqlQuery) => string;
   readonly #append: string;
   /** Whose errors we listen to. */
   #pool: PostgresPool | undefined;
-  /** The version of the tables. */
-  readonly #version = new MadeOnce<number>();
+  readonly #prepared = new MadeOnce<void>();
   #isClosed = false;
 
   constructor(options: PostgresDriverOptions) {
     this.#options = options;
-    this.#dialect = dialectIn(options.schema);
-    this.#textOf = sqlTextsIn(this.#dialect);
+    this.#textOf = sqlTextsIn(dialectIn(options.schema));
     this.#append = appendIn(options.schema);
   }
 
@@ -95,10 +91,9 @@ export class PostgresDriver implements SqlDriver {
     client.on("error", ignore);
     let isBroken = true;
     try {
-      const version = await this.#version.get(() => this.#prepared(client));
-      // A process that writes may upgrade the schema.
-      if (version < POSTGRES_SCHEMA_VERSION) this.#version.made = undefined;
-      const value = await use({ client, textOf: this.#textsOf(version) });
+      const lent = { client, textOf: this.#textOf };
+      await this.#prepared.get(() => perform(lent, prepare(this.#options)));
+      const value = await use(lent);
       isBroken = false;
       return value;
     } catch (cause) {
@@ -108,19 +103,6 @@ export class PostgresDriver implements SqlDriver {
       client.off("error", ignore);
       client.release(isBroken);
     }
-  }
-
-  #textsOf(version: number): (query: SqlQuery) => string {
-    if (version === POSTGRES_SCHEMA_VERSION) return this.#textOf;
-    const earlier = { noPosts: NO_POSTS, runWithoutCrashes: runColumns(NO_CRASHES) };
-    return sqlTextsIn(dialectOfVersion(this.#dialect, version, earlier));
-  }
-
-  /** The version of the tables, which are made, or brought to that of this release, unless they are only read. */
-  #prepared(client: PostgresClient): Promise<number> {
-    const { schema, access } = this.#options;
-    const work = access === "read" ? readableSchemaVersion(schema) : migrate(schema);
-    return perform({ client, textOf: this.#textOf }, work);
   }
 
   async #opened(): Promise<PostgresPool> {
@@ -161,17 +143,20 @@ async function perform<T>({ client, textOf }: Lent, work: SqlWork<T>): Promise<T
   }
 }
 
-const NO_POSTS =
-  "(select 0::bigint as run, 0 as number, '' as key, '' as body, now() as posted_at where false)";
+function prepare({ schema, access }: PostgresDriverOptions): SqlWork<void> {
+  return access === "read" ? checkSchema(schema) : prepareSchema(schema);
+}
 
 /** Times are those of the database. */
 function dialectIn(schema: string): SqlDialect {
   return {
     words: {
       schema: `"${schema}"`,
-      run: runColumns(`crashes, ${milliseconds("last_crash_at")} as last_crash_at_ms`),
+      run: `sequence::float8 as sequence, run_id, title, status, epoch, record_count, owner_token, owner_hostname,
+        owner_process_id::float8 as owner_process_id, ${milliseconds("heartbeat_at")} as heartbeat_at_ms,
+        ${milliseconds("created_at")} as created_at_ms, ${milliseconds("updated_at")} as updated_at_ms,
+        crashes, ${milliseconds("last_crash_at")} as last_crash_at_ms`,
       post: `number, key, body, ${milliseconds("posted_at")} as posted_at_ms`,
-      posts: `"${schema}".post`,
       heartbeat: "heartbeat_at",
       last_crash: "last_crash_at",
       created: "created_at",
@@ -184,14 +169,6 @@ function dialectIn(schema: string): SqlDialect {
     nowMs: milliseconds("clock_timestamp()"),
     placeholder: (number) => `$${number}`,
   };
-}
-
-const NO_CRASHES = "0 as crashes, null as last_crash_at_ms";
-
-function runColumns(crashColumns: string): string {
-  return `sequence::float8 as sequence, run_id, title, status, epoch, record_count, owner_token, owner_hostname,
-    owner_process_id::float8 as owner_process_id, ${milliseconds("heartbeat_at")} as heartbeat_at_ms,
-    ${milliseconds("created_at")} as created_at_ms, ${milliseconds("updated_at")} as updated_at_ms, ${crashColumns}`;
 }
 
 function milliseconds(time: string): string {

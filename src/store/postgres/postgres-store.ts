@@ -26,9 +26,9 @@ export interface PostgresStoreOptions {
   /** The schema in which everything is kept; made if it is not there. Default `espalier`. */
   readonly schema?: string;
   /**
-   * `write` (default): the schema and its tables are made, or brought to the form of this release, when they are first needed. `read`: nothing
-   * is made or changed; what is to be written rejects with `store_failed` (`read_only`), and whatever is asked of a schema without tables,
-   * too (`missing`). Tables of an earlier release are read as they are.
+   * `write` (default): creates the schema and its tables when they are first needed. `read`:
+   * creates and changes nothing. A write rejects with `store_failed` (`read_only`). Every request to
+   * a schema without tables rejects with `store_failed` (`missing`).
    */
   readonly access?: "read" | "write";
   /** How many connections there may be at once. Default 10. Not with `pool`. */
@@ -56,7 +56,7 @@ const OPTIONS = [
  * asked of the store. Times are those of the database.
  *
  * @throws EspalierError `invalid_option`. What is asked of the store also rejects with `invalid_option` if the package `pg` is not
- * installed, `unsupported_version` if a newer release wrote the schema, and `store_failed`.
+ * installed, `unsupported_version` if the tables in the schema have another version, and `store_failed`.
  */
 export function postgresStore(options: PostgresStoreOptions): Store {
   checkKeys("options", options, OPTIONS);

@@ -9,7 +9,7 @@ import { storeClosed } from "../store-errors.ts";
 import { numberIn } from "../stored-row.ts";
 import { inSnapshot, LONGEST_BLOCK_MS, pageOf, performIn } from "./file-queries.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { prepareSchema, SQLITE_SCHEMA_VERSION } from "./schema.ts";
+import { prepareSchema } from "./schema.ts";
 import type { OpenSqlite, SqliteDatabase } from "./sqlite-driver.ts";
 import { sqliteFailed } from "./sqlite-faults.ts";
 
@@ -65,7 +65,7 @@ export class FileDriver implements SqlDriver {
   }
 
   #perform<T>(database: SqliteDatabase, work: SqlWork<T>): T {
-    return performIn({ database, version: SQLITE_SCHEMA_VERSION, nowMs: this.#nowMs() }, work);
+    return performIn({ database, nowMs: this.#nowMs() }, work);
   }
 
   #nowMs(): number {

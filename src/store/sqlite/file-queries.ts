@@ -1,7 +1,6 @@
 // The statements on a SQLite file, of drivers that write it and of those that only read.
 
 import {
-  dialectOfVersion,
   sqlTextsIn,
   type SqlDialect,
   type SqlPage,
@@ -9,7 +8,6 @@ import {
   type SqlWork,
 } from "../sql-driver.ts";
 import { numberIn, textIn } from "../stored-row.ts";
-import { SQLITE_SCHEMA_VERSION } from "./schema.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 
 /** Blocks the event loop for so long at most; more patience is had without blocking. */
@@ -24,7 +22,6 @@ const DIALECT: SqlDialect = {
     schema: "main",
     run: "*",
     post: "number, key, body, posted_at_ms",
-    posts: "main.post",
     heartbeat: "heartbeat_at_ms",
     last_crash: "last_crash_at_ms",
     created: "created_at_ms",
@@ -38,21 +35,11 @@ const DIALECT: SqlDialect = {
   placeholder: () => "?",
 };
 
-const EARLIER = {
-  noPosts: "(select 0 as run, 0 as number, '' as key, '' as body, 0 as posted_at_ms where false)",
-  runWithoutCrashes: "*, 0 as crashes, null as last_crash_at_ms",
-};
-
-/** By the version of the tables, from 1. */
-const TEXTS = Array.from({ length: SQLITE_SCHEMA_VERSION }, (_, index) =>
-  sqlTextsIn(dialectOfVersion(DIALECT, index + 1, EARLIER)),
-);
+const textOf = sqlTextsIn(DIALECT);
 
 /** An open file, and what is known of it. */
 export interface OpenFile {
   readonly database: SqliteDatabase;
-  /** Of its tables. */
-  readonly version: number;
   readonly nowMs: number;
 }
 
@@ -62,10 +49,8 @@ export function performIn<T>(file: OpenFile, work: SqlWork<T>): T {
   return step.value;
 }
 
-function rowsOf({ database, version, nowMs }: OpenFile, query: SqlQuery): readonly unknown[] {
+function rowsOf({ database, nowMs }: OpenFile, query: SqlQuery): readonly unknown[] {
   const values = query.values.map((value) => (typeof value === "symbol" ? nowMs : value));
-  const textOf = TEXTS[version - 1];
-  if (textOf === undefined) throw new Error(`The tables have no version ${version}.`);
   return database.prepare(textOf(query)).all(...values);
 }
 

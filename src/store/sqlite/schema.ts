@@ -1,7 +1,7 @@
-// What a store looks like as SQLite tables. Released versions are never changed: a new one is one more list of statements.
+// The SQLite tables of a store.
 
 import type { EspalierError } from "../../kernel/error.ts";
-import { schemaTooNew, storeFailed, storeMissing } from "../store-errors.ts";
+import { storeFailed, storeMissing, unsupportedSchema } from "../store-errors.ts";
 import { inTransaction } from "./group-commit.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { numberIn } from "../stored-row.ts";
@@ -9,9 +9,7 @@ import { numberIn } from "../stored-row.ts";
 /** "espl": says of a file that it is a store. */
 const APPLICATION_ID = 0x65_73_70_6c;
 
-/** By version, from 1: what leads there from the one before. */
-const MIGRATIONS: readonly string[] = [
-  `
+const TABLES = `
   create table run (
     sequence integer primary key autoincrement,
     run_id text not null unique,
@@ -24,7 +22,9 @@ const MIGRATIONS: readonly string[] = [
     owner_process_id integer,
     heartbeat_at_ms integer not null,
     created_at_ms integer not null,
-    updated_at_ms integer not null
+    updated_at_ms integer not null,
+    crashes integer not null default 0,
+    last_crash_at_ms integer -- null: none was ever counted
   ) strict;
   create index run_by_status on run (status, sequence);
   create table journal (
@@ -40,8 +40,6 @@ const MIGRATIONS: readonly string[] = [
     written integer not null unique, -- in the order of writing
     updated_at_ms integer not null
   ) strict;
-  `,
-  `
   create table post (
     run integer not null,
     number integer not null,
@@ -51,47 +49,45 @@ const MIGRATIONS: readonly string[] = [
     primary key (run, number),
     unique (run, key)
   ) strict, without rowid;
-  `,
-  `
-  alter table run add column crashes integer not null default 0;
-  alter table run add column last_crash_at_ms integer; -- null: none was ever counted
-  `,
-];
+`;
 
-/** The version that this release writes. */
-export const SQLITE_SCHEMA_VERSION = MIGRATIONS.length;
+/** Version of the tables, in the `user_version` of the file. */
+const SCHEMA_VERSION = 1;
 
 /**
- * Brings a file to the version of this release. Throws `unsupported_version` for a newer one, and `store_failed` for a file in which
- * another program keeps something.
+ * Creates the tables in a new file. Throws `unsupported_version` for tables of another version, and
+ * `store_failed` for the database of another program.
  */
 export function prepareSchema(database: SqliteDatabase, path: string): void {
-  if (versionOf(database, path) === SQLITE_SCHEMA_VERSION) return;
+  if (hasTables(database, path)) return;
   inTransaction(database, () => {
-    // Anew: another process may have been here in between.
-    for (const migration of MIGRATIONS.slice(versionOf(database, path))) database.script(migration);
+    // Another process may have created them before the file was locked.
+    if (hasTables(database, path)) return;
+    database.script(TABLES);
     database.exec(`pragma application_id = ${APPLICATION_ID}`);
-    database.exec(`pragma user_version = ${SQLITE_SCHEMA_VERSION}`);
+    database.exec(`pragma user_version = ${SCHEMA_VERSION}`);
   });
 }
 
-/** The version of a file that is only read. Throws like `prepareSchema`, and `store_failed` for a file in which there is nothing yet. */
-export function readableFileVersion(database: SqliteDatabase, path: string): number {
-  const version = versionOf(database, path);
-  if (version > 0) return version;
-  throw storeMissing(`the file ${JSON.stringify(path)}`, "one that is empty");
+/** Throws like `prepareSchema`, and `store_failed` for a file without tables. */
+export function checkSchema(database: SqliteDatabase, path: string): void {
+  if (!hasTables(database, path))
+    throw storeMissing(`the file ${JSON.stringify(path)}`, "one that is empty");
 }
 
-/** 0: the file is new. */
-function versionOf(database: SqliteDatabase, path: string): number {
+/** Returns false for a new file. */
+function hasTables(database: SqliteDatabase, path: string): boolean {
   const version = pragma(database, "user_version");
-  const application = pragma(database, "application_id");
-  if (application !== APPLICATION_ID) {
-    const tables = database.prepare("select 1 from sqlite_master limit 1").all();
-    if (version !== 0 || application !== 0 || tables.length > 0) throw foreign(path);
+  if (pragma(database, "application_id") === APPLICATION_ID) {
+    if (version === SCHEMA_VERSION) return true;
+    throw unsupportedSchema(`the store ${JSON.stringify(path)}`, SCHEMA_VERSION, version);
   }
-  if (version <= SQLITE_SCHEMA_VERSION) return version;
-  throw schemaTooNew(`the store ${JSON.stringify(path)}`, SQLITE_SCHEMA_VERSION, version);
+  const isForeign =
+    version !== 0 ||
+    pragma(database, "application_id") !== 0 ||
+    database.prepare("select 1 from sqlite_master limit 1").all().length > 0;
+  if (isForeign) throw foreign(path);
+  return false;
 }
 
 function pragma(database: SqliteDatabase, name: "user_version" | "application_id"): number {

@@ -25,9 +25,9 @@ export interface SqliteStoreOptions {
    */
   readonly durability?: "full" | "process";
   /**
-   * `write` (default): the file is made, or brought to the form of this release, when it is first needed. `read`: nothing is made or changed;
-   * what is to be written rejects with `store_failed` (`read_only`), and whatever is asked of a file that is not there, or is empty, too
-   * (`missing`). A file of an earlier release is read as it is.
+   * `write` (default): creates the file when it is first needed. `read`: creates and changes
+   * nothing. A write rejects with `store_failed` (`read_only`). Every request to a file that does
+   * not exist or is empty rejects with `store_failed` (`missing`).
    */
   readonly access?: "read" | "write";
   /** How long to wait for other processes that have the file locked. Default 5,000. */
@@ -49,7 +49,7 @@ const OPTIONS = ["driver", "durability", "access", "busyTimeoutMs", "clock", "is
  * what is wrong with it rejects whatever is asked of the store. Several stores and processes of one machine may have a file open.
  *
  * @throws EspalierError `invalid_option`. What is asked of the store also rejects with `invalid_option` if its driver is not installed,
- * `unsupported_version` if a newer release wrote the file, and `store_failed`.
+ * `unsupported_version` if the tables in the file have another version, and `store_failed`.
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
   if (typeof path !== "string" || path === "" || path.includes("\0"))
