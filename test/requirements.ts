@@ -587,9 +587,6 @@ const requirements = {
   M43: {
     text: "The demo and the first program run end to end over Responses as over Chat Completions, by the types of both",
   },
-  M9: {
-    text: "Journals, paused runs and sessions of the version before replies had parts are read",
-  },
   M20: {
     text: "Requests go over Node's own http and https: sockets are used again, and idle ones do not keep the process alive",
   },
@@ -978,7 +975,7 @@ const requirements = {
     text: "`execute` starts, joins, recovers, waits for or gives the result of a run, whichever it is, any number of times and in any process at once: one run, each effect once",
   },
   E20: {
-    text: "`execute` refuses what is no order, another task, an unknown role and a newer version, and nothing has changed",
+    text: "`execute` refuses what is no order, another task, an unknown role and another version, and nothing has changed",
   },
   E21: {
     text: "What is wrong with a run for good is put on record after one attempt, and its result says why; it is tried again when it is asked to resume, or is ordered once more",
@@ -1047,7 +1044,7 @@ const requirements = {
     text: "A run is read on from where it was read to: each event once, in order, with the number of its line, whatever happens to the run meanwhile",
   },
   V6: {
-    text: "The steps of each agent and the request of each step are those of the run's result and of `rebuildRequest`, in journals of every release",
+    text: "The steps of each agent and the request of each step are those of the run's result and of `rebuildRequest`",
   },
   V7: { text: "What one agent did is made of the lines that say so, and nothing is written" },
   V8: {
@@ -2100,6 +2097,12 @@ const requirements = {
   },
   D645: {
     text: "A store whose tables have another version is refused by an error that names both versions, and is not changed",
+  },
+  D646: {
+    text: "A journal or a recording of another version, or without the record of its result, is refused by a coded error before anything happens",
+  },
+  D647: {
+    text: "A paused run, a session and an order of another version are refused by an error that names both versions, before anything happens",
   },
   D650: {
     text: "p-queue is loaded when the first call of a process has to wait for room: neither the import of the root nor a run that never fills up loads it",

@@ -43,7 +43,7 @@ export interface RunLog {
   readonly errors: readonly ErrorRecord[];
   /** The typed result, once the model has given one that fits. */
   readonly output: JsonValue | undefined;
-  /** How that result was parsed. Absent if an earlier release stored it. */
+  /** How that result was parsed. Absent if there is none. */
   readonly outputParse?: OutputParse;
   /** True once the task is in the history, or was refused. */
   readonly isBriefed: boolean;
@@ -150,10 +150,10 @@ export type Deferral = {
       readonly type: "question";
       /** Has the parsed arguments. */
       readonly question: Question;
-      /** Hash of the call as the model wrote it, before hooks. Absent if an earlier release deferred it. */
-      readonly callHash?: string;
-      /** Hash of the JSON Schema that parsed the arguments. Absent if an earlier release deferred it. */
-      readonly schemaHash?: string;
+      /** Hash of the call as the model wrote it, before hooks. */
+      readonly callHash: string;
+      /** Hash of the JSON Schema that parsed the arguments. */
+      readonly schemaHash: string;
       /** Hash of a parsed value that is not JSON. Absent for JSON, and for values that have none. */
       readonly fingerprint?: string;
       /**

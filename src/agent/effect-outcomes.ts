@@ -7,10 +7,8 @@ import { AssistantMessageSchema } from "../protocol/message.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema } from "../protocol/stop.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
-import { isCountable, ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
+import { ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-snapshot.ts";
-import type { Lease } from "./account-view.ts";
-import { callUsage, type Payer } from "./call-usage.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";
 
 const count = z.int().nonnegative();
@@ -60,16 +58,9 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
   z.strictObject({ type: z.literal("cancelled"), ...spent }),
 ]);
 
-/** What a model call came to, as it was kept. Early releases kept usages that cannot be booked: then it is our own count of what came. */
-export function keptOutcome(payer: Payer, lease: Lease, kept: unknown): InferOutcome {
-  // Parsing freezes a list at its top only: what is copied can be frozen whole.
-  const outcome = structuredClone(InferOutcomeSchema.parse(kept));
-  if (isCountable(outcome.usage)) return outcome;
-  if (outcome.type !== "replied")
-    return { ...outcome, usage: callUsage(payer, lease, { type: "abandoned" }) };
-  const { usage: _reported, ...reply } = outcome.reply;
-  const end = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-  return { ...outcome, usage: callUsage(payer, lease, end) };
+/** Returns the stored outcome of a model call. Parsing freezes only the top of a list; a copy can be frozen whole. */
+export function readInferOutcome(stored: unknown): InferOutcome {
+  return structuredClone(InferOutcomeSchema.parse(stored));
 }
 
 export const CallEndSchema: z.ZodType<CallEnd> = z.discriminatedUnion("type", [

@@ -2,13 +2,7 @@
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { z } from "./late-zod.ts";
-import {
-  AmountSchema,
-  ModelUsageSchema,
-  UsageSchema,
-  type ModelUsage,
-  type Usage,
-} from "./usage.ts";
+import { ModelUsageSchema, UsageSchema, type ModelUsage, type Usage } from "./usage.ts";
 
 /** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
 export type SpendAxis =
@@ -106,7 +100,7 @@ export interface Account {
 
 const AxisSchema = z.enum(SPEND_AXES) satisfies z.ZodType<SpendAxis>;
 const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
-export const AmountsSchema = z.record(AxisSchema, AmountSchema).readonly();
+export const AmountsSchema = z.record(AxisSchema, z.int().nonnegative()).readonly();
 
 export const GrantedBudgetSchema = z
   .partialRecord(z.enum(BUDGET_AXES), z.number().nonnegative())

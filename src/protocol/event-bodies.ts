@@ -402,8 +402,6 @@ export interface EventBodies extends BudgetEventBodies {
      * for a subagent, which reports its own end.
      */
     readonly message?: string | undefined;
-    /** What denied the call. Only in what releases without `tool.rejected` wrote. */
-    readonly blockedBy?: string | undefined;
     /** Length of the whole result. */
     readonly resultCharacters: number;
     /** Length of what the model is shown, if that is less. */

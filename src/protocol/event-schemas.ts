@@ -36,8 +36,7 @@ const LimitsSchema = z.strictObject({
   maxTotalSubagents: count,
 });
 const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
-/** Events of early releases have none. */
-const StopSignalsSchema = z.array(StopSignalSchema).readonly().default([]);
+const StopSignalsSchema = z.array(StopSignalSchema).readonly();
 const GuardDecisionSchema = z.enum(["allow", "ask", "deny"]);
 const WorkTypeSchema = z.enum([
   "tool_calls",
@@ -243,7 +242,6 @@ export const EVENT_SCHEMAS = {
     severity: ToolErrorSeveritySchema.optional(),
     errorName: z.string().optional(),
     message: z.string().optional(),
-    blockedBy: z.string().optional(),
     resultCharacters: count,
     shownCharacters: count.optional(),
     attachments: count.optional(),

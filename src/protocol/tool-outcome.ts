@@ -26,7 +26,7 @@ export interface ToolExecution {
   readonly call: ToolCall;
   /**
    * The arguments as the tool got them: after hooks, an answer that changed them, and coercion, defaults and transforms of the schema; what
-   * a schema makes no JSON of, before that. Absent: the call was not run, or an earlier release wrote this.
+   * a schema makes no JSON of, before that. Absent: the call was not run.
    */
   readonly arguments?: JsonValue;
   /** The model's arguments were no JSON until a small slip in them was mended. */

@@ -61,15 +61,7 @@ export interface ModelUsage {
   readonly usage: Usage;
 }
 
-/**
- * A whole number from 0 up. Early releases booked whatever a provider reported: in what they wrote, sums may be beyond what a number can
- * hold exactly.
- */
-export const AmountSchema = z
-  .number()
-  .nonnegative()
-  .refine(Number.isInteger, "Expected a whole number");
-const count = AmountSchema;
+const count = z.int().nonnegative();
 
 export const UsageSchema = z.strictObject({
   modelCalls: count,

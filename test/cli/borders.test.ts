@@ -9,6 +9,7 @@ import { z } from "zod";
 
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { proves } from "../harness/proves.ts";
 import { says } from "../../src/testing/index.ts";
 import { agent, fourRuns, keptRuns } from "./kept-runs.ts";
@@ -36,16 +37,18 @@ proves(["V43"], "no name is the name of no run, also where there is one alone", 
 
 proves(
   ["V112"],
-  "what only looks makes no store out of an empty file, and brings none to the form of this release",
+  "commands that only read create no tables in an empty file and change none of another version",
   async () => {
     using folder = temporaryFolder({ "empty.db": "" });
-    const old = new DatabaseSync(folder.at("old.db"));
-    old.exec(readFileSync(new URL("../store/version-1/sqlite.sql", import.meta.url), "utf8"));
-    old.close();
+    const other = sqliteStore(folder.at("other.db"));
+    await other.list();
+    await other.close();
+    const database = new DatabaseSync(folder.at("other.db"));
+    database.exec("pragma user_version = 3");
+    database.close();
     for (const [file, codes] of [
       ["empty.db", [6, 6, 6, 1]],
-      // Its runs have journals of no use, which hides nothing else.
-      ["old.db", [0, 0, 2, 0]],
+      ["other.db", [6, 6, 6, 1]],
     ] as const) {
       const before = readFileSync(folder.at(file));
       const said = [];

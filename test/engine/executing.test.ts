@@ -245,7 +245,7 @@ proves(
   },
 );
 
-proves(["E20"], "what is no order is refused, and nothing has changed", async () => {
+proves(["E20", "D647"], "what is no order is refused, and nothing has changed", async () => {
   const { process, store } = engineWorld();
   const one = process({ roles: [solo(doings())] });
   const bad: readonly (readonly [string, object])[] = [

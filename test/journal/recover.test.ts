@@ -212,11 +212,11 @@ async function changed(change: (lines: readonly string[]) => readonly string[]) 
   return { error: await rejectionOf(recover()), found, after: await store.find(run.runId) };
 }
 
-test("D3: a journal of a newer version is left alone, and the error says which", async () => {
+test("D3: refuses to recover a journal of another version, and the error names both versions", async () => {
   const { error } = await changed((lines) =>
-    lines.map((line, index) => (index === 0 ? line.replace('"version":4', '"version":5') : line)),
+    lines.map((line, index) => (index === 0 ? line.replace('"version":1', '"version":4') : line)),
   );
-  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 4, got: 5 } });
+  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 1, got: 4 } });
 });
 
 test.each<readonly [string, (lines: readonly string[]) => readonly string[], number]>([

@@ -40,6 +40,5 @@ export async function replaysToTheSame(
   if (result !== undefined && more.order === undefined) expect(gist(again)).toEqual(gist(result));
   const lives = recording.split("\n").filter((line) => /^\{"type":"(?:run|recovered)"/u.test(line));
   expect(again.played.length, "every segment is played").toBe(lives.length);
-  expect(again.unplayed).toBeUndefined();
   return again;
 }

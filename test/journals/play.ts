@@ -72,14 +72,14 @@ const OF_PROCESS: ReadonlySet<string> = new Set(["eventCount", "isSampled"]);
 
 /** What a result says, without times, traces and how many events there were: what others do is not reported in a replay. */
 export function gist({ runId, pausedRun, ...result }: RunResult): object {
-  const { played: _played, unplayed: _unplayed, ...said }: typeof result & Replayed = result;
+  const { played: _played, ...said }: typeof result & Replayed = result;
   if (pausedRun === undefined) return untimed({ runId, ...said });
   const rest = Object.entries(pausedRun).filter(([key]) => !OF_PROCESS.has(key));
   return untimed({ runId, ...said, pausedRun: Object.fromEntries(rest) });
 }
 
 /** What only a replay says. */
-type Replayed = Partial<Pick<ReplayResult, "played" | "unplayed">>;
+type Replayed = Partial<Pick<ReplayResult, "played">>;
 
 const OF_THE_LOOP =
   /^(?:agent|step|subagent|continuation|signal|message|run|history|section|budget\.(?!threshold))/u;

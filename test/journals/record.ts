@@ -1,7 +1,6 @@
-// Makes recordings of latest/. On purpose only. Where what espalier itself says to models has changed (its tools, its notices), a replay of
-// an older recording rightly differs: then move those of latest/ into a folder of their own, which is read for ever (D3), and make them
-// anew. Without names it makes those that are missing: `node test/journals/record.ts`; with names, these: `node test/journals/record.ts
-// parallel groups`. A second making gives the same bytes. In v1-last/ and v2/ is what the last releases before versions 2 and 3 wrote.
+// Makes the recordings of recorded/, on purpose only. Record them again after a change of the journal's
+// format, or of the prompts and tools that espalier adds: `node test/journals/record.ts` makes those that
+// are missing, `node test/journals/record.ts parallel groups` makes these. The bytes are the same each time.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";

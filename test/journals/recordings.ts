@@ -13,13 +13,13 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { Fakes, listener } from "./fakes.ts";
 import { stories } from "./roles.ts";
 
-/** Where a recording with the prompts and the tools of today is kept; `v2`: as releases before version 3 of the journal wrote it. */
-export function pathOf(name: string, folder: "latest" | "v2" = "latest"): string {
-  return fileURLToPath(new URL(`${folder}/${name}.jsonl`, import.meta.url));
+/** Returns the file of a recording. */
+export function pathOf(name: string): string {
+  return fileURLToPath(new URL(`recorded/${name}.jsonl`, import.meta.url));
 }
 
-export function keptRecording(name: string, folder?: "latest" | "v2"): Recording {
-  return readFileSync(pathOf(name, folder), "utf8");
+export function keptRecording(name: string): Recording {
+  return readFileSync(pathOf(name), "utf8");
 }
 
 /** A recording of a story, made now. */

@@ -1,4 +1,4 @@
-// The runs whose recordings are kept in v1/ and after, by their names. A recording is read for ever: a story may be added, and must not be changed.
+// The runs whose recordings are in recorded/, by their names.
 
 import { z } from "zod";
 

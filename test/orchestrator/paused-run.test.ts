@@ -87,12 +87,12 @@ test("a run that has ended is read like a paused one: continuing it says whether
   }
 });
 
-proves(["R47"], "another version is refused as such, whatever else is in it", () => {
+proves(["R47", "D647"], "another version is refused as such, whatever else is in it", () => {
   for (const version of [PAUSED_RUN_VERSION + 1, 0, -1, 1.5]) {
     for (const value of [{ ...stored(), version }, { version }, { version, agents: "new" }]) {
       expect(refusal(value)).toEqual({
         code: "unsupported_version",
-        message: `Expected a paused run of version ${PAUSED_RUN_VERSION} at most, got version ${version}. Resume it with the release that paused it, or a later one.`,
+        message: `Expected a paused run of version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
         data: { expected: PAUSED_RUN_VERSION, got: version },
       });
     }

@@ -69,7 +69,7 @@ const SCREENS: Readonly<
   "no such agent": ["/r/audit-7f2c?agent=none", "text=No such agent"],
   "no such page": ["/r/a/b", "text=There is no such page"],
   busy: ["/r/busy", "text=The store is busy"],
-  newer: ["/r/newer", "text=Written by a newer release"],
+  newer: ["/r/newer", "text=Written by another version"],
   broken: ["/r/broken", "text=The journal is broken"],
   help: [
     "/",

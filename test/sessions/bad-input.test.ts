@@ -8,6 +8,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { SessionOptions } from "../../src/orchestrator/sessions/session-options.ts";
 import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -73,14 +74,18 @@ describe("a stored session that is no session", () => {
   });
 });
 
-test("a session of a newer release is not read, and the error says so", async () => {
-  const s = newSessionFixture();
-  const body = broken(await stored(s), (one) => (one["version"] = 3));
-  s.shelf.shelf.set("customer-42", { version: 1, body });
-  await expect(s.elsewhere()).rejects.toThrow(
-    'Expected session "customer-42" in version 2 at most, got version 3. Use the release that wrote it, or a later one.',
-  );
-  expect(await rejectionOf(s.elsewhere())).toBe("unsupported_version");
+proves(["D647"], "refuses a stored session of another version and does not change it", async () => {
+  for (const version of [0, 2, 3]) {
+    const s = newSessionFixture();
+    const body = broken(await stored(s), (one) => (one["version"] = version));
+    s.shelf.shelf.set("customer-42", { version: 1, body });
+    await expect(s.elsewhere()).rejects.toMatchObject({
+      code: "unsupported_version",
+      message: `Expected session "customer-42" to have the format version 1, got ${version}. Read it with the version of espalier that wrote it.`,
+      data: { sessionId: "customer-42", expected: 1, got: version },
+    });
+    expect(s.shelf.bodyOf("customer-42")).toBe(body);
+  }
 });
 
 test("a session that became unreadable while a handle was held does not harm the handle", async () => {

@@ -18,7 +18,7 @@ import {
   stepIdOf,
 } from "../../src/protocol/ids.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
-import { argumentsHashOf } from "../../src/protocol/question.ts";
+import { argumentsHashOf, callHashOf } from "../../src/protocol/question.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { callUsage } from "./ledger-fixture.ts";
@@ -62,6 +62,8 @@ export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Defe
     type: "question",
     callId,
     argumentsText,
+    callHash: callHashOf(call),
+    schemaHash: "0123456789abcdef",
     question: {
       questionId: questionIdOf(stepId, index),
       kind: "approval",

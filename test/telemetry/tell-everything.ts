@@ -24,7 +24,7 @@ export function tellEverything(run: RunScript): void {
   lead.notes(PROGRESSED, "call_1");
   const severity = "recoverable";
   const failed = { outcome: "failed", errorCode: "unknown_tool", severity } as const;
-  lead.gets("call_1", CANARY, { ...failed, blockedBy: CANARY });
+  lead.gets("call_1", CANARY, failed);
   summarize(lead, "call_1");
   lead.rejects("call_5", CANARY, {
     outcome: "refused",

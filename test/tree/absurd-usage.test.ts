@@ -1,8 +1,6 @@
 // Goal: no figure of a provider can hang a tree, leave reservations for good, or make a journal that cannot be read.
 // Method: trees with a token limit, in which a child's model reports what cannot be true, and a sibling waits for the room that the child
-// holds; the journal read again. Journals with such figures that an early release wrote stand in test/journals/absurd-usage.
-
-import { readFileSync } from "node:fs";
+// holds; the journal read again.
 
 import { describe, expect, test } from "vitest";
 
@@ -13,7 +11,6 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { replyLimits, tokensThatCame } from "../../src/model/reply-limits.ts";
 import type { TokenUsage } from "../../src/model/token-usage.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -164,65 +161,3 @@ describe("what a user hands over", () => {
     );
   });
 });
-
-describe("a journal that an early release wrote", () => {
-  for (const [name, helper] of [
-    // What the lease held: 10 counted tokens and the cap.
-    ["tokens", [8_202, 1]],
-    ["cost", [8_202, 1]],
-    // Each figure could be added, their sum not exactly: as it was booked.
-    ["sums", [15_000_000_000_000_016, 0]],
-  ] as const)
-    proves(
-      ["S7.1"],
-      `with absurd ${name} is read: nothing stays reserved, and all is charged`,
-      async () => {
-        const { store, runId } = await stored(name);
-        const result = await new Orchestrator({ store }).resultOf(runId);
-        expect([result.status, result.text]).toEqual(["completed", "Done."]);
-        expect(result.accounts.map(({ reserved }) => reserved.totalTokens)).toEqual([0, 0]);
-        const { total } = result.accounts[1] ?? { total: NO_USAGE };
-        expect([total.totalTokens, total.estimatedCalls]).toEqual(helper);
-      },
-    );
-
-  proves(
-    ["S7.1"],
-    "and whose process died before the settlement continues from its reply",
-    async () => {
-      const { store, runId } = await stored("tokens", 36);
-      const helper = part("helper", []);
-      const lead = part("lead", [says("Done.")], { subagents: [helper.role] });
-      const run = await new Orchestrator({
-        store,
-        roles: [lead.role],
-        clock: new ManualClock(),
-      }).recover(runId);
-      const result = await run.result;
-      expect(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text])).toEqual(
-        [
-          ["lead", "completed", "Done."],
-          ["lead/helper#1", "completed", "Here."],
-        ],
-      );
-      // The reply has five characters.
-      const { own } = result.agents[1]?.usage ?? { own: NO_USAGE };
-      expect([own.totalTokens, own.estimatedCalls]).toEqual([12, 1]);
-    },
-  );
-});
-
-/** A store with such a journal, or with its first records. */
-async function stored(name: string, records?: number) {
-  const text = readFileSync(
-    new URL(`../journals/absurd-usage/${name}.jsonl`, import.meta.url),
-    "utf8",
-  );
-  const lines = text.trimEnd().split("\n").slice(0, records);
-  const store = memoryStore({ clock: new ManualClock() });
-  const runId = RunIdSchema.parse("run_1");
-  const ownership = await store.create(runId, "lead", { token: "t", hostname: "h", processId: 1 });
-  await store.append(ownership, { firstNumber: 1, records: lines });
-  await store.release(ownership, records === undefined ? "ended" : "paused");
-  return { store, runId };
-}

@@ -29,9 +29,9 @@ const ADVICE: Readonly<Record<string, Advice>> = {
     advice: "Another process is writing to it. It is asked again by itself.",
   },
   unsupported_version: {
-    title: "Written by a newer release",
+    title: "Written by another version",
     advice:
-      "The journal of this run was written by a newer release than this viewer is of. Update this one to read it.",
+      "The journal of this run was written by another version of espalier, most likely a newer one. Update this one to read it.",
     command: "npm install espalier@latest",
   },
   invalid_journal: {

@@ -17,8 +17,8 @@ export interface StoredCall {
   readonly input: JsonValue;
   /** The parsed value. `undefined` if it is not JSON. */
   readonly value: JsonValue | undefined;
-  /** Hash of the JSON Schema that parsed them. `undefined` if an earlier release stored the call. */
-  readonly schemaHash: string | undefined;
+  /** Hash of the JSON Schema that parsed them. */
+  readonly schemaHash: string;
   /** Of a value that is not JSON. `undefined` if it has none. */
   readonly fingerprint: string | undefined;
 }

@@ -22,7 +22,6 @@ import {
   isCountable,
   NO_USAGE,
   subtractUsage,
-  toUsage,
   type ModelUsage,
   type Usage,
 } from "../../protocol/usage.ts";
@@ -217,10 +216,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   /** Does once more what a journal has. Throws where it does not fit what was done before. */
   redo(done: LedgerOperation): void {
-    if (done.operation !== "settle" || isCountable(done.usage)) return this.#apply(done);
-    // Early releases kept a settlement that they could not book: that reservation stayed for good.
-    const { hold } = this.#lease(done.leaseId);
-    this.#apply({ ...done, usage: usageOfHold(hold, done.usage) });
+    this.#apply(done);
   }
 
   /** Does once more what a journal has of a call in flight: a replay does not make it. False: the lease is not its own. */
@@ -422,17 +418,4 @@ function subtractCharged({ charged }: PersistedHold, usage: Usage): Usage {
   if (charged === undefined) return usage;
   invariant(isCountable(usage), "usage is in whole amounts from 0 up");
   return subtractUsage(usage, charged);
-}
-
-/** What a call is charged whose reported usage cannot be booked: all that its lease holds. */
-function usageOfHold(hold: Amounts, { unpricedCalls }: Usage): Usage {
-  const { toolCalls: _none, ...amounts } = hold;
-  return toUsage({
-    ...NO_USAGE,
-    ...amounts,
-    cachedInputTokens: 0,
-    modelCalls: 1,
-    unpricedCalls,
-    estimatedCalls: 1,
-  });
 }

@@ -22,12 +22,7 @@ import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
-import {
-  problemOf,
-  REQUESTS_PERSISTED_SINCE,
-  type JournalRecord,
-  type RecordOf,
-} from "./journal-record.ts";
+import { problemOf, type JournalRecord, type RecordOf } from "./journal-record.ts";
 import { JournalReader, RECORDS_PER_TURN } from "./journal-reader.ts";
 import type { RecordCodec } from "./record-codec.ts";
 
@@ -158,9 +153,8 @@ class Fold {
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
-    const areRequestsPersisted = head.version >= REQUESTS_PERSISTED_SINCE;
     const isUnsent = ({ agentId, lease }: PersistedHold): boolean =>
-      areRequestsPersisted && !this.#agent(agentId).hasSent(lease.leaseId);
+      !this.#agent(agentId).hasSent(lease.leaseId);
     const openLeases = new Set(leases.map(({ lease }) => lease.leaseId));
     const isLiving = (agentId: AgentId): boolean => this.#agent(agentId).isLiving;
     const agents: RestoredAgent[] = [];
@@ -406,7 +400,7 @@ function traceOf(said: object): RunTrace {
 type RunTrace = Pick<RestoredRun, "traceId" | "spanId" | "isSampled">;
 
 const TraceSchema = z.object({
-  traceId: z.string().default(""),
+  traceId: z.string(),
   spanId: z.string().exactOptional(),
   isSampled: z.boolean().exactOptional(),
 });
@@ -416,13 +410,13 @@ export function withoutRecords(runId: RunId): EspalierError {
   return invalidJournal(runId, 0, new Error("it has no records"));
 }
 
-/** What is made of a line. Throws what says why it cannot be read: it is of a later version, or the journal is broken there. */
+/** What is made of a line. Throws `unsupported_version`, or `invalid_journal` if the journal is broken there. */
 export function madeOfLine<Value>(runId: RunId, number: number, read: () => Value): Value {
   try {
     return read();
   } catch (cause) {
-    const isLater = EspalierError.is(cause) && cause.code === "unsupported_version";
-    throw isLater ? cause : invalidJournal(runId, number, cause);
+    const isOfOtherVersion = EspalierError.is(cause) && cause.code === "unsupported_version";
+    throw isOfOtherVersion ? cause : invalidJournal(runId, number, cause);
   }
 }
 

@@ -1,7 +1,7 @@
 // InFlightWork: what an agent had begun in the phase in which its process died, according to its journal. Owns what of it is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
-import { canonicalJson, isRecord } from "../../kernel/json.ts";
+import { canonicalJson } from "../../kernel/json.ts";
 import type { LeaseOutcome } from "../../agent/account-view.ts";
 import type { ChildOperation } from "../../agent/persistence.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
@@ -121,8 +121,7 @@ export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefine
 }
 
 /**
- * The identity of an event, by which it is known when it is emitted again. What becomes of a lease is recorded once, whatever is left then,
- * and so is the end of an execution, of which early releases recorded less.
+ * The identity of an event, by which it is known when it is emitted again. What becomes of a lease is recorded once, whatever is left then.
  */
 export function fingerprint(
   body: object,
@@ -132,17 +131,5 @@ export function fingerprint(
 }
 
 function essence(body: object): unknown {
-  if (!("type" in body)) return body;
-  if ("leaseId" in body) return [body.type, body.leaseId];
-  if (body.type === "hook.applied" && "changedBy" in body && Array.isArray(body.changedBy))
-    return { ...body, changedBy: body.changedBy.map(renamed) };
-  return body.type === "agent.ended" ? body.type : body;
-}
-
-/** What a hook changed, by the names of today: releases before called `continueWith` otherwise. */
-function renamed(change: unknown): unknown {
-  if (!isRecord(change) || !Array.isArray(change["fields"])) return change;
-  const given: readonly unknown[] = change["fields"];
-  const fields = given.map((field) => (field === "goOn" ? "continueWith" : field));
-  return { ...change, fields };
+  return "type" in body && "leaseId" in body ? [body.type, body.leaseId] : body;
 }

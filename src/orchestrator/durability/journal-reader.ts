@@ -2,12 +2,7 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
-import {
-  JOURNAL_VERSION,
-  READABLE_JOURNALS,
-  recordFrom,
-  type JournalRecord,
-} from "./journal-record.ts";
+import { JOURNAL_VERSION, recordFrom, type JournalRecord } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
 
 /** How many records are read in one turn of the event loop. */
@@ -56,10 +51,10 @@ export class JournalReader {
 function checkVersion(value: unknown, isFirst: boolean): void {
   if (!isRecord(value) || !(isFirst || value["type"] === "run")) return;
   const version = value["version"];
-  if (typeof version !== "number" || READABLE_JOURNALS.some((one) => one === version)) return;
+  if (typeof version !== "number" || version === JOURNAL_VERSION) return;
   throw new EspalierError({
     code: "unsupported_version",
-    message: `Expected a journal of version ${JOURNAL_VERSION} at most, got version ${version}. Recover the run with the release that wrote it, or a later one.`,
+    message: `Expected a journal of version ${JOURNAL_VERSION}, got version ${version}. Read it with the version of espalier that wrote it.`,
     data: { expected: JOURNAL_VERSION, got: version },
   });
 }

@@ -1,6 +1,5 @@
-// What a journal is made of. One ordered stream of records for each run: any beginning of it, cut between two batches, is a state that
-// the run was really in. Journals of every released version can be read (D3): a new version adds kinds of records, or fields, with a
-// reading of the old ones.
+// The records of a journal. A journal is one ordered stream of records of one run. Each beginning of
+// it that ends between two batches is a state that the run was in.
 
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
@@ -25,15 +24,8 @@ import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { CreatedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
 
-/**
- * Version of the form of journals. Since 2, messages have parts. Since 3, lines contain differences
- * (`record-codec.ts`). Since 4, the event `model.requested` is persisted before its request is sent.
- */
-export const JOURNAL_VERSION = 4;
-/** Versions that this release reads. */
-export const READABLE_JOURNALS = [1, 2, 3, JOURNAL_VERSION] as const;
-/** The first version whose journals contain `model.requested` for each request that was sent. */
-export const REQUESTS_PERSISTED_SINCE = 4;
+/** Version of the records and of their lines. A journal of another version cannot be read (D3). */
+export const JOURNAL_VERSION = 1;
 
 const agentId = AgentIdSchema;
 const count = z.int().nonnegative();
@@ -54,7 +46,7 @@ const RECORDS = {
   /** The first record. Once more where a paused run continues: what stands before it does not matter any more. */
   run: z.strictObject({
     type: z.literal("run"),
-    version: z.literal(READABLE_JOURNALS),
+    version: z.literal(JOURNAL_VERSION),
     runId: RunIdSchema,
     limits: TreeLimitsSchema,
     session: SessionRefSchema.exactOptional(),

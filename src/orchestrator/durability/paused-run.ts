@@ -28,16 +28,15 @@ import type { SettledStatus } from "../../protocol/stop.ts";
 import { argumentsHashOf, QuestionSchema, type Question } from "../../protocol/question.ts";
 import { ToolRuleSchema } from "../../protocol/tool-rule.ts";
 
-/** Version of the paused run's form: since 2, messages have parts. Version 1 is read, too. */
-export const PAUSED_RUN_VERSION = 2;
-const READABLE_VERSIONS = [1, PAUSED_RUN_VERSION] as const;
+/** Version of the fields of a paused run. */
+export const PAUSED_RUN_VERSION = 1;
 
 /**
  * A run at rest: plain JSON, to be stored anywhere, whole, and handed to `orchestrator.resume`. What is in it besides these fields is
  * espalier's own.
  */
 export interface PausedRun {
-  /** Of its form: `PAUSED_RUN_VERSION` of the release that paused it. */
+  /** `PAUSED_RUN_VERSION`. A paused run of another version is refused. */
   readonly version: number;
   readonly runId: RunId;
   /** How often the run has been paused, this time included. */
@@ -110,7 +109,7 @@ export type PausedAgent = z.infer<typeof PausedAgentSchema>;
 export const TreeLimitsSchema = EVENT_SCHEMAS["run.started"].limits;
 
 const PausedRunSchema = z.strictObject({
-  version: z.literal(READABLE_VERSIONS),
+  version: z.literal(PAUSED_RUN_VERSION),
   runId: RunIdSchema,
   pauses: z.int().positive(),
   pausedAtMs: z.number(),
@@ -153,10 +152,10 @@ export function readPausedRun(stored: unknown): PausedRun {
 export function parsePausedRun(stored: unknown): PausedRunRecord {
   const value = typeof stored === "string" ? parsePausedText(stored) : stored;
   const version = isRecord(value) ? value["version"] : undefined;
-  if (typeof version === "number" && !READABLE_VERSIONS.some((one) => one === version)) {
+  if (typeof version === "number" && version !== PAUSED_RUN_VERSION) {
     throw new EspalierError({
       code: "unsupported_version",
-      message: `Expected a paused run of version ${PAUSED_RUN_VERSION} at most, got version ${version}. Resume it with the release that paused it, or a later one.`,
+      message: `Expected a paused run of version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
       data: { expected: PAUSED_RUN_VERSION, got: version },
     });
   }

@@ -10,7 +10,7 @@ import { mayDelegate } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { Lease, LeaseOutcome } from "../../agent/account-view.ts";
-import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
+import { CallEndSchema, readInferOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
@@ -29,7 +29,7 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
+import type { OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
 import { takeFirst, type InFlightWork } from "./in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
@@ -41,8 +41,7 @@ const PermitSchema = z.strictObject({
   /** Absent if equal to `arguments`, or if JSON does not have the value. */
   parsedArguments: JsonValueSchema.exactOptional(),
   unparsed: z.literal(true).exactOptional(),
-  /** Absent if an earlier release wrote the permit. */
-  schemaHash: z.string().exactOptional(),
+  schemaHash: z.string(),
   fingerprint: z.string().exactOptional(),
   /** It was asked about, and approved. */
   isApproved: z.literal(true).exactOptional(),
@@ -82,7 +81,7 @@ export class PersistedEffects implements Persistence {
   ): Promise<InferOutcome> {
     const name = modelEffectName(position);
     const known = this.outcome(name);
-    if (known !== undefined) return keptOutcome(this.agent, lease, known);
+    if (known !== undefined) return readInferOutcome(known);
     const { run } = this.agent;
     const isAgain = this.#inFlight !== undefined && position.sideCall === undefined;
     if (isAgain) run.pieces?.reset(this.agent.pieceSource(position), "recovered");
@@ -346,13 +345,10 @@ function permitFor({
   return { arguments: bound.input, ...parts, ...parseRecordOf(bound) };
 }
 
-/** Returns the call that a permit allows. `undefined` if an earlier release wrote the permit. */
-function storedPermit(
-  permit: unknown,
-): (StoredCall & { readonly isApproved: boolean }) | undefined {
+/** Returns the call that a permit allows. */
+function storedPermit(permit: unknown): StoredCall & { readonly isApproved: boolean } {
   const read = PermitSchema.parse(permit);
   const { arguments: input, parsedArguments = input, unparsed, schemaHash, fingerprint } = read;
-  if (schemaHash === undefined) return undefined;
   const value = unparsed === true ? undefined : parsedArguments;
   return { input, value, schemaHash, fingerprint, isApproved: read.isApproved === true };
 }
@@ -364,27 +360,24 @@ async function permittedBefore(
   { ask, askAgain }: Asking,
 ): Promise<Permission> {
   const stored = storedPermit(permit);
-  const bound =
-    stored === undefined
-      ? rebindCall(tool, PermitSchema.parse(permit).arguments)
-      : restoreCall(tool, stored);
+  const bound = restoreCall(tool, stored);
   if (bound.type === "rejected") return { type: "refused", rejected: bound };
-  const difference = stored && differenceFrom(bound, stored);
+  const difference = differenceFrom(bound, stored);
   if (difference === undefined) return await askAgain(bound);
   // Guards alone allowed it: they decide about the value of now.
-  return stored?.isApproved === true ? refusedCall(tool, "blocked", difference) : await ask();
+  return stored.isApproved ? refusedCall(tool, "blocked", difference) : await ask();
 }
 
 /** Returns a delegation that had begun, with the arguments that it began with, as far as they are known. */
 function begunCall(bound: OwnCall, permit: unknown): OwnCall {
-  const stored = permit === undefined ? undefined : storedPermit(permit);
-  const restored = stored && restoreCall(bound.tool, stored);
-  return restored === undefined || restored.type === "rejected" ? bound : restored;
+  if (permit === undefined) return bound;
+  const restored = restoreCall(bound.tool, storedPermit(permit));
+  return restored.type === "rejected" ? bound : restored;
 }
 
 /** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
 export function recordedEnd(recorded: unknown, { deferral, onEnd }: PlannedCall): CallEnd {
-  const end = structuredClone(CallEndSchema.parse(recorded)); // As of a model call: see `keptOutcome`.
+  const end = structuredClone(CallEndSchema.parse(recorded)); // As of a model call: see `readInferOutcome`.
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;
   return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;

@@ -2,8 +2,8 @@
 // events and changes of one step are those of the step before but for a few fields. Owns the last record of each kind, the long texts, each
 // of which stands in a journal once (C28), and the short ones that came last.
 //
-// A line is `[records before it, [kind, change], …]`, or a record as it is: the first of a journal, and all that was written before version
-// 3. In a change, an object changes the object or the list in its place; anything else takes that place.
+// A line is `[records before it, [kind, change], …]`, or a whole record: the first of a journal, and each of a recording. In a change, an
+// object changes the object or the list in its place; anything else takes that place.
 
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import type { JournalRecord } from "./journal-record.ts";

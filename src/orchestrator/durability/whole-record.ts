@@ -1,5 +1,5 @@
-// Records as they are, one a line, each long text in a line of its own before it is referred to: all of a recording, and of journals of
-// releases before version 3.
+// The lines of a recording: whole records, one a line. Each long text has a line of its own before the
+// records that refer to it.
 
 import { isRecord } from "../../kernel/json.ts";
 import type { TextTable } from "./text-table.ts";

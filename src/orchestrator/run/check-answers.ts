@@ -103,7 +103,7 @@ function checkCall({ state }: RestoredAgent, question: Question): void {
   const isWritten = [newest, step?.reply?.message]
     .flatMap((message) => (message?.role === "assistant" ? message.toolCalls : []))
     .filter((call) => call.callId === callId)
-    .every((call) => callHash === undefined || callHashOf(call) === callHash);
+    .every((call) => callHashOf(call) === callHash);
   if (isShown && isWritten) return;
   throw new EspalierError({
     code: "invalid_paused_run",

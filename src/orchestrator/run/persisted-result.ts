@@ -12,6 +12,7 @@ import {
 } from "../durability/paused-run.ts";
 import type { RestoredAgent } from "../durability/restored-run.ts";
 import { Turns } from "../../kernel/throttle.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
@@ -20,15 +21,17 @@ import type { SettledAgent } from "../tree/agent-report.ts";
 
 /**
  * The result of a run that has ended, or that is paused. Rejects with `invalid_state` for another one, and with `invalid_journal` if an agent
- * is not at rest.
+ * is not at rest, or if the record of the result is missing.
  */
 export async function persistedResult(folded: FoldedRun): Promise<RunResult<JsonValue>> {
   const { run, status, recordCount } = folded;
-  if (status === "open" || folded.said === undefined) throw notAtRest(folded);
+  const { runId } = run;
+  if (status === "open") throw notAtRest(runId);
+  if (folded.said === undefined)
+    throw invalidJournal(runId, recordCount, new TypeError("it lacks the record of its result"));
   // Parsing freezes a list at its top only: what is copied can be frozen whole.
   const said = structuredClone(folded.said);
-  const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } =
-    run;
+  const { traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } = run;
   const { atMs, prices, session } = said;
   try {
     return runResult({
@@ -121,21 +124,10 @@ function pausedAgent({
   return { ...agent, task, state: snapshotOf(state) };
 }
 
-function notAtRest({ run: { runId }, status }: FoldedRun): EspalierError {
-  const expected =
-    status === "open" ? "a run that has ended or is paused" : "a run whose result was kept";
+function notAtRest(runId: RunId): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message: `Expected ${expected}, got ${runId}, ${NO_RESULT[status]}`,
-    data: { runId, status },
+    message: `Expected a run that has ended or is paused, got ${runId}, which is running, or whose process died. Await the run, or recover it.`,
+    data: { runId, status: "open" },
   });
 }
-
-const UNKEPT = "of which an early release kept all but its result";
-
-/** Why there is none, and what to do. */
-const NO_RESULT: Readonly<Record<FoldedRun["status"], string>> = {
-  open: "which is running, or whose process died. Await the run, or recover it.",
-  paused: `${UNKEPT}. Recover it: its result is kept when it rests again.`,
-  ended: `${UNKEPT}. Its record can be read: recordingOf of espalier/testing has it, with its events.`,
-};

@@ -9,12 +9,12 @@ import { checkedContent, type MessageContent } from "../../protocol/message-cont
 import { frozenMetadata } from "./metadata.ts";
 import { checkRunId, checkTraceparent } from "./start-options.ts";
 
-/** The form of orders that this release writes, and the newest that it reads. */
+/** Version of the fields of an order. */
 export const ORDER_VERSION = 1;
 
 /** A run that is to be started under an id of the caller's: plain JSON, so that it can be handed to another process. */
 export interface RunOrder {
-  /** Of the form; default, and the newest known: 1. */
+  /** Version of the fields. Default, and the only one: 1. */
   readonly version?: number;
   /** As in `StartOptions`. */
   readonly runId: string;
@@ -57,7 +57,7 @@ const FIELDS = [
 
 export const DEFAULT_ROLES_VERSION = "1";
 
-/** A copy. Throws `unsupported_version` for a newer one, `invalid_option` or `invalid_definition`, naming the part. */
+/** A copy. Throws `unsupported_version` for another version, `invalid_option` or `invalid_definition`, naming the part. */
 export function checkedOrder(given: RunOrder): CheckedOrder {
   checkVersion(given);
   checkKeys("order", given, FIELDS);
@@ -92,7 +92,7 @@ function checkVersion(given: unknown): void {
   if (version === undefined || version === ORDER_VERSION) return;
   throw new EspalierError({
     code: "unsupported_version",
-    message: `Expected an order of version ${ORDER_VERSION} at most, got ${JSON.stringify(version)}. Use the release that wrote it, or a later one.`,
+    message: `Expected an order of version ${ORDER_VERSION}, got ${JSON.stringify(version)}. Hand it to workers with the version of espalier that wrote it.`,
     data: { expected: ORDER_VERSION, got: typeof version === "number" ? version : null },
   });
 }

@@ -26,9 +26,8 @@ import {
 import { NO_USAGE, UsageSchema, type Usage } from "../../protocol/usage.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 
-/** Version of the form in which a session is kept: since 2, messages have parts. Version 1 is read, too. */
-const SESSION_VERSION = 2;
-const READABLE_VERSIONS = [1, SESSION_VERSION] as const;
+/** Version of the fields of a stored session. */
+const SESSION_VERSION = 1;
 
 /** The record of one execution of a session, made at its end: the boundary to the next (R152). */
 export interface SessionExecution {
@@ -94,7 +93,7 @@ const SessionForkSchema = z.strictObject({
 }) satisfies z.ZodType<SessionFork>;
 
 const SessionRecordSchema = z.strictObject({
-  version: z.literal(READABLE_VERSIONS).transform((): typeof SESSION_VERSION => SESSION_VERSION),
+  version: z.literal(SESSION_VERSION),
   sessionId: SessionIdSchema,
   createdAtMs: z.number(),
   /** Without instructions: each execution has those of its role. */
@@ -131,10 +130,10 @@ export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionR
 export function readSessionRecord(sessionId: SessionId, body: unknown): SessionRecord {
   const value = parsed(sessionId, body);
   const version = isRecord(value) ? value["version"] : undefined;
-  if (typeof version === "number" && !READABLE_VERSIONS.some((one) => one === version))
+  if (typeof version === "number" && version !== SESSION_VERSION)
     throw new EspalierError({
       code: "unsupported_version",
-      message: `Expected session ${JSON.stringify(sessionId)} in version ${SESSION_VERSION} at most, got version ${version}. Use the release that wrote it, or a later one.`,
+      message: `Expected session ${JSON.stringify(sessionId)} to have the format version ${SESSION_VERSION}, got ${version}. Read it with the version of espalier that wrote it.`,
       data: { sessionId, expected: SESSION_VERSION, got: version },
     });
   const result = SessionRecordSchema.safeParse(value);

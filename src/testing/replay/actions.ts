@@ -22,23 +22,19 @@ export type AgentPositions = ReadonlyMap<string, Pick<Action, "agentPath" | "ste
 
 /** Reads records one after the other. Owns the position of each agent. */
 export class ActionReader {
-  readonly #ignoredCalls: ReadonlySet<string>;
   readonly #paths: Map<string, string>;
   readonly #steps: Map<string, number>;
 
-  /** `positions`: of agents that exist already. `ignoredCalls`: delegations whose beginning is not compared, by `callPosition`. Default: none. */
-  constructor(positions: AgentPositions, ignoredCalls: ReadonlySet<string> = new Set()) {
+  /** `positions`: of agents that exist already. */
+  constructor(positions: AgentPositions) {
     this.#paths = new Map([...positions].map(([id, { agentPath }]) => [id, agentPath]));
     this.#steps = new Map([...positions].map(([id, { stepNumber }]) => [id, stepNumber]));
-    this.#ignoredCalls = ignoredCalls;
   }
 
   /** Undefined: the record is nothing that is compared. */
   read(record: JournalRecord): Action | undefined {
     const facts = factsOf(record);
     if (facts === undefined) return undefined;
-    if (facts.what === "tool.started" && this.#ignoredCalls.has(callPosition(facts.value)))
-      return undefined;
     const { agentId, what, value } = facts;
     if (record.type === "agent") this.#paths.set(agentId, record.agent.agentPath);
     if (record.type === "execution") this.#steps.set(agentId, 0);

@@ -38,24 +38,9 @@ const FOREIGN: ReadonlySet<string> = new Set([
   "toolCalls",
 ]);
 
-/** Fields that later releases added: a recording may lack them. */
-const ADDED_LATER: ReadonlySet<string> = new Set([
-  "arguments",
-  "cacheWriteInputTokens",
-  "fromAgentId",
-  "isKnownRole",
-  "modelCallNumber",
-  "outputParse",
-  "server",
-  "sessionId",
-  "signals",
-]);
-
 export interface ComparisonOptions {
   readonly isInOrder: boolean;
   readonly positions: AgentPositions;
-  /** Delegations whose beginning is not compared, by `callKey`. */
-  readonly ignoredCalls: ReadonlySet<string>;
 }
 
 export class Comparison {
@@ -64,8 +49,8 @@ export class Comparison {
   readonly #isInOrder: boolean;
 
   /** `isInOrder`: effects end in the order in which they did. `positions`: of agents that exist already. */
-  constructor({ isInOrder, positions, ignoredCalls }: ComparisonOptions) {
-    this.#reader = new ActionReader(positions, ignoredCalls);
+  constructor({ isInOrder, positions }: ComparisonOptions) {
+    this.#reader = new ActionReader(positions);
     this.#isInOrder = isInOrder;
   }
 
@@ -121,9 +106,8 @@ export class Comparison {
     return { ...positionOf(action), field, expected: undefined, got };
   }
 
-  #isLeftOut(key: string, expected: unknown): boolean {
-    if (isTime(key) || (ADDED_LATER.has(key) && expected === undefined)) return true;
-    return !this.#isInOrder && SHARED.has(key);
+  #isLeftOut(key: string): boolean {
+    return isTime(key) || (!this.#isInOrder && SHARED.has(key));
   }
 
   #differenceIn(
@@ -137,8 +121,7 @@ export class Comparison {
     const pairs = pairsOf(expected, got);
     if (pairs === undefined) return { field, expected, got };
     for (const [key, one, other] of pairs) {
-      const isUncompared = isTimeSpent(key, expected) || isPauseDetail(key, expected);
-      if (!isForeign && (this.#isLeftOut(key, one) || isUncompared)) continue;
+      if (!isForeign && (this.#isLeftOut(key) || isTimeSpent(key, expected))) continue;
       const name = key.startsWith("[") ? `${field}${key}` : `${field}.${key}`;
       const found = this.#differenceIn(name, one, other, isForeign || FOREIGN.has(key));
       if (found !== undefined) return found;
@@ -152,12 +135,6 @@ function isTimeSpent(key: string, refusal: unknown): boolean {
   return (
     (key === "current" || key === "spent") && isRecord(refusal) && refusal["axis"] === "wallTimeMs"
   );
-}
-
-/** True for the details of a pause: a later release may name more that it waits for. */
-function isPauseDetail(key: string, reason: unknown): boolean {
-  const isDetail = key === "message" || key === "data";
-  return isDetail && isRecord(reason) && reason["code"] === "answers_needed";
 }
 
 /** True if only one of them took any time. */

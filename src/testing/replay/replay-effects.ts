@@ -3,8 +3,7 @@
 // process died is known, as it was to the next process.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { Lease } from "../../agent/account-view.ts";
-import { keptOutcome } from "../../agent/effect-outcomes.ts";
+import { readInferOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
@@ -49,12 +48,12 @@ export class ReplayEffects extends PersistedEffects {
     this.#onCall = onCall;
   }
 
-  override async infer(position: EffectPosition, lease: Lease): Promise<InferOutcome> {
+  override async infer(position: EffectPosition): Promise<InferOutcome> {
     const name = modelEffectName(position);
     const outcome = this.outcome(name) ?? (await this.#turn(name));
     return outcome === undefined
       ? { type: "cancelled", usage: NO_USAGE }
-      : keptOutcome(this.agent, lease, outcome);
+      : readInferOutcome(outcome);
   }
 
   override callTool(position: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {

@@ -4,13 +4,12 @@ import { isRecord } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
-import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
 import {
   isExternalRequest,
   type ExternalRequest,
 } from "../../orchestrator/durability/run-journal.ts";
-import { callPosition, eventIn, isLedger, reasonIn, ActionReader, type Action } from "./actions.ts";
+import { callPosition, eventIn, isLedger, ActionReader, type Action } from "./actions.ts";
 import { positionsOf, type Beginning, type Segment } from "./segment.ts";
 
 /** A command from outside the run, or the end of an agent's time. */
@@ -50,10 +49,6 @@ export interface ReplayScript {
   readonly unallowed: ReadonlySet<string>;
   /** Delegations that a guard or a hook forbade, with the refusals that their agents got, by `callPosition`. */
   readonly forbidden: ReadonlyMap<string, SpawnRefusal>;
-  /** Delegations that were refused: releases before `tool.rejected` recorded a beginning of them. */
-  readonly unrun: ReadonlySet<string>;
-  /** True if agents end by the clock: the recording does not say when their time was over, as those of early releases did not. */
-  readonly hasDeadlines: boolean;
   /** How the run was left. */
   readonly end: SegmentEnd;
 }
@@ -68,14 +63,11 @@ export function scriptOf(
   earlier: readonly JournalRecord[],
 ): ReplayScript {
   const unallowed = unallowedIn([...earlier, ...records]);
-  const unrun = unrunIn(records);
-  const writer = new Writer(beginning, new Set([...unallowed, ...unrun]));
+  const writer = new Writer(beginning);
   return {
     entries: timed(writer.written(records)),
     unallowed,
     forbidden: forbiddenIn(records),
-    unrun,
-    hasDeadlines: hasUnrecordedDeadline(records, earlier),
     end: endOf(records),
   };
 }
@@ -84,28 +76,6 @@ function endOf(records: readonly JournalRecord[]): SegmentEnd {
   const has = (type: string): boolean => records.some((one) => eventIn(one, type) !== undefined);
   if (has("run.ended")) return "ended";
   return has("run.paused") ? "paused" : "broken";
-}
-
-/** True if an agent ended at a deadline that no record has. */
-function hasUnrecordedDeadline(
-  records: readonly JournalRecord[],
-  earlier: readonly JournalRecord[],
-): boolean {
-  const recorded = new Set(
-    [...earlier, ...records].flatMap((one) => (one.type === "deadline" ? [one.agentId] : [])),
-  );
-  return records.some((record) => {
-    const ended = deadlineIn(eventIn(record, "signal.raised")?.["signal"]);
-    return ended !== undefined && !recorded.has(ended);
-  });
-}
-
-/** The agent whose deadline a signal names; undefined: it names none. */
-function deadlineIn(signal: unknown): AgentId | undefined {
-  const { code, data: given } = reasonIn(signal);
-  const data = code === "time_limit" ? given : undefined;
-  const agentId = AgentIdSchema.safeParse(isRecord(data) ? data["agentId"] : undefined);
-  return agentId.data;
 }
 
 /** An effect is acted upon when its agent does the next thing, and not before: what others do in between comes before it. */
@@ -121,8 +91,8 @@ class Writer {
   /** The call whose beginning is the last event. */
   #lastCall: string | undefined;
 
-  constructor(beginning: Beginning, ignoredCalls: ReadonlySet<string>) {
-    this.#reader = new ActionReader(positionsOf(beginning), ignoredCalls);
+  constructor(beginning: Beginning) {
+    this.#reader = new ActionReader(positionsOf(beginning));
     this.#granted = "granted" in beginning ? beginning.granted : new Set();
     this.#isAfterAction = beginning.type !== "started";
   }
@@ -252,21 +222,6 @@ function saysLate({ what, facts }: Action): boolean {
 
 const MAY_BE_LATE: ReadonlySet<string> = new Set(["signal.raised", "state", "subagent.refused"]);
 const LATE = /"time_limit"|"axis":"wallTimeMs"/u;
-
-/** Calls that came to nothing, whether or not they began, by `callPosition`. */
-function unrunIn(records: readonly JournalRecord[]): ReadonlySet<string> {
-  return new Set(
-    records.flatMap((record) => {
-      const ended = eventIn(record, "tool.ended");
-      if (ended === undefined) return [];
-      const { outcome, errorCode } = ended;
-      const isUnrun = UNRUN.has(String(outcome)) || errorCode === "retry_limit";
-      return isUnrun ? [callPosition(ended)] : [];
-    }),
-  );
-}
-
-const UNRUN: ReadonlySet<string> = new Set(["refused", "retry", "not_executed"]);
 
 /** Calls of delegations about which a question was asked, and that were not allowed, by `callPosition`. */
 function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {

@@ -53,15 +53,6 @@ export interface PlayedSegment {
 export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
   /** The segments that were played, in their order. */
   readonly played: readonly PlayedSegment[];
-  /** How many segments follow in the recording that were not played, and why; undefined: none. */
-  readonly unplayed:
-    | {
-        /** How many segments. */
-        readonly segments: number;
-        /** Why they were not played. */
-        readonly reason: string;
-      }
-    | undefined;
 }
 
 /**
@@ -88,17 +79,15 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   await import("../../agent/hooked-model-call.ts");
   await import("../../agent/phases/compact.ts");
   const segments = segmentsOf(recording);
-  const last = segments.findIndex(({ isMarked }) => !isMarked);
-  const playable = last === -1 ? segments : segments.slice(0, last);
   const records = segments.flatMap((one) => one.records);
   const played: PlayedSegment[] = [];
   let result: RunResult | undefined;
-  for (const [index, segment] of playable.entries()) {
+  for (const [index, segment] of segments.entries()) {
     const beginning = await beginningOf(segment);
     if (beginning === undefined) continue;
-    const earlier = playable.slice(0, index).flatMap((one) => one.records);
+    const earlier = segments.slice(0, index).flatMap((one) => one.records);
     const script = scriptOf(segment, beginning, earlier);
-    const place = { number: index + 1, isLast: index === playable.length - 1 };
+    const place = { number: index + 1, isLast: index === segments.length - 1 };
     const parts = { ...place, script, beginning, segment, records, role, context, means, order };
     result = await new Replayer(parts).play();
     played.push({ begin: beginning.type, end: script.end });
@@ -110,13 +99,8 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
         "Expected a recording of at least the start of a run, got one that breaks off before. Record it anew.",
       data: { record: records.length },
     });
-  const count = segments.length - playable.length;
-  const unplayed = count === 0 ? undefined : { segments: count, reason: UNMARKED };
-  return Object.freeze({ ...result, played, unplayed });
+  return Object.freeze({ ...result, played });
 }
-
-const UNMARKED =
-  "The journal does not say where the run was recovered: an early release wrote it. Record it anew.";
 
 function checkOrder(order: unknown): void {
   if (order === "recorded") return;

@@ -99,7 +99,6 @@ export class Replayer {
     this.#compared = new Comparison({
       isInOrder,
       positions: positionsOf(beginning),
-      ignoredCalls: script.unrun,
     });
     this.#clock.advance(beginsAtMs(beginning, segment));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
@@ -203,7 +202,7 @@ export class Replayer {
    * recording says so.
    */
   #timeOf({ record, atMs, isLate }: EffectEntry): number | undefined {
-    if (atMs === undefined || isLate || this.#script.hasDeadlines) return atMs;
+    if (atMs === undefined || isLate) return atMs;
     const deadlineAtMs = this.#runtime.tree.find(record.agentId)?.account.deadlineAtMs() ?? null;
     return deadlineAtMs === null ? atMs : Math.min(atMs, deadlineAtMs - 1);
   }

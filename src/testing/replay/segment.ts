@@ -27,8 +27,6 @@ export interface Segment {
   readonly records: readonly JournalRecord[];
   /** Those before it since the journal was opened last. */
   readonly before: readonly JournalRecord[];
-  /** False: the journal does not say where it begins, since an early release wrote it. */
-  readonly isMarked: boolean;
 }
 
 /** A record of a recording. */
@@ -50,8 +48,6 @@ class Cutter {
   #records: JournalRecord[] = [];
   /** Since the journal was opened last. */
   #sinceOpening: JournalRecord[] = [];
-  /** The segment has the event with which a run begins or continues. */
-  #isOpen = false;
   #runId: RunId | undefined;
 
   take({ record, number }: ReadRecord): void {
@@ -59,10 +55,9 @@ class Cutter {
     if (isFirst && record.type !== "run") throw headless(number);
     if (record.type === "run") {
       this.#runId = record.runId;
-      this.#begin({ begin: "started", isMarked: true });
-    } else if (record.type === "recovered") this.#begin({ begin: "recovered", isMarked: true });
+      this.#begin("started");
+    } else if (record.type === "recovered") this.#begin("recovered");
     else if (record.type === "restored") this.#restore(number);
-    else if (isResumption(record) || isStart(record)) this.#open();
     else if (this.#isHead && this.segments.length > 1) throw headless(number);
     this.#records.push(record);
     this.#sinceOpening.push(record);
@@ -73,14 +68,13 @@ class Cutter {
     return this.#records.length > 0 && this.#records.every(({ type }) => type === "run");
   }
 
-  #begin({ begin, isMarked }: Pick<Segment, "begin" | "isMarked">): void {
+  #begin(begin: Segment["begin"]): void {
     const before = begin === "recovered" ? this.#sinceOpening : [];
     this.#records = [];
     this.#sinceOpening = [...before];
-    this.#isOpen = false;
     const [runId, records] = [this.#runId, this.#records];
     if (runId === undefined) throw headless(1);
-    this.segments.push({ runId, begin, isMarked, before, records });
+    this.segments.push({ runId, begin, before, records });
   }
 
   #restore(number: number): void {
@@ -88,19 +82,6 @@ class Cutter {
     const opened = this.segments.pop();
     if (opened !== undefined) this.segments.push({ ...opened, begin: "resumed" });
   }
-
-  #open(): void {
-    if (this.#isOpen) this.#begin({ begin: "recovered", isMarked: false });
-    this.#isOpen = true;
-  }
-}
-
-function isStart(record: JournalRecord): boolean {
-  return eventIn(record, "run.started") !== undefined;
-}
-
-function isResumption(record: JournalRecord): boolean {
-  return eventIn(record, "run.resumed") !== undefined;
 }
 
 export function headless(number: number): EspalierError {
@@ -195,7 +176,9 @@ function continuationOf(
   records: readonly JournalRecord[],
   { agents }: RestoredRun,
 ): Pick<ContinuedStart, "answers" | "grants" | "granted"> {
-  const at = records.findIndex((record) => isResumption(record) || record.type === "execution");
+  const at = records.findIndex(
+    (record) => eventIn(record, "run.resumed") !== undefined || record.type === "execution",
+  );
   const opening = at === -1 ? records : records.slice(0, at);
   const granted = opening.filter((record) => isLedger(record, "grant"));
   return {

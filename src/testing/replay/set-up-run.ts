@@ -111,7 +111,7 @@ function continueAgain(parts: SetUpParts, beginning: ContinuedStart): LedParts {
   return continuedParts(settings, run, ready, { journal: journalOf(parts), folded, failure });
 }
 
-function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): RunJournal {
+function journalOf({ append, effects }: SetUpParts): RunJournal {
   const writer = {
     append,
     noteProgress: () => undefined,
@@ -129,7 +129,7 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };
-  return new RunJournal(writer, { effects, hasDeadlines });
+  return new RunJournal(writer, { effects, hasDeadlines: false });
 }
 
 /** What the session had before: all but the instructions. */
