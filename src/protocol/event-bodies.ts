@@ -131,8 +131,8 @@ export interface EventBodies extends BudgetEventBodies {
       | {
           /** Model calls whose end is unknown; they are charged by estimate. */
           readonly lostCalls: number;
-          /** The span of the run had not ended: it continues, under the ids that it had. Set since 0.1.0; an older run has a further trace. */
-          readonly isSpanOpen?: boolean | undefined;
+          /** True if the span of the run had not ended. It continues under the same ids. */
+          readonly isSpanOpen: boolean;
         }
       | undefined;
   };

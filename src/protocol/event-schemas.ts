@@ -138,7 +138,7 @@ export const EVENT_SCHEMAS = {
     wasSampled: z.boolean().optional(),
     answers: count,
     traceparent: z.string().optional(),
-    recovery: z.strictObject({ lostCalls: count, isSpanOpen: z.boolean().optional() }).optional(),
+    recovery: z.strictObject({ lostCalls: count, isSpanOpen: z.boolean() }).optional(),
   },
   "agent.started": agentBeginning,
   "agent.paused": {
