@@ -5,31 +5,25 @@ import { z } from "../protocol/late-zod.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { TaggedHistory } from "./message-tags.ts";
 
-/** A change of a history after which it does not begin as it did before. */
-export interface HistoryChange {
-  /** The steps that were completed by then. */
-  readonly afterStep: number;
-  /**
-   * The history as it was before. `kept`: messages of the history as the change left it. `leftOut`: messages of what compactions left out
-   * (`Conversation.leftOut`). Both from number `from`, counted from 0, to before number `to`. `dropped`: messages that are kept nowhere
-   * else: notes, instructions, what was inherited.
-   */
-  readonly before: readonly (
-    | { readonly type: "kept" | "leftOut"; readonly from: number; readonly to: number }
-    | { readonly type: "dropped"; readonly messages: readonly Message[] }
-  )[];
-}
-
 const count = z.int().nonnegative();
+
+/**
+ * A part of a history as it was before a change. `kept`: messages of the history as the change left it.
+ * `leftOut`: messages of `Conversation.leftOut`. Both from number `from`, counted from 0, to before number
+ * `to`. `dropped`: messages that no other record has, such as notes, instructions and inherited messages.
+ */
 const PastPartSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.enum(["kept", "leftOut"]), from: count, to: count }),
   z.strictObject({ type: z.literal("dropped"), messages: z.array(MessageSchema).readonly() }),
 ]);
 
+/** A change of a history after which it does not begin as it did before. */
 export const HistoryChangeSchema = z.strictObject({
+  /** The steps that were completed by then. */
   afterStep: count,
   before: z.array(PastPartSchema).readonly(),
-}) satisfies z.ZodType<HistoryChange>;
+});
+export type HistoryChange = Readonly<z.infer<typeof HistoryChangeSchema>>;
 
 /** A history with what compactions left out of it. */
 export type PersistedHistory = Pick<TaggedHistory, "messages" | "leftOut">;

@@ -20,14 +20,6 @@ export interface StepTiming {
   readonly formattingMs: number;
 }
 
-/** Work that took some time. */
-export interface TimeSpan {
-  readonly spent: "inference" | "tool" | "hooks" | "formatting";
-  readonly fromMs: number;
-  /** Later than `fromMs`. */
-  readonly toMs: number;
-}
-
 const milliseconds = z.number().nonnegative();
 
 export const StepTimingSchema = z.strictObject({
@@ -38,11 +30,14 @@ export const StepTimingSchema = z.strictObject({
   formattingMs: milliseconds,
 }) satisfies z.ZodType<StepTiming>;
 
+/** Work that took some time. */
 export const TimeSpanSchema = z.strictObject({
   spent: z.enum(["inference", "tool", "hooks", "formatting"]),
   fromMs: z.number(),
+  /** Later than `fromMs`. */
   toMs: z.number(),
-}) satisfies z.ZodType<TimeSpan>;
+});
+export type TimeSpan = Readonly<z.infer<typeof TimeSpanSchema>>;
 
 export const NO_TIMING: StepTiming = Object.freeze({
   inferenceMs: 0,

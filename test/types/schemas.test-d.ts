@@ -5,7 +5,6 @@
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 
-import type { HistoryChange, HistoryChangeSchema } from "../../src/agent/history-change.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import type { FinishReason, FinishReasonSchema } from "../../src/protocol/finish-reason.ts";
 import type { PriceUsed, PriceUsedSchema } from "../../src/orchestrator/budget/prices-used.ts";
@@ -95,12 +94,7 @@ import type {
   StepContextSchema,
 } from "../../src/protocol/step-context.ts";
 import type { StepRecord, StepRecordSchema } from "../../src/protocol/step-record.ts";
-import type {
-  StepTiming,
-  StepTimingSchema,
-  TimeSpan,
-  TimeSpanSchema,
-} from "../../src/protocol/step-timing.ts";
+import type { StepTiming, StepTimingSchema } from "../../src/protocol/step-timing.ts";
 import type {
   ErrorRecord,
   ErrorRecordSchema,
@@ -211,7 +205,6 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof StepContextSchema>>().toEqualTypeOf<Frozen<StepContext>>();
   expectTypeOf<Read<typeof StepRecordSchema>>().toEqualTypeOf<Frozen<StepRecord>>();
   expectTypeOf<Read<typeof StepTimingSchema>>().toEqualTypeOf<Frozen<StepTiming>>();
-  expectTypeOf<Read<typeof TimeSpanSchema>>().toEqualTypeOf<Frozen<TimeSpan>>();
   expectTypeOf<Read<typeof TerminalStatusSchema>>().toEqualTypeOf<TerminalStatus>();
   expectTypeOf<Read<typeof StopReasonSchema>>().toEqualTypeOf<Frozen<StopReason>>();
   expectTypeOf<Read<typeof StopSignalSchema>>().toEqualTypeOf<Frozen<StopSignal>>();
@@ -229,7 +222,6 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof ModelUsageSchema>>().toEqualTypeOf<Frozen<ModelUsage>>();
   expectTypeOf<Read<typeof UsageReportSchema>>().toEqualTypeOf<Frozen<UsageReport>>();
   expectTypeOf<Read<typeof FinishReasonSchema>>().toEqualTypeOf<FinishReason>();
-  expectTypeOf<Read<typeof HistoryChangeSchema>>().toEqualTypeOf<Frozen<HistoryChange>>();
   expectTypeOf<Read<typeof PriceUsedSchema>>().toEqualTypeOf<Frozen<PriceUsed>>();
   expectTypeOf<Read<typeof SessionExecutionSchema>>().toEqualTypeOf<Frozen<SessionExecution>>();
 });
