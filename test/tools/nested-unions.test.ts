@@ -1,7 +1,7 @@
 // Goal: unions within unions are read in bounded time, and what is wrong deep within them is named there.
 // Method: recursive schemas, as zod and as JSON Schema, with values of growing depth, by CPU time.
 
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
@@ -72,3 +72,32 @@ for (const [kind, input] of INPUTS) {
     expect(deep).toBeLessThan(512 * Math.max(shallow ?? 0, 5));
   });
 }
+
+function problems(input: ToolInput, value: JsonValue) {
+  const checked = inputSchema("t.input", input, { isStrict: false }).check(value);
+  return checked.type === "invalid" ? checked.problems : [];
+}
+
+test("a tag of another type is answered with the tags of the forms, in their order", () => {
+  const form = (kind: string, field: string) => ({
+    type: "object",
+    properties: { kind: { type: "string", const: kind }, [field]: { type: "number" } },
+    required: ["kind", field],
+  });
+  const u = { anyOf: [form("one", "a"), form("two", "b")] };
+  const input = jsonSchema({ type: "object", properties: { u } });
+  for (const kind of [3, "three"])
+    expect(problems(input, { u: { kind, b: 1 } })).toEqual([
+      { parameter: "u.kind", expected: 'one of "one", "two"', received: JSON.stringify(kind) },
+    ]);
+});
+
+test("a union within a union is told with all forms", () => {
+  const x = z.union([z.union([z.object({ a: z.int() }), z.array(z.int())]), z.string()]);
+  const input = z.object({ x });
+  const { jsonSchema: shown } = inputSchema("t.input", input, { isStrict: false });
+  for (const one of [input, jsonSchema(shown)])
+    expect(problems(one, { x: 3 })).toEqual([
+      { parameter: "x", expected: "an object or a list or text", received: "3" },
+    ]);
+});

@@ -36,19 +36,27 @@ function* issuesOfForms(
     return isPresence ? OTHER_FIELD : 1;
   };
   const sumOf = (form: Issues): number => form.reduce((sum, issue) => sum + costOf(issue), 0);
-  const forms = all.slice(0, MAX_FORMS).toSorted((a, b) => sumOf(a) - sumOf(b));
-  const [meant = []] = forms;
+  // The forms of a union within the union are forms like the others.
+  const flatten = (form: Issues): readonly Issues[] => {
+    const [first, ...others] = form;
+    const isUnion = first?.path.length === union.path.length && others.length === 0;
+    return (isUnion ? first.forms?.flatMap(flatten) : undefined) ?? [form];
+  };
+  const forms = all.flatMap(flatten).slice(0, MAX_FORMS);
+  const [meant = []] = forms.toSorted((a, b) => sumOf(a) - sumOf(b));
   const decisive = meant.find((issue) => costOf(issue) >= OTHER_TAG);
   if (decisive === undefined) {
     yield* selectIssues(value, meant);
     return;
   }
   // No form has this type or tag: each form that has another one here is named.
-  const isSame = ({ path, keyword }: ValidationIssue): boolean =>
-    path.length === decisive.path.length &&
-    path.at(-1) === decisive.path.at(-1) &&
-    ["type", "enum"].includes(keyword);
-  const same = forms.flatMap((form) => form.find(isSame) ?? []);
+  const isSame = ({ path }: ValidationIssue): boolean =>
+    path.length === decisive.path.length && path.at(-1) === decisive.path.at(-1);
+  const same = forms.flatMap((form) => {
+    const here = form.filter(isSame);
+    const byKeyword = (name: string) => here.find(({ keyword }) => keyword === name);
+    return byKeyword("enum") ?? byKeyword("type") ?? [];
+  });
   const isTag = same.every(({ keyword }) => keyword === "enum");
   const expected = (): string =>
     isTag
