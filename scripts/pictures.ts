@@ -16,7 +16,7 @@ import { viewer, type Viewer } from "espalier/viewer";
 
 import { folderTools } from "../src/cli/folder-tools.ts";
 import { offlinePlanner } from "../src/cli/survey/offline-planner.ts";
-import { surveyRoles } from "../src/cli/survey/survey-roles.ts";
+import { surveyLead } from "../src/cli/survey/survey-roles.ts";
 import { findChromium, openTab } from "../test/page/chromium.ts";
 
 const FOLDER = resolve("docs/pictures");
@@ -139,7 +139,7 @@ async function settled(page: Page): Promise<void> {
   );
 }
 
-const survey = surveyRoles(offlinePlanner(), folderTools(resolve("src"))).lead;
+const survey = surveyLead(offlinePlanner(), folderTools(resolve("src")));
 const SCENES: readonly Scene[] = [
   {
     name: "demo",

@@ -2131,6 +2131,9 @@ const requirements = {
   D669: {
     text: "An option whose name is misspelt by a letter or two swapped ones is refused with the right name",
   },
+  D683: {
+    text: "The offline planner of the demo searches the whole folder once for each quoted word, and reports all lines with the word in one finding",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

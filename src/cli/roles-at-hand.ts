@@ -11,7 +11,7 @@ import { reachableFrom, roleTextIn, roleTextsIn, type FoundRole } from "./role-f
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
 import { checkedConfig, type Project } from "./project.ts";
-import type { Shell } from "./shell.ts";
+import { readSetting, type Shell } from "./shell.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** What roles are looked for with. */
@@ -185,8 +185,7 @@ async function modelsOf(texts: readonly FoundRole[], search: RoleSearch): Promis
       }),
     ),
   );
-  const environment = shell.env["ESPALIER_MODEL"]?.trim() ?? "";
-  const usual = model ?? search.usualModel ?? (environment === "" ? undefined : environment);
+  const usual = model ?? search.usualModel ?? readSetting(shell.env, "ESPALIER_MODEL");
   const [root] = texts;
   if (model !== undefined && root?.isReadable === true && texts.every(({ model }) => model))
     throw new UsageError(

@@ -64,11 +64,12 @@ export async function storeForRun(
 
 /** What an orchestrator for one run is made of. */
 export interface RunParts {
-  readonly hand: RolesAtHand;
+  readonly hand: Pick<RolesAtHand, "roles" | "config" | "configFile">;
   readonly kept: ChosenStore | undefined;
   readonly tracing?: NodeTracing | undefined;
   /** Shows the run while it lives. */
   readonly viewing?: Viewing | undefined;
+  readonly report?: FollowOptions["report"];
 }
 
 /** An orchestrator, and what follows the run that it leads. */
@@ -80,9 +81,14 @@ export interface RunLead {
 }
 
 /** An orchestrator with all that the configuration and the options of a command say. */
-export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: RunParts): RunLead {
+export function leadFor(call: CommandCall, parts: RunParts): RunLead {
   const { shell } = call;
-  const follower = new RunFollower(shell, { ...outputChoice(call), isKept: kept !== undefined });
+  const { hand, kept, tracing, viewing, report } = parts;
+  const follower = new RunFollower(shell, {
+    ...outputChoice(call),
+    isKept: kept !== undefined,
+    ...(report === undefined ? {} : { report }),
+  });
   const { approver, ...configured } = configuredOptions(hand.config);
   const page = viewing?.viewer;
   const usual = page?.approver ?? approver;
@@ -108,7 +114,10 @@ export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: Run
 }
 
 /** What is wrong with the options is wrong with the configuration: nothing else says them. */
-function orchestratorWith({ configFile }: RolesAtHand, options: OrchestratorOptions): Orchestrator {
+function orchestratorWith(
+  { configFile }: RunParts["hand"],
+  options: OrchestratorOptions,
+): Orchestrator {
   try {
     return new Orchestrator(options);
   } catch (cause) {

@@ -68,6 +68,12 @@ export function note({ stderr }: Shell, text: string): void {
   stderr.write(`${text}\n`);
 }
 
+/** Returns a variable of the environment, trimmed; `undefined` if it is unset or blank. */
+export function readSetting(env: Shell["env"], name: string): string | undefined {
+  const value = env[name]?.trim();
+  return value === "" ? undefined : value;
+}
+
 /** How a person calls this command again: `npx espalier` finds what is installed in a project only. */
 export function ownCommand({ env }: Shell): string {
   return env["npm_command"] === "exec" ? "npx espalier" : "espalier";

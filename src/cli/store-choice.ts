@@ -8,6 +8,7 @@ import type { Store } from "espalier/extend";
 
 import type { CommandCall } from "./command-call.ts";
 import type { Project } from "./project.ts";
+import { readSetting } from "./shell.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** A store, and what it is called. Close it. */
@@ -35,8 +36,8 @@ export function storePlace({ shell, text }: CommandCall, { folder, config }: Pro
   const { store } = config;
   if (typeof store === "string") return placeOf(store, folder);
   if (store !== undefined) return { type: "given", store };
-  const named = shell.env["ESPALIER_STORE"]?.trim() ?? "";
-  if (named !== "") return placeOf(named, shell.cwd);
+  const named = readSetting(shell.env, "ESPALIER_STORE");
+  if (named !== undefined) return placeOf(named, shell.cwd);
   return { type: "file", path: join(folder, DEFAULT_FOLDER, DEFAULT_FILE), isDefault: true };
 }
 

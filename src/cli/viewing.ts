@@ -11,7 +11,7 @@ import type { CommandCall } from "./command-call.ts";
 import { openBrowser } from "./open-browser.ts";
 import { portOf } from "./port-option.ts";
 import type { Project } from "./project.ts";
-import { isWatched, note, ownCommand, type Shell } from "./shell.ts";
+import { isWatched, note, ownCommand, readSetting, type Shell } from "./shell.ts";
 import { DEFAULT_FOLDER, makeOwnFolder } from "./store-choice.ts";
 
 /** What is shown. */
@@ -119,7 +119,7 @@ export function pageAddress(url: string, runId: string): string {
   return address.href;
 }
 
-function jaegerIn({ env }: Shell): Pick<ViewerOptions, "jaegerUrl"> {
-  const jaegerUrl = env["ESPALIER_JAEGER_URL"]?.trim() ?? "";
-  return jaegerUrl === "" ? {} : { jaegerUrl };
+function jaegerIn(shell: Shell): Pick<ViewerOptions, "jaegerUrl"> {
+  const jaegerUrl = readSetting(shell.env, "ESPALIER_JAEGER_URL");
+  return jaegerUrl === undefined ? {} : { jaegerUrl };
 }

@@ -76,7 +76,8 @@ test("the report stands alone on stdout; beside it what happens line by line, th
 
   expect(code).toBe(0);
   expect(stdout).toMatch(/^# Survey\n/);
-  expect(stdout).toContain('- "wheel": 1 line in 1 file, first `core/parts/wheel.ts:1`');
+  const lines = "`core/engine.ts:1`, `core/parts/wheel.ts:1`";
+  expect(stdout).toContain(`- "wheel": 2 lines in 2 files, first ${lines}`);
   const order = [
     OFFLINE,
     "lead started: ",

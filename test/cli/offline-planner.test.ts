@@ -8,7 +8,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { offlinePlanner } from "../../src/cli/survey/offline-planner.ts";
-import { surveyRoles, surveySchema } from "../../src/cli/survey/survey-roles.ts";
+import { surveyLead, surveySchema } from "../../src/cli/survey/survey-roles.ts";
 import { folderTools } from "../../src/cli/folder-tools.ts";
 import type { RunResult, StartOptions, SubagentLimits } from "../../src/index.ts";
 import { ModelError, type Model } from "../../src/extend.ts";
@@ -262,7 +262,7 @@ test("a lead that may start no subagent surveys alone", async () => {
   expect(result.text).toContain("5 files in 5 folders, surveyed in 0 parts.");
 });
 
-test("words in quotes are searched for, and the report says where they are", async () => {
+proves(["D683"], "reports the lines of a quoted word over all folders in one finding", async () => {
   using folder = temporaryFolder({
     "a/one.ts": "// One.\nconst budget = 1;\n",
     "a/b/two.ts": "// Two.\n\n// The Budget of two.\n",
@@ -280,8 +280,7 @@ test("words in quotes are searched for, and the report says where they are", asy
 
     ## What was found
 
-    - "budget": 1 line in 1 file, first \`a/one.ts:2\`
-    - "budget": 1 line in 1 file, first \`a/b/two.ts:3\`
+    - "budget": 2 lines in 2 files, first \`a/one.ts:2\`, \`a/b/two.ts:3\`
     - "nowhere": in none of the files
     "
   `);
@@ -304,7 +303,7 @@ test("a folder that vanishes before it is listed ends in a report of that", asyn
   const tools = folderTools(folder.path);
   rmSync(folder.path, { recursive: true });
   const fixture = newFixture();
-  const result = await fixture.run(surveyRoles(offlinePlanner(), tools).lead);
+  const result = await fixture.run(surveyLead(offlinePlanner(), tools));
 
   expect(result.status).toBe("completed");
   expect(result.text).toMatch(
@@ -323,7 +322,7 @@ test("a part whose surveyor fails is reported as missing, and the others are not
         ? Promise.reject(new ModelError({ code: "model_refused_request", message }))
         : planner.generate(request, options),
   };
-  const result = await newFixture().run(surveyRoles(moody, folderTools(folder.path)).lead);
+  const result = await newFixture().run(surveyLead(moody, folderTools(folder.path)));
 
   expect(result.status).toBe("completed");
   expect(result.text).toContain("2 files in 2 folders, surveyed in 2 parts.");
@@ -359,7 +358,7 @@ test("every request is one that a provider would take, and a short cap on the re
       return await planner.generate(request, options);
     },
   };
-  const result = await newFixture().run(surveyRoles(watched, folderTools(folder.path)).lead);
+  const result = await newFixture().run(surveyLead(watched, folderTools(folder.path)));
 
   expect([seen, result.status]).toEqual([[], "completed"]);
 });
@@ -384,7 +383,7 @@ async function survey(
   { task = QUESTION, limits = {}, budget = {} }: SurveyOptions = {},
 ): Promise<{ readonly result: RunResult; readonly fixture: Fixture }> {
   const fixture = newFixture({ limits });
-  const { lead } = surveyRoles(offlinePlanner(), folderTools(folder.path));
+  const lead = surveyLead(offlinePlanner(), folderTools(folder.path));
   const result = await fixture.outcome(fixture.start(lead, task, { budget }));
   return { result, fixture };
 }

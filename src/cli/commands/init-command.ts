@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN } from "../exit-codes.ts";
 import { SET_MODULE } from "../import-file.ts";
-import { isConfirmed, isTerminal, note, type Shell } from "../shell.ts";
+import { isConfirmed, isTerminal, note, readSetting, type Shell } from "../shell.ts";
 import { UsageError } from "../usage-error.ts";
 
 const PACKAGES = ["espalier", "zod"];
@@ -82,9 +82,9 @@ function planIn(
   manifest: Manifest | undefined,
   wishes: Wishes,
 ): readonly Action[] {
-  const { cwd, env } = call.shell;
-  const environment = env["ESPALIER_MODEL"]?.trim() ?? "";
-  const model = call.text("model") ?? (environment === "" ? DEFAULT_MODEL : environment);
+  const { cwd } = call.shell;
+  const model =
+    call.text("model") ?? readSetting(call.shell.env, "ESPALIER_MODEL") ?? DEFAULT_MODEL;
   const files = Object.entries(filesFor(model)).flatMap(([name, text]) => {
     const file = join(cwd, name);
     if (existsSync(file)) return [];

@@ -1,101 +1,56 @@
-// What a file says about itself in its first lines. Rules, no understanding: a heading, a comment
-// at the top, the names it exports.
+// Describes a file from its beginning by fixed rules: a comment or heading, or the names that the
+// file exports.
 
-const LONGEST_SENTENCE = 140;
+const MAX_LENGTH = 140;
 const MAX_NAMES = 4;
 
-/** One or two sentences on what a file is for, from the beginning of its text. */
-export function describeFile(path: string, text: string): string {
-  const extension = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
-  const said = saidBy(extension, text.replace(/^#!.*\n/, ""));
+/** Returns one sentence about a file: the first of its opening comment, its exports or its text. */
+export function describeFile(path: string, text: string | undefined): string {
+  if (text === undefined) return "Could not be read.";
   const names = exportedNames(text);
-  if (said !== undefined) return said;
-  if (names.length > 0) return `Exports ${namesListed(names)}.`;
-  return text.trim() === "" ? "Empty." : `Begins: ${shortened(firstLine(text))}`;
+  const flat = (openingComment(path, text) ?? "").replace(/\s+/g, " ").trim();
+  const [sentence = flat] = /^.+?[.!?](?= |$)/.exec(flat) ?? [];
+  if (sentence !== "") return shorten(sentence);
+  if (names.length > 0) return `Exports ${listNames(names)}.`;
+  return text.trim() === "" ? "Empty." : `Begins: ${shorten(text.trim().split("\n")[0] ?? "")}`;
 }
 
-/** The names that a program text offers to others, in their order. */
+/** Returns the names that a program exports, in order. */
 export function exportedNames(text: string): readonly string[] {
-  const names = [...text.matchAll(EXPORTS)].flatMap(
-    ([, script, python, rust]) => script ?? python ?? rust ?? [],
-  );
-  return [...new Set(names)];
+  const found = [...text.matchAll(EXPORTS)];
+  return [...new Set(found.map(([, script, python, rust]) => script ?? python ?? rust ?? ""))];
 }
 
-/** `a, b and 3 more`. */
-export function namesListed(names: readonly string[]): string {
+/** Returns a list such as `a, b, c, d and 3 more`. */
+export function listNames(names: readonly string[]): string {
   const rest = names.length - MAX_NAMES;
-  if (rest <= 0) return names.join(", ");
-  return `${names.slice(0, MAX_NAMES).join(", ")} and ${rest} more`;
+  return names.slice(0, MAX_NAMES).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }
 
 const EXPORTS = new RegExp(
-  [
-    "^export (?:default )?(?:declare )?(?:async )?(?:abstract )?",
-    "(?:function\\*?|class|const|let|interface|type|enum) (\\w+)",
-    "|^(?:def|class) (\\w+)",
-    "|^pub (?:async )?(?:fn|struct|enum|trait|type|const) (\\w+)",
-  ].join(""),
+  "^export (?:(?:default|declare|async|abstract) )*" +
+    "(?:function\\*?|class|const|let|interface|type|enum) (\\w+)" +
+    "|^(?:def|class) (\\w+)|^pub (?:async )?(?:fn|struct|enum|trait|type|const) (\\w+)",
   "gm",
 );
+const LINES = /^(?:(?:\/\/|#+ |--|;).*\n?)+/;
+const BLOCK = /^(?:\/\*+([^]*?)\*\/|"""([^]*?)"""|<!--([^]*?)-->)/;
+const MARKS = /^[ \t]*(?:\/\/+!?|#+|--|;+|\*+) ?/gm;
 
-function saidBy(extension: string, text: string): string | undefined {
-  switch (extension) {
-    case "md":
-    case "markdown":
-      return heading(text);
-    case "json":
-      return jsonDescription(text);
-    default:
-      return sentence(headerComment(text) ?? firstDocComment(text));
-  }
+/** Returns the first paragraph of the opening comment, or the description in a JSON file. */
+function openingComment(path: string, text: string): string | undefined {
+  if (path.endsWith(".json"))
+    return /"(?:description|title|name)"\s*:\s*"([^"\\]*)"/.exec(text)?.[1];
+  const start = text.replace(/^#!.*\n/, "").trimStart();
+  const [, stars, quotes, angles] = BLOCK.exec(start) ?? [];
+  const doc = /\/\*\*([^]*?)\*\//.exec(text)?.[1];
+  const comment = stars ?? quotes ?? angles ?? LINES.exec(start)?.[0] ?? doc;
+  return comment
+    ?.replace(MARKS, "")
+    .trim()
+    .split(/\n[ \t]*\n/)[0];
 }
 
-function heading(text: string): string | undefined {
-  const [, title] = /^#+ +(.+)$/m.exec(text) ?? [];
-  return title === undefined ? undefined : shortened(title);
-}
-
-function jsonDescription(text: string): string | undefined {
-  const [, description] = /"(?:description|title|name)"\s*:\s*"([^"\\]*)"/.exec(text) ?? [];
-  return description === undefined ? undefined : `Data: ${shortened(description)}`;
-}
-
-/** The comment with which a file begins. */
-function headerComment(text: string): string | undefined {
-  const start = text.trimStart();
-  const [lines] = /^(?:(?:\/\/|#(?!include|define|if|pragma)|--|;).*\n?)+/.exec(start) ?? [];
-  if (lines !== undefined) return lines.replace(/^(?:\/\/+!?|#+|--|;+) ?/gm, "");
-  const [, stars, quotes, angles] =
-    /^(?:\/\*+([\s\S]*?)\*\/|"""([\s\S]*?)"""|<!--([\s\S]*?)-->)/.exec(start) ?? [];
-  const block = stars ?? quotes ?? angles;
-  return block === undefined ? undefined : withoutStars(block);
-}
-
-function firstDocComment(text: string): string | undefined {
-  const [, block] = /\/\*\*([\s\S]*?)\*\//.exec(text) ?? [];
-  return block === undefined ? undefined : withoutStars(block);
-}
-
-function withoutStars(block: string): string {
-  return block.replace(/^[ \t]*\*+ ?/gm, "");
-}
-
-/** The first sentence of the first paragraph. */
-function sentence(text: string | undefined): string | undefined {
-  const [paragraph = ""] = (text ?? "").trim().split(/\n[ \t]*\n/);
-  const flat = paragraph.replace(/\s+/g, " ").trim();
-  const [first] = /^.+?[.!?](?= |$)/.exec(flat) ?? [flat];
-  return first === "" ? undefined : shortened(first);
-}
-
-function firstLine(text: string): string {
-  return text.split("\n").find((line) => line.trim() !== "") ?? "";
-}
-
-function shortened(text: string): string {
-  const flat = text.replace(/\s+/g, " ").trim();
-  return flat.length <= LONGEST_SENTENCE
-    ? flat
-    : `${flat.slice(0, LONGEST_SENTENCE - 1).trimEnd()}…`;
+function shorten(text: string): string {
+  return text.length <= MAX_LENGTH ? text : `${text.slice(0, MAX_LENGTH - 1).trimEnd()}…`;
 }

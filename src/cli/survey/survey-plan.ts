@@ -1,224 +1,93 @@
-// The rules of the offline planner: from what an agent knows to what it does next. Pure.
-//
-// An agent covers folders and files. It lists what it covers, hands subfolders to subagents once,
-// reads what is left, and takes over what no other would do. One rule for both roles: the lead
-// is an agent that covers nothing itself and hands on everything.
+// The rules of the offline planner: from the state of an agent to its next calls. An agent lists
+// its folders, delegates subfolders once, reads the rest, and takes over what was refused. The lead
+// covers nothing itself while it can delegate.
 
 import { DEFAULT_SUBAGENT_LIMITS, type JsonObject } from "espalier";
 
-import {
-  LIST,
-  READ,
-  SEARCH,
-  searchKey,
-  SPAWN_TOOL,
-  type Knowledge,
-  type KnownFolder,
-} from "./survey-knowledge.ts";
-import { partOf, taskFor, wordsToFind, type SurveyPart } from "./survey-part.ts";
-
-/** What an agent has to work with. */
-export interface Position {
-  readonly knowledge: Knowledge;
-  /** Whether it leads the survey, or surveys a part. */
-  readonly isLead: boolean;
-  /** The role that it may spawn; undefined: none, or none any more. */
-  readonly subagentRole: string | undefined;
-}
+import { formatTask, SPAWN_TOOL, type Position, type SurveyPart } from "./survey-position.ts";
+import { SURVEYOR } from "./survey-roles.ts";
 
 export interface SurveyCall {
   readonly toolName: string;
   readonly input: JsonObject;
 }
 
-/**
- * The next calls, and the words that go with them; no calls: nothing is left to do but to report.
- */
-export interface SurveyPlan {
-  readonly remark: string;
-  readonly calls: readonly SurveyCall[];
-}
+/** The next calls, with a remark. Without calls, only the report is left. */
+export type SurveyPlan = readonly [remark: string, calls: readonly SurveyCall[]];
 
-/** What an agent covers itself, at the end of a survey. */
-export interface Coverage {
-  readonly folders: readonly string[];
-  readonly files: readonly string[];
-  /** Files that were left out because there are too many. */
-  readonly unreadFiles: number;
-  /** Folders that were left out because there are too many. */
-  readonly unlistedFolders: number;
-  readonly words: readonly string[];
-}
-
-const { maxTotalSubagents: MAX_SUBAGENTS, maxBreadthPerParent: MAX_PARTS } =
-  DEFAULT_SUBAGENT_LIMITS;
-const MAX_READS = 40;
-const MAX_LISTS = 40;
+const MAX_FOLDERS = 40;
+const MAX_FILES = 40;
+const MAX_WORDS = 3;
 const FILES_PER_PART = 4;
 
-export function nextPlan(position: Position): SurveyPlan {
-  const { knowledge, subagentRole, isLead } = position;
-  const lists = listCalls(position);
-  if (lists.length > 0) return { remark: "I look at what there is.", calls: lists };
-  const work = [...readCalls(position), ...searchCalls(position)];
-  if (knowledge.hasDelegated || subagentRole === undefined)
-    return { remark: "I read.", calls: work };
-  const parts = partsToDelegate(position);
-  const spawns = parts.map((part) => ({
-    toolName: SPAWN_TOOL,
-    input: { role: subagentRole, task: taskFor(part) },
-  }));
-  const remark =
-    parts.length === 0 ? "I read." : `I hand on ${parts.length} of ${isLead ? "the" : "my"} parts.`;
-  return { remark, calls: [...spawns, ...work] };
+export function planSurvey(position: Position): SurveyPlan {
+  const { isLead, canDelegate, delegated, refused, part, answered } = position;
+  const isOpen = ({ toolName, input }: SurveyCall): boolean =>
+    !answered.has(`${toolName} ${JSON.stringify(input)}`);
+  const { folders, files } = findCoverage(position);
+  const listed = new Set(isLead ? [".", ...folders] : folders);
+  const words = isLead ? quotedWords(part.question) : [];
+  const looks = [
+    ...[...listed].map((path) => ({ toolName: "folder_list", input: { path } })),
+    ...words.map((text) => ({ toolName: "folder_search", input: { text, path: "." } })),
+  ].filter(isOpen);
+  if (looks.length > 0) return ["I look at what there is.", looks];
+  const reads = files.map((path) => ({ toolName: "folder_read", input: { path } }));
+  const hasDelegated = delegated.length + refused.length > 0;
+  const tasks = canDelegate && !hasDelegated ? divideWork(position).map(formatTask) : [];
+  const spawns = tasks.map((task) => ({ toolName: SPAWN_TOOL, input: { role: SURVEYOR, task } }));
+  const remark = tasks.length === 0 ? "I read." : `I hand on ${tasks.length} parts.`;
+  return [remark, [...spawns, ...reads.filter(isOpen)]];
 }
 
-/** What the agent covers, as far as it knows. */
-export function coverageOf(position: Position): Coverage {
-  const { knowledge } = position;
-  const folders = coveredFolders(position);
-  const named = [...ownPart(position).files, ...knowledge.refused.flatMap((part) => part.files)];
-  const found = folders.flatMap((folder) => filesIn(knowledge.listings.get(folder), folder));
-  const files = [...new Set([...named, ...found])];
-  return {
-    folders: folders.slice(0, MAX_LISTS),
-    files: files.slice(0, MAX_READS),
-    unreadFiles: Math.max(0, files.length - MAX_READS),
-    unlistedFolders: Math.max(0, folders.length - MAX_LISTS),
-    words: wordsToFind(questionOf(position)),
-  };
-}
-
-/** The path of something in a folder. */
-export function pathIn(folder: string, name: string): string {
-  return folder === "." ? name : `${folder}/${name}`;
-}
-
-export function questionOf(position: Position): string {
-  const { task } = position.knowledge;
-  return position.isLead ? task : partOf(task).question;
-}
-
-const ROOT = ".";
-
-/** What was given to the agent itself. A lead that can delegate keeps nothing for itself. */
-function ownPart({ knowledge, isLead, subagentRole }: Position): SurveyPart {
-  if (!isLead) return partOf(knowledge.task);
-  const folders = subagentRole === undefined ? [ROOT] : [];
-  return { folders, files: [], question: knowledge.task, maxSubagents: MAX_SUBAGENTS };
-}
-
-/** How many subagents there may be for what the agent covers: the lead knows it of the whole tree, a surveyor from its task. */
-export function subagentsAllowed({ knowledge, isLead }: Omit<Position, "subagentRole">): number {
-  return isLead ? MAX_SUBAGENTS : partOf(knowledge.task).maxSubagents;
-}
-
-function coveredFolders(position: Position): readonly string[] {
-  const { knowledge, subagentRole } = position;
-  const covered = new Set([
-    ...ownPart(position).folders,
-    ...knowledge.refused.flatMap((part) => part.folders),
-  ]);
-  if (subagentRole !== undefined && !knowledge.hasDelegated) return [...covered];
-  const handedOn = new Set(
-    [...knowledge.reports, ...knowledge.missing].flatMap(({ part }) => part.folders),
-  );
+/** Returns what the agent covers itself, and how many folders and files exceed its share. */
+export function findCoverage(position: Position): {
+  readonly folders: readonly string[];
+  readonly files: readonly string[];
+  readonly leftOut: number;
+} {
+  const { isLead, canDelegate, part, refused, delegated } = position;
+  const parts = isLead && canDelegate ? refused : [part, ...refused];
+  const folders = new Set(parts.flatMap((each) => each.folders));
+  const handedOn = new Set(delegated.flatMap((each) => each.folders));
   // A set grows while it is walked: subfolders of subfolders come up in turn.
-  for (const folder of covered) {
-    const below = foldersIn(knowledge.listings.get(folder), folder);
-    for (const path of below) if (!handedOn.has(path)) covered.add(path);
-  }
-  return [...covered];
-}
-
-function listCalls(position: Position): readonly SurveyCall[] {
-  const { knowledge, isLead } = position;
-  const { listings, failures } = knowledge;
-  const failed = new Set(failures.map(({ path }) => path));
-  const wanted = [...(isLead ? [ROOT] : []), ...coverageOf(position).folders];
-  return [...new Set(wanted)]
-    .filter((path) => !listings.has(path) && !failed.has(path))
-    .map((path) => ({ toolName: LIST, input: { path } }));
-}
-
-function readCalls(position: Position): readonly SurveyCall[] {
-  const { texts, failures } = position.knowledge;
-  const failed = new Set(failures.map(({ path }) => path));
-  return coverageOf(position)
-    .files.filter((path) => !texts.has(path) && !failed.has(path))
-    .map((path) => ({ toolName: READ, input: { path } }));
-}
-
-function searchCalls(position: Position): readonly SurveyCall[] {
-  const { knowledge } = position;
-  const { folders, files, words } = coverageOf(position);
-  const { failures, searches } = knowledge;
-  const failed = new Set(failures.map(({ path }) => path));
-  const alone = files.filter((file) => !folders.some((folder) => isBelow(file, folder)));
-  const outermost = folders.filter(
-    (path) => !folders.some((other) => other !== path && isBelow(path, other)),
-  );
-  return words
-    .flatMap((text) => [...outermost, ...alone].map((path) => ({ text, path })))
-    .filter(({ text, path }) => !searches.has(searchKey(text, path)) && !failed.has(path))
-    .map((input) => ({ toolName: SEARCH, input }));
-}
-
-/** Whether a path lies in a folder, at any depth. */
-export function isBelow(path: string, folder: string): boolean {
-  return folder === ROOT || path.startsWith(`${folder}/`);
-}
-
-function partsToDelegate(position: Position): readonly SurveyPart[] {
-  const { knowledge, isLead } = position;
-  const question = questionOf(position);
-  const from = isLead ? [ROOT] : ownPart(position).folders;
-  const folders = from.flatMap((folder) => foldersIn(knowledge.listings.get(folder), folder));
-  const files = isLead ? filesIn(knowledge.listings.get(ROOT), ROOT) : [];
-  const allowed = subagentsAllowed(position);
-  const parts = divide(folders, files, Math.min(MAX_PARTS, allowed));
-  // What is not spent on the parts themselves is for their own parts.
-  const maxSubagents = Math.floor((allowed - parts.length) / parts.length);
-  return parts.map((part) => ({ ...part, question, maxSubagents }));
+  if (!canDelegate || delegated.length + refused.length > 0)
+    for (const folder of folders) {
+      const below = position.folders.get(folder) ?? [];
+      below.filter((path) => !handedOn.has(path)).forEach((path) => folders.add(path));
+    }
+  const found = [...folders].flatMap((folder) => position.files.get(folder) ?? []);
+  const files = [...new Set([...parts.flatMap((each) => each.files), ...found])];
+  const leftOut = Math.max(0, folders.size - MAX_FOLDERS) + Math.max(0, files.length - MAX_FILES);
+  return { folders: [...folders].slice(0, MAX_FOLDERS), files: files.slice(0, MAX_FILES), leftOut };
 }
 
 /**
- * At most so many parts of folders and the files beside them; if there are more, neighbours go
- * together. Files alone are dealt out.
+ * Returns parts of the subfolders, and of the files that the lead found beside them. Neighbours
+ * share a part if there are too many. Each part gets an even share of the subagents that are left.
  */
-function divide(
-  folders: readonly string[],
-  files: readonly string[],
-  maxParts: number,
-): readonly Pick<SurveyPart, "folders" | "files">[] {
-  if (folders.length === 0) {
-    const count = Math.min(maxParts, Math.ceil(files.length / FILES_PER_PART));
-    return chunks(files, count).map((chunk) => ({ folders: [], files: chunk }));
-  }
-  const units = [
-    ...folders.map((folder) => ({ folders: [folder], files: [] })),
-    ...(files.length === 0 ? [] : [{ folders: [], files }]),
-  ];
-  return chunks(units, Math.min(maxParts, units.length)).map((chunk) => ({
-    folders: chunk.flatMap((unit) => unit.folders),
-    files: chunk.flatMap((unit) => unit.files),
-  }));
-}
-
-/** Neighbours in `count` groups of nearly one size. */
-function chunks<T>(items: readonly T[], count: number): readonly (readonly T[])[] {
-  return Array.from({ length: count }, (_, index) =>
-    items.slice(
-      Math.round((index * items.length) / count),
-      Math.round(((index + 1) * items.length) / count),
-    ),
+function divideWork({ isLead, part, folders, files }: Position): readonly SurveyPart[] {
+  const subfolders = part.folders.flatMap((folder) => folders.get(folder) ?? []);
+  const loose = isLead ? (files.get(".") ?? []) : [];
+  const isFlat = subfolders.length === 0;
+  const grouped = isFlat ? loose.map((file) => [file]) : [loose];
+  const units = [...subfolders.map((folder) => [folder]), ...grouped].filter(
+    ({ length }) => length > 0,
   );
+  const most = isFlat ? Math.ceil(loose.length / FILES_PER_PART) : units.length;
+  const count = Math.min(DEFAULT_SUBAGENT_LIMITS.maxBreadthPerParent, part.subagents, most);
+  const subagents = Math.floor((part.subagents - count) / count);
+  return Array.from({ length: count }, (_, index) => {
+    const start = Math.round((index * units.length) / count);
+    const paths = units.slice(start, Math.round(((index + 1) * units.length) / count)).flat();
+    const inside = paths.filter((path) => subfolders.includes(path));
+    return { ...part, folders: inside, files: paths.slice(inside.length), subagents };
+  });
 }
 
-function foldersIn(listing: KnownFolder | undefined, folder: string): readonly string[] {
-  return (listing?.folders ?? []).map((name) => pathIn(folder, name));
-}
-
-function filesIn(listing: KnownFolder | undefined, folder: string): readonly string[] {
-  return (listing?.files ?? []).map(({ name }) => pathIn(folder, name));
+/** Returns the words in quotation marks: what a question asks to look for. */
+function quotedWords(question: string): readonly string[] {
+  const quoted = [...question.matchAll(/"([^"\n]+)"|“([^“”\n]+)”|`([^`\n]+)`/g)];
+  const words = quoted.map(([, straight, curly, code]) => straight ?? curly ?? code ?? "");
+  return [...new Set(words)].slice(0, MAX_WORDS);
 }
