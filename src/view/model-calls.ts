@@ -108,8 +108,6 @@ export class ModelCalls {
     const { atMs, queuedMs = 0 } = event;
     const call = this.#find(event) ?? this.#add(event, step);
     if (call.chat !== -1) return;
-    // Journals written before `budget.dequeued` existed do not tell when a further call got it.
-    this.#endBudgetWait(call, atMs - queuedMs, "ok");
     const { reservedAtMs = atMs - queuedMs } = call;
     const slotAtMs = Math.max(reservedAtMs, atMs - queuedMs);
     this.#addWait("busy", [reservedAtMs, slotAtMs], call);
@@ -127,7 +125,6 @@ export class ModelCalls {
     if (call === undefined) return;
     this.#addQueued(call, queuedMs, atMs, "ok");
     const wait = { beganAtMs: atMs, atMs: atMs + delayMs, end: "failed" } as const;
-    this.#endBudgetWait(call, atMs, "ok");
     call.retry = this.#spans.add("retry", wait, call.step);
     call.state = "retrying";
     if (call.chat === -1) call.chat = this.#spans.open("chat", atMs, call.step);
