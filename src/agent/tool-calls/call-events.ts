@@ -73,7 +73,7 @@ export function descriptorOf(
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
 }
 
-/** Returns what events say of the place of a call in its reply. Empty for the first call. */
+/** Returns the event field with the place of a call in its reply. Empty for the first call. */
 export function placeOf(index: number): Pick<EventBody<"tool.started">, "index"> {
   return index === 0 ? {} : { index };
 }

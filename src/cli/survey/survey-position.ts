@@ -56,7 +56,7 @@ export class Position {
   readonly delegated: SurveyPart[] = [];
   /** Parts whose subagent was refused. */
   readonly refused: SurveyPart[] = [];
-  /** Sentences about what could not be read. */
+  /** Sentences about the files that could not be read. */
   readonly problems: string[] = [];
 
   constructor({ messages, tools }: ModelRequest) {

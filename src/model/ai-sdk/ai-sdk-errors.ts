@@ -117,7 +117,7 @@ function knownFailure(
   lostOutputTokens: number | undefined,
 ): ModelError | undefined {
   if (!isRecord(error)) return undefined;
-  // What a refusal means is in its status, whatever its body is.
+  // The status alone gives the meaning of a refusal. Its body may be unreadable.
   const isRefusal = Number(error["statusCode"]) >= 400;
   const problem = isRefusal ? undefined : findDecodingProblem(error);
   if (problem !== undefined) {

@@ -49,7 +49,7 @@ interface UnfinishedCall {
 
 /** A server asks whether it may call a tool of its own. */
 const APPROVAL_REQUEST = "tool-approval-request";
-/** What shows that the provider ran a tool. */
+/** Signs that the provider ran a tool. */
 const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;

@@ -104,7 +104,7 @@ function factsOf(record: JournalRecord): Facts | undefined {
       const agentId = String(event["agentId"]);
       const isDelegation = event.type === "tool.started" && event["kind"] === "delegation";
       if (OUTSIDE.test(event.type) && !isDelegation) return undefined;
-      // The recorded reply says its place, which older journals do not have here.
+      // The recorded reply already gives the place of a delegation.
       const { index: _index, ...delegation } = event;
       return { agentId, what: event.type, value: isDelegation ? delegation : event };
     }

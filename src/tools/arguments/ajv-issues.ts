@@ -7,7 +7,7 @@ import { unescapeKey } from "./schema-pointer.ts";
 import { allowedBy, ruleWords, wordsOf } from "./schema-words.ts";
 import { brokenRule, type Issues, type ValidationIssue } from "./validation-issue.ts";
 
-/** An error of Ajv with what `verbose` adds. That of a union has the errors of its forms. */
+/** An Ajv error with the fields that `verbose` adds. The error of a union has the errors of its forms. */
 export type AjvError = ErrorObject<string, AjvParams>;
 
 interface AjvParams {
@@ -19,7 +19,7 @@ interface AjvParams {
   readonly forms?: readonly (readonly AjvError[])[];
 }
 
-/** Returns what the errors say of a value. `root`: the whole schema. */
+/** Converts the errors of a value to issues. `root`: the whole schema. */
 export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues {
   // The error of a name is followed by one of `propertyNames`, that of `if` by those of its branch.
   const isTold = ({ keyword, propertyName }: AjvError): boolean =>

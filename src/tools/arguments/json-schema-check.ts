@@ -121,7 +121,7 @@ function priceOf(errors: readonly AjvError[]): number {
   }, 0);
 }
 
-/** Returns what finds the first error of a value, or all. */
+/** Returns a function that finds the first error of a value, or all. */
 function compile({ schema, Rules, runsPatterns, work }: Source, allErrors: boolean): Validate {
   const ajv = new Rules({
     ...QUIET,
