@@ -2134,6 +2134,9 @@ const requirements = {
   D683: {
     text: "The offline planner of the demo searches the whole folder once for each quoted word, and reports all lines with the word in one finding",
   },
+  D684: {
+    text: "Requests over HTTP that an MCP server refuses authorize one after the other, also for more scope, and a request whose refusal comes late takes the token that another has got",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

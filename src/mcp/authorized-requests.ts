@@ -1,20 +1,24 @@
-// The requests of one connection over HTTP, as the SDK's transport makes them by `fetch`, and what keeps them apart where a server wants
-// an authorization. Owns whose turn it is to authorize.
-// 1. One request authorizes at a time: the others that were refused wait, and take its token. Two that refresh at once would use a refresh
-//    token twice, which ends it.
-// 2. The headers that were given go to the origin of the server alone, not to its authorization server.
-// 3. What an authorization asks others has an end: its time, or that of the connection.
-// 4. A request that was not taken for want of an authorization fails with a fault that says what was asked for, without what came with it.
-// 5. Every body is bounded: the answer to a message as a whole, the standing stream event by event.
+// The HTTP requests of one connection: the `fetch` of the SDK's transport.
+// 1. One request authorizes at a time. Others that were refused wait, and take its token: a refresh
+//    token that is used twice ends the grant.
+// 2. The given headers go to the origin of the server alone, not to its authorization server.
+// 3. Each request of an authorization ends with its time limit, or with the connection.
+// 4. A request that the server refused fails with a fault that contains the challenge, without the
+//    body of the response.
+// 5. Every body is bounded: the answer to a message as a whole, the standing stream by event.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-import { SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import {
+  SdkErrorCode,
+  SdkHttpError,
+  UnauthorizedError,
+  type AuthProvider,
+} from "@modelcontextprotocol/client";
+import PQueue from "p-queue";
 
 import { grouped } from "../kernel/check.ts";
-import { CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
-import { Semaphore } from "../kernel/semaphore.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
 import { AnswerMeter, boundResponse, EventMeter, isSizeExcess } from "./bounded-response.ts";
@@ -23,16 +27,16 @@ import { McpFault } from "./mcp-fault.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
 import { reasonOf } from "./sdk-fault.ts";
 
-/** A message on its way to the server, over as many requests as it takes, and the stream that the SDK asks for after it. */
+/** A message that is sent, by as many requests as it takes. */
 interface Sending {
-  /** What the server asked for last, if it did not take the request. */
+  /** The challenge of the last response, if the server refused the request. */
   challenge?: AuthChallenge | undefined;
   wasAsked?: boolean;
-  /** It authorizes. */
-  endTurn?: () => void;
-  /** Counts the bodies of all its responses. */
+  /** The token of the last request. */
+  token?: string | undefined;
+  /** Counts the bodies of all responses to the message. */
   readonly meter: AnswerMeter;
-  /** Set once its answer has exceeded the limit. */
+  /** Set once the answer has exceeded the limit. */
   excess?: McpFault;
   /** Handles an excess while the answer to a request is streamed. `undefined` for notifications. */
   readonly onExcess?: OnExcess | undefined;
@@ -41,6 +45,13 @@ interface Sending {
 type OnExcess = (fault: McpFault) => void;
 
 type Fetch = NonNullable<McpHttp["fetch"]>;
+type RefusedContext = Parameters<NonNullable<AuthProvider["onUnauthorized"]>>[0];
+
+/** The most answers that are sent at once. Each takes a socket. */
+const MAX_SENDING = 20;
+
+/** Streams are read on while fewer answers to requests of the server wait to be sent. */
+const MAX_WAITING = 80;
 
 export class AuthorizedRequests {
   readonly #options: McpHttp;
@@ -48,9 +59,9 @@ export class AuthorizedRequests {
   readonly #origin: string;
   readonly #sendings = new AsyncLocalStorage<Sending>();
   readonly #closing = new AbortController();
-  #turns = Promise.resolve();
   #isStandingStreamRefused = false;
-  readonly #answers = new AnswerGate();
+  readonly #turns = new PQueue({ concurrency: 1 });
+  readonly #answers = new PQueue({ concurrency: MAX_SENDING });
 
   constructor(options: McpHttp, settings: McpSettings) {
     this.#options = options;
@@ -67,6 +78,27 @@ export class AuthorizedRequests {
     return isStream(init) ? await this.#exchange(url, all) : await this.#ask(url, all);
   };
 
+  /** Returns the provider with authorizations that run in turn. */
+  share(provider: AuthProvider): AuthProvider {
+    const authorize = async (context: RefusedContext): Promise<void> => {
+      const sent = this.#sendings.getStore()?.token;
+      const token = await provider.token();
+      // Another request has replaced the token meanwhile.
+      if (token !== undefined && token !== sent) return;
+      if (provider.onUnauthorized === undefined) throw new UnauthorizedError();
+      await provider.onUnauthorized(context);
+    };
+    return {
+      token: () => provider.token(),
+      onUnauthorized: (context) => this.inTurn(() => authorize(context)),
+    };
+  }
+
+  /** Runs an authorization once those before it have ended. */
+  async inTurn<T>(authorize: () => Promise<T>): Promise<T> {
+    return await this.#turns.add(AsyncLocalStorage.bind(authorize));
+  }
+
   /**
    * Sends a message by the requests that `send` makes. Throws a fault `unauthorized` if the server, or the provider, does not let it, and
    * `too_large` if an answer exceeds the limit. `onExcess`: called if it does so while it is streamed.
@@ -80,14 +112,17 @@ export class AuthorizedRequests {
     } catch (cause) {
       if (sending.excess !== undefined) throw sending.excess;
       throw this.#isRefused(sending) ? refusal(cause, sending.challenge) : cause;
-    } finally {
-      endTurn(sending);
     }
   }
 
-  /** Sends an answer to a request of the server. Streams are not read while many answers are under way. */
+  /** Sends an answer to a request of the server. Streams are not read while many answers wait. */
   async answering(send: () => Promise<void>): Promise<void> {
-    await this.#answers.hold(() => this.sending(send));
+    await this.#answers.add(() => this.sending(send));
+  }
+
+  /** Aborted when the connection is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
   }
 
   close(): void {
@@ -106,47 +141,15 @@ export class AuthorizedRequests {
     return headers;
   }
 
-  /** The requests of a stream, which no `sending` waits for, came to nothing. Called where it is known, within their context. */
-  failed(): void {
-    const sending = this.#sendings.getStore();
-    if (sending !== undefined) endTurn(sending);
-  }
-
-  /** A message, or a stream that is asked for. */
+  /** Makes a request of the protocol: a message, or a stream that is asked for. */
   async #exchange(url: string | URL, init: RequestInit): Promise<Response> {
-    const sending = this.#sendings.getStore() ?? { meter: new AnswerMeter() };
-    // It has what it authorized for: what it does with that may take long, and others need not wait for it.
-    endTurn(sending);
-    const response = await this.#take(url, init, sending);
-    const { auth } = this.#options;
-    if (sending.challenge === undefined || auth === undefined) return response;
-    const headers = new Headers(init.headers);
-    await this.#takeTurn(sending, init);
-    const token = await tokenOfOthers(auth, headers.get("authorization"));
-    if (token === undefined) return response;
-    endTurn(sending);
-    await response.body?.cancel();
-    headers.set("authorization", token);
-    const again = await this.#take(url, { ...init, headers }, sending);
-    if (sending.challenge !== undefined) await this.#takeTurn(sending, init);
-    return again;
-  }
-
-  async #take(url: string | URL, init: RequestInit, sending: Sending): Promise<Response> {
+    const sending = this.#sendings.getStore();
+    if (sending === undefined) return await this.#send(url, init);
     sending.wasAsked = true;
+    sending.token = new Headers(init.headers).get("authorization")?.replace(/^\S+ /, "");
     const response = await this.#send(url, init);
     sending.challenge = challengeOf(response, this.#options.headers);
     return response;
-  }
-
-  async #takeTurn(sending: Sending, { method, signal }: RequestInit): Promise<void> {
-    const before = this.#turns;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#turns = before.then(() => promise);
-    sending.endTurn = resolve;
-    // A stream that is given up delivers nothing more.
-    if (method === "GET") signal?.addEventListener("abort", () => resolve(), { once: true });
-    await before;
   }
 
   /** A request of an authorization, or one without an answer that is waited for. */
@@ -182,7 +185,9 @@ export class AuthorizedRequests {
       maxBytes: this.#settings.maxResponseBytes,
       // The responses to our answers are read in any case: they end what is waited for.
       waitForTurn: () =>
-        isStanding || sending.onExcess !== undefined ? this.#answers.wait() : undefined,
+        isStanding || sending.onExcess !== undefined
+          ? this.#answers.onSizeLessThan(MAX_WAITING)
+          : undefined,
       onExcess: (fault) => {
         if (isStanding) return this.#refuseStandingStream(fault);
         sending.excess = fault;
@@ -209,59 +214,6 @@ export class AuthorizedRequests {
       code: "mcp_response_too_large",
     });
   }
-}
-
-/** The most answers to requests of the server that may be under way before its streams are read on. */
-const MAX_ANSWERS = 100;
-
-/** The most answers that are sent at once. Each takes a socket. */
-const MAX_SENDING = 20;
-
-/** Counts the answers under way, so that a server cannot make us send without limit. */
-class AnswerGate {
-  #count = 0;
-  readonly #sending = new Semaphore(MAX_SENDING);
-  #opening: PromiseWithResolvers<void> | undefined;
-
-  async hold(send: () => Promise<void>): Promise<void> {
-    this.#count += 1;
-    const release = await this.#sending.acquire(new CancelSignal());
-    try {
-      await send();
-    } finally {
-      release?.();
-      this.#count -= 1;
-      if (this.#count < MAX_ANSWERS) this.#open();
-    }
-  }
-
-  /** Returns a promise while too many answers are under way. */
-  wait(): Promise<void> | undefined {
-    if (this.#count < MAX_ANSWERS) return undefined;
-    this.#opening ??= Promise.withResolvers<void>();
-    return this.#opening.promise;
-  }
-
-  #open(): void {
-    this.#opening?.resolve();
-    this.#opening = undefined;
-  }
-}
-
-function endTurn(sending: Sending): void {
-  sending.endTurn?.();
-  delete sending.endTurn;
-}
-
-/** What to send now, if another request has got a token meanwhile. */
-async function tokenOfOthers(
-  auth: NonNullable<McpHttp["auth"]>,
-  sent: string | null,
-): Promise<string | undefined> {
-  const now = "token" in auth ? await auth.token() : (await auth.tokens())?.access_token;
-  // A token that is bound to a key is signed for each request, by the SDK.
-  const isSigned = sent !== null && !sent.startsWith("Bearer ");
-  return now === undefined || isSigned || `Bearer ${now}` === sent ? undefined : `Bearer ${now}`;
 }
 
 /** Only the requests of the protocol itself ask for streams: messages, and streams alone. */

@@ -4,17 +4,16 @@
 // 3. After `close()` no timer is left.
 // 4. A request whose answer exceeds the limit fails, and its stream is not taken up again.
 
-import { AsyncLocalStorage } from "node:async_hooks";
-
 import {
   isJSONRPCNotification,
   isJSONRPCRequest,
   StreamableHTTPClientTransport,
+  type AuthProvider,
   type JSONRPCMessage,
   type TransportSendOptions,
 } from "@modelcontextprotocol/client";
 
-import { CancelSignal, linkedController } from "../kernel/cancel.ts";
+import { sleep } from "../kernel/cancel.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { AuthorizedRequests } from "./authorized-requests.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
@@ -36,33 +35,22 @@ const OWN_ERROR_CODE = -32_000;
 
 export class HttpTransport extends StreamableHTTPClientTransport {
   readonly #streams = new Map<string | number, AbortController>();
-  readonly #timers: Set<() => void>;
   readonly #requests: AuthorizedRequests;
-  #isClosed = false;
 
   constructor(options: McpHttp, settings: McpSettings) {
-    const { clock } = settings;
-    const timers = new Set<() => void>();
     const requests = new AuthorizedRequests(options, settings);
     super(new URL(options.url), {
       fetch: requests.fetch,
       ...defined({ authProvider: options.auth }),
       reconnectionOptions: STREAM_RECONNECTION,
       reconnectionScheduler: (reconnect, delayMs) => {
-        // The bytes of a stream count towards the message for which it is reopened.
-        const resume = AsyncLocalStorage.bind(reconnect);
-        const stop = clock.setTimer(Math.max(delayMs, MIN_RECONNECTION_MS), () => {
-          timers.delete(stop);
-          resume();
-        });
-        timers.add(stop);
+        const waitMs = Math.max(delayMs, MIN_RECONNECTION_MS);
+        void sleep(settings.clock, waitMs, requests.closing).then(reconnect);
       },
     });
-    this.#timers = timers;
     this.#requests = requests;
+    this.#authorizeInTurn();
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
-    this.onerror = () => requests.failed();
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- The same.
     this.onmessage = (message) => {
       if ("id" in message && !("method" in message) && message.id !== undefined)
         this.#streams.delete(message.id);
@@ -71,7 +59,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
 
   override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
     if (isJSONRPCRequest(message)) return await this.#request(message, options);
-    const send = (): Promise<void> => super.send(message, sendOptions(options));
+    const send = (): Promise<void> => super.send(message, defined(options));
     if (!isJSONRPCNotification(message)) return await this.#requests.answering(send);
     const sent = this.#requests.sending(send);
     if (message.method === "notifications/cancelled") this.#giveUp(message.params);
@@ -79,27 +67,38 @@ export class HttpTransport extends StreamableHTTPClientTransport {
   }
 
   override async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    for (const stop of this.#timers) stop();
-    this.#timers.clear();
+    if (this.#requests.closing.aborted) return;
     this.#streams.clear();
     this.#requests.close();
     await super.close();
+  }
+
+  /** The SDK has no option for requests that authorize at the same time. */
+  #authorizeInTurn(): void {
+    const requests = this.#requests;
+    const provider: unknown = Reflect.get(this, "_authProvider");
+    const stepUp: unknown = Reflect.get(this, "_stepUpAuthorize");
+    if (!isAuthProvider(provider) || typeof stepUp !== "function") return;
+    Reflect.set(this, "_authProvider", requests.share(provider));
+    Reflect.set(this, "_stepUpAuthorize", (...given: unknown[]) =>
+      requests.inTurn(async () => {
+        const outcome: unknown = await Reflect.apply(stepUp, this, given);
+        return outcome;
+      }),
+    );
   }
 
   async #request(
     message: JSONRPCMessage & { readonly id: string | number },
     options: TransportSendOptions,
   ): Promise<void> {
-    const { requestSignal } = options;
-    const { controller } = linkedController(requestSignal ?? new CancelSignal());
+    const controller = new AbortController();
     this.#streams.set(message.id, controller);
     try {
       await this.#requests.sending(
         () =>
           super.send(message, {
-            ...sendOptions(options),
+            ...defined(options),
             requestSignal: controller.signal,
             onRequestStreamEnd: () => {
               options.onRequestStreamEnd?.();
@@ -135,10 +134,6 @@ export class HttpTransport extends StreamableHTTPClientTransport {
   }
 }
 
-type SendOptions = NonNullable<Parameters<StreamableHTTPClientTransport["send"]>[1]>;
-
-/** The same without what is undefined: the SDK's own types disagree about that. */
-function sendOptions(options: TransportSendOptions): SendOptions {
-  const { resumptionToken, onresumptiontoken, requestSignal, headers } = options;
-  return defined({ resumptionToken, onresumptiontoken, requestSignal, headers });
+function isAuthProvider(value: unknown): value is AuthProvider {
+  return isRecord(value) && typeof value["token"] === "function";
 }

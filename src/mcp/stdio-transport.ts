@@ -6,13 +6,12 @@
 // 3. A child that ends is noticed, also if a process of its own holds its pipes open: the SDK waits for the pipes.
 
 import { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
 import { callListener } from "../kernel/call-listener.ts";
 import { BoundedLines } from "./bounded-lines.ts";
@@ -120,10 +119,9 @@ export class StdioTransport extends StdioClientTransport {
     await super.close();
     const child = this.#child;
     if (child === undefined) return;
-    if (child.pid !== undefined && !hasEnded(child)) {
-      child.kill("SIGKILL");
-      await this.#reaped(child);
-    }
+    // The SDK does not wait for a child that it has killed.
+    if (child.pid !== undefined && !hasEnded(child))
+      await once(child, "exit", { signal: AbortSignal.timeout(REAP_MS) }).catch(() => undefined);
     destroyPipes(child);
   }
 
@@ -140,13 +138,6 @@ export class StdioTransport extends StdioClientTransport {
       const stop = this.#clock.setTimer(LINGER_MS, () => destroyPipes(child));
       child.once("close", stop);
     });
-  }
-
-  async #reaped(child: ChildProcess): Promise<void> {
-    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-    if (hasEnded(child)) return;
-    const bounds = { signal: new CancelSignal(), clock: this.#clock, graceMs: 0 };
-    await runTimed(() => ended, { ...bounds, timeoutMs: REAP_MS });
   }
 }
 

@@ -90,6 +90,47 @@ describe("a provider", () => {
     expect([peer.grants, auth.redirects]).toEqual([["refresh_token"], 0]);
   });
 
+  proves(["D684"], "takes the token of another request if its refusal comes late", async () => {
+    const peer = await guardedPeer();
+    const first = Promise.withResolvers<void>();
+    let refusals = 0;
+    const late: NonNullable<McpHttp["fetch"]> = async (url, init) => {
+      const response = await fetch(url, init);
+      if (response.status === 401 && (refusals += 1) === 2) await first.promise;
+      return response;
+    };
+    const auth = withTokens(peer);
+    const { tools } = await connected({ ...peer.transport, auth, fetch: late });
+    peer.expire();
+    peer.hold(until(() => peer.refusals() === 2));
+    const calls = [1, 2].map(async () => {
+      const results = textsOf(await made(tools, [["meta"]]));
+      first.resolve();
+      return results;
+    });
+    expect(await Promise.all(calls)).toEqual([["{}"], ["{}"]]);
+    expect([peer.grants, auth.redirects]).toEqual([["refresh_token"], 0]);
+  });
+
+  proves(["D684"], "sends somebody to authorize for more scope once at a time", async () => {
+    const peer = await guardedPeer();
+    const auth = withTokens(peer, "notes");
+    const { tools } = await connected({ ...peer.transport, auth });
+    const redirect = auth.redirectToAuthorization.bind(auth);
+    let running = 0;
+    const overlaps: number[] = [];
+    auth.redirectToAuthorization = async (url) => {
+      overlaps.push((running += 1));
+      await until(() => peer.refusals() === 2);
+      await redirect(url);
+      running -= 1;
+    };
+    peer.demand("notes", "admin");
+    const results = await Promise.all([1, 2].map(() => made(tools, [["meta"]])));
+    expect(results.flat().map(({ type }) => type)).toEqual(["failed", "failed"]);
+    expect(overlaps).toEqual([1, 1]);
+  });
+
   describe("for the stream on which the server may say something", () => {
     /** What came before is not valid any more when that stream is asked for. */
     const expiring =
