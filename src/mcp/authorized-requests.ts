@@ -19,11 +19,12 @@ import PQueue from "p-queue";
 
 import { grouped } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
+import { valueInTime } from "../kernel/timed-work.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
-import { AnswerMeter, boundResponse, EventMeter, isSizeExcess } from "./bounded-response.ts";
+import { boundResponse, type AnswerSize } from "./bounded-response.ts";
 import { JsonMeter } from "./json-meter.ts";
-import { McpFault } from "./mcp-fault.ts";
+import { isSizeExcess, McpFault } from "./mcp-fault.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
 import { reasonOf } from "./sdk-fault.ts";
 
@@ -34,8 +35,8 @@ interface Sending {
   wasAsked?: boolean;
   /** The token of the last request. */
   token?: string | undefined;
-  /** Counts the bodies of all responses to the message. */
-  readonly meter: AnswerMeter;
+  /** Of all responses to the message. */
+  readonly size: AnswerSize;
   /** Set once the answer has exceeded the limit. */
   excess?: McpFault;
   /** Handles an excess while the answer to a request is streamed. `undefined` for notifications. */
@@ -104,7 +105,7 @@ export class AuthorizedRequests {
    * `too_large` if an answer exceeds the limit. `onExcess`: called if it does so while it is streamed.
    */
   async sending<T>(send: () => Promise<T>, onExcess?: OnExcess): Promise<T> {
-    const sending: Sending = { meter: new AnswerMeter(), onExcess };
+    const sending: Sending = { size: { bytes: 0 }, onExcess };
     try {
       const sent = await this.#sendings.run(sending, send);
       if (sending.excess !== undefined) throw sending.excess;
@@ -152,23 +153,15 @@ export class AuthorizedRequests {
     return response;
   }
 
-  /** A request of an authorization, or one without an answer that is waited for. */
+  /** Makes a request of an authorization, or one whose answer nothing waits for. */
   async #ask(url: string | URL, init: RequestInit): Promise<Response> {
-    const timed = new AbortController();
-    const { clock, connectTimeoutMs } = this.#settings;
-    const stop = clock.setTimer(connectTimeoutMs, () => {
-      const message = `No answer came within ${connectTimeoutMs} ms.`;
-      timed.abort(new DOMException(message, "TimeoutError"));
-    });
-    const signals = [timed.signal, this.#closing.signal, ...(init.signal ? [init.signal] : [])];
-    try {
-      const response = await this.#send(url, { ...init, signal: AbortSignal.any(signals) });
-      if (response.body === null) return response;
-      const { status, statusText, headers } = response;
-      return new Response(await response.arrayBuffer(), { status, statusText, headers });
-    } finally {
-      stop();
-    }
+    const { clock, connectTimeoutMs: timeoutMs } = this.#settings;
+    const signal = AbortSignal.any([this.closing, ...(init.signal ? [init.signal] : [])]);
+    const ask = async (bound: AbortSignal): Promise<Response> => {
+      const response = await this.#send(url, { ...init, signal: bound });
+      return response.body === null ? response : new Response(await response.bytes(), response);
+    };
+    return await valueInTime(ask, { signal, clock, graceMs: 0, timeoutMs });
   }
 
   async #send(url: string | URL, init: RequestInit): Promise<Response> {
@@ -176,13 +169,14 @@ export class AuthorizedRequests {
   }
 
   #bound(response: Response, init: RequestInit): Response {
-    const sending = this.#sendings.getStore() ?? { meter: new AnswerMeter() };
+    const sending = this.#sendings.getStore() ?? { size: { bytes: 0 } };
     const isStanding = response.ok && this.#isStandingStream(init);
+    const { maxResponseBytes: maxBytes } = this.#settings;
     return boundResponse(response, {
-      meter: isStanding ? new EventMeter() : sending.meter,
-      json: new JsonMeter(isEventStream(response, init) ? "event" : "body"),
+      size: isStanding ? undefined : sending.size,
+      json: new JsonMeter(isEventStream(response, init) ? "event" : "body", maxBytes),
       what: isStanding ? "an event" : "its answer",
-      maxBytes: this.#settings.maxResponseBytes,
+      maxBytes,
       // The responses to our answers are read in any case: they end what is waited for.
       waitForTurn: () =>
         isStanding || sending.onExcess !== undefined

@@ -3,33 +3,24 @@
 
 import { ReadBuffer } from "@modelcontextprotocol/client";
 
-import { tooLarge } from "./bounded-response.ts";
 import { JsonMeter } from "./json-meter.ts";
-
-const WHAT = "its answer";
 
 /** The buffer of the SDK's transport, which closes the connection when `append` throws. */
 export class BoundedLines extends ReadBuffer {
-  readonly #maxBytes: number;
-  readonly #json = new JsonMeter("line");
+  readonly #json: JsonMeter;
   #heldBack: Buffer[] = [];
-  #lineBytes = 0;
 
   constructor(maxBytes: number) {
     super({ maxBufferSize: Infinity });
-    this.#maxBytes = maxBytes;
+    this.#json = new JsonMeter("line", maxBytes);
   }
 
   /** Throws a fault `too_large` if a line exceeds a limit. */
   override append(chunk: Buffer): void {
-    const excess = this.#json.read(chunk, WHAT);
+    const excess = this.#json.read(chunk, "its answer");
     if (excess !== undefined) throw excess;
-    const end = chunk.indexOf("\n");
-    const bytes = this.#lineBytes + (end < 0 ? chunk.length : end);
-    if (bytes > this.#maxBytes) throw tooLarge(WHAT, this.#maxBytes);
     this.#heldBack.push(chunk);
-    this.#lineBytes = end < 0 ? bytes : chunk.length - chunk.lastIndexOf("\n") - 1;
-    if (end < 0) return;
+    if (!chunk.includes("\n")) return;
     super.append(Buffer.concat(this.#heldBack));
     this.#heldBack = [];
   }

@@ -1,17 +1,16 @@
 // Bounds the bodies of HTTP responses. Counts decoded bytes, so that a compressed body cannot exceed the limit.
 
-import { grouped } from "../kernel/check.ts";
 import type { JsonMeter } from "./json-meter.ts";
-import { McpFault } from "./mcp-fault.ts";
+import { tooLarge, type McpFault } from "./mcp-fault.ts";
 
-/** Counts the bytes of one body against its limit. */
-export interface ByteMeter {
-  /** Counts a chunk. Returns the number of bytes that the limit applies to. */
-  count(chunk: Uint8Array): number;
+/** The bytes of one answer, over as many responses as it takes. */
+export interface AnswerSize {
+  bytes: number;
 }
 
 export interface BodyBounds {
-  readonly meter: ByteMeter;
+  /** Counts the body. `undefined` for a body without an end, whose texts alone are bounded. */
+  readonly size: AnswerSize | undefined;
   readonly json: JsonMeter;
   readonly maxBytes: number;
   /** The subject of the fault. For example, "its answer". */
@@ -20,18 +19,6 @@ export interface BodyBounds {
   readonly waitForTurn: () => Promise<void> | undefined;
   /** Called once, before reading the body fails with the same fault. */
   readonly onExcess: (fault: McpFault) => void;
-}
-
-/** Creates the fault for an answer of more bytes than the limit. */
-export function tooLarge(what: string, maxBytes: number): McpFault {
-  return new McpFault("too_large", `${what} is longer than ${grouped(maxBytes)} bytes ${OPTION}`);
-}
-
-const OPTION = "(maxResponseBytes)";
-
-/** True for a fault of `tooLarge`: no option raises the other limits of an answer. */
-export function isSizeExcess({ message }: McpFault): boolean {
-  return message.endsWith(OPTION);
 }
 
 /** Returns the response with a body that fails, and closes its connection, once it exceeds the limit. */
@@ -63,43 +50,9 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
 }
 
 function findExcess(chunk: Uint8Array, bounds: BodyBounds): McpFault | undefined {
-  const { meter, json, maxBytes, what } = bounds;
-  return meter.count(chunk) > maxBytes ? tooLarge(what, maxBytes) : json.read(chunk, what);
-}
-
-/** Counts all bytes of one answer, over as many responses as it takes. */
-export class AnswerMeter implements ByteMeter {
-  #bytes = 0;
-
-  count({ byteLength }: Uint8Array): number {
-    this.#bytes += byteLength;
-    return this.#bytes;
-  }
-}
-
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
-
-/** Counts the bytes of each server-sent event. An event ends with an empty line. */
-export class EventMeter implements ByteMeter {
-  #eventBytes = 0;
-  #isLineEmpty = true;
-  #last = 0;
-
-  count(chunk: Uint8Array): number {
-    let longest = 0;
-    for (const byte of chunk) {
-      this.#eventBytes += 1;
-      const isSecondHalf = byte === LINE_FEED && this.#last === CARRIAGE_RETURN;
-      this.#last = byte;
-      if (isSecondHalf) continue;
-      const isLineEnd = byte === LINE_FEED || byte === CARRIAGE_RETURN;
-      if (isLineEnd && this.#isLineEmpty) {
-        longest = Math.max(longest, this.#eventBytes);
-        this.#eventBytes = 0;
-      }
-      this.#isLineEmpty = isLineEnd;
-    }
-    return Math.max(longest, this.#eventBytes);
-  }
+  const { size, json, maxBytes, what } = bounds;
+  if (size !== undefined) size.bytes += chunk.byteLength;
+  return size !== undefined && size.bytes > maxBytes
+    ? tooLarge(what, maxBytes)
+    : json.read(chunk, what);
 }

@@ -3,9 +3,8 @@
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { FunctionTool } from "../tools/tool.ts";
-import { isSizeExcess } from "./bounded-response.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
-import { codesOf, McpFault } from "./mcp-fault.ts";
+import { codesOf, isSizeExcess, McpFault } from "./mcp-fault.ts";
 import {
   mcpSettings,
   type McpHttp,

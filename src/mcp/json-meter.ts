@@ -1,9 +1,9 @@
 // Bounds the structure of the JSON texts of a server before anything parses them. A message within the
 // limit of bytes can still block the event loop for 15 s by its keys, or exceed the call stack by its
-// levels. Counts the bytes `{ [ , :` outside of strings, in linear time.
+// levels. Counts the bytes `{ [ , :` outside of strings, and the bytes of each text, in linear time.
 
 import { grouped } from "../kernel/check.ts";
-import { McpFault } from "./mcp-fault.ts";
+import { McpFault, tooLarge } from "./mcp-fault.ts";
 
 /** The most names and values in one message. This many take up to 1 s to parse, check and store. */
 export const MAX_PARTS = 200_000;
@@ -20,9 +20,11 @@ const COMMA = 44;
 const COLON = 58;
 const BACKSLASH = 92;
 
-/** Counts the names, values and levels of each JSON text in a stream of bytes. */
+/** Counts the bytes, names, values and levels of each JSON text in a stream of bytes. */
 export class JsonMeter {
   readonly #end: JsonEnd;
+  readonly #maxBytes: number;
+  #bytes = 0;
   #parts = 0;
   #level = 0;
   #isInString = false;
@@ -30,14 +32,18 @@ export class JsonMeter {
   #isLineEmpty = true;
   #last = 0;
 
-  constructor(end: JsonEnd) {
+  constructor(end: JsonEnd, maxBytes = Infinity) {
     this.#end = end;
+    this.#maxBytes = maxBytes;
   }
 
   /** Reads a chunk. Returns a fault about `what` once a text exceeds a limit. */
   read(chunk: Uint8Array, what: string): McpFault | undefined {
     for (let index = 0; index < chunk.length; index += 1) {
       const byte = chunk[index] ?? 0;
+      this.#bytes += 1;
+      const isLineEnd = this.#end === "line" && byte === LINE_FEED;
+      if (this.#bytes > this.#maxBytes && !isLineEnd) return tooLarge(what, this.#maxBytes);
       if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#endLine(byte);
       else this.#readByte(byte);
       this.#last = byte;
@@ -73,6 +79,7 @@ export class JsonMeter {
   }
 
   #startText(): void {
+    this.#bytes = 0;
     this.#parts = 0;
     this.#level = 0;
   }

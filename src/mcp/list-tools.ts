@@ -12,7 +12,7 @@ import { grouped } from "../kernel/check.ts";
 import { messageOf } from "../kernel/error.ts";
 import { isRecord, soundCopy } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import { tooLarge } from "./bounded-response.ts";
+import { tooLarge } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 

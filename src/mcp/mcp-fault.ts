@@ -1,5 +1,6 @@
 // What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what does the model read?
 
+import { grouped } from "../kernel/check.ts";
 import { shortened } from "../kernel/sentence.ts";
 import type { AuthChallenge } from "./auth-challenge.ts";
 
@@ -42,6 +43,18 @@ export class McpFault extends Error {
     this.detail = detail;
     this.challenge = challenge;
   }
+}
+
+/** Creates the fault for an answer of more bytes than the limit. */
+export function tooLarge(what: string, maxBytes: number): McpFault {
+  return new McpFault("too_large", `${what} is longer than ${grouped(maxBytes)} bytes ${OPTION}`);
+}
+
+const OPTION = "(maxResponseBytes)";
+
+/** True for a fault of `tooLarge`: no option raises the other limits of an answer. */
+export function isSizeExcess({ message }: McpFault): boolean {
+  return message.endsWith(OPTION);
 }
 
 /** The codes of an error and of all that it was caused by. */
