@@ -2131,6 +2131,12 @@ const requirements = {
   D669: {
     text: "An option whose name is misspelt by a letter or two swapped ones is refused with the right name",
   },
+  D675: {
+    text: "The libraries that clean, divide and measure text at a terminal need time that grows with its length, whatever the text is",
+  },
+  D676: {
+    text: "A row of printed text of at least two cells is no wider than the terminal and has at most 32 code units for each cell and for one more, and its rows together are the text but for spaces where it was broken",
+  },
   D683: {
     text: "The offline planner of the demo searches the whole folder once for each quoted word, and reports all lines with the word in one finding",
   },

@@ -2,9 +2,6 @@
 
 import type { JsonObject, JsonValue } from "espalier";
 
-import { CodeUnits, codeUnitsOf } from "../terminal/code-units.ts";
-import { isDirectionMark } from "../terminal/printable-text.ts";
-
 /** The JSON object that a text is; undefined: it is none. */
 export function objectIn(text: string): JsonObject | undefined {
   const value = parsed(text);
@@ -55,38 +52,8 @@ export function jsonText(value: unknown): string {
 }
 
 function steerless(json: string): string {
-  if (!STEERING.test(json)) return json;
-  const units = codeUnitsOf(json);
-  let length = units.length;
-  for (const unit of units) if (isSteering(unit)) length += ESCAPED_LENGTH - 1;
-  const out = new CodeUnits(length);
-  for (const unit of units) {
-    if (isSteering(unit)) pushEscaped(out, unit);
-    else out.push(unit);
-  }
-  return out.finish();
+  return json.replace(STEERING, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
-
-/** Adds a code unit as JSON may write it, for example `\u009d`. */
-function pushEscaped(out: CodeUnits, unit: number): void {
-  out.push(BACKSLASH);
-  out.push(LETTER_U);
-  for (let shift = 12; shift >= 0; shift -= 4) {
-    const digit = (unit >> shift) & 0xf;
-    out.push(digit < 10 ? DIGIT_0 + digit : LETTER_A + digit - 10);
-  }
-}
-
-const ESCAPED_LENGTH = 6;
-const BACKSLASH = 0x5c;
-const LETTER_U = 0x75;
-const DIGIT_0 = 0x30;
-const LETTER_A = 0x61;
 
 /** Control characters and marks that change the direction, as far as JSON leaves them as they are. */
-const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/;
-
-function isSteering(unit: number): boolean {
-  if (unit < 0x7f) return false;
-  return unit <= 0x9f || unit === 0x2028 || unit === 0x2029 || isDirectionMark(unit);
-}
+const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g;

@@ -18,7 +18,7 @@ export class PrintedText {
     const lastStart = plain.lastIndexOf("\n") + 1;
     const rows = lastStart === 0 ? "" : wrapLines(this.#rest + plain.slice(0, lastStart), width);
     const last = lastStart === 0 ? this.#rest + plain : plain.slice(lastStart);
-    const lastRows = isShort(last.length, width) ? [last] : [...wrappedRows(last, width)];
+    const lastRows = [...wrappedRows(last, width)];
     this.#rest = lastRows.pop() ?? "";
     return rows + lastRows.map((row) => `${row}\n`).join("");
   }
@@ -31,29 +31,9 @@ export class PrintedText {
   }
 }
 
-/** Wraps the lines of a text that ends with a line break. */
+/** Wraps the lines of a text. No code unit needs more than two cells. */
 function wrapLines(text: string, width: number): string {
-  if (isShort(text.length, width)) return text;
-  const most = Math.floor(width / 2);
-  let wrapped = "";
-  let from = 0;
-  for (let start = 0; start < text.length;) {
-    // The lines that end within so many code units are short. A line break is before the first.
-    const shortEnd = text.lastIndexOf("\n", start + most);
-    if (shortEnd >= start) {
-      start = shortEnd + 1;
-      continue;
-    }
-    const end = text.indexOf("\n", start);
-    const rows = wrappedRows(text.slice(start, end), width);
-    wrapped += text.slice(from, start) + rows.join("\n");
-    from = end;
-    start = end + 1;
-  }
-  return wrapped + text.slice(from);
-}
-
-/** Returns true if so many code units fit for sure: none needs more than two cells. */
-function isShort(length: number, width: number): boolean {
-  return length <= width / 2;
+  if (text.length <= width / 2) return text;
+  const longLines = new RegExp(`^.{${Math.ceil(width / 2)},}`, "gm");
+  return text.replace(longLines, (line) => wrappedRows(line, width).join("\n"));
 }

@@ -3,12 +3,8 @@
 
 import { styleText } from "node:util";
 
-import {
-  ASCII,
-  CharacterWalk,
-  MOST_OF_CHARACTER,
-  withoutLongCharacters,
-} from "./character-cells.ts";
+import stringWidth from "string-width";
+
 import { printable, withoutSequences } from "./printable-text.ts";
 
 const ELLIPSIS = "…";
@@ -19,11 +15,7 @@ const ELLIPSIS = "…";
  */
 export function displayWidth(text: string): number {
   const plain = withoutSequences(text.slice(0, MOST_MEASURED));
-  if (ASCII.test(plain)) return plain.length;
-  let width = 0;
-  const walk = new CharacterWalk(plain);
-  while (walk.next()) width += walk.cells;
-  return width;
+  return endOfCells(plain, Infinity).cells;
 }
 
 /**
@@ -31,17 +23,49 @@ export function displayWidth(text: string): number {
  * escape sequences. Reads only as much of the text as may be shown.
  */
 export function fit(text: string, width: number): string {
+  if (width <= 0) return "";
   const head = beginning(text, width);
-  let used = 0;
-  let end = 0;
-  const walk = new CharacterWalk(head);
-  while (used <= width && walk.next()) {
-    used += walk.cells;
-    if (used < width || (used === width && walk.end === text.length)) ({ end } = walk);
-  }
-  if (used <= width && end === text.length) return text;
-  return width <= 0 ? "" : head.slice(0, end).trimEnd() + ELLIPSIS;
+  if (endOfCells(head, width).end === text.length) return text;
+  return head.slice(0, endOfCells(head, width - 1).end).trimEnd() + ELLIPSIS;
 }
+
+/** Returns where the characters end that fit into so many cells, and how many they need. */
+function endOfCells(line: string, most: number): { readonly end: number; readonly cells: number } {
+  const first = line.slice(0, 2 * most + 2);
+  if (ASCII.test(first)) {
+    const end = Math.min(line.length, most);
+    return { end, cells: end };
+  }
+  let end = 0;
+  let cells = 0;
+  // Each code point of `SIMPLE` needs a cell, so `first` has all that can fit.
+  for (const character of SIMPLE.test(first) ? first : segments(line)) {
+    const needed = cellsOf(character);
+    if (cells + needed > most) break;
+    end += character.length;
+    cells += needed;
+  }
+  return { end, cells };
+}
+
+/** Yields the characters (grapheme clusters) of a line. */
+function* segments(line: string): Generator<string, void> {
+  for (const { segment } of segmenter.segment(line)) yield segment;
+}
+
+/** Returns the cells of one character. */
+function cellsOf(character: string): number {
+  const known = knownCells.get(character);
+  if (known !== undefined) return known;
+  if (knownCells.size === MOST_KNOWN) knownCells.clear();
+  const cells = stringWidth(character);
+  knownCells.set(character, cells);
+  return cells;
+}
+
+const segmenter = new Intl.Segmenter();
+/** `string-width` needs ten times as long as this for a character that is not ASCII. */
+const knownCells = new Map<string, number>();
 
 /**
  * Returns foreign text as one harmless line that fits into `width` cells. Reads only as much of the
@@ -90,58 +114,35 @@ export function writtenText(text: string): string {
 /**
  * Returns one line without escape sequences as rows that fit into `width` cells each, broken between
  * words if possible.
+ * A row has at most 32 code units for each cell, and for one more.
  */
 export function wrappedRows(line: string, width: number): readonly string[] {
-  if (ASCII.test(line)) return asciiRows(line, width);
+  // No code unit needs more than two cells.
+  if (line.length <= width / 2) return [line];
   const rows: string[] = [];
   let from = 0;
-  let used = 0;
-  let space = -1;
-  const walk = new CharacterWalk(line);
-  while (walk.next()) {
-    const { start, end, cells } = walk;
-    if (end - start > MOST_OF_CHARACTER) return wrappedRows(withoutLongCharacters(line), width);
-    const isSpace = line.charCodeAt(start) === SPACE;
-    if (used + cells > width && start > from) {
-      const cut = !isSpace && space > from ? space : start;
-      rows.push(line.slice(from, cut).trimEnd());
-      from = isSpace ? end : cut;
-      while (from < start && line.charCodeAt(from) === SPACE) from += 1;
-      used = from < start ? displayWidth(line.slice(from, start)) : 0;
-      space = -1;
-      if (isSpace) continue;
-    }
-    if (isSpace) space = start;
-    used += cells;
+  while (true) {
+    const head = beginning(line, width, from);
+    const length = endOfCells(head, width).end || firstCharacter(head).length;
+    if (from + length >= line.length) return [...rows, line.slice(from)];
+    const space = line.slice(from, from + length + 1).lastIndexOf(" ");
+    const end = from + (space > 0 ? space : length);
+    rows.push(line.slice(from, end).trimEnd());
+    from = end;
+    while (line.charCodeAt(from) === SPACE) from += 1;
   }
-  rows.push(line.slice(from));
-  return rows;
 }
 
-/** Does the same for a line of which each code unit is a character of one cell. */
-function asciiRows(line: string, width: number): readonly string[] {
-  const rows: string[] = [];
-  const step = Math.max(1, width);
-  let from = 0;
-  while (line.length - from > step) {
-    const end = from + step;
-    let cut = end;
-    while (cut > from && line.charCodeAt(cut) !== SPACE) cut -= 1;
-    if (cut === from) cut = end;
-    rows.push(line.slice(from, cut).trimEnd());
-    from = cut === end && line.charCodeAt(end) === SPACE ? end + 1 : cut;
-    while (from < end && line.charCodeAt(from) === SPACE) from += 1;
-  }
-  rows.push(line.slice(from));
-  return rows;
+function firstCharacter(text: string): string {
+  return segmenter.segment(text).containing(0)?.segment ?? "";
 }
 
 /** Returns enough of a text to fill so many cells, cut between two code points. */
-function beginning(text: string, cells: number): string {
-  const most = Math.max(1, cells + 1) * MOST_OF_CHARACTER;
-  if (text.length <= most) return text;
-  const last = text.charCodeAt(most - 1);
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
+function beginning(text: string, cells: number, from = 0): string {
+  const end = from + Math.max(1, cells + 1) * MOST_OF_CHARACTER;
+  if (text.length <= end) return text.slice(from);
+  const last = text.charCodeAt(end - 1);
+  return text.slice(from, last >= 0xd800 && last <= 0xdbff ? end - 1 : end);
 }
 
 export type Style = Parameters<typeof styleText>[0];
@@ -156,6 +157,18 @@ export function painter(hasColor: boolean): Paint {
 }
 
 const SPACE = 0x20;
+/** Text of which each code unit is a character of one cell. */
+const ASCII = /^[\x20-\x7e]*$/;
+/** Text of which each code point is a character of a cell or two. */
+const SIMPLE = new RegExp(
+  String.raw`^[^\p{M}\p{C}\p{Grapheme_Extend}\p{Default_Ignorable_Code_Point}\p{Emoji_Modifier}` +
+    String.raw`\p{Regional_Indicator}\u0E33\u0EB3\u1100-\u11FF\uA960-\uA97F\uD7B0-\uD7FF]*$`,
+  "u",
+);
+/** Code units for each cell that are read. The longest emoji sequences have 15. */
+const MOST_OF_CHARACTER = 32;
+/** Characters of which cells are remembered. */
+const MOST_KNOWN = 1_000;
 const TAB_STOP = "  ";
 /** Cells' worth of text in which escape sequences are expected at the beginning of a line. */
 const ROOM_FOR_SEQUENCES = 32;

@@ -2,15 +2,23 @@
 // terminal. Method: texts that were quadratic before, on all functions that show text;
 // test/stress/long-text.test.ts has 10 MB of many more.
 
-import { expect, test } from "vitest";
+import ansiRegex from "ansi-regex";
+import stringWidth from "string-width";
+import { expect } from "vitest";
 
 import { PrintedText } from "../../src/terminal/printed-text.ts";
-import { plainText, singleLine } from "../../src/terminal/terminal-text.ts";
+import {
+  displayWidth,
+  plainText,
+  singleLine,
+  wrappedRows,
+} from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 import { expectFast, expectLinear, longText, REPEATED } from "../support/long-text.ts";
 import { RUN_FUNCTIONS, runWith, TEXT_FUNCTIONS } from "../support/text-functions.ts";
 
 const BYTES = 640_000;
+const LIBRARY_BYTES = 200_000;
 const EXPENSIVE = ["ESC ]", "ESC [", "both C1 controls", "one line", "letters with many marks"];
 
 proves(["D420"], "shows expensive text in time that grows with its length", () => {
@@ -51,7 +59,33 @@ proves(["D421"], "removes whole sequences and leaves no part that could form ano
       expect(singleLine(piece.repeat(9))).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
 });
 
-test("keeps at most 32 code units of a character that is printed", () => {
-  const row = new PrintedText().take(`e${"\u0301".repeat(1_000)}\n`, 80);
-  expect(row).toBe(`e${"\u0301".repeat(31)}\n`);
+proves(["D675"], "measures and cleans expensive text in time that grows with its length", () => {
+  // The libraries alone: no bound of ours is before them.
+  for (const [input, repeated] of Object.entries({ ...REPEATED, "Latin letters": "é" })) {
+    const libraries = {
+      "ansi-regex": (text: string) => text.replace(ansiRegex(), ""),
+      "string-width": (text: string) => stringWidth(text),
+      "Intl.Segmenter": (text: string) => Array.from(new Intl.Segmenter().segment(text)).length,
+    };
+    for (const [name, work] of Object.entries(libraries))
+      expectLinear(`${name} of ${input}`, repeated, { bytes: LIBRARY_BYTES, work });
+  }
+});
+
+proves(["D676"], "gives a row at most 32 code units for each cell, and for one more", () => {
+  const hostile = [
+    `e${"\u0301".repeat(100_000)}`,
+    "\u200d👩".repeat(50_000),
+    "e\u0301".repeat(50_000),
+    "🇫🇷".repeat(50_000),
+    "\ud83d".repeat(50_000),
+  ];
+  for (const line of hostile) {
+    const rows = wrappedRows(line, 10);
+    expect(rows.join("")).toBe(line);
+    for (const row of rows) {
+      expect(row.length).toBeLessThanOrEqual(32 * 11);
+      expect(displayWidth(row)).toBeLessThanOrEqual(10);
+    }
+  }
 });

@@ -33,6 +33,11 @@ test.each([
   ["👩‍👩‍👧", 2],
   ["🇫🇷", 2],
   ["✔\uFE0F", 2],
+  ["1\uFE0F\u20E3", 2],
+  ["\u1112\u1161\u11AB", 2],
+  ["naïve Übung", 11],
+  // A terminal shows a replacement character for half a pair.
+  ["\ud83d\ud83d", 2],
   ["\u001b[31mred\u001b[39m", 3],
 ])("%j takes %d cells", (text, width) => {
   expect(displayWidth(text)).toBe(width);
@@ -68,6 +73,17 @@ test("counts the cells of characters as the segmenter of the platform divides th
       expect(displayWidth(text)).toBeLessThanOrEqual(2 * text.length);
     }),
   );
+});
+
+test("breaks a line between words, keeps its indentation and never divides a character", () => {
+  expect(wrappedRows("    return value;", 12)).toEqual(["    return", "value;"]);
+  expect(wrappedRows("one  two   three", 5)).toEqual(["one", "two", "three"]);
+  expect(wrappedRows("unbroken", 3)).toEqual(["unb", "rok", "en"]);
+  expect(wrappedRows("文書を読む", 5)).toEqual(["文書", "を読", "む"]);
+  expect(wrappedRows("e\u0301e\u0301e\u0301", 2)).toEqual(["e\u0301e\u0301", "e\u0301"]);
+  expect(wrappedRows("👩‍👩‍👧👩‍👩‍👧", 3)).toEqual(["👩‍👩‍👧", "👩‍👩‍👧"]);
+  expect(wrappedRows("𠀀𠀀𠀀", 4)).toEqual(["𠀀𠀀", "𠀀"]);
+  expect(wrappedRows("文", 1)).toEqual(["文"]);
 });
 
 test("wraps a line of ASCII as any other line", () => {
