@@ -24,12 +24,13 @@ export function printable(text: string, { layout, tab }: PrintableOptions): stri
   return layout === "rows" ? lines.replace(TRAILING_SPACES, "") : lines;
 }
 
-/** Returns the text without escape sequences. */
+/** Returns the text without escape sequences. None of them spans lines, so that none hides them. */
 export function withoutSequences(text: string): string {
-  return text.replace(SEQUENCES, "");
+  return text.replace(SEQUENCES, (found) => (LAYOUT.test(found) ? found : ""));
 }
 
 const SEQUENCES = ansiRegex();
+const LAYOUT = /[\t-\r]/;
 /** Marks that change the direction of writing, or that are not seen at all. */
 const DIRECTION_MARKS = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/g;
 const LINE_ENDS = /\r\n?|[\u2028\u2029]/g;

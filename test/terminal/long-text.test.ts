@@ -52,6 +52,8 @@ proves(["D421"], "removes whole sequences and leaves no part that could form ano
   ).toBe("abcdef");
   // Without its end the text of a sequence is shown.
   expect(plainText("\u001b]0;title")).toBe(" ]0;title");
+  // A sequence hides no lines.
+  expect(plainText("\u001b]0;a\nb\u0007c \u001bPd\te\u009cf")).toBe(" ]0;a\nb c  Pd  e f");
   // What stands between the pieces is removed, and they still are no sequence.
   expect(plainText("\u001b\u202e[2J \u001b\u001b[31m[2J")).toBe(" [2J  [2J");
   for (const repeated of Object.values(REPEATED))
