@@ -1,4 +1,4 @@
-// An application that has a provider of its own, SDK 2.x: its spans are delivered in two queues, and what its libraries do in a tool stands
+// An application that has a provider of its own, SDK 2.x: its spans are counted in a large queue, and what its libraries do in a tool stands
 // below that tool.
 
 import assert from "node:assert/strict";
@@ -10,7 +10,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
 import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { openTelemetry, runIdGenerator, exportQueues } from "espalier/otel";
+import { ExportQueue, openTelemetry, runIdGenerator } from "espalier/otel";
 import { asks, says, ScriptedModel } from "espalier/testing";
 import { z } from "zod";
 
@@ -25,13 +25,13 @@ const address = endpoint.address();
 assert(typeof address === "object" && address !== null);
 process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = `http://127.0.0.1:${address.port}`;
 
-const queues = exportQueues({
+const queue = new ExportQueue({
   exporter: new OTLPTraceExporter(),
   processor: (exporter, settings) => new BatchSpanProcessor(exporter, settings),
 });
 const provider = new NodeTracerProvider({
   resource: resourceFromAttributes({ "service.name": "survey" }),
-  spanProcessors: [queues],
+  spanProcessors: [queue],
   idGenerator: runIdGenerator,
 });
 // With a context manager: without one, instrumented libraries fall out of the trace.
@@ -65,7 +65,7 @@ await provider.shutdown();
 endpoint.close();
 
 assert.equal(status, "completed");
-assert.deepEqual(queues.counts(), { deliveredSpans: 6, lostSpans: 0, pendingSpans: 0 });
+assert.deepEqual(queue.counts(), { deliveredSpans: 6, lostSpans: 0, pendingSpans: 0 });
 const SentSchema = z.object({
   resourceSpans: z.array(
     z.object({

@@ -2143,6 +2143,18 @@ const requirements = {
   D684: {
     text: "Requests over HTTP that an MCP server refuses authorize one after the other, also for more scope, and a request whose refusal comes late takes the token that another has got",
   },
+  D670: {
+    text: "20,002 spans that end in one burst all arrive at an OTLP endpoint over HTTP",
+  },
+  D671: {
+    text: "Lost spans are one process warning with their count and the last reason; later losses are in the counts of flush()",
+  },
+  D672: {
+    text: "A dead trace endpoint costs one warning: flush() and shutdown() keep their bound, and the program ends by itself",
+  },
+  D673: {
+    text: "Spans that wait for a trace endpoint and spans that are being exported never exceed the size of the queue",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

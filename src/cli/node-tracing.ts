@@ -1,6 +1,7 @@
 // `--otel`: spans of runs over OpenTelemetry, where its packages are installed.
 
-import type { FlushReport, NodeTracing } from "espalier/otel/node";
+import type { DeliveryCounts } from "espalier/otel";
+import type { NodeTracing } from "espalier/otel/node";
 import { plainText } from "espalier/terminal";
 
 import { UsageError } from "./usage-error.ts";
@@ -33,7 +34,7 @@ export function deliveryText({
   unconfirmedSpans = 0,
   pendingSpans,
   lastError,
-}: FlushReport): string {
+}: DeliveryCounts): string {
   const missing = lostSpans + pendingSpans;
   const total = deliveredSpans + unconfirmedSpans + missing;
   if (total === deliveredSpans) return `Trace sent: ${deliveredSpans} spans`;

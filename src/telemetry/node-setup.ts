@@ -32,25 +32,23 @@ import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings } from "./content/content-options.ts";
-import type { AnySpanExporter } from "./delivery/any-sdk.ts";
-import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
-import { runIdGenerator } from "./spans/derived-ids.ts";
-import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
+import { warnWithCode } from "./coded-warning.ts";
+import type { AnySpanExporter, BatchSettings } from "./delivery/any-sdk.ts";
+import { DEFAULTS, ExportQueue, type DeliveryCounts } from "./delivery/export-queue.ts";
 import {
   isHttpUrl,
-  LONGEST_MS,
-  tracingVariables,
+  readTracingVariables,
   warnOfVariable,
   type TracingVariables,
 } from "./delivery/otel-variables.ts";
+import { applyRemark, listenToSdk } from "./delivery/sdk-diagnostics.ts";
+import { servicePerRole } from "./delivery/service-per-role.ts";
+import { createTraceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
+import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { SHOWN_OPTIONS } from "./shown-options.ts";
-import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
-import { samplerOf } from "./delivery/sampling.ts";
-import { servicePerRole } from "./delivery/service-per-role.ts";
-import { doubting, traceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
-import { DEFAULTS, ExportQueues, type DeliveryCounts } from "./delivery/export-queues.ts";
-import { warnWithCode } from "./coded-warning.ts";
+import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
+import { runIdGenerator } from "./spans/derived-ids.ts";
 
 /** Options for how runs are shown are those of `openTelemetry()`. */
 export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer"> {
@@ -86,12 +84,6 @@ export interface FlushOptions {
   readonly timeoutMs?: number;
 }
 
-/** Counts of all spans since the set-up. Complete if none is pending, lost or unconfirmed. */
-export interface FlushReport extends DeliveryCounts {
-  /** Warnings and errors of the SDK itself, if there were any; the first was given as a warning. */
-  readonly sdkReports?: number;
-}
-
 /** The tracing of this process, with what sends its spans. */
 export interface NodeTracing {
   /** Hand it to the orchestrator. */
@@ -100,9 +92,9 @@ export interface NodeTracing {
    * Sends all spans that have ended. Never rejects. Call it before a short program ends: spans
    * leave a second after they ended, and a timer does not keep a process alive for them.
    */
-  flush(options?: FlushOptions): Promise<FlushReport>;
+  flush(options?: FlushOptions): Promise<DeliveryCounts>;
   /** The same, and takes no further spans. Never rejects. */
-  shutdown(options?: FlushOptions): Promise<FlushReport>;
+  shutdown(options?: FlushOptions): Promise<DeliveryCounts>;
 }
 
 /** The time that OpenTelemetry allows a batch by default. */
@@ -130,18 +122,16 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   checkOptions(options);
   const { serviceName: _name, serviceNamePerRole: _perRole, tracesUrl: _url, ...others } = options;
   const { exporter, clock: _clock, ...shown } = others;
-  const variables = tracingVariables(process.env);
+  const variables = readTracingVariables(process.env);
   for (const warning of variables.warnings) warnOfVariable(warning);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
-  const diagnostics = new SdkDiagnostics();
-  // First: the SDK speaks while it is made, too.
-  diagnostics.install();
+  // First: the SDK reports while it is created, too.
+  const stopListening = listenToSdk();
   try {
-    return nodeTracing(options, shown, variables, diagnostics);
+    return startTracing(options, shown, variables, stopListening);
   } catch (cause) {
-    // Nothing is left, if an option turns out not to fit.
-    diagnostics.uninstall();
+    stopListening();
     throw cause;
   }
 }
@@ -169,72 +159,79 @@ function checkOptions(options: NodeTracingOptions): void {
 /** Spans with content are large: fewer of them at a time stall the event loop no longer than others do. */
 const CONTENT_BATCH_SIZE = 128;
 
-function nodeTracing(
+function startTracing(
   options: NodeTracingOptions,
   shown: Omit<OpenTelemetryOptions, "tracer">,
   variables: TracingVariables,
-  diagnostics: SdkDiagnostics,
+  stopListening: () => void,
 ): NodeTracing {
-  const { serviceName, serviceNamePerRole, tracesUrl, exporter, clock = systemClock } = options;
+  const { serviceName, serviceNamePerRole, tracesUrl, clock = systemClock } = options;
   const resource = resourceOf(serviceName);
-  const made = exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter };
-  const outlet = doubting(
-    serviceNamePerRole === true ? servicePerRole(made.exporter, resource) : made.exporter,
-    diagnostics,
-  );
-  const batchSize = contentSettings(shown.content) === undefined ? undefined : CONTENT_BATCH_SIZE;
-  const queues = queuesTo({ ...made, exporter: outlet }, variables, batchSize);
-  diagnostics.hasCounted = (report) => queues.hasCounted(report);
-  const { maxAttributeLength = MAX_ATTRIBUTE_LENGTH, sampling } = variables;
+  const made: Pick<TraceExporter, "exporter"> & Partial<TraceExporter> =
+    options.exporter === undefined
+      ? createTraceExporter(tracesUrl, variables)
+      : { exporter: options.exporter };
+  const { exporter, endpoint, exportTimeoutMs } = made;
+  const toShown = serviceNamePerRole === true ? servicePerRole(resource) : undefined;
+  const hasContent = contentSettings(shown.content) !== undefined;
+  const queue = new ExportQueue({
+    exporter: {
+      export: (spans, done) =>
+        exporter.export(toShown === undefined ? spans : spans.map(toShown), (result) =>
+          done(applyRemark(result)),
+        ),
+      forceFlush: async () => exporter.forceFlush?.(),
+      shutdown: () => exporter.shutdown(),
+      abort: () => exporter.abort?.(),
+    },
+    processor: (batches, settings) => new BatchSpanProcessor(batches, settings),
+    settings: queueSettings(variables, hasContent, exportTimeoutMs),
+    ...defined({ endpoint }),
+  });
+  const { maxAttributeLength = MAX_ATTRIBUTE_LENGTH } = variables;
   const provider = new NodeTracerProvider({
     resource,
-    sampler: samplerOf(sampling),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
-    spanProcessors: [queues],
+    spanProcessors: [queue],
     idGenerator: runIdGenerator,
   });
   const tracer = provider.getTracer(OWN_PACKAGE.name, OWN_PACKAGE.version);
   const tracing = openTelemetry({ ...shown, tracer });
   register(provider);
-  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
+  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<DeliveryCounts> => {
     const stop = new AbortController();
     await Promise.race([work, sleep(clock, boundOf(bounds), stop.signal)]);
     stop.abort();
-    const { reports: sdkReports } = diagnostics;
-    return { ...queues.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
+    return queue.counts();
   };
+  let isListening = true;
   return {
     tracing,
-    flush: (bounds) => settle(queues.forceFlush(), bounds),
+    flush: (bounds) => settle(queue.forceFlush(), bounds),
     shutdown: async (bounds) => {
       // The global place is free for another set-up; another provider is left alone.
       if (isRegistered(provider)) trace.disable();
-      const report = await settle(queues.shutdown(), bounds);
-      diagnostics.uninstall();
-      return report;
+      const counts = await settle(queue.shutdown(), bounds);
+      if (isListening) stopListening();
+      isListening = false;
+      return counts;
     },
   };
 }
 
-/** `usualBatch`: spans of a batch, if no variable says how many. */
-function queuesTo(
-  { exporter, endpoint, exportTimeoutMs }: TraceExporter,
+function queueSettings(
   variables: TracingVariables,
-  usualBatch: number = DEFAULTS.batchSize,
-): ExportQueues {
-  const { maxQueueSize: leaves = DEFAULTS.leaves, batchSize = usualBatch } = variables;
-  const { delayMs = DEFAULTS.delayMs, batchTimeoutMs = DEFAULTS.exportTimeoutMs } = variables;
-  // The queues bound each export. The processor would also count the time before it is sent.
-  const bound = { exportTimeoutMillis: LONGEST_MS };
-  return new ExportQueues({
-    exporter,
-    processor: (counting, settings) => new BatchSpanProcessor(counting, { ...settings, ...bound }),
-    queues: { leaves },
-    batchSize,
-    delayMs,
-    exportTimeoutMs: exportTimeoutMs ?? batchTimeoutMs,
-    ...defined({ endpoint }),
-  });
+  hasContent: boolean,
+  exportTimeoutMs: number | undefined,
+): BatchSettings {
+  const { maxQueueSize = DEFAULTS.maxQueueSize, batchTimeoutMs } = variables;
+  const usualBatch = hasContent ? CONTENT_BATCH_SIZE : DEFAULTS.maxExportBatchSize;
+  return {
+    maxQueueSize,
+    maxExportBatchSize: Math.min(variables.batchSize ?? usualBatch, maxQueueSize),
+    scheduledDelayMillis: variables.delayMs ?? DEFAULTS.scheduledDelayMillis,
+    exportTimeoutMillis: exportTimeoutMs ?? batchTimeoutMs ?? DEFAULTS.exportTimeoutMillis,
+  };
 }
 
 /** What the environment has switched off: runs have ids, and no spans. */
@@ -266,22 +263,15 @@ function resourceOf(serviceName: string | undefined): Resource {
     .merge(resourceFromAttributes(named));
 }
 
-/** A process that flushes is about to end, and must not be stopped by a slip: it is a warning, and the default. */
+/** Returns the default, with a warning, for bounds that do not fit: a flush must not throw. */
 function boundOf(bounds: unknown = {}): number {
-  if (!isRecord(bounds)) return usualBound("options", bounds);
-  const { timeoutMs = FLUSH_TIMEOUT_MS, ...others } = bounds;
-  const [unknown] = Object.entries(others);
-  if (unknown !== undefined) usualBound(...unknown);
+  const timeoutMs = isRecord(bounds) ? (bounds["timeoutMs"] ?? FLUSH_TIMEOUT_MS) : bounds;
   const isBound = typeof timeoutMs === "number" && timeoutMs >= 0 && timeoutMs < Infinity;
-  return isBound ? timeoutMs : usualBound("timeoutMs", timeoutMs);
-}
-
-/** Warns once in a process. */
-function usualBound(field: string, got: unknown): number {
+  if (isRecord(bounds) && isBound) return timeoutMs;
   const code = "ESPALIER_FLUSH_OPTIONS";
   const message =
-    `Expected flush and shutdown to be given { timeoutMs } with a number from 0 up, got ${inWords(got)} for ` +
-    `${field}. The default is used, ${FLUSH_TIMEOUT_MS}.`;
+    "Expected flush and shutdown to be given { timeoutMs } with a number from 0 up, got " +
+    `${inWords(timeoutMs)}. The default is used, ${FLUSH_TIMEOUT_MS}.`;
   warnWithCode(code, message, code);
   return FLUSH_TIMEOUT_MS;
 }

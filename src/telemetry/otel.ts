@@ -23,12 +23,10 @@ export type {
   FinishedSpan,
 } from "./delivery/any-sdk.ts";
 export {
-  exportQueues,
+  ExportQueue,
   type DeliveryCounts,
-  type QueueSizes,
-  type ExportQueues,
-  type ExportQueuesOptions,
-} from "./delivery/export-queues.ts";
+  type ExportQueueOptions,
+} from "./delivery/export-queue.ts";
 export { runIdGenerator, type SpanIdGenerator } from "./spans/derived-ids.ts";
 
 /** How runs are shown as traces and as metrics. */

@@ -9,7 +9,7 @@ import {
 } from "../../src/telemetry/content/content-options.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
-import { tracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
+import { readTracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -98,7 +98,7 @@ test("JSON is shortened to what the SDK lets through, where a variable lowers th
   for (const wrong of ["many", "-1", "1.5", " "]) {
     const env = { ...both, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: wrong };
     const said = contentSettings(true, env)?.maxCharacters;
-    expect([wrong, said, tracingVariables(env).maxAttributeLength]).toEqual([wrong, 500, 500]);
+    expect([wrong, said, readTracingVariables(env).maxAttributeLength]).toEqual([wrong, 500, 500]);
   }
 });
 

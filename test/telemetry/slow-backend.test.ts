@@ -1,5 +1,5 @@
-// Goal: a trace backend that serves one request after another, and takes a second for each, receives
-// every span once.
+// Goal: a trace backend that serves one request after another, and takes one or eight seconds for
+// each, receives every span once.
 // Method: an HTTP server with a queue, in real time, with the default settings of `setUpNodeTracing`.
 
 import { createServer } from "node:http";
@@ -7,7 +7,8 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { afterEach, expect, vi } from "vitest";
 
-import { setUpNodeTracing, type FlushReport } from "../../src/telemetry/node-setup.ts";
+import { setUpNodeTracing } from "../../src/telemetry/node-setup.ts";
+import type { DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { spansOf } from "../support/otlp-schema.ts";
@@ -20,7 +21,11 @@ afterEach(() => vi.unstubAllEnvs());
 async function traceSlowly(
   agents: number,
   serviceMs: number,
-): Promise<{ readonly report: FlushReport; readonly received: number; readonly distinct: number }> {
+): Promise<{
+  readonly report: DeliveryCounts;
+  readonly received: number;
+  readonly distinct: number;
+}> {
   const ids: string[] = [];
   let queue = Promise.resolve();
   const server = createServer((request, response) => {
@@ -65,6 +70,15 @@ proves(
   "a backend that takes a second for each request receives 20,005 spans",
   async () => {
     expect(await traceSlowly(1_000, 1_000)).toEqual(wholeReport(20_005));
+    expect(takeWarnings()).toEqual([]);
+  },
+);
+
+proves(
+  ["D470"],
+  "a backend that takes eight seconds for each request receives 1,202 spans",
+  async () => {
+    expect(await traceSlowly(60, 8_000)).toEqual(wholeReport(1_202));
     expect(takeWarnings()).toEqual([]);
   },
 );

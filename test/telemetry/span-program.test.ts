@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import type { FlushReport } from "../../src/telemetry/node-setup.ts";
+import type { DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 
 const MODES: readonly SinkMode[] = ["ok", "refuse", "unavailable", "hang", "drip"];
@@ -34,7 +34,7 @@ const ReportSchema = z.object({
 
 interface ProgramEnd {
   readonly code: number;
-  readonly report: FlushReport;
+  readonly report: DeliveryCounts;
   readonly warnings: number;
 }
 

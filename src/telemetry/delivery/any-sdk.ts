@@ -1,22 +1,21 @@
-// What processors and exporters of OpenTelemetry have in common in every version of its SDK, so that
-// ours needs none of them.
+// Processors and exporters as every version of the OpenTelemetry SDK has them. Imports no SDK.
 
 import type { Attributes, AttributeValue, SpanContext } from "@opentelemetry/api";
 
-/** A finished span, as every SDK has it: what is read of it here. */
+/** The part of a finished span that is read here. Every SDK has it. */
 export interface FinishedSpan {
-  /** What it has. */
+  /** Attributes of the span. */
   readonly attributes: Attributes;
   spanContext(): SpanContext;
 }
 
-/** What became of an export; code 0 is success. */
+/** The outcome of an export. */
 export interface AnyExportResult {
   /** 0 for a success, 1 for a failure. */
   readonly code: number;
-  /** What went wrong. */
+  /** The reason of a failure, or of `rejectedSpans`. */
   readonly error?: Error;
-  /** Of a success: so many of the spans were refused all the same; `error` is the reason. */
+  /** Number of spans that the endpoint refused within a success. */
   readonly rejectedSpans?: number;
 }
 
@@ -25,26 +24,33 @@ export interface AnySpanExporter {
   export(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void;
   forceFlush?(): Promise<void>;
   shutdown(): Promise<void>;
+  /** Closes the connection of an export that exceeded its time. SDKs do not call this method. */
+  abort?(): void;
 }
 
-/** A `SpanProcessor` of any SDK: what a queue needs of it. */
+/** A `SpanProcessor` of any SDK: the methods that a queue calls. */
 export interface AnySpanProcessor {
   onEnd(span: FinishedSpan): void;
   forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-/** As `BatchSpanProcessor` takes them, in SDK 2.x as its second argument, in 3.x with the exporter. */
+/** Options of `BatchSpanProcessor`: its second argument in SDK 2.x, beside the exporter in 3.x. */
 export interface BatchSettings {
-  /** Most spans that wait. */
+  /** Largest number of spans that wait or are being exported; 40,960 by default. */
   readonly maxQueueSize: number;
-  /** Most spans of one export. */
+  /** Largest number of spans of one export; 512 by default. More would block the event loop. */
   readonly maxExportBatchSize: number;
-  /** Milliseconds between two exports. */
+  /** Longest time in which a finished span waits for others; 1,000 by default. */
   readonly scheduledDelayMillis: number;
+  /**
+   * Time in which the exporter must answer, with its own retries; 30,000 by default. Counts from the
+   * call of the exporter, not from the time at which a batch begins to wait.
+   */
+  readonly exportTimeoutMillis: number;
 }
 
-/** A span that is about to end, as SDKs that know `onEnding` hand it over. */
+/** A span that is about to end, which SDKs that know `onEnding` pass on. */
 export interface EndingSpan extends FinishedSpan {
   setAttribute(key: string, value: AttributeValue): unknown;
 }

@@ -1,5 +1,5 @@
-// The `OTEL_*` variables that tracing goes by. Reads the files that they name, and nothing else. A value that does not fit is left out and
-// warned of, never thrown: a slip in an environment must not stop a program.
+// The `OTEL_*` variables that the SDK does not read for us, or for which our defaults differ. Values
+// that do not fit are a warning, never an error: a slip in an environment must not stop a program.
 
 import { readFileSync } from "node:fs";
 
@@ -9,41 +9,33 @@ import { warnWithCode } from "../coded-warning.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Which traces are taken; `share` of those that a ratio decides on. */
-export interface Sampling {
-  readonly sampler: (typeof SAMPLERS)[number];
-  readonly share: number;
-}
+/** Settings from the environment; `undefined` where it has none that fits. */
+export type TracingVariables = Readonly<ReturnType<typeof readTracingVariables>>;
 
-/** Settings of tracing from the environment; undefined where it has none that fits. */
-export type TracingVariables = Readonly<ReturnType<typeof tracingVariables>>;
-
-export function tracingVariables(environment: Environment) {
+export function readTracingVariables(environment: Environment) {
   const reader = new VariableReader(environment);
-  for (const name of OTHER_LIMITS) reader.wholeNumber(name, 0);
+  const boolean = ["true", "false"];
   return {
-    isDisabled:
-      reader.word("OTEL_SDK_DISABLED", ["true", "false"], "Nothing is disabled.") === "true",
+    isDisabled: reader.word("OTEL_SDK_DISABLED", boolean, "Nothing is disabled.") === "true",
     isExportOff: isExportOff(reader),
     /** With its path. */
-    tracesUrl: tracesUrl(reader),
+    tracesUrl: readTracesUrl(reader),
     protocol: reader.ofOtlp("PROTOCOL", (name) => reader.word(name, PROTOCOLS, AS_JSON)),
-    compression: reader.ofOtlp("COMPRESSION", (name) => reader.word(name, COMPRESSIONS)),
-    /** As PEM. The exporter would read them, too, but not for connections of ours. */
+    hasCompression: reader.ofOtlp("COMPRESSION", (name) => reader.text(name)) !== undefined,
+    /** As PEM. The exporter reads them as well, but only for its own connections. */
     certificates: {
       ca: reader.file("CERTIFICATE"),
       cert: reader.file("CLIENT_CERTIFICATE"),
       key: reader.file("CLIENT_KEY"),
     },
-    /** Of one attempt of the exporter for OTLP. */
+    /** Time of one request of the exporter for OTLP. */
     exportTimeoutMs: reader.ofOtlp("TIMEOUT", (name) => reader.wholeNumber(name, 1, LONGEST_MS)),
-    /** Of an export with all that belongs to it. */
+    /** Time of an export with its retries, for other exporters. */
     batchTimeoutMs: reader.wholeNumber("OTEL_BSP_EXPORT_TIMEOUT", 1, LONGEST_MS),
     maxQueueSize: reader.wholeNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1),
     batchSize: reader.wholeNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1),
     delayMs: reader.wholeNumber("OTEL_BSP_SCHEDULE_DELAY", 0, LONGEST_MS),
     maxAttributeLength: reader.attributeLength(),
-    sampling: sampling(reader),
     /** One sentence or two for each variable that does not fit. */
     warnings: reader.warnings,
   };
@@ -55,43 +47,10 @@ export function warnOfVariable(warning: string): void {
 }
 
 /** What a timer of an SDK can wait, less what is added to it here: a longer wait would be none. */
-export const LONGEST_MS = 2_147_000_000;
+const LONGEST_MS = 2_147_000_000;
 
 const PROTOCOLS = ["http/json", "http/protobuf", "grpc"] as const;
-const COMPRESSIONS = ["gzip", "none"] as const;
 const AS_JSON = "Spans leave as JSON over HTTP.";
-
-const SAMPLERS = [
-  "always_on",
-  "always_off",
-  "traceidratio",
-  "parentbased_always_on",
-  "parentbased_always_off",
-  "parentbased_traceidratio",
-] as const;
-
-/** Read by the SDK itself, which uses its default without a word. */
-const OTHER_LIMITS = [
-  "OTEL_ATTRIBUTE_COUNT_LIMIT",
-  "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
-  "OTEL_SPAN_ATTRIBUTE_PER_EVENT_COUNT_LIMIT",
-  "OTEL_SPAN_ATTRIBUTE_PER_LINK_COUNT_LIMIT",
-  "OTEL_SPAN_EVENT_COUNT_LIMIT",
-  "OTEL_SPAN_LINK_COUNT_LIMIT",
-];
-
-function sampling(reader: VariableReader): Sampling {
-  const sampler =
-    reader.word("OTEL_TRACES_SAMPLER", SAMPLERS, "Every trace is taken.") ??
-    "parentbased_always_on";
-  if (!sampler.endsWith("traceidratio")) return { sampler, share: 1 };
-  const name = "OTEL_TRACES_SAMPLER_ARG";
-  const text = reader.text(name);
-  const share = Number(text);
-  if (text !== undefined && share >= 0 && share <= 1) return { sampler, share };
-  reader.warn(name, "a number from 0 to 1", text, "Every trace is taken.");
-  return { sampler, share: 1 };
-}
 
 function isExportOff(reader: VariableReader): boolean {
   const name = "OTEL_TRACES_EXPORTER";
@@ -105,7 +64,7 @@ function isExportOff(reader: VariableReader): boolean {
   return exporters.includes("none");
 }
 
-function tracesUrl(reader: VariableReader): string | undefined {
+function readTracesUrl(reader: VariableReader): string | undefined {
   const own = reader.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
   if (own !== undefined) return new URL(own).href;
   const shared = reader.url("OTEL_EXPORTER_OTLP_ENDPOINT");
@@ -171,16 +130,12 @@ export class VariableReader {
     );
   }
 
-  /** What stands in a file that a variable of the exporter names. */
+  /** The content of a PEM file. The SDK reports a file that cannot be read. */
   file(what: string): Buffer | undefined {
-    const own = `OTEL_EXPORTER_OTLP_TRACES_${what}`;
-    const name = this.text(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own;
-    const path = this.text(name);
-    if (path === undefined) return undefined;
+    const path = this.ofOtlp(what, (name) => this.text(name));
     try {
-      return readFileSync(path);
+      return path === undefined ? undefined : readFileSync(path);
     } catch {
-      this.warn(name, "a file that can be read", path, "Spans leave without it.");
       return undefined;
     }
   }

@@ -1,136 +1,76 @@
-// SdkDiagnostics: reports of the OpenTelemetry SDK about itself, which it gives only to a logger, and by
-// default there is none.
-// Owns the slot of that logger, and a count.
-// 1. A logger of the application gets everything, as it asked for, and has its slot again afterwards.
-//    What it gets is reported: no warning is given, and nothing is counted.
-// 2. Without one: one process warning; what comes later is counted.
-// 3. The message of an endpoint within a success reaches no other than this logger: it is held for the export
-//    whose success comes next, in the same step.
+// Reports of the OpenTelemetry SDK about itself, which it passes to a logger only.
+// Owns the place of that logger, unless the application has set one.
+// 1. The first ten different reports after a set-up are process warnings.
+// 2. Only this logger learns that an endpoint answered a success with a web page or refused some of
+//    the spans. The remark is for the export whose success comes next, in the same tick.
 
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 
 import { isRecord } from "../../kernel/json.ts";
 import { registeredApi } from "../spans/api-versions.ts";
-import { isWebPage } from "./loss.ts";
+import type { AnyExportResult } from "./any-sdk.ts";
+import { isWebPage, NO_OTLP } from "./export-loss.ts";
 
-/** The message of an endpoint within a success: it is none, or it did not take all spans. */
-export type SdkRemark =
-  | "foreign"
-  | { readonly rejectedSpans: number; readonly errorMessage: string };
-
-export class SdkDiagnostics {
-  /** Reports up to now. */
-  reports = 0;
-  /** Whether a report is about spans that were counted as lost. */
-  hasCounted: (report: string) => boolean = () => false;
-
-  isKnown(report: string): boolean {
-    return READ_HERE.test(report) || this.hasCounted(report);
-  }
-
-  install(): void {
-    if (installed.size === 0) place.take();
-    installed.add(this);
-  }
-
-  uninstall(): void {
-    if (installed.delete(this) && installed.size === 0) place.giveBack();
-  }
-
-  /** What the last answer was remarked on with; asked once. */
-  takeRemark(): SdkRemark | undefined {
-    const { remark } = place;
-    place.remark = undefined;
-    return remark;
-  }
-}
-
-/** Reports about variables that are read and checked here; the SDK would show an address with its password. */
-const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
-
-/** The place of the logger, of which there is one in a process, however often tracing is set up. */
-class LoggerPlace {
-  /** What is registered there while it is taken. */
-  #own: unknown;
-  #before: DiagLogger | undefined;
-  remark: SdkRemark | undefined;
-
-  take(): void {
-    const before = registeredApi()?.diag;
-    if (before !== undefined && !isLogger(before)) return;
-    this.#before = before;
-    const isSet =
-      before === undefined
-        ? diag.setLogger(this.#logger(), LEVEL_OF.own)
-        : diag.setLogger(this.#loggerBeside(before), LEVEL_OF.beside);
-    if (isSet) this.#own = registeredApi()?.diag;
-  }
-
-  /** A logger that came later keeps it. */
-  giveBack(): void {
-    const own = this.#own;
-    this.#own = undefined;
-    if (own === undefined || registeredApi()?.diag !== own) return;
-    if (this.#before === undefined) diag.disable();
-    else diag.setLogger(this.#before, LEVEL_OF.beside);
-  }
-
-  #logger(): DiagLogger {
-    const report = (...parts: readonly unknown[]): void => {
-      if (!this.#isRemark(parts)) takeReport(parts);
-    };
-    return { verbose: silent, debug: silent, info: silent, warn: report, error: report };
-  }
-
-  #loggerBeside(before: DiagLogger): DiagLogger {
-    return {
-      verbose: (message, ...more) => before.verbose(message, ...more),
-      debug: (message, ...more) => before.debug(message, ...more),
-      info: (message, ...more) => before.info(message, ...more),
-      warn: (message, ...more) => {
-        this.#isRemark([message, ...more]);
-        before.warn(message, ...more);
-      },
-      error: (message, ...more) => before.error(message, ...more),
-    };
-  }
-
-  #isRemark(parts: readonly unknown[]): boolean {
-    const remark = parts.some(isForeignAnswer) ? "foreign" : rejectionIn(parts);
-    this.remark = remark ?? this.remark;
-    return remark !== undefined;
-  }
-}
-
-const place = new LoggerPlace();
-const installed = new Set<SdkDiagnostics>();
-
-function takeReport(parts: readonly unknown[]): void {
-  const report = parts.filter((part) => typeof part === "string").join(" ");
-  const listeners = [...installed];
-  if (listeners.some((listener) => listener.isKnown(report))) return;
-  const isFirst = listeners.every((listener) => listener.reports === 0);
-  for (const listener of listeners) listener.reports += 1;
-  if (!isFirst) return;
-  const [line = ""] = report.split("\n");
-  process.emitWarning(
-    `OpenTelemetry reports: ${line.slice(0, MAX_LENGTH)}. ` +
-      "Further reports are counted, without another warning. See them all with diag.setLogger().",
-    { type: "EspalierWarning", code: "ESPALIER_OTEL_REPORT" },
-  );
-}
-
-/** The logger of the application has a level of its own. */
-const LEVEL_OF = {
-  own: { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
-  beside: { logLevel: DiagLogLevel.ALL, suppressOverrideMessage: true },
-} as const;
-
-const silent = (): void => {};
-
+/** Values that otel-variables.ts checks, too. The address may contain a password. */
+const CHECKED_HERE = /\bURL\b|_TIMEOUT\b|_VALUE_LENGTH_LIMIT\b/;
+const MAX_REPORTS = 10;
 const MAX_LENGTH = 300;
 
-/** The SDK takes every answer of status 200 for a success, and complains if it cannot read it. */
+let listeners = 0;
+const reports = new Set<string>();
+let ownLogger: unknown;
+let remark: AnyExportResult | undefined;
+
+/** Returns a function that gives the place of the logger back. */
+export function listenToSdk(): () => void {
+  listeners += 1;
+  if (listeners === 1 && registeredApi()?.diag === undefined) {
+    reports.clear();
+    diag.setLogger(LOGGER, DiagLogLevel.WARN);
+    ownLogger = registeredApi()?.diag;
+  }
+  return () => {
+    listeners -= 1;
+    // A logger that the application set later keeps its place.
+    if (listeners === 0 && registeredApi()?.diag === ownLogger) diag.disable();
+  };
+}
+
+/** Returns the result of an export with what the SDK remarked on the answer. */
+export function applyRemark(result: AnyExportResult): AnyExportResult {
+  const applied = result.code === 0 ? (remark ?? result) : result;
+  remark = undefined;
+  return applied;
+}
+
+const report = (...parts: readonly unknown[]): void => {
+  const found = parts.some(isForeignAnswer)
+    ? { code: 1, error: new Error(`status 200 with a web page, ${NO_OTLP}`) }
+    : readRejection(parts);
+  if (found !== undefined) {
+    remark = found;
+    return;
+  }
+  const text = parts.filter((part) => typeof part === "string").join(" ");
+  const [line = ""] = text.slice(0, MAX_LENGTH).split("\n");
+  if (CHECKED_HERE.test(line) || reports.has(line) || reports.size >= MAX_REPORTS) return;
+  reports.add(line);
+  process.emitWarning(`OpenTelemetry reports: ${line}. See all reports with diag.setLogger().`, {
+    type: "EspalierWarning",
+    code: "ESPALIER_OTEL_REPORT",
+  });
+};
+
+const silent = (): void => {};
+const LOGGER: DiagLogger = {
+  verbose: silent,
+  debug: silent,
+  info: silent,
+  warn: report,
+  error: report,
+};
+
+/** The SDK takes every answer of status 200 for a success, and reports one that it cannot read. */
 function isForeignAnswer(part: unknown): boolean {
   if (part instanceof Uint8Array) return isWebPage(new TextDecoder().decode(part.subarray(0, 100)));
   return typeof part === "string" && /^Failed to parse trace export response: .*'<'/.test(part);
@@ -138,28 +78,22 @@ function isForeignAnswer(part: unknown): boolean {
 
 const PARTIAL = "Received Partial Success response:";
 
-/** `{"rejectedSpans":"7","errorMessage":"…"}`: 64 bits are text in JSON. None rejected is only advice. */
-function rejectionIn(parts: readonly unknown[]): SdkRemark | undefined {
+/** `{"rejectedSpans":"7","errorMessage":"…"}`: JSON has 64 bits as text. 0 is only advice. */
+function readRejection(parts: readonly unknown[]): AnyExportResult | undefined {
   const at = parts.indexOf(PARTIAL);
-  const answer = at === -1 ? undefined : parsed(parts[at + 1]);
+  const answer = at === -1 ? undefined : parseJson(parts[at + 1]);
   if (!isRecord(answer)) return undefined;
-  const { errorMessage } = answer;
   const rejectedSpans = Number(answer["rejectedSpans"]);
   if (!(rejectedSpans > 0)) return undefined;
+  const { errorMessage } = answer;
   const text = typeof errorMessage === "string" ? errorMessage.slice(0, MAX_LENGTH) : "";
-  return { rejectedSpans, errorMessage: text };
+  return { code: 0, rejectedSpans, error: new Error(text) };
 }
 
-function parsed(text: unknown): unknown {
+function parseJson(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : undefined;
   } catch {
     return undefined;
   }
-}
-
-const LOGGER_METHODS = ["verbose", "debug", "info", "warn", "error"] as const;
-
-function isLogger(value: unknown): value is DiagLogger {
-  return isRecord(value) && LOGGER_METHODS.every((name) => typeof value[name] === "function");
 }

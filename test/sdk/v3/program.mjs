@@ -6,7 +6,7 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { openTelemetry, runIdGenerator, exportQueues } from "espalier/otel";
+import { ExportQueue, openTelemetry, runIdGenerator } from "espalier/otel";
 
 import { runSmallTree } from "./small-tree.mjs";
 
@@ -14,7 +14,7 @@ const provider = new TracerProvider({
   resource: resourceFromAttributes({ "service.name": "v3" }),
   idGenerator: runIdGenerator,
   spanProcessors: [
-    exportQueues({
+    new ExportQueue({
       exporter: new OTLPTraceExporter(),
       processor: (exporter, settings) => new BatchSpanProcessor({ exporter, ...settings }),
     }),
