@@ -2155,6 +2155,9 @@ const requirements = {
   D673: {
     text: "Spans that wait for a trace endpoint and spans that are being exported never exceed the size of the queue",
   },
+  D680: {
+    text: "A replay names a difference in a size or in a hash of an event only if no state differs",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

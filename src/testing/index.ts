@@ -24,8 +24,7 @@ export {
   type ReplayOptions,
   type ReplayResult,
 } from "./replay/replay.ts";
-export type { SegmentEnd } from "./replay/replay-script.ts";
 export type { SegmentBegin } from "./replay/segment.ts";
-export type { ReplayOrder } from "./replay/replayer.ts";
+export type { ReplayOrder, SegmentEnd } from "./replay/replayer.ts";
 export { executeTool, type ExecuteToolOptions } from "./execute-tool.ts";
 export { goldenTree } from "./golden-tree.ts";

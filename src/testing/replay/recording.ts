@@ -1,10 +1,8 @@
-// A recording: the journal of a run, as lines of text. Made from a store, kept in a file, replayed by tests.
+// A recording: the journal of a run as lines of text. It is made from a store, and tests replay it.
 
 import { checkMethods, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { isRecord } from "../../kernel/json.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import { invalidJournal } from "../../orchestrator/durability/fold-journal.ts";
 import { JournalReader } from "../../orchestrator/durability/journal-reader.ts";
 import { problemOf, type JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { TextTable } from "../../orchestrator/durability/text-table.ts";
@@ -12,61 +10,69 @@ import { wholeLines } from "../../orchestrator/durability/whole-record.ts";
 import { checkRunId } from "../../orchestrator/run/start-options.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { headless, segmentsIn, type ReadRecord, type Segment } from "./segment.ts";
 
-/** The journal of one run: lines of JSON, with a line break after each. Good to keep in a file and to look at in a review. */
+/** The journal of one run: lines of JSON, each with a line break. Keep it in a file and review it. */
 export type Recording = string;
 
 /**
- * The recording of a run that is kept in a store.
+ * Returns the recording of a run that a store has.
  *
- * @throws EspalierError `unknown_run`, `store_failed`, `invalid_journal`, `unsupported_version`; `invalid_option` for what is no store or no id.
+ * @throws EspalierError `unknown_run`, `store_failed`, `invalid_journal` or `unsupported_version`;
+ * `invalid_option` for an invalid store or id.
  */
 export async function recordingOf(store: RunStore, runId: string): Promise<Recording> {
   checkMethods("store", store, ["read"]);
   checkRunId("runId", runId);
-  const id: RunId = runId;
   const reader = new JournalReader();
   let texts = new TextTable();
   const lines: string[] = [];
   let number = 0;
-  for await (const line of store.read(id)) {
+  for await (const line of store.read(runId)) {
     number += 1;
-    for (const value of valuesIn(line)) {
-      if (isRecord(value) && value["type"] === "run") texts = new TextTable();
-      for (const whole of wholeLines(value, texts)) lines.push(`${whole}\n`);
+    for (const record of readLine(line, number, reader)) {
+      if (record.type === "run") texts = new TextTable();
+      for (const whole of wholeLines(record, texts)) lines.push(`${whole}\n`);
     }
   }
   return lines.join("");
-
-  function valuesIn(line: string): readonly unknown[] {
-    try {
-      return reader.values(line);
-    } catch (cause) {
-      throw EspalierError.is(cause) ? cause : invalidJournal(id, number, cause);
-    }
-  }
 }
 
-/** What a recording holds, segment by segment. Throws `invalid_journal`, naming the line, or `unsupported_version`. */
-export function segmentsOf(recording: unknown): readonly Segment[] {
+/** The part of a recording that one process wrote. A pause or a crash ends it. */
+export interface Segment {
+  readonly runId: RunId;
+  readonly records: readonly JournalRecord[];
+  /** The records before a recovery, since the journal was last opened. */
+  readonly before: readonly JournalRecord[];
+}
+
+/** Reads a recording. Throws `invalid_journal` with the line's number, or `unsupported_version`. */
+export function readSegments(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
     throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
   const reader = new JournalReader();
-  const records: ReadRecord[] = [];
-  for (const [index, line] of recording.replace(BYTE_ORDER_MARK, "").split("\n").entries()) {
-    if (line.trim() === "") continue;
-    const number = index + 1;
-    for (const record of recordsIn(line, number, reader)) records.push({ record, number });
-  }
-  if (records.length === 0) throw headless(1);
-  return segmentsIn(records);
+  const segments: (Segment & { readonly records: JournalRecord[] })[] = [];
+  for (const [index, line] of recording.replace(BYTE_ORDER_MARK, "").split("\n").entries())
+    for (const record of readLine(line, index + 1, reader)) {
+      const last = segments.at(-1);
+      const isHead = last?.records.length === 1 && last.records[0]?.type === "run";
+      const isMisplaced = record.type === "restored" ? !isHead : isHead && segments.length > 1;
+      if (record.type === "run")
+        segments.push({ runId: record.runId, before: [], records: [record] });
+      else if (last !== undefined && record.type === "recovered") {
+        const before = [...last.before, ...last.records];
+        segments.push({ runId: last.runId, before, records: [record] });
+      } else if (last === undefined || isMisplaced) throw invalidLine(index + 1);
+      else last.records.push(record);
+    }
+  if (segments.length === 0) throw invalidLine(1);
+  return segments;
 }
 
 /** Editors put it at the beginning of a file. */
 const BYTE_ORDER_MARK = /^\uFEFF/u;
 
-function recordsIn(line: string, number: number, reader: JournalReader): readonly JournalRecord[] {
+function readLine(line: string, number: number, reader: JournalReader): readonly JournalRecord[] {
+  if (line.trim() === "") return [];
   try {
     const records = reader.read(line);
     for (const record of records) {
@@ -76,12 +82,21 @@ function recordsIn(line: string, number: number, reader: JournalReader): readonl
     }
     return records;
   } catch (cause) {
-    if (EspalierError.is(cause) && cause.code === "unsupported_version") throw cause;
-    throw new EspalierError({
-      code: "invalid_journal",
-      message: `Expected a recording that espalier wrote, got one whose line ${number} cannot be read: ${problemOf(cause)}. Record it anew.`,
-      data: { record: number },
-      cause,
-    });
+    if (EspalierError.is(cause)) throw cause;
+    throw invalidLine(number, `cannot be read: ${problemOf(cause)}`, cause);
   }
+}
+
+/** The error for a line that does not fit a recording. */
+export function invalidLine(
+  number: number,
+  problem = "is out of place",
+  cause?: unknown,
+): EspalierError {
+  return new EspalierError({
+    code: "invalid_journal",
+    message: `Expected a recording of a run from its start, got one whose line ${number} ${problem}. Record a run that was started with a store.`,
+    data: { record: number },
+    cause,
+  });
 }

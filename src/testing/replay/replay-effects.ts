@@ -1,8 +1,6 @@
-// Effects in a replay. What came from the world comes from the recording; what the library does itself is done again: subagents, the
-// budget, the waiting for others, and code that decides. What was allowed in the recording is allowed; what an agent had begun when its
-// process died is known, as it was to the next process.
+// Effects of a replay. Outcomes of models, tools and approvers come from the recording. Subagents,
+// budgets and code that decides run again.
 
-import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { readInferOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
@@ -13,132 +11,183 @@ import {
   permitEffectName,
   toolEffectName,
 } from "../../orchestrator/durability/effect-names.ts";
-import type { InFlightWork } from "../../orchestrator/durability/in-flight.ts";
+import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { PersistedEffects, recordedEnd } from "../../orchestrator/durability/persisted-effects.ts";
-import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
+import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
-import { callPosition } from "./actions.ts";
-import type { RecordedOutcomes } from "./recorded-outcomes.ts";
-import type { ReplayScript } from "./replay-script.ts";
+import { callPosition } from "./action.ts";
 
 type Work = (call: PlannedCall) => Promise<CallEnd>;
+type EffectId = Pick<RecordOf<"effect">, "agentId" | "name">;
 
-/** What a replay works with. */
-export interface Replayed {
-  readonly outcomes: RecordedOutcomes;
-  readonly script: Pick<ReplayScript, "unallowed" | "forbidden">;
-  /** Called with each call that would begin now, by `callPosition`. */
+interface Effect {
+  endsLeft: number;
+  readonly waiting: ((outcome: unknown) => void)[];
+}
+
+/** Gives agents the recorded outcomes of effects. Owns who waits for which outcome. */
+export class OutcomeFeed {
+  readonly #effects = new Map<string, Effect>();
+  #isOver = false;
+  /** The number of functions of the user's that are running. */
+  running = 0;
+  /** The records of the segment and of those before it. */
+  readonly past: readonly JournalRecord[];
+  /** Called with the key of each call that begins. */
   readonly onCall: (call: string) => void;
-  /** Takes what the replay writes. */
-  readonly journal: RunJournal;
-  /** What the agent had begun when its process died. */
-  readonly inFlight: InFlightWork | undefined;
+
+  constructor(
+    records: readonly JournalRecord[],
+    { past, onCall }: Pick<OutcomeFeed, "past" | "onCall">,
+  ) {
+    this.past = past;
+    this.onCall = onCall;
+    for (const record of records) if (record.type === "effect") this.#effect(record).endsLeft += 1;
+  }
+
+  #effect({ agentId, name }: EffectId): Effect {
+    const key = `${agentId} ${name}`;
+    const effect = this.#effects.get(key) ?? { endsLeft: 0, waiting: [] };
+    this.#effects.set(key, effect);
+    return effect;
+  }
+
+  release(record: RecordOf<"effect">): void {
+    const effect = this.#effect(record);
+    effect.endsLeft -= 1;
+    effect.waiting.shift()?.(record.outcome);
+  }
+
+  isAwaited(id: EffectId): boolean {
+    return this.#effect(id).waiting.length > 0;
+  }
+
+  /** Resolves with the recorded outcome in its turn, and with `undefined` once the replay is over. */
+  outcome(id: EffectId): Promise<unknown> {
+    const { waiting } = this.#effect(id);
+    if (this.#isOver) return Promise.resolve(undefined);
+    return new Promise<unknown>((go) => waiting.push(go));
+  }
+
+  /** True if the recording has another outcome of the effect. */
+  has(id: EffectId): boolean {
+    const { endsLeft, waiting } = this.#effect(id);
+    return endsLeft > waiting.length;
+  }
+
+  /** Returns the name of an effect that an agent waits for and that was not recorded. */
+  unrecorded(agentId: string): string | undefined {
+    const opening = `${agentId} `;
+    const isIt = ([key, { waiting, endsLeft }]: [string, Effect]): boolean =>
+      key.startsWith(opening) && waiting.length > endsLeft;
+    return [...this.#effects].find(isIt)?.[0].slice(opening.length);
+  }
+
+  close(): void {
+    this.#isOver = true;
+    for (const { waiting } of this.#effects.values())
+      for (const go of waiting.splice(0)) go(undefined);
+  }
 }
 
 export class ReplayEffects extends PersistedEffects {
-  readonly #outcomes: RecordedOutcomes;
-  readonly #script: Replayed["script"];
-  readonly #onCall: Replayed["onCall"];
+  readonly #feed: OutcomeFeed;
   readonly #permits = new Map<string, unknown>();
 
-  constructor(agent: AgentRuntime, { outcomes, script, onCall, journal, inFlight }: Replayed) {
-    super(journal, agent, inFlight);
-    this.#outcomes = outcomes;
-    this.#script = script;
-    this.#onCall = onCall;
+  constructor(feed: OutcomeFeed, ...agent: ConstructorParameters<typeof PersistedEffects>) {
+    super(...agent);
+    this.#feed = feed;
   }
 
   override async infer(position: EffectPosition): Promise<InferOutcome> {
     const name = modelEffectName(position);
-    const outcome = this.outcome(name) ?? (await this.#turn(name));
-    return outcome === undefined
-      ? { type: "cancelled", usage: NO_USAGE }
-      : readInferOutcome(outcome);
+    const outcome = this.outcome(name) ?? (await this.#next(name));
+    if (outcome === undefined) return { type: "cancelled", usage: NO_USAGE };
+    return readInferOutcome(outcome);
   }
 
-  override callTool(position: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
+  override async callTool(
+    position: EffectPosition,
+    call: PlannedCall,
+    work: Work,
+  ): Promise<CallEnd> {
     const name = toolEffectName(position, call);
-    const { type } = call.bound;
-    const { agentId } = this.agent.identity;
-    const isWork = type === "function" || type === "external" || type === "delegation";
     const known = this.outcome(name);
-    if (known !== undefined) return Promise.resolve(recordedEnd(known, call));
-    if (!isWork && call.deferral === undefined) {
-      this.#outcomes.pass(agentId, name);
-      return work(call);
+    if (known !== undefined) return recordedEnd(known, call);
+    const { bound, deferral } = call;
+    const isWork = /^(?:function|external|delegation)$/u.test(bound.type);
+    if (!isWork && deferral === undefined) {
+      void this.#next(name);
+      return await work(call);
     }
-    const callKey = callPosition({ agentId, stepId: position.stepId, callId: call.call.callId });
-    // One that was left open, or denied, started no subagents, nor does it now.
-    const isAgain = type === "delegation" && !this.#script.unallowed.has(callKey);
-    if (isAgain || !isWork) return this.#delegated(position, call, work);
-    this.#onCall(callKey);
-    // As it was looked for when the call was made.
-    if (!this.hadBegun(name)) this.outcome(permitEffectName(position, call));
-    const refusal = this.#script.forbidden.get(callKey);
-    const { bound } = call;
-    if (refusal === undefined || bound.type !== "delegation") return this.#called(name, call);
+    const permit = permitEffectName(position, call);
+    const { agentId } = this.agent.identity;
+    const permitted = this.#feed.has({ agentId, name: permit }) && this.#next(permit);
+    const key = callPosition({ agentId, stepId: position.stepId, callId: call.call.callId });
+    const isAgain = bound.type === "delegation" && !this.#wasLeftOpen(key, permit);
+    if (isAgain || !isWork) {
+      if (permitted !== false) this.#permits.set(permit, await permitted);
+      const end = await work(call);
+      await this.#next(name);
+      return end;
+    }
+    this.#feed.onCall(key);
+    // The call took these from what was in flight.
+    if (!this.hadBegun(name)) this.outcome(permit);
+    const refusal = this.#refusal(key);
+    if (refusal === undefined || bound.type !== "delegation")
+      return await this.#recorded(name, call);
+    // Nobody is asked again, but the refusal is recorded and counted again.
     const { code, message: text } = refusal;
     const refused = { type: "rejected", tool: bound.tool, code, text } as const;
-    // A delegation that was asked about is not asked about again; that it was refused is recorded and counted again.
-    const again = work({ ...call, bound: refused, onEnd: () => undefined });
-    return again.then(() => this.#called(name, { ...call, bound: refused }));
+    await work({ ...call, bound: refused, onEnd: () => undefined });
+    return await this.#recorded(name, { ...call, bound: refused });
   }
 
-  async #called(name: string, call: PlannedCall): Promise<CallEnd> {
-    const outcome = await this.#turn(name);
-    return outcome === undefined ? this.#givenUp(call) : recordedEnd(outcome, call);
-  }
-
-  /** The subagents are replayed themselves; the call begins and ends in its turn. */
-  async #delegated(position: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
-    const permit = permitEffectName(position, call);
-    if (this.#outcomes.hasEnd(this.agent.identity.agentId, permit)) {
-      const allowed = await this.#turn(permit);
-      if (allowed === undefined) return this.#givenUp(call);
-      this.#permits.set(permit, allowed);
-    }
-    const end = await work(call);
-    await this.#turn(toolEffectName(position, call));
-    return end;
-  }
-
-  #givenUp(call: PlannedCall): CallEnd {
+  async #recorded(name: string, call: PlannedCall): Promise<CallEnd> {
+    const outcome = await this.#next(name);
+    if (outcome !== undefined) return recordedEnd(outcome, call);
     const nowMs = this.agent.run.clock.nowMs();
-    return toExecutedCall(
-      call,
-      { startedAtMs: nowMs, endedAtMs: nowMs },
-      formatOutcome(call, CANCELLED),
-    );
+    const times = { startedAtMs: nowMs, endedAtMs: nowMs };
+    return toExecutedCall(call, times, formatOutcome(call, CANCELLED));
   }
 
-  #turn(name: string): Promise<unknown> {
-    return this.#outcomes.turn(this.agent.identity.agentId, name);
+  #next(name: string): Promise<unknown> {
+    return this.#feed.outcome({ agentId: this.agent.identity.agentId, name });
+  }
+
+  /** True if a question about the delegation was not answered, or not with a permission. */
+  #wasLeftOpen(key: string, permit: string): boolean {
+    const { agentId } = this.agent.identity;
+    const { past } = this.#feed;
+    const isPermit = (one: JournalRecord): boolean =>
+      one.type === "effect" && one.agentId === agentId && one.name === permit;
+    return past.some(isEventOf("question.asked", key)) && !past.some(isPermit);
+  }
+
+  /** Returns the refusal of a delegation that a guard or a hook did not allow. */
+  #refusal(key: string): SpawnRefusal | undefined {
+    const found = this.#feed.past.findLast(isEventOf("subagent.refused", key));
+    const refusal = found?.type === "event" ? found.event["refusal"] : undefined;
+    const { data } = SpawnRefusalSchema.safeParse(refusal);
+    return data?.code === "blocked" ? data : undefined;
   }
 
   override async consult<T>(work: () => Promise<T>): Promise<T> {
-    const rest = this.#outcomes.working();
+    this.#feed.running += 1;
     try {
       return await work();
     } finally {
-      rest();
+      this.#feed.running -= 1;
     }
   }
 
-  override begin(): undefined {
-    return undefined;
-  }
-
-  override claimed(): undefined {
-    return undefined;
-  }
-
-  override kept(): Promise<void> {
-    return Promise.resolve();
-  }
-
   protected override outcome(name: string): unknown {
-    const permit = this.#permits.get(name);
-    this.#permits.delete(name);
-    return permit ?? super.outcome(name);
+    return this.#permits.get(name) ?? super.outcome(name);
   }
+}
+
+function isEventOf(type: string, key: string): (record: JournalRecord) => boolean {
+  return (record) =>
+    record.type === "event" && record.event.type === type && callPosition(record.event) === key;
 }

@@ -3,15 +3,14 @@
 
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { EspalierError } from "../../kernel/error.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { settingsOf } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
-import { segmentsOf, type Recording } from "./recording.ts";
-import { Replayer, type ReplayOrder } from "./replayer.ts";
-import { scriptOf, type SegmentEnd } from "./replay-script.ts";
+import { invalidLine, readSegments, type Recording } from "./recording.ts";
+import { Replayer, type ReplayOrder, type SegmentEnd } from "./replayer.ts";
 import { beginningOf, type SegmentBegin } from "./segment.ts";
+import { MEANS } from "./set-up-run.ts";
 
 /** What the run had besides its recording: hooks, guards and the like are code, and run again. */
 export interface ReplayOptions<out Output = unknown, in out Context = unknown> extends Pick<
@@ -28,19 +27,6 @@ export interface ReplayOptions<out Output = unknown, in out Context = unknown> e
    */
   readonly order?: ReplayOrder;
 }
-
-const FIELDS = [
-  "role",
-  "roles",
-  "hooks",
-  "guards",
-  "prices",
-  "sinks",
-  "hookTimeoutMs",
-  "graceMs",
-  "order",
-  "context",
-];
 
 /** What one process did of the run: from its start, a resume or a recovery to its end, a pause, or the death of the process. */
 export interface PlayedSegment {
@@ -70,7 +56,7 @@ export function replay<Output, Context>(
   options: ReplayOptions<Output, Context>,
 ): Promise<ReplayResult<Output>>;
 export async function replay(recording: Recording, options: ReplayOptions): Promise<ReplayResult> {
-  checkKeys("replay options", options, FIELDS);
+  checkKeys("replay options", options, ["role", "context", "order", ...MEANS]);
   const { role, context, order = "recorded", ...means } = options;
   checkRole("role", role);
   checkOrder(order);
@@ -78,27 +64,24 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   // The loop loads them late. A replay must not wait for that.
   await import("../../agent/hooked-model-call.ts");
   await import("../../agent/phases/compact.ts");
-  const segments = segmentsOf(recording);
-  const records = segments.flatMap((one) => one.records);
+  const segments = readSegments(recording);
+  const records = segments.flatMap((segment) => segment.records);
   const played: PlayedSegment[] = [];
   let result: RunResult | undefined;
   for (const [index, segment] of segments.entries()) {
-    const beginning = await beginningOf(segment);
+    const beginning = beginningOf(segment);
     if (beginning === undefined) continue;
-    const earlier = segments.slice(0, index).flatMap((one) => one.records);
-    const script = scriptOf(segment, beginning, earlier);
-    const place = { number: index + 1, isLast: index === segments.length - 1 };
-    const parts = { ...place, script, beginning, segment, records, role, context, means, order };
-    result = await new Replayer(parts).play();
-    played.push({ begin: beginning.type, end: script.end });
+    const past = segments.slice(0, index + 1).flatMap((one) => one.records);
+    const place = { number: index + 1, isLast: index === segments.length - 1, order, past };
+    const run = { role, context, means, beginning, segment, records };
+    const replayer = new Replayer({ ...place, ...run });
+    result = await replayer.play();
+    const { session } = segment.records.findLast((record) => record.type === "result") ?? {};
+    if (session !== undefined)
+      result = { ...result, session: { execution: undefined, error: undefined, ...session } };
+    played.push({ begin: beginning.type, end: replayer.end });
   }
-  if (result === undefined)
-    throw new EspalierError({
-      code: "invalid_journal",
-      message:
-        "Expected a recording of at least the start of a run, got one that breaks off before. Record it anew.",
-      data: { record: records.length },
-    });
+  if (result === undefined) throw invalidLine(records.length, "breaks off before the run begins");
   return Object.freeze({ ...result, played });
 }
 

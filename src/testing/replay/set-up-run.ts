@@ -1,6 +1,5 @@
-// The run of a replay before its first step: the recorded root, or all agents as they were, under the real loop, tree, ledger and policies.
+// Sets up the run of a replay: the real loop, tree, ledger and policies, with the recorded agents.
 
-import { isRecord } from "../../kernel/json.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import { continuedParts, readyToContinue } from "../../orchestrator/run/continue-run.ts";
@@ -10,108 +9,100 @@ import { forkedParts } from "../../orchestrator/run/fork.ts";
 import type { LedParts } from "../../orchestrator/run/live-run.ts";
 import { startedParts } from "../../orchestrator/run/start.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
-import { registryOf, settingsOf } from "../../orchestrator/tree/settings.ts";
+import { registryOf, settingsOf, type Settings } from "../../orchestrator/tree/settings.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
+import { memoryStore } from "../../store/memory-store.ts";
 import type { ManualClock } from "../manual-clock.ts";
-import { idsOf, type ReplayScript } from "./replay-script.ts";
-import { fakeSessionStore } from "./fake-session-store.ts";
-import type { Beginning, ForkStart, ContinuedStart, Segment, Start } from "./segment.ts";
+import { isGrant } from "./action.ts";
+import type { Segment } from "./recording.ts";
+import { idsOf, type Beginning, type ContinuedStart, type Start } from "./segment.ts";
 
-/** What is replayed, and with what. */
+/** Options of the orchestrator that a replay takes. */
+export const MEANS = [
+  "roles",
+  "hooks",
+  "guards",
+  "prices",
+  "hookTimeoutMs",
+  "graceMs",
+  "sinks",
+] as const;
+
+/** A segment, and the code of its run. */
 export interface Replayable {
-  readonly script: ReplayScript;
   readonly beginning: Beginning;
   readonly segment: Segment;
-  /** Of the whole recording. */
+  /** All records of the recording. */
   readonly records: readonly JournalRecord[];
   readonly role: AgentRole;
   readonly context: unknown;
-  /** What the run had besides its roles. */
-  readonly means: Pick<
-    OrchestratorOptions,
-    "roles" | "hooks" | "guards" | "prices" | "sinks" | "hookTimeoutMs" | "graceMs"
-  >;
+  readonly means: Pick<OrchestratorOptions, (typeof MEANS)[number]>;
 }
 
-export interface SetUpParts extends Replayable {
-  readonly clock: ManualClock;
-  readonly effects: MakeEffects;
-  /** Is given what the replay writes. */
-  readonly append: (record: JournalRecord) => void;
-}
-
-export function setUpRun(parts: SetUpParts): LedParts {
-  const { beginning } = parts;
-  switch (beginning.type) {
-    case "started":
-      return startAnew(parts, beginning);
-    case "forked":
-      return forkAgain(parts, beginning);
-    case "resumed":
-    case "recovered":
-      return continueAgain(parts, beginning);
-  }
-}
-
-/** With the clock and the ids of the recording. No approval handler: the answers are in the recording. */
-function settingsFor(
-  { clock, means, records, beginning }: SetUpParts,
-  limits: OrchestratorOptions["limits"] & object,
-  more: Pick<OrchestratorOptions, "store"> = {},
-): ReturnType<typeof settingsOf> {
+export function setUpRun(parts: Replayable, clock: ManualClock, journal: RunJournal): LedParts {
+  const { beginning, records, means, role } = parts;
+  const { limits } = beginning.type === "started" ? beginning.head : beginning.run;
   const ids = idsOf(records, beginning);
-  return settingsOf({ ...means, limits, clock, ids, unanswered: "pause", ...more });
+  // The sessions of the user's are not written.
+  const settings = settingsOf({ ...means, limits, clock, ids, store: memoryStore({ clock }) });
+  if (beginning.type === "started") return startAgain(settings, parts, beginning, journal);
+  if (beginning.type !== "forked") return continueAgain(settings, parts, beginning, journal);
+  const own = rootRole(beginning.run, role, settings.roles);
+  const registry = new RoleRegistry(own, settings, { isReplacing: true });
+  return forkedParts(settings, { ...beginning, registry, journal: () => journal }, parts);
 }
 
-/** The root as it was started. What its role allows now may be less than what was recorded. */
-function startAnew(parts: SetUpParts, { head, rootRecord, opening }: Start): LedParts {
-  const { clock, role, context, segment } = parts;
-  const settings = settingsFor(parts, head.limits);
-  const { ids } = settings;
+/** Creates the root. Its limits are the recorded ones, or those of its role if they are tighter. */
+function startAgain(
+  settings: Settings,
+  { role, context }: Replayable,
+  { head, root, account, opening }: Start,
+  journal: RunJournal,
+): LedParts {
   const registry = registryOf(settings, role);
-  const { session: ref } = head;
-  const store = fakeSessionStore(ref, segment.records);
-  const session = ref && new RunSession(ref, { store, clock, ids });
-  const journal = (): RunJournal => journalOf(parts);
-  const { agent, account } = rootRecord;
+  const session =
+    head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
+  const { messages, tags } = stateFromPersisted(opening).conversation;
   const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
-  const root = {
+  const newRun = { registry, onPiece: undefined, context, session, journal: () => journal };
+  return startedParts(settings, newRun, {
     role,
-    task: agent.task,
+    task: root.task,
     instructions: instructionsFor(role, context),
-    metadata: agent.metadata,
-    history: ref && historyIn(opening),
+    metadata: root.metadata,
+    // The session has all but the instructions.
+    history: session && { messages: messages.slice(1), tags: tags.slice(1) },
     limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
     wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
     deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
-  };
-  return startedParts(settings, { registry, onPiece: undefined, context, session, journal }, root);
+  });
 }
 
-function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): LedParts {
-  const settings = settingsFor(parts, run.limits);
-  const role = rootRole(run, parts.role, settings.roles);
-  const registry = new RoleRegistry(role, settings, { isReplacing: true });
-  const journal = (): RunJournal => journalOf(parts);
-  return forkedParts(settings, { run, registry, message, forkedFrom, journal }, parts);
+function continueAgain(
+  settings: Settings,
+  parts: Replayable,
+  { run, folded, given }: ContinuedStart,
+  journal: RunJournal,
+): LedParts {
+  const answers = given.flatMap((record) => (record.type === "answers" ? record.answers : []));
+  const grants = given.filter(isGrant).map(({ done: { agentId, grant } }) => {
+    const { agentPath = "" } = run.agents.find((agent) => agent.agentId === agentId) ?? {};
+    return { budget: grant.budget, by: grant.by, agentPath };
+  });
+  const arrival = { answers, wasCutOff: folded?.status === "open", areAllNeeded: false };
+  const ready = readyToContinue(settings, run, { ...parts, grants }, arrival);
+  const { failure } = parts.segment.records.find((record) => record.type === "recovered") ?? {};
+  return continuedParts(settings, run, ready, { journal, folded, failure });
 }
 
-/** By the code of a resume. */
-function continueAgain(parts: SetUpParts, beginning: ContinuedStart): LedParts {
-  const { role, context, segment } = parts;
-  const { run, folded, answers, grants } = beginning;
-  const store = fakeSessionStore(run.session, segment.records); // The run is not persisted.
-  const settings = settingsFor(parts, run.limits, { store });
-  const given = { answers, wasCutOff: folded?.status === "open", areAllNeeded: false };
-  const ready = readyToContinue(settings, run, { role, context, grants }, given);
-  const { failure } = segment.records.find((record) => record.type === "recovered") ?? {};
-  return continuedParts(settings, run, ready, { journal: journalOf(parts), folded, failure });
-}
-
-function journalOf({ append, effects }: SetUpParts): RunJournal {
+/** Makes a journal that hands on its records and keeps nothing. */
+export function replayJournal(
+  append: (record: JournalRecord) => void,
+  effects: MakeEffects,
+): RunJournal {
   const writer = {
     append,
     noteProgress: () => undefined,
@@ -130,11 +121,4 @@ function journalOf({ append, effects }: SetUpParts): RunJournal {
     abandon: () => undefined,
   };
   return new RunJournal(writer, { effects, hasDeadlines: false });
-}
-
-/** What the session had before: all but the instructions. */
-function historyIn(opening: unknown) {
-  if (!isRecord(opening)) return undefined;
-  const { messages, tags } = stateFromPersisted(opening).conversation;
-  return { messages: messages.slice(1), tags: tags.slice(1) };
 }

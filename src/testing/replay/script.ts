@@ -1,0 +1,115 @@
+// The script of a segment: what a replay gives to the agents and what it expects of them, in order.
+
+import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
+import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
+import { isExternalRequest } from "../../orchestrator/durability/run-journal.ts";
+import { ActionReader, callPosition, type Action } from "./action.ts";
+import { positionsOf, type Beginning } from "./segment.ts";
+
+export interface ScriptEntry {
+  readonly record: JournalRecord;
+  /** What the agents do; `undefined` for what a replay gives to them. */
+  readonly action?: Action | undefined;
+  /** The time of the event, or of the next one. */
+  atMs?: number | undefined;
+  /** True if the agent of the effect then finds that a time is over. */
+  isLate?: boolean;
+  /** Of a command: the action and the call right after which it came. */
+  readonly after?: readonly (string | undefined)[];
+}
+
+/**
+ * Returns the script. An effect stands before the next action of its agent: the agent acts upon it
+ * then, and not before.
+ */
+export function scriptOf(
+  records: readonly JournalRecord[],
+  beginning: Beginning,
+): readonly ScriptEntry[] {
+  const reader = new ActionReader(positionsOf(beginning));
+  const given = "given" in beginning ? new Set(beginning.given) : new Set();
+  const entries: ScriptEntry[] = [];
+  const due = new Map<string | undefined, ScriptEntry[]>();
+  let key = beginning.type === "started" ? undefined : "";
+  let call: string | undefined;
+  for (const [index, record] of records.entries()) {
+    if (given.has(record)) continue;
+    if (record.type === "effect") {
+      due.set(record.agentId, [...(due.get(record.agentId) ?? []), { record }]);
+      key = undefined;
+      continue;
+    }
+    const actor = actorOf(record);
+    entries.push(...(due.get(actor) ?? []));
+    due.delete(actor);
+    const action = reader.read(record);
+    const isApart = isBooking(record) || record.type === "signal" || "isApart" in record;
+    if (record.type === "event" || isApart) [key, call] = [undefined, callBegunBy(record)];
+    if (isBooking(record)) entries.push({ record });
+    else if (isCommand(record)) {
+      // A call that was to begin already begins in spite of it.
+      const isStop = record.type === "pause" || record.type === "stop";
+      const begun = isStop ? callBegunBy(records[index + 1]) : undefined;
+      const after = [begun === undefined ? key : undefined, call ?? begun];
+      entries.push({ record, after });
+    } else if (action !== undefined || record.type === "event") {
+      key = action?.key;
+      const atMs = record.type === "event" ? record.event.atMs : undefined;
+      // Another agent may have to end an effect first, so that there is room for a lease.
+      if (action?.what !== "lease") entries.push({ record, action, atMs });
+    }
+  }
+  entries.push(...[...due.values()].flat());
+  addTimes(entries);
+  return entries;
+}
+
+/** True for a charge for an attempt of a model call, and for room for another attempt. */
+export function isBooking(
+  record: JournalRecord,
+): record is RecordOf<"ledger"> & { readonly done: Booking } {
+  if (record.type !== "ledger") return false;
+  return record.done.operation === "charge" || record.done.operation === "extend";
+}
+
+/** Returns the agent that a record shows at work. */
+function actorOf(record: JournalRecord): string | undefined {
+  if (record.type === "agent") return record.agent.parentAgentId ?? undefined;
+  if (record.type === "state" || record.type === "execution") return record.agentId;
+  if (record.type !== "event" || BY_OTHERS.test(record.event.type)) return undefined;
+  return String(record.event["agentId"]);
+}
+
+/** Events in the name of an agent that waits for something else. */
+const BY_OTHERS = /^(?:budget\.(?:granted|threshold_reached)|subagent\.ended)$/u;
+
+/** False for the commands of agents to their subagents: the agents give them again. */
+function isCommand(record: JournalRecord): boolean {
+  const isOfAgent = "by" in record && record.by !== undefined;
+  return !isOfAgent && (record.type === "signal" || isExternalRequest(record));
+}
+
+function callBegunBy(record: JournalRecord | undefined): string | undefined {
+  const isCall =
+    record?.type === "event" && /^tool\.(?:started|rejected)$/u.test(record.event.type);
+  return isCall ? callPosition(record.event) : undefined;
+}
+
+/** Gives an effect the time of the next event, unless something else comes before. */
+function addTimes(entries: readonly ScriptEntry[]): void {
+  let nextAtMs: number | undefined;
+  const late = new Set<string>();
+  for (const entry of entries.toReversed()) {
+    const { record, action, after } = entry;
+    if (record.type === "effect") entry.isLate = late.delete(record.agentId);
+    if (record.type === "effect" || isBooking(record)) entry.atMs = nextAtMs;
+    nextAtMs = record.type === "effect" || after ? undefined : (entry.atMs ?? nextAtMs);
+    if (action !== undefined && saysLate(action)) late.add(action.agentId);
+  }
+}
+
+/** True for a signal, a refusal or a state that reports the end of a time. */
+function saysLate({ what, facts }: Action): boolean {
+  if (!/^(?:signal\.raised|state|subagent\.refused)$/u.test(what)) return false;
+  return /"time_limit"|"axis":"wallTimeMs"/u.test(JSON.stringify(facts));
+}
