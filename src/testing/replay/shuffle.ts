@@ -4,29 +4,66 @@
 import { isRecord } from "../../kernel/json.ts";
 import type { ScriptEntry } from "./script.ts";
 
-/** Matches the facts of an action if the order of effects may have decided about it. */
-const RACE = /"isBackground":true|"refusal":|"code":"(?:cancelled|time_limit)"/u;
-
 /** Cuts the script into pieces. The effects of one piece may end in any order. */
 export function passagesOf(entries: readonly ScriptEntry[]): readonly (readonly ScriptEntry[])[] {
-  const parents = new Map<string, string>();
-  const racing = new Set<string | undefined>();
-  for (const { action } of entries) {
-    if (action === undefined) continue;
-    const { agentId, what, facts } = action;
-    if (isRecord(facts) && what === "agent") parents.set(agentId, String(facts["parentAgentId"]));
-    if (RACE.test(JSON.stringify(facts))) racing.add(agentId).add(parents.get(agentId));
-  }
+  const fixed = fixedEntries(entries);
   const pieces: ScriptEntry[][] = [[]];
   for (const entry of entries) {
-    const isCommand = entry.after !== undefined;
-    const agentId = entry.record.type === "effect" ? entry.record.agentId : "";
-    const isRacing = racing.has(agentId) || racing.has(parents.get(agentId));
-    if (isCommand || isRacing) pieces.push([]);
+    if (entry.after !== undefined || fixed.has(entry)) pieces.push([]);
     pieces.at(-1)?.push(entry);
-    if (isCommand) pieces.push([]);
+    if (entry.after !== undefined) pieces.push([]);
   }
   return pieces;
+}
+
+/** Returns the entries that keep their place among all others. */
+function fixedEntries(entries: readonly ScriptEntry[]): ReadonlySet<ScriptEntry | undefined> {
+  const { racing, parents } = racersIn(entries);
+  const fixed = new Set<ScriptEntry | undefined>();
+  const lastOf = new Map<string, ScriptEntry>();
+  let last: ScriptEntry | undefined;
+  for (const entry of entries) {
+    const { record, action, after = [] } = entry;
+    if (record.type === "effect") {
+      last = entry;
+      lastOf.set(record.agentId, entry);
+      if (racing.has(record.agentId)) fixed.add(entry);
+    }
+    // A command that came amid the consequences of an effect comes there again.
+    if (after.some((key) => key !== undefined)) fixed.add(last);
+    if (action === undefined) continue;
+    const isLate = signalCode(action.facts) === "time_limit";
+    if (isLate) fixed.add(entry);
+    const isEnd = action.what === "agent.ended" && racing.has(parents.get(action.agentId) ?? "");
+    if (isEnd || isLate) fixed.add(lastOf.get(action.agentId));
+  }
+  return fixed;
+}
+
+/** Returns the agents to which it matters when others end, and the parents of all agents. */
+function racersIn(entries: readonly ScriptEntry[]) {
+  const parents = new Map<string, string>();
+  const racing = new Set<string>();
+  let isCrowded = false;
+  for (const { action } of entries) {
+    if (action === undefined || !isRecord(action.facts)) continue;
+    const { agentId, what, facts } = action;
+    const { parentAgentId, isBackground, refusal } = facts;
+    if (what === "agent" && typeof parentAgentId === "string") parents.set(agentId, parentAgentId);
+    const parent = parents.get(agentId);
+    const isRace = isBackground === true || signalCode(facts) === "cancelled";
+    if (isRace && parent !== undefined) racing.add(parent);
+    // Such a refusal depends on what others have started or spent.
+    if (isRecord(refusal) && refusal["code"] !== "unknown_role") isCrowded = true;
+  }
+  return { racing: isCrowded ? new Set(parents.values()) : racing, parents };
+}
+
+/** Returns the code of the signal that an event reports. */
+function signalCode(facts: unknown): unknown {
+  const signal = isRecord(facts) ? facts["signal"] : undefined;
+  const reason = isRecord(signal) ? signal["reason"] : undefined;
+  return isRecord(reason) ? reason["code"] : undefined;
 }
 
 /** Returns numbers from 0 to 1 that follow from a seed (mulberry32). */
