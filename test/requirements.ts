@@ -2158,6 +2158,9 @@ const requirements = {
   D680: {
     text: "A replay names a difference in a size or in a hash of an event only if no state differs",
   },
+  D681: {
+    text: "A replay in another order may swap every effect whose order decides nothing between agents",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -14,6 +14,10 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { readSegments } from "../../src/testing/replay/recording.ts";
+import { scriptOf } from "../../src/testing/replay/script.ts";
+import { beginningOf } from "../../src/testing/replay/segment.ts";
+import { passagesOf } from "../../src/testing/replay/shuffle.ts";
 import { proves } from "../harness/proves.ts";
 import { keptRecording } from "../journals/recordings.ts";
 import { gist, replayed } from "../journals/play.ts";
@@ -50,6 +54,31 @@ for (const name of names) {
     },
   );
 }
+
+proves(["X25", "D681"], "another order swaps all effects of a recording but races", () => {
+  const found = names.toSorted().map((name) => {
+    const [segment] = readSegments(keptRecording(name));
+    const beginning = segment && beginningOf(segment);
+    const script = segment && beginning ? scriptOf(segment.records, beginning) : [];
+    const effects = passagesOf(script).map((piece) =>
+      piece.filter(({ record }) => record.type === "effect"),
+    );
+    return [name, effects.filter(({ length }) => length > 1).flat().length, effects.flat().length];
+  });
+  expect(found).toEqual([
+    ["approvals", 15, 15],
+    ["background", 7, 22],
+    ["compacted", 15, 15],
+    ["delegations", 14, 14],
+    ["groups", 12, 21],
+    ["hooked", 11, 11],
+    ["parallel", 18, 18],
+    ["paused", 8, 8],
+    ["stopped", 7, 17],
+    ["thoughtful", 8, 8],
+    ["tight", 21, 21],
+  ]);
+});
 
 for (const file of globSync("test/journals/recorded/*.jsonl"))
   test(`${file} is read, whole as its last event has it, and broken off as a run that is under way`, async () => {
