@@ -73,7 +73,7 @@ export const lossWarning = (reason: string, counts: string, advice = CHECK_ENDPO
 export const lost = (spans: number): string => `Spans lost: ${spans}.`;
 export const unconfirmed = (spans: number): string =>
   `Spans that the endpoint may have stored: ${spans}.`;
-export const CHECK_ENDPOINT =
+const CHECK_ENDPOINT =
   "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT) and the headers (OTEL_EXPORTER_OTLP_HEADERS), and " +
   "that it takes OTLP over HTTP.";
 export const CHECK_TIMEOUT =
