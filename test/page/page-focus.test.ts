@@ -50,10 +50,9 @@ describe.skipIf(browser === undefined)("focus", () => {
       await press(page, "a");
       await page.locator("text=Approve this call").waitFor();
       await press(page, "Control+Enter");
-      await page.locator(".question:focus").waitFor();
-      expect(await focusOf(page)).toBe("article buyer asks: pay");
       // Answers of one run are collected: the second one continues it.
       await page.locator(".question:focus", { hasText: "plums" }).waitFor();
+      expect(await focusOf(page)).toBe("article buyer asks: pay");
       if (SHOTS !== undefined)
         await page.screenshot({ path: `${SHOTS}/focus-answered-${heading.slice(0, 5)}.png` });
       await press(page, "d");
@@ -66,6 +65,21 @@ describe.skipIf(browser === undefined)("focus", () => {
       if (SHOTS !== undefined)
         await page.screenshot({ path: `${SHOTS}/focus-none-${heading.slice(0, 5)}.png` });
     });
+
+  proves(["D577"], "gives the focus to no button of the run when a question is gone", async () => {
+    const { page } = await asked(["pears", "plums"], `/r/${RUN}`);
+    await page.evaluate(() => {
+      document.addEventListener("focusin", ({ target }) => {
+        if (!(target instanceof Element) || target.closest(".run-actions") === null) return;
+        document.body.dataset["stolen"] = target.textContent;
+      });
+    });
+    await press(page, "a");
+    await page.locator("text=Approve this call").waitFor();
+    await press(page, "Control+Enter");
+    await page.locator(".question:focus", { hasText: "plums" }).waitFor();
+    expect(await page.evaluate(() => document.body.dataset["stolen"])).toBe(undefined);
+  });
 
   proves(["D577"], "keeps the focus in the question when a stage is left", async () => {
     const { page } = await asked(["pears"], "/questions");

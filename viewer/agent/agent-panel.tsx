@@ -97,7 +97,7 @@ export function AgentPanel({ state, route, meta, view, onClose }: PanelProps) {
 function useFocusInPanel(route: PanelProps["route"]) {
   const panel = useRef<HTMLElement>(null);
   const last = useRef(route);
-  useLostFocus(() => {
+  useLostFocus(".agent-panel", () => {
     const { agent, step = 0, execution } = last.current;
     const line = `[data-step="${CSS.escape(stepKey(step, execution))}"]`;
     const place = agent === route.agent ? line : "#agent-title";

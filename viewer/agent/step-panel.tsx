@@ -86,7 +86,7 @@ interface PagerProps {
 }
 
 function Pager({ step, of, onGo, children }: PagerProps) {
-  useLostFocus(() => document.getElementById("step-title"));
+  useLostFocus(".agent-panel .pager", () => document.getElementById("step-title"));
   return (
     <p class="pager">
       <button

@@ -27,13 +27,14 @@ export function focusIfFree(element: HTMLElement | null): void {
 }
 
 /**
- * Moves the focus if a render has removed or disabled the element that had it. `find` returns the
- * element that gets the focus, and may return nothing.
+ * Moves the focus if a render has removed or disabled the element that had it, and that element was
+ * within one that matches `owner`. `find` returns the element that gets the focus, if any.
  */
-export function useLostFocus(find: () => HTMLElement | null | undefined): void {
+export function useLostFocus(owner: string, find: () => HTMLElement | null | undefined): void {
   const before = document.activeElement;
+  const isOwn = before?.closest(owner) != null;
   useLayoutEffect(() => {
-    if (before === null || before === document.body) return;
+    if (before === null || !isOwn) return;
     const { activeElement } = document;
     const isRemoved = activeElement === document.body && !before.isConnected;
     const isDisabled = activeElement === before && before.matches(":disabled");

@@ -114,7 +114,7 @@ export function RunActions({
     setStage(await confirming(run, action));
   };
   const group = useRef<HTMLSpanElement>(null);
-  useLostFocus(() => group.current?.querySelector("button"));
+  useLostFocus(".run-actions", () => group.current?.querySelector("button"));
   if (stage.at === "confirm") {
     const { question, confirm } = TEXTS[stage.action];
     return (

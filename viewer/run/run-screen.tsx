@@ -167,7 +167,7 @@ function usePanelFocus({ agent }: RunRoute): void {
   const wasOpen = useRef(isOpen);
   if (isOpen && !wasOpen.current) opener.current = document.activeElement;
   wasOpen.current = isOpen;
-  useLostFocus(() => {
+  useLostFocus(".agent-panel, .tree", () => {
     const { current } = opener;
     const isThere =
       current instanceof HTMLElement && current !== document.body && current.checkVisibility();

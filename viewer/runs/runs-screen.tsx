@@ -94,7 +94,7 @@ function useRunCursor(list: RefObject<HTMLDivElement | null>) {
   };
   const linkTo = (runId: string) =>
     list.current?.querySelector<HTMLElement>(`[data-run="${CSS.escape(runId)}"] .run-link`);
-  useLostFocus(() => linkTo(cursor));
+  useLostFocus(".run-group", () => linkTo(cursor));
   useEffect(() => {
     // The screen has just been opened: the heading has the focus, or nothing has it.
     if (document.activeElement?.matches("body, h1") === true) linkTo(cursor)?.focus();
@@ -170,7 +170,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
 function Search({ q }: { readonly q: string }) {
   const [isOpen, setIsOpen] = useState(q !== "");
   const search = useRef<HTMLParagraphElement>(null);
-  useLostFocus(() => search.current?.querySelector("button"));
+  useLostFocus(".search", () => search.current?.querySelector("button"));
   const close = (): void => {
     replaceRoute({ screen: "runs" });
     setIsOpen(false);
