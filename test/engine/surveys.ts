@@ -4,8 +4,11 @@ import { expect } from "vitest";
 
 import { approve, type EspalierEvent } from "../../src/index.ts";
 import type { RemoteRun } from "../../src/engines.ts";
-import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
-import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
+import {
+  recordFrom,
+  type JournalRecord,
+} from "../../src/orchestrator/durability/journal-record.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import type { Effect, SurveyPlace } from "../support/survey-place.ts";
 import { surveyTask, surveyText } from "../support/surveys.ts";
 
@@ -54,9 +57,9 @@ export function repeated(effects: readonly Effect[]): ReadonlyMap<string, number
 export async function keptEffects({ store }: SurveyPlace): Promise<ReadonlySet<string>> {
   const kept = new Set<string>();
   for (const { runId } of await store.list({ limit: 1_000 })) {
-    const reader = new JournalReader();
+    const reader = new RecordCodec();
     for await (const line of store.read(runId))
-      for (const key of reader.read(line).flatMap(keysIn)) kept.add(key);
+      for (const key of reader.read(line).map(recordFrom).flatMap(keysIn)) kept.add(key);
   }
   return kept;
 }

@@ -5,19 +5,20 @@ import { expect } from "vitest";
 import { persistedRequest } from "../../src/agent/persisted-request.ts";
 import { contextsOf } from "../../src/agent/shown-messages.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
-import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
+import { recordFrom } from "../../src/orchestrator/durability/journal-record.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { RunStore } from "../../src/store/run-store.ts";
 
 /** Each event with the number of its line, as reading every line gives them. */
 export async function eventsWithLines(store: RunStore, runId: RunId): Promise<readonly unknown[]> {
-  const reader = new JournalReader();
+  const reader = new RecordCodec();
   const found: unknown[] = [];
   let line = 0;
   for await (const text of store.read(runId)) {
     line += 1;
-    for (const record of reader.read(text))
+    for (const record of reader.read(text).map(recordFrom))
       if (record.type === "event") found.push([record.event, line]);
   }
   return found;

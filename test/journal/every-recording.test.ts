@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import { foldJournal, type FoldedRun } from "../../src/orchestrator/durability/fold-journal.ts";
-import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -85,7 +85,7 @@ for (const file of globSync("test/journals/recorded/*.jsonl"))
     const lines = readFileSync(file, "utf8").trimEnd().split("\n");
     const { status, run } = await folded(lines);
     expect(status).toBe(file.endsWith("/paused.jsonl") ? "paused" : "ended");
-    const reader = new JournalReader();
+    const reader = new RecordCodec();
     expect(lines.flatMap((line) => reader.read(line)).at(-1)).toMatchObject({
       event: {
         type: `run.${status}`,

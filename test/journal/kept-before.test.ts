@@ -6,7 +6,8 @@ import { z } from "zod";
 
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
+import { recordFrom } from "../../src/orchestrator/durability/journal-record.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -22,14 +23,14 @@ interface Watched {
 
 function watched(): Watched {
   const inner = memoryStore();
-  const reader = new JournalReader();
+  const reader = new RecordCodec();
   const ends: string[] = [];
   const store: Store = {
     ...forwarding(inner),
     append: async (ownership, batch) => {
       await new Promise((resolve) => setTimeout(resolve, 2));
       await inner.append(ownership, batch);
-      for (const record of batch.records.flatMap((line) => reader.read(line)))
+      for (const record of batch.records.flatMap((line) => reader.read(line).map(recordFrom)))
         if (record.type === "effect" && record.name.startsWith("tool.")) ends.push(record.name);
     },
   };

@@ -1,7 +1,10 @@
 // What a store has of a run, read back.
 
-import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
-import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
+import {
+  recordFrom,
+  type JournalRecord,
+} from "../../src/orchestrator/durability/journal-record.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { RunStore } from "../../src/store/run-store.ts";
@@ -11,9 +14,9 @@ export async function storedRecords(
   store: Pick<RunStore, "read">,
   runId: RunId,
 ): Promise<readonly JournalRecord[]> {
-  const reader = new JournalReader();
+  const reader = new RecordCodec();
   const records: JournalRecord[] = [];
-  for await (const line of store.read(runId)) records.push(...reader.read(line));
+  for await (const line of store.read(runId)) records.push(...reader.read(line).map(recordFrom));
   return records;
 }
 

@@ -22,9 +22,8 @@ import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
-import { problemOf, type JournalRecord, type RecordOf } from "./journal-record.ts";
-import { JournalReader, RECORDS_PER_TURN } from "./journal-reader.ts";
-import type { RecordCodec } from "./record-codec.ts";
+import { problemOf, recordFrom, type JournalRecord, type RecordOf } from "./journal-record.ts";
+import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 
 /** A run according to its journal. */
 export interface FoldedRun {
@@ -73,15 +72,16 @@ export async function foldJournal(
   runId: RunId,
   lines: AsyncIterable<string> | Iterable<string>,
 ): Promise<FoldedJournal> {
-  const reader = new JournalReader();
+  const codec = new RecordCodec();
   const fold = new Fold(runId);
   const reading = new Turns(RECORDS_PER_TURN);
-  for await (const line of lines) await reading.did(fold.takeLine(() => reader.read(line)));
+  for await (const line of lines)
+    await reading.did(fold.takeLine(() => codec.read(line).map(recordFrom)));
   const restoring = new Turns(AGENTS_PER_TURN);
   const ending = fold.ending();
   let step = ending.next();
   for (; step.done !== true; step = ending.next()) await restoring.did();
-  return { ...step.value, codec: reader.codec };
+  return { ...step.value, codec };
 }
 
 /** The same of records that were read. */

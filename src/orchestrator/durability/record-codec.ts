@@ -5,10 +5,13 @@
 // A line is `[records before it, [kind, change], …]`, or a whole record: the first of a journal, and each of a recording. In a change, an
 // object changes the object or the list in its place; anything else takes that place.
 
+import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
-import type { JournalRecord } from "./journal-record.ts";
+import { JOURNAL_VERSION, type JournalRecord } from "./journal-record.ts";
 import { TextTable } from "./text-table.ts";
-import { readWhole } from "./whole-record.ts";
+
+/** How many records are read in one turn of the event loop. */
+export const RECORDS_PER_TURN = 200;
 
 /** A text of fewer characters is hardly longer than a reference to it. */
 const SHORT = 9;
@@ -92,8 +95,9 @@ export class RecordCodec {
   }
 
   /**
-   * The records of a line, frozen and not checked. Lines are read in the order in which they were written. Throws what says that the line
-   * cannot be read, or does not follow upon the last one.
+   * Returns the records of a line, frozen and not checked. Lines must be read in order.
+   *
+   * Throws `unsupported_version`, or an error that says why the line cannot be read.
    */
   read(line: string): readonly unknown[] {
     const records: unknown[] = [];
@@ -102,19 +106,20 @@ export class RecordCodec {
   }
 
   /**
-   * The same, one record after the other, each as it stands: a record changes with the next, unless it is frozen. A caller that keeps one, or
-   * a part of it, freezes it whole.
+   * Calls `see` with each record of a line, and returns how many there are. A record changes with
+   * the next one unless it is frozen: a caller that retains one, or a part of it, freezes it whole.
    */
-  scan(line: string, see: (record: unknown) => void): void {
+  scan(line: string, see: (record: unknown) => void): number {
     if (!line.startsWith("[")) {
-      this.#readWhole(line, see);
-      return;
+      see(this.#readWhole(line));
+      return 1;
     }
     const [before, ...entries] = listOf(JSON.parse(line));
     if (before !== this.#count)
       throw new RangeError(`it follows upon ${String(before)} records, not upon ${this.#count}`);
     this.#areRead = true;
     for (const entry of entries) see(this.#readEntry(entry));
+    return entries.length;
   }
 
   /** What cannot be written leaves nothing behind: the next record of its kind is compared with none, and refers to no text of it. */
@@ -255,10 +260,12 @@ export class RecordCodec {
     return text.startsWith(MARK) ? `${LITERAL}${text}` : text;
   }
 
-  #readWhole(line: string, see: (record: unknown) => void): void {
-    const record = readWhole(line, this.#long);
-    if (isRecord(record) && record["type"] === "run") this.#restart();
-    if (record !== undefined) see(record);
+  #readWhole(line: string): unknown {
+    const record: unknown = JSON.parse(line);
+    if (!isRecord(record)) return record;
+    checkVersion(record["version"]);
+    if (record["type"] === "run") this.#restart();
+    return record;
   }
 
   #readEntry(entry: unknown): unknown {
@@ -317,6 +324,16 @@ export class RecordCodec {
     else if (text.length >= SHORT) this.#recent.add(text);
     return text;
   }
+}
+
+/** Only the first record of a journal, or of one that was opened again, has a version. */
+function checkVersion(version: unknown): void {
+  if (typeof version !== "number" || version === JOURNAL_VERSION) return;
+  throw new EspalierError({
+    code: "unsupported_version",
+    message: `Expected a journal of version ${JOURNAL_VERSION}, got version ${version}. Read it with the version of espalier that wrote it.`,
+    data: { expected: JOURNAL_VERSION, got: version },
+  });
 }
 
 /** Anew: an object from which keys are deleted is slow from then on. */

@@ -22,7 +22,7 @@ import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
 import { madeOfLine } from "./fold-journal.ts";
-import { JournalReader, RECORDS_PER_TURN } from "./journal-reader.ts";
+import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
 import { keptEvent } from "./open-spans.ts";
 
@@ -52,7 +52,7 @@ const MOST_TEXTS = 100;
 interface Place {
   /** Lines before it. */
   readonly lines: number;
-  readonly reader: () => JournalReader;
+  readonly codec: () => RecordCodec;
 }
 
 interface KnownAgent {
@@ -70,10 +70,10 @@ interface KnownAgent {
 export class RunRecord {
   readonly #store: RunStore;
   readonly #runId: RunId;
-  #reader = new JournalReader();
+  readonly #codec = new RecordCodec();
   #lineCount = 0;
   #recordCount = 0;
-  readonly #places: Place[] = [{ lines: 0, reader: () => new JournalReader() }];
+  readonly #places: Place[] = [{ lines: 0, codec: () => new RecordCodec() }];
   readonly #agents = new Map<AgentId, KnownAgent>();
   /** By the hash of a text, the number of the last line that has it. */
   readonly #definitions = new Map<string, number>();
@@ -153,33 +153,23 @@ export class RunRecord {
     const place = this.#places.findLast(({ lines }) => lines <= line);
     const limit = this.#lineCount - (place?.lines ?? 0);
     if (place === undefined || limit === 0) return;
-    const reader = place.reader();
-    const turns = new Turns(RECORDS_PER_TURN);
-    let number = place.lines;
-    for await (const text of this.#store.read(this.#runId, number + 1, limit)) {
-      number += 1;
-      const events: EspalierEvent[] = [];
-      const records = this.#scan(reader, { line: text, number }, (value) => {
-        const event = number > line ? eventIn(value) : undefined;
-        if (event !== undefined) events.push(event);
-      });
-      for (const event of events) yield { event, line: number };
-      await turns.did(records);
-    }
+    const events: EspalierEvent[] = [];
+    const see = (value: unknown, number: number): void => {
+      const event = number > line ? eventIn(value) : undefined;
+      if (event !== undefined) events.push(event);
+    };
+    for await (const { number } of this.#scan(place.codec(), { after: place.lines, limit }, see))
+      for (const event of events.splice(0)) yield { event, line: number };
   }
 
   async #advance(take: TakeEvent): Promise<number> {
-    const turns = new Turns(RECORDS_PER_TURN);
-    for await (const line of this.#store.read(this.#runId, this.#lineCount + 1)) {
-      const number = this.#lineCount + 1;
-      const events: EspalierEvent[] = [];
-      const records = this.#scan(this.#reader, { line, number }, (value) =>
-        this.#note(value, number, events),
-      );
+    const events: EspalierEvent[] = [];
+    const see = (value: unknown, number: number): void => this.#note(value, number, events);
+    const lines = this.#scan(this.#codec, { after: this.#lineCount }, see);
+    for await (const { number, records } of lines) {
       this.#lineCount = number;
       this.#noteRead(records);
-      for (const event of events) take(event, number);
-      await turns.did(records);
+      for (const event of events.splice(0)) take(event, number);
     }
     return this.#lineCount;
   }
@@ -188,23 +178,25 @@ export class RunRecord {
     const places = Math.floor(this.#recordCount / RECORDS_PER_PLACE);
     this.#recordCount += records;
     if (Math.floor(this.#recordCount / RECORDS_PER_PLACE) === places) return;
-    this.#places.push({ lines: this.#lineCount, reader: this.#reader.beginning() });
+    this.#places.push({ lines: this.#lineCount, codec: this.#codec.beginning() });
   }
 
-  /** Gives how many records the line has. */
-  #scan(
-    reader: JournalReader,
-    { line, number }: { readonly line: string; readonly number: number },
-    see: (value: unknown) => void,
-  ): number {
-    let count = 0;
-    madeOfLine(this.#runId, number, () =>
-      reader.scan(line, (value) => {
-        count += 1;
-        see(value);
-      }),
-    );
-    return count;
+  /** Yields the number of each line, and its count of records, once `see` has seen the records. */
+  async *#scan(
+    codec: RecordCodec,
+    { after, limit }: { readonly after: number; readonly limit?: number },
+    see: (value: unknown, number: number) => void,
+  ): AsyncGenerator<{ readonly number: number; readonly records: number }, void> {
+    const turns = new Turns(RECORDS_PER_TURN);
+    let number = after;
+    for await (const line of this.#store.read(this.#runId, number + 1, limit)) {
+      number += 1;
+      const records = madeOfLine(this.#runId, number, () =>
+        codec.scan(line, (value) => see(value, number)),
+      );
+      yield { number, records };
+      await turns.did(records);
+    }
   }
 
   #note(value: unknown, line: number, events: EspalierEvent[]): void {
@@ -296,7 +288,7 @@ export class RunRecord {
     lines: readonly number[],
     isWanted: (value: unknown) => boolean,
   ): AsyncGenerator<{ readonly value: unknown; readonly line: number }, void> {
-    const turns = new Turns(RECORDS_PER_TURN);
+    const values: unknown[] = [];
     let at = 0;
     while (at < lines.length) {
       const first = lines[at] ?? 0;
@@ -305,18 +297,12 @@ export class RunRecord {
       if (place === undefined) return;
       const end = this.#places[index + 1]?.lines ?? Infinity;
       const here = new Set(lines.slice(at).filter((line) => line <= end));
-      const limit = Math.max(...here) - place.lines;
-      const reader = place.reader();
-      let number = place.lines;
-      for await (const line of this.#store.read(this.#runId, number + 1, limit)) {
-        number += 1;
-        const values: unknown[] = [];
-        const records = this.#scan(reader, { line, number }, (value) => {
-          if (here.has(number) && isWanted(value)) values.push(deepFreeze(value));
-        });
-        for (const value of values) yield { value, line: number };
-        await turns.did(records);
-      }
+      const range = { after: place.lines, limit: Math.max(...here) - place.lines };
+      const see = (value: unknown, number: number): void => {
+        if (here.has(number) && isWanted(value)) values.push(deepFreeze(value));
+      };
+      for await (const { number } of this.#scan(place.codec(), range, see))
+        for (const value of values.splice(0)) yield { value, line: number };
       at += here.size;
     }
   }

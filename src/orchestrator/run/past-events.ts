@@ -6,7 +6,8 @@ import { deepFreeze } from "../../kernel/json.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { JournalReader } from "../durability/journal-reader.ts";
+import { recordFrom } from "../durability/journal-record.ts";
+import { RecordCodec } from "../durability/record-codec.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
@@ -47,10 +48,10 @@ async function* eventsIn(
   lines: AsyncIterable<string>,
   { from, to, agentId }: PastRange,
 ): AsyncGenerator<EspalierEvent, undefined> {
-  const reader = new JournalReader();
+  const reader = new RecordCodec();
   let due = from;
   for await (const line of lines) {
-    for (const record of reader.read(line)) {
+    for (const record of reader.read(line).map(recordFrom)) {
       if (record.type !== "event" || record.event.seq < due) continue;
       const { seq } = record.event;
       if (seq !== due) throw notKept(due, seq);

@@ -17,7 +17,8 @@ import {
 } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { madeOfLine } from "../durability/fold-journal.ts";
-import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
+import { recordFrom } from "../durability/journal-record.ts";
+import { RECORDS_PER_TURN, RecordCodec } from "../durability/record-codec.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import type { Run } from "./run.ts";
 import { mailIn, postMail } from "./run-mail.ts";
@@ -118,7 +119,7 @@ function isAllKnown(given: unknown, { open, over }: Asked): boolean {
 }
 
 async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
-  const reader = new JournalReader();
+  const reader = new RecordCodec();
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
   const toolsHashes = new Map<string, string>();
@@ -129,7 +130,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   let count = 0;
   for await (const line of store.read(runId)) {
     count += 1;
-    const records = madeOfLine(runId, count, () => reader.read(line));
+    const records = madeOfLine(runId, count, () => reader.read(line).map(recordFrom));
     for (const record of records) {
       if (record.type === "post") handled.add(record.number);
       if (record.type === "definition") definitions.set(record.hash, record.text);

@@ -5,7 +5,7 @@ import { Turns } from "../../kernel/throttle.ts";
 import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
 import { madeOfLine, withoutRecords } from "../durability/fold-journal.ts";
-import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
+import { RECORDS_PER_TURN, RecordCodec } from "../durability/record-codec.ts";
 import type { RequestSource } from "./rebuild-request.ts";
 
 /** What a journal says of one agent, and the texts of all. `agentId` undefined: of the root. */
@@ -13,7 +13,7 @@ export async function sourceIn(
   journal: string,
   agentId: AgentId | undefined,
 ): Promise<RequestSource> {
-  const reader = new JournalReader();
+  const reader = new RecordCodec();
   const definitions: Record<string, string> = {};
   let steps = agentId === undefined ? undefined : new AgentSteps(agentId);
   let runId: RunId | undefined;
@@ -29,14 +29,7 @@ export async function sourceIn(
   let number = 0;
   for (const line of linesIn(journal)) {
     number += 1;
-    let count = 0;
-    madeOfLine(runId ?? unnamed(), number, () =>
-      reader.scan(line, (value) => {
-        count += 1;
-        take(value);
-      }),
-    );
-    await turns.did(count);
+    await turns.did(madeOfLine(runId ?? unnamed(), number, () => reader.scan(line, take)));
   }
   if (runId === undefined) throw withoutRecords(unnamed());
   const state = madeOfLine(runId, number, () => steps?.stateIn(undefined));

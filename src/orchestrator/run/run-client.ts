@@ -13,8 +13,8 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Answer, Question } from "../../protocol/question.ts";
 import type { Store } from "../../store/store.ts";
 import { runExists } from "../../store/store-errors.ts";
-import type { JournalRecord } from "../durability/journal-record.ts";
-import { JournalReader } from "../durability/journal-reader.ts";
+import { recordFrom, type JournalRecord } from "../durability/journal-record.ts";
+import { RecordCodec } from "../durability/record-codec.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { newOwner, titleOf } from "../durability/open-journal.ts";
 import { otherRun } from "./live-runs.ts";
@@ -207,14 +207,14 @@ class StoredRemoteRun implements RemoteRun {
     if (!Number.isSafeInteger(from) || from < 1)
       throw mismatch("from", "the number of an event, from 1", from, "Leave it out for all.");
     const { store } = this.#means;
-    const reader = new JournalReader();
+    const reader = new RecordCodec();
     let next = 1;
     let due = from;
     for (;;) {
       const found = await store.find(this.runId);
       for await (const line of store.read(this.runId, next)) {
         next += 1;
-        const events = reader.read(line).flatMap(eventIn);
+        const events = reader.read(line).map(recordFrom).flatMap(eventIn);
         yield* events.filter(({ seq }) => seq >= due).map((event) => deepFreeze(event));
         due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }

@@ -3,10 +3,12 @@
 import { checkMethods, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import { JournalReader } from "../../orchestrator/durability/journal-reader.ts";
-import { problemOf, type JournalRecord } from "../../orchestrator/durability/journal-record.ts";
-import { TextTable } from "../../orchestrator/durability/text-table.ts";
-import { wholeLines } from "../../orchestrator/durability/whole-record.ts";
+import { RecordCodec } from "../../orchestrator/durability/record-codec.ts";
+import {
+  problemOf,
+  recordFrom,
+  type JournalRecord,
+} from "../../orchestrator/durability/journal-record.ts";
 import { checkRunId } from "../../orchestrator/run/start-options.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
@@ -23,16 +25,12 @@ export type Recording = string;
 export async function recordingOf(store: RunStore, runId: string): Promise<Recording> {
   checkMethods("store", store, ["read"]);
   checkRunId("runId", runId);
-  const reader = new JournalReader();
-  let texts = new TextTable();
+  const reader = new RecordCodec();
   const lines: string[] = [];
   let number = 0;
   for await (const line of store.read(runId)) {
     number += 1;
-    for (const record of readLine(line, number, reader)) {
-      if (record.type === "run") texts = new TextTable();
-      for (const whole of wholeLines(record, texts)) lines.push(`${whole}\n`);
-    }
+    for (const record of readLine(line, number, reader)) lines.push(`${JSON.stringify(record)}\n`);
   }
   return lines.join("");
 }
@@ -49,7 +47,7 @@ export interface Segment {
 export function readSegments(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
     throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
-  const reader = new JournalReader();
+  const reader = new RecordCodec();
   const segments: (Segment & { readonly records: JournalRecord[] })[] = [];
   for (const [index, line] of recording.replace(BYTE_ORDER_MARK, "").split("\n").entries())
     for (const record of readLine(line, index + 1, reader)) {
@@ -71,10 +69,10 @@ export function readSegments(recording: unknown): readonly Segment[] {
 /** Editors put it at the beginning of a file. */
 const BYTE_ORDER_MARK = /^\uFEFF/u;
 
-function readLine(line: string, number: number, reader: JournalReader): readonly JournalRecord[] {
+function readLine(line: string, number: number, reader: RecordCodec): readonly JournalRecord[] {
   if (line.trim() === "") return [];
   try {
-    const records = reader.read(line);
+    const records = reader.read(line).map(recordFrom);
     for (const record of records) {
       if (record.type !== "effect") continue;
       if (record.name.startsWith("model.")) InferOutcomeSchema.parse(record.outcome);
