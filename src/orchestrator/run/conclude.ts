@@ -1,6 +1,7 @@
 // The last thing that a run does: it records how it ended, or that it is paused, and leaves its result.
 
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
+import { lateFields } from "../../kernel/late-fields.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
@@ -33,69 +34,42 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   });
 }
 
-/**
- * The parts of a result that are computed when they are read. The run does not change any more.
- * Holds what they are computed from and nothing else of the run: results outlive their runs.
- */
-class RestFacts implements LateFacts {
-  readonly #counts: SubagentCounts;
-  readonly #ids: RunIdSource;
-  readonly #definitions: RunDefinitions;
-  readonly #ledger: BudgetLedger;
-  readonly #pricesBefore: LateFacts["prices"];
-  readonly #models: readonly Model[];
-  readonly #priceOf: PriceOf;
-  readonly #atMs: number;
-
-  /** Closes the ledger and the recorder: they release the run. Only the event `run.ended` may follow. */
-  constructor(run: RunRuntime, models: readonly Model[], atMs: number) {
-    const { tree, ledger, recorder, definitions, settings } = run;
-    ledger.close();
-    this.#counts = tree.counts;
-    this.#ids = recorder.close();
-    this.#definitions = definitions;
-    this.#ledger = ledger;
-    this.#pricesBefore = tree.pricesBefore;
-    this.#models = models;
-    this.#priceOf = settings.priceOf;
-    this.#atMs = atMs;
-  }
-
-  get traceId(): string {
-    return this.#ids.runIds.traceId;
-  }
-
-  get prices(): LateFacts["prices"] {
-    return pricesUsed(this.#models, this.#priceOf, this.#pricesBefore);
-  }
-
-  get definitions(): LateFacts["definitions"] {
-    return this.#definitions.toJSON();
-  }
-
-  get subagentsByDepth(): LateFacts["subagentsByDepth"] {
-    return countsOf(this.#counts).subagentsByDepth;
-  }
-
-  get refusalsByCode(): LateFacts["refusalsByCode"] {
-    return countsOf(this.#counts).refusalsByCode;
-  }
-
-  get accounts(): LateFacts["accounts"] {
-    return this.#ledger.snapshot(this.#atMs);
-  }
+/** Holds nothing else of the run: results outlive their runs. */
+interface LateSource {
+  readonly ids: RunIdSource;
+  readonly definitions: RunDefinitions;
+  readonly ledger: BudgetLedger;
+  readonly counts: SubagentCounts;
+  readonly pricesBefore: LateFacts["prices"];
+  readonly models: readonly Model[];
+  readonly priceOf: PriceOf;
+  readonly atMs: number;
 }
 
-/** Returns the same parts, computed now: agents continue, or the store has them computed anyway. */
-function factsNow(run: RunRuntime, models: readonly Model[], atMs: number): LateFacts {
-  const { tree, ledger, recorder, definitions, settings } = run;
-  return {
-    traceId: recorder.runIds.traceId,
-    prices: pricesUsed(models, settings.priceOf, tree.pricesBefore),
-    definitions: definitions.toJSON(),
-    ...countsOf(tree.counts),
-    accounts: ledger.snapshot(atMs),
-  };
+const addLateFacts = lateFields<LateSource, LateFacts>({
+  traceId: ({ ids }) => ids.runIds.traceId,
+  prices: ({ models, priceOf, pricesBefore }) => pricesUsed(models, priceOf, pricesBefore),
+  definitions: ({ definitions }) => definitions.toJSON(),
+  subagentsByDepth: ({ counts }) => countsOf(counts).subagentsByDepth,
+  refusalsByCode: ({ counts }) => countsOf(counts).refusalsByCode,
+  accounts: ({ ledger, atMs }) => ledger.snapshot(atMs),
+});
+
+/**
+ * Returns the parts of a result that are computed when they are read. `isFinal`: the run does not change any more. This closes its ledger
+ * and recorder then, which releases the run: only the event `run.ended` may follow. Otherwise the parts are computed now.
+ */
+function lateFacts(
+  { tree: { counts, pricesBefore }, ledger, recorder, definitions, settings }: RunRuntime,
+  agents: Pick<LateSource, "models" | "atMs">,
+  isFinal: boolean,
+): LateFacts {
+  if (isFinal) ledger.close();
+  const ids = isFinal ? recorder.close() : recorder;
+  const { priceOf } = settings;
+  const source = { ...agents, ids, definitions, ledger, counts, pricesBefore, priceOf };
+  const facts = addLateFacts({}, source);
+  return isFinal ? facts : { ...facts };
 }
 
 /**
@@ -126,7 +100,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     settled,
     detached,
     failedIds: tree.failedIds,
-    late: isFinal ? new RestFacts(run, models, nowMs) : factsNow(run, models, nowMs),
+    late: lateFacts(run, { models, atMs: nowMs }, isFinal),
   });
 }
 

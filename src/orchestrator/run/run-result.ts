@@ -2,7 +2,7 @@
 
 import { describeWait } from "../../agent/pausing.ts";
 import type { JsonValue } from "../../kernel/json.ts";
-import { addLateFields, lateFields } from "../../kernel/late-fields.ts";
+import { lateFields } from "../../kernel/late-fields.ts";
 import { lastTextOf } from "../../agent/agent-state.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import type { Account } from "../../protocol/account.ts";
@@ -123,67 +123,30 @@ export type LateFacts = Pick<
   "traceId" | "prices" | "definitions" | "subagentsByDepth" | "refusalsByCode" | "accounts"
 >;
 
-/** The parts that take going through histories, or over all agents. */
-class HistoryParts {
-  readonly #root: SettledAgent;
-  readonly #facts: ResultFacts;
-
-  constructor(root: SettledAgent, facts: ResultFacts) {
-    this.#root = root;
-    this.#facts = facts;
-  }
-
-  get messages(): readonly StoredMessage[] {
-    const { agentId, settled } = this.#root;
-    return storedMessages(settled.conversation, agentId);
-  }
-
-  get newMessages(): readonly StoredMessage[] {
-    const { agentId, settled } = this.#root;
-    return addedMessages(settled.conversation, agentId);
-  }
-
-  get steps(): readonly StepRecord[] {
-    return this.#root.settled.log.steps;
-  }
-
-  get agents(): readonly AgentReport[] {
-    const { settled, atMs } = this.#facts;
-    return settled.map((agent) => agentReport(agent, atMs));
-  }
+interface ResultSource {
+  readonly root: SettledAgent;
+  readonly facts: ResultFacts;
 }
 
-const LATE = lateFields([
-  "traceId",
-  "messages",
-  "newMessages",
-  "steps",
-  "prices",
-  "agents",
-  "definitions",
-  "subagentsByDepth",
-  "refusalsByCode",
-  "accounts",
-]);
+type HistoryParts = Pick<RunResult, "messages" | "newMessages" | "steps" | "agents">;
 
-/** The usage of all agents, summed by role and by model when it is read. */
-class LateUsage {
-  readonly #consumers: readonly RunningAgent[];
+const addLateParts = lateFields<ResultSource, LateFacts & HistoryParts>({
+  traceId: ({ facts }) => facts.late.traceId,
+  messages: ({ root: { agentId, settled } }) => storedMessages(settled.conversation, agentId),
+  newMessages: ({ root: { agentId, settled } }) => addedMessages(settled.conversation, agentId),
+  steps: ({ root }) => root.settled.log.steps,
+  prices: ({ facts }) => facts.late.prices,
+  agents: ({ facts: { settled, atMs } }) => settled.map((agent) => agentReport(agent, atMs)),
+  definitions: ({ facts }) => facts.late.definitions,
+  subagentsByDepth: ({ facts }) => facts.late.subagentsByDepth,
+  refusalsByCode: ({ facts }) => facts.late.refusalsByCode,
+  accounts: ({ facts }) => facts.late.accounts,
+});
 
-  constructor(consumers: readonly RunningAgent[]) {
-    this.#consumers = consumers;
-  }
-
-  get byRole(): Readonly<Record<string, Usage>> {
-    return sumUp(this.#consumers.map(({ role, usage: { own } }) => [role, own]));
-  }
-
-  get byModel(): Readonly<Record<string, Usage>> {
-    return sumUp(this.#consumers.flatMap(usageByModel));
-  }
-}
-
-const LATE_USAGE = lateFields(["byRole", "byModel"]);
+const addSums = lateFields<readonly RunningAgent[], Pick<RunUsage, "byRole" | "byModel">>({
+  byRole: (agents) => sumUp(agents.map(({ role, usage: { own } }) => [role, own])),
+  byModel: (agents) => sumUp(agents.flatMap(usageByModel)),
+});
 
 /** The result, frozen whole. */
 export function runResult(facts: ResultFacts): RunResult<JsonValue> {
@@ -193,8 +156,6 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   const { status, log } = root.settled;
   const questions = pausedRun?.questions ?? NONE;
   const consumers = detached.length === 0 ? all : [...all, ...detached];
-  const usage = { ...root.usage };
-  addLateFields(usage, LATE_USAGE, new LateUsage(consumers));
   const result = {
     runId,
     status,
@@ -206,12 +167,11 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
     session,
     text: lastTextOf(root.settled),
     output: log.output,
-    usage,
+    usage: addSums({ ...root.usage }, consumers),
     detached,
     durationMs: durationOf(root.settled, atMs),
   };
-  addLateFields(result, LATE, new HistoryParts(root, facts), facts.late);
-  return result;
+  return addLateParts(result, { root, facts });
 }
 
 /** Returns why the root settled. A run that waits for answers names the calls of all its agents. */

@@ -1,7 +1,7 @@
 // What one agent leaves behind: its report for the result of the run, and its result for its parent (R36, R135).
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
-import { addLateFields, lateFields } from "../../kernel/late-fields.ts";
+import { lateFields } from "../../kernel/late-fields.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { lastTextOf, type SettledState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
@@ -110,30 +110,21 @@ export function describeAgent(node: AgentRuntime): RunningAgent | SettledAgent {
 
 /** The report of an agent at rest. `atMs`: the time, for one that is paused. */
 export function agentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
-  const report = { ...known, ...executionReport(settled, atMs) };
-  addLateFields(report, LATE, new StepsReport(settled.log.steps));
-  return report;
+  return addSteps({ ...known, ...executionReport(settled, atMs) }, settled.log);
 }
 
-const LATE = lateFields(["steps", "toolsUsed", "toolErrors"]);
-const LATE_RESULT = lateFields(["toolsUsed", "toolErrors"]);
+type StepList = Pick<AgentReport, "steps">;
+type OnTools = Pick<AgentReport, "toolsUsed" | "toolErrors">;
 
-/** What takes going through the steps. */
-class StepsReport {
-  readonly steps: readonly StepRecord[];
-
-  constructor(steps: readonly StepRecord[]) {
-    this.steps = steps;
-  }
-
-  get toolsUsed(): Readonly<Record<string, number>> {
-    return toolsUsed(this.steps);
-  }
-
-  get toolErrors(): readonly ToolErrorRecord[] {
-    return toolErrors(this.steps);
-  }
-}
+const ON_TOOLS = {
+  toolsUsed: ({ steps }: StepList) => toolsUsed(steps),
+  toolErrors: ({ steps }: StepList) => toolErrors(steps),
+};
+const addOnTools = lateFields<StepList, OnTools>(ON_TOOLS);
+const addSteps = lateFields<StepList, StepList & OnTools>({
+  steps: ({ steps }) => steps,
+  ...ON_TOOLS,
+});
 
 function executionReport(settled: SettledState, atMs: number) {
   const { status, reason, log, telemetry } = settled;
@@ -183,8 +174,7 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     removedTools: node.toolLimits.removed,
     durationMs: durationOf(settled, 0),
   };
-  addLateFields(result, LATE_RESULT, new StepsReport(steps));
-  return result;
+  return addOnTools(result, log);
 }
 
 /** What a subagent's result is worth. */
