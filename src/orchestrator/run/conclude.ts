@@ -13,7 +13,7 @@ import type { BudgetLedger } from "../budget/ledger.ts";
 import { pricesUsed } from "../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./result-record.ts";
-import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
+import { pausedRunOf, type PausesBefore } from "./pause-run.ts";
 import { runResult, type LateFacts, type RunResult } from "./run-result.ts";
 import { describeAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
 import { scopeOutsideExecutions } from "../tree/budget-events.ts";
@@ -118,11 +118,11 @@ export function recordRunEnd(run: RunRuntime, root: AgentRuntime): RunResult<Jso
 export function recordRunPause(
   run: RunRuntime,
   root: AgentRuntime,
-  facts: PauseFacts,
+  before: PausesBefore,
 ): RunResult<JsonValue> {
   const { tree, recorder } = run;
   for (const node of tree.nodes) node.close();
-  const pausedRun = pausedRunOf(run, facts);
+  const pausedRun = pausedRunOf(run, before);
   const result = resultOf(run, pausedRun);
   const { reason, questions, durationMs } = result;
   const usage = usageOf(result);

@@ -9,13 +9,13 @@ import type { EventBody } from "../../protocol/event.ts";
 import { questionIdOf, type QuestionId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { continueAgent } from "../tree/create-agent.ts";
+import { continueAgent, type NextExecution } from "../tree/create-agent.ts";
 import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
 import { checkOutputs } from "./check-outputs.ts";
 import { isCall, type ReceivedMail } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, runStartFacts } from "./start.ts";
+import { AS_ROOT, NO_HISTORY } from "./start.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, failRoot, reapply } from "./lost-work.ts";
@@ -68,18 +68,19 @@ export function readyToContinue(
   const status = run.agents[0]?.state.status;
   // Its root has ended and begins a further execution, with these instructions; else it continues the one that it had begun.
   const isOver = !wasCutOff && status !== "paused" && status !== "pending";
-  const instructions = isOver ? instructionsFor(registry.root, context) : undefined;
+  const next: Pick<NextExecution, "instructions" | "message"> | undefined = isOver
+    ? { instructions: instructionsFor(registry.root, context), message: stoppedNotice(run) }
+    : undefined;
   return {
     registry,
     roles,
     onPiece,
     context,
-    instructions,
+    next,
     session,
     answers: given,
     grants,
-    mail,
-    settledMail: mailed.settled,
+    mail: [mail, mailed.settled] as const,
   };
 }
 
@@ -139,78 +140,94 @@ export interface Kept {
   readonly folded?: FoldedRun | undefined;
   /** The run continues only to fail with this error. */
   readonly failure?: ErrorRecord | undefined;
+  /** The run that it is a fork of. */
+  readonly forkedFrom?: EventBody<"run.started">["forkedFrom"];
 }
 
-/** Restores the run: gives what it continues with. */
+/** Restores the run: gives what it continues with. If that fails, the journal writes nothing. */
 export function continuedParts(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  { journal, folded, failure }: Kept,
+  kept: Kept,
 ): LedParts {
-  const { registry, roles, onPiece, context, instructions, session, answers, grants } = ready;
-  const supervisor = new Supervisor(settings, {
-    registry,
-    onPiece,
-    context,
-    restored: run,
-    session,
-    answers,
-    journal: () => journal,
-  });
+  try {
+    return restoredParts(settings, run, ready, kept);
+  } catch (cause) {
+    kept.journal?.writer.abandon(); // Before its first record: the store has the run as it was.
+    throw cause;
+  }
+}
+
+function restoredParts(
+  settings: Settings,
+  run: RestoredRun,
+  ready: Continuation,
+  kept: Kept,
+): LedParts {
+  const { journal, folded, failure } = kept;
+  const { answers, session, grants } = ready;
+  const supervisor = new Supervisor(settings, { ...ready, restored: run, journal });
   const { run: runtime } = supervisor;
   const pausedMs = runtime.clock.nowMs() - run.pausedAtMs;
-  const restored = restore(runtime, run, roles);
+  const restored = restore(runtime, run, ready.roles);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
   const recordGrants = grants.map(({ agentId, field, ...grant }) => {
     const node = runtime.tree.find(agentId) ?? restored;
     return grantBudget(runtime, node, grant, field);
   });
   let root = restored;
-  if (instructions !== undefined) {
-    const next = {
-      ...AS_ROOT,
-      task: restored.taskContent,
-      instructions,
-      message: stoppedNotice(run),
-    };
+  if (ready.next !== undefined) {
+    const next = { ...AS_ROOT, task: restored.taskContent, ...ready.next };
     root = continueAgent(runtime, restored, next);
     journal?.continued(root, false);
   }
   session?.begin(run.runId);
-  const answered = [...run.answered, ...answers.keys()];
-  const event = (): EventBody<"run.resumed"> => ({
-    type: "run.resumed",
-    ...runStartFacts(runtime, root),
-    pauses: run.pauses,
-    pausedMs,
-    previousTraceId: run.traceId,
-    ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
-    ...(run.isSampled === undefined ? {} : { wasSampled: run.isSampled }),
-    answers: answers.size,
-    ...defined({ traceparent: folded?.traceparent }),
-    ...(folded?.status === "open" ? { recovery: recoveryOf(folded) } : {}),
-  });
-  const beforeFirstEvent = (): void => {
-    if (folded?.status === "open") runtime.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
+  const beginning: RunBeginning = {
+    ...openingOf(run, kept, { answers, pausedMs }),
+    isRefusable: true, // Another process may have continued it from the same store.
+    mail: ready.mail,
+    beforeFirstEvent: () => {
+      if (folded?.status === "open") runtime.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
+    },
+    afterFirstEvent: () => {
+      for (const record of recordGrants) record();
+      if (folded !== undefined) {
+        chargeLost(runtime, folded);
+        reapply(runtime, folded);
+      }
+      if (failure !== undefined) failRoot(root, failure);
+      supervisor.reactivateDetached();
+    },
   };
-  const afterFirstEvent = (): void => {
-    for (const record of recordGrants) record();
-    if (folded !== undefined) {
-      chargeLost(runtime, folded);
-      reapply(runtime, folded);
-    }
-    if (failure !== undefined) failRoot(root, failure);
-    supervisor.reactivateDetached();
-  };
-  // Another process may have continued it from the same store.
-  const allowed = (): Promise<void> | undefined => journal?.writer.claimed();
-  const mail: RunBeginning["mail"] = [ready.mail, ready.settledMail];
-  const callbacks = { allowed, beforeFirstEvent, afterFirstEvent };
-  const beginning = { pauses: run.pauses, answered, event, mail, ...callbacks };
   return { supervisor, root, beginning };
 }
 
-function recoveryOf({ lost, isSpanOpen }: FoldedRun): EventBody<"run.resumed">["recovery"] {
-  return { lostCalls: lost.length, isSpanOpen };
+/** Returns what the first event says, and what the next pause has to know. */
+function openingOf(
+  run: RestoredRun,
+  { folded, forkedFrom }: Kept,
+  { answers, pausedMs }: Pick<Continuation, "answers"> & { readonly pausedMs: number },
+): Pick<RunBeginning, "origin" | "pauses" | "answered"> {
+  if (forkedFrom !== undefined)
+    return { ...NO_HISTORY, origin: { type: "run.started", forkedFrom } };
+  const { pauses, traceId: previousTraceId, spanId, isSampled } = run;
+  const recovery =
+    folded?.status === "open"
+      ? { lostCalls: folded.lost.length, isSpanOpen: folded.isSpanOpen }
+      : undefined;
+  const given = { previousSpanId: spanId, wasSampled: isSampled, recovery };
+  const { traceparent } = folded ?? {};
+  return {
+    pauses,
+    answered: [...run.answered, ...answers.keys()],
+    origin: {
+      type: "run.resumed",
+      pauses,
+      pausedMs,
+      previousTraceId,
+      answers: answers.size,
+      ...defined({ ...given, traceparent }),
+    },
+  };
 }

@@ -6,9 +6,10 @@ import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
-import type { EspalierEvent, EventBody } from "../../protocol/event.ts";
+import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
+import type { EspalierEvent } from "../../protocol/event.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
-import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
+import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
@@ -24,30 +25,24 @@ import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOutsideExecutions } from "../tree/budget-events.ts";
-import type { RunOrigin } from "../tree/run-ids.ts";
-import type { RunRuntime } from "../tree/run-runtime.ts";
+import type { RunOrigin, StartFacts } from "../tree/run-ids.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { recordRunEnd, recordRunPause, lateEnds, resultOf } from "./conclude.ts";
-import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
+import { pausedRunOf, type PausesBefore } from "./pause-run.ts";
 import { RunSlot } from "./run-slot.ts";
 
 /** How a run begins, or continues. */
-export interface RunBeginning {
-  /** Its first event. */
-  readonly event: (run: RunRuntime, root: AgentRuntime) => EventBody<"run.started" | "run.resumed">;
-  /** Returns what the ids of the run follow from, without holding the run. Default: its first event. */
-  readonly origin?: () => RunOrigin;
-  /** How often it was paused before, and the questions that were answered by then. */
-  readonly pauses: number;
-  readonly answered: readonly QuestionId[];
-  /** Resolves once the store has let the run continue, never if it does not; undefined: there is nothing to wait for. */
-  readonly allowed?: () => Promise<void> | undefined;
+export interface RunBeginning extends PausesBefore {
+  /** The parts of its first event that are not the same for every run. */
+  readonly origin: RunOrigin;
+  /** The store may refuse it: it waits until the store has accepted it. */
+  readonly isRefusable: boolean;
   /** Does what has to be done before the first event. */
   readonly beforeFirstEvent?: () => void;
   /** Records what follows the first event, before any agent continues. */
   readonly afterFirstEvent?: () => void;
   /** What has come by mail before, and which of it is settled. */
-  readonly mail?: Parameters<MailReader["handle"]> | undefined;
+  readonly mail?: Readonly<Parameters<MailReader["handle"]>> | undefined;
 }
 
 /** What a run is led with, from its beginning or from where it continues. */
@@ -314,7 +309,7 @@ export class LiveRun implements Run {
     const { run } = this.#supervisor;
     if (run.journal?.hasGivenUp === true) throw notOwned(this.runId, this.#failure?.cause);
     if (this.#isOver) {
-      const pausedRun = pausedRunOf(run, this.#pauseFacts());
+      const pausedRun = pausedRunOf(run, this.#beginning);
       return run.settings.signer?.sign(pausedRun) ?? pausedRun;
     }
     throw new EspalierError({
@@ -335,10 +330,11 @@ export class LiveRun implements Run {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
     const turn = this.#supervisor.run.settings.throttle.turn();
     if (turn !== undefined) await turn;
-    const allowing = this.#beginning.allowed?.();
-    if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
+    const { journal } = this.#supervisor.run;
+    const claiming = this.#beginning.isRefusable ? journal?.writer.claimed() : undefined;
+    if (claiming !== undefined) await claiming; // A run that the store refuses records nothing.
     if (this.#slot !== undefined) await this.#slot.admitted;
-    if (this.#isClosed) await this.#supervisor.run.journal?.writer.broken; // It was given up before.
+    if (this.#isClosed) await journal?.writer.broken; // It was given up before.
     this.#begin();
     const root = this.#root;
     const { tree, session } = this.#supervisor.run;
@@ -349,7 +345,7 @@ export class LiveRun implements Run {
     }
     if (session !== undefined) {
       // What the root has added, once its end is kept; a paused one releases the session.
-      await this.#supervisor.run.journal?.writer.kept();
+      await journal?.writer.kept();
       await session.keep(root, root.account.usage().total);
     }
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
@@ -360,14 +356,20 @@ export class LiveRun implements Run {
   }
 
   #begin(): void {
-    const { event, origin, beforeFirstEvent, afterFirstEvent, mail } = this.#beginning;
+    const { origin, beforeFirstEvent, afterFirstEvent, mail } = this.#beginning;
     const { run } = this.#supervisor;
-    const { recorder } = run;
+    const { recorder, tree } = run;
     beforeFirstEvent?.();
-    const queuedMs = this.#slot?.queuedMs;
     const root = this.#root;
-    const make = () => ({ ...event(run, root), ...defined({ queuedMs }) });
-    recorder.begin(scopeOutsideExecutions(root), make, origin);
+    const facts = (): StartFacts => ({
+      schemaVersion: EVENT_SCHEMA_VERSION,
+      role: root.role.name,
+      task: root.task,
+      limits: tree.limits,
+      budget: root.account.remaining(),
+      ...defined({ sessionId: run.session?.ref.sessionId, queuedMs: this.#slot?.queuedMs }),
+    });
+    recorder.begin(scopeOutsideExecutions(root), origin, facts);
     afterFirstEvent?.();
     this.#hasBegun = true;
     this.mail?.start();
@@ -396,13 +398,6 @@ export class LiveRun implements Run {
     this.#late = [...this.#late, ...late];
     this.#supervisor.reactivateDetached(late);
     return true;
-  }
-
-  /** What a paused run says besides its agents. */
-  #pauseFacts(): PauseFacts {
-    const { pauses, answered } = this.#beginning;
-    const { traceId, spanId, isSampled } = this.#supervisor.run.recorder.runIds;
-    return { pauses: pauses + 1, answered, traceId, spanId, ...defined({ isSampled }) };
   }
 
   /**
@@ -437,7 +432,7 @@ export class LiveRun implements Run {
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded
       ? recordRunEnd(run, this.#root)
-      : recordRunPause(run, this.#root, this.#pauseFacts());
+      : recordRunPause(run, this.#root, this.#beginning);
     const { journal, mismatch } = run;
     await journal?.writer.close(result.status === "paused" ? "paused" : "ended");
     this.#slot?.release();

@@ -25,19 +25,20 @@ import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import { rememberWaitingCalls } from "./waiting-calls.ts";
 
-/** What a paused run has besides its agents. */
-export interface PauseFacts {
+/** How often a run was paused before, and the questions that were answered by then. */
+export interface PausesBefore {
   readonly pauses: number;
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly isSampled?: boolean;
   readonly answered: readonly QuestionId[];
 }
 
 /** Everything that another process needs to continue. All agents must be at rest, and their clocks closed. */
-export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRecord {
+export function pausedRunOf(
+  runtime: RunRuntime,
+  { pauses, answered }: PausesBefore,
+): PausedRunRecord {
   const { runId, tree, ledger, recorder, clock, definitions } = runtime;
   const { counts, limits, nodes } = tree;
+  const { traceId, spanId, isSampled } = recorder.runIds;
   const questions = nodes.flatMap(({ settled }) =>
     settled === undefined ? [] : questionsOf(settled),
   );
@@ -45,8 +46,11 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRe
   const run: PausedRunRecord = deepFreeze({
     version: PAUSED_RUN_VERSION,
     runId,
-    ...facts,
-    answered: facts.answered.filter((questionId) => !open.has(questionId)),
+    pauses: pauses + 1,
+    traceId,
+    spanId,
+    ...(isSampled === undefined ? {} : { isSampled }),
+    answered: answered.filter((questionId) => !open.has(questionId)),
     pausedAtMs: clock.nowMs(),
     eventCount: recorder.eventCount,
     leaseCount: ledger.leaseCount,

@@ -122,12 +122,7 @@ function ledOn(
   const isOver = crashes >= settings.maxCrashes;
   const failure = isOver ? errorRecord(crashLoop(ownership.runId, crashes, folded)) : undefined;
   const journal = recoveredJournal(requireStorage(settings), ownership, folded, failure);
-  try {
-    return continuedParts(settings, folded.run, continuation, { journal, folded, failure });
-  } catch (cause) {
-    journal.writer.abandon(); // Before it writes that the run was recovered.
-    throw cause;
-  }
+  return continuedParts(settings, folded.run, continuation, { journal, folded, failure });
 }
 
 /** Gives back a run that cannot continue, as it rests. One that had ended is released as ended. */

@@ -37,7 +37,6 @@ export function resumeRun(
   try {
     return new LiveRun(continuedParts(settings, run, ready, { journal }));
   } catch (cause) {
-    journal?.writer.abandon(); // Before its first record: the store still has the run as it was paused.
     giveBack();
     throw cause;
   }

@@ -6,16 +6,14 @@ import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
-import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
-import type { EventBody } from "../../protocol/event.ts";
-import { idOf, type RunId } from "../../protocol/ids.ts";
+import { idOf } from "../../protocol/ids.ts";
 import type { Ownership } from "../../store/run-store.ts";
 import { newJournal, titleOf } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import { createAgent, type AgentFacts } from "../tree/create-agent.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import { registryOf, requireStorage, type Settings } from "../tree/settings.ts";
-import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
+import { findStorage, registryOf, type Settings } from "../tree/settings.ts";
+import type { NewRun } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
@@ -48,17 +46,10 @@ export function startRun(
     warnOfUnknownToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
   const session = options.session === undefined ? undefined : startingSession(options.session);
-  const runId = chosen === undefined ? undefined : idOf<"RunId">(chosen);
-  const journal =
-    settings.store === undefined
-      ? undefined
-      : (id: RunId) =>
-          newJournal(
-            requireStorage(settings),
-            { runId: id, limits: settings.limits, session: session?.ref, traceparent },
-            titleOf(role.name, task),
-            ownership,
-          );
+  const runId = idOf<"RunId">(chosen ?? settings.ids.next("run"));
+  const storage = findStorage(settings);
+  const head = { runId, limits: settings.limits, session: session?.ref, traceparent };
+  const journal = storage && newJournal(storage, head, titleOf(role.name, task), ownership);
   const ofRole = registry.partsOf(role);
   const root = {
     role,
@@ -74,7 +65,10 @@ export function startRun(
     deadlineAtMs,
   };
   const newRun = { registry, onPiece, context, runId, session, journal };
-  return new LiveRun(startedParts(settings, newRun, root, { traceparent, mail: mail && [mail] }));
+  // Under an id that the caller chose the store may have another run.
+  const isRefusable = chosen !== undefined;
+  const how = { isRefusable, traceparent, mail: mail && ([mail] as const) };
+  return new LiveRun(startedParts(settings, newRun, root, how));
 }
 
 /** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
@@ -92,7 +86,7 @@ type RootFacts = Omit<
 >;
 
 /** `traceparent`: the span of its caller. */
-interface Outside extends Pick<RunBeginning, "mail"> {
+interface Outside extends Pick<RunBeginning, "mail" | "isRefusable"> {
   readonly traceparent?: string | undefined;
 }
 
@@ -101,7 +95,7 @@ export function startedParts(
   settings: Settings,
   newRun: NewRun,
   given: RootFacts,
-  { traceparent, mail }: Outside = {},
+  { traceparent, ...how }: Outside,
 ): LedParts {
   const supervisor = new Supervisor(settings, newRun);
   const { run: runtime } = supervisor;
@@ -124,13 +118,11 @@ export function startedParts(
     isBackground: false,
   });
   newRun.session?.begin(runtime.runId);
-  const beginning = {
-    ...NO_HISTORY,
-    ...(traceparent === undefined ? WITHOUT_CALLER : startedBelow(traceparent)),
-    mail,
-    // Under an id that the caller chose the store may have another run.
-    ...(newRun.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
-  };
+  const origin = {
+    type: "run.started",
+    ...(traceparent === undefined ? {} : { traceparent }),
+  } as const;
+  const beginning = { ...NO_HISTORY, ...how, origin };
   return { supervisor, root, beginning };
 }
 
@@ -150,36 +142,4 @@ export const AS_ROOT = { spawnCallId: undefined, spawnStepId: undefined } as con
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);
-}
-
-/** Returns the first event of a run. */
-export function runStarted(run: RunRuntime, root: AgentRuntime): EventBody<"run.started"> {
-  return { type: "run.started", ...runStartFacts(run, root) };
-}
-
-type Opening = Pick<RunBeginning, "event" | "origin">;
-
-const WITHOUT_CALLER: Opening = { event: runStarted, origin: () => ({ type: "run.started" }) };
-
-/** Returns the same for a run below a span of its caller. */
-function startedBelow(traceparent: string): Opening {
-  return {
-    event: (run, root) => ({ ...runStarted(run, root), traceparent }),
-    origin: () => ({ type: "run.started", traceparent }),
-  };
-}
-
-/** What the event says with which a run begins, or continues. */
-export function runStartFacts(
-  { tree, session }: RunRuntime,
-  { role, task, account }: AgentRuntime,
-) {
-  return {
-    schemaVersion: EVENT_SCHEMA_VERSION,
-    role: role.name,
-    task,
-    limits: tree.limits,
-    budget: account.remaining(),
-    ...(session === undefined ? {} : { sessionId: session.ref.sessionId }),
-  } as const;
 }

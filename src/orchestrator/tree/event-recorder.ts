@@ -18,9 +18,7 @@ import type {
   EventType,
   TraceIds,
 } from "../../protocol/event.ts";
-import { isSpanEvent, newRunIds, RunIds, type RunOrigin } from "./run-ids.ts";
-
-type RunOpening = EventBody<"run.started" | "run.resumed">;
+import { isSpanEvent, newRunIds, RunIds, type RunOrigin, type StartFacts } from "./run-ids.ts";
 
 /** Has the ids of the span of a run. They are made when they are first read. */
 export interface RunIdSource {
@@ -53,8 +51,7 @@ export class EventRecorder implements Recorder, SpanSource {
   #isTaken: boolean;
   #seq: number;
   #lastIds: TraceIds | undefined;
-  /** Returns the parts of the first event that its ids follow from. */
-  #origin: (() => RunOrigin) | undefined;
+  #origin: RunOrigin | undefined;
   #runIds: TraceIds | undefined;
   /** What the tracing shows nothing of, as it said when the run began here. */
   #ignored: Tracing["ignored"];
@@ -91,12 +88,12 @@ export class EventRecorder implements Recorder, SpanSource {
   }
 
   /**
-   * Records the event with which the run begins or continues here. `make` is called if it is heard.
-   * `origin` is called if ids are read, and may hold less of the run than `make`.
+   * Records the event with which the run begins or continues here. `origin`: the parts from which
+   * the ids of the run follow. `facts`: returns the other parts, and is called if it is heard.
    */
-  begin(scope: EventScope, make: () => RunOpening, origin: () => RunOrigin = make): void {
+  begin(scope: EventScope, origin: RunOrigin, facts: () => StartFacts): void {
     this.#origin = origin;
-    if (this.announce("run.started")) this.record(scope, make());
+    if (this.announce("run.started")) this.record(scope, { ...origin, ...facts() });
   }
 
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
@@ -148,7 +145,7 @@ export class EventRecorder implements Recorder, SpanSource {
 
   /** The ids of the span of the run. */
   get runIds(): TraceIds {
-    return (this.#runIds ??= this.#origin === undefined ? NO_IDS : newRunIds(this.#origin()));
+    return (this.#runIds ??= this.#origin === undefined ? NO_IDS : newRunIds(this.#origin));
   }
 
   /** Lets go of the agents: the run has ended. Returns an object that has its ids, and not the run. */

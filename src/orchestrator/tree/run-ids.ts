@@ -10,7 +10,6 @@ import {
   type TraceParent,
 } from "../../kernel/trace-ids.ts";
 import {
-  continuesSpan,
   type EventBody,
   type EventDraft,
   type EventScope,
@@ -33,10 +32,16 @@ interface OpenAgent {
   readonly calls: Map<string, TraceIds>;
 }
 
-/** The parts of the first event of a run that its ids follow from. */
+/** The facts that the event of a beginning and that of a continuation share. */
+export type StartFacts = Pick<
+  EventBody<"run.started" | "run.resumed">,
+  "schemaVersion" | "role" | "task" | "limits" | "budget" | "sessionId" | "queuedMs"
+>;
+
+/** The other parts of the first event of a run, from which its ids follow. Holds nothing of the run. */
 export type RunOrigin =
-  | Pick<EventBody<"run.started">, "type" | "traceparent">
-  | EventBody<"run.resumed">;
+  | Omit<EventBody<"run.started">, keyof StartFacts>
+  | Omit<EventBody<"run.resumed">, keyof StartFacts>;
 
 /** Events with which a span begins or ends. */
 const SPAN_EVENTS: ReadonlySet<string> = new Set(
@@ -114,7 +119,7 @@ function callerOf({ traceparent }: RunOrigin): TraceParent | undefined {
 
 /** A run that is recovered continues under the ids that it had. */
 function idsBefore(origin: RunOrigin): TraceIds | undefined {
-  if (origin.type === "run.started" || !continuesSpan(origin)) return undefined;
+  if (origin.type === "run.started" || origin.recovery?.isSpanOpen !== true) return undefined;
   const { previousTraceId: traceId, previousSpanId: spanId = "" } = origin;
   return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
 }

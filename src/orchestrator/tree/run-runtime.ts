@@ -37,15 +37,15 @@ export interface NewRun {
   readonly registry: RoleRegistry;
   readonly onPiece: PieceListener | undefined;
   readonly context: unknown;
-  /** Of a new run whose id was chosen. */
+  /** Of a new run. Default: an id that no other run has. */
   readonly runId?: RunId | undefined;
   /** The run that continues; undefined: a new one. */
   readonly restored?: RestoredRun;
   readonly answers?: ReadonlyMap<QuestionId, Answer>;
   /** The session on which the run was started. Default: none. */
   readonly session?: RunSession | undefined;
-  /** Makes the journal of the run, where it is kept. */
-  readonly journal?: ((runId: RunId) => RunJournal | undefined) | undefined;
+  /** Undefined: the run is kept nowhere. */
+  readonly journal?: RunJournal | undefined;
 }
 
 export class RunRuntime implements AgentRun, LedgerWatch {
@@ -90,7 +90,7 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     this.ids = ids;
     this.clock = new SteadyClock(settings.clock, restored?.pausedAtMs);
     this.runId = restored?.runId ?? newRun.runId ?? idOf<"RunId">(ids.next("run"));
-    this.journal = newRun.journal?.(this.runId);
+    this.journal = newRun.journal;
     this.tree = new RunTree(restored?.limits ?? limits, restored);
     this.recorder = new EventRecorder({
       clock: this.clock,

@@ -57,13 +57,13 @@ function forkOf(
   { event }: RecordOf<"event">,
   { delta }: RecordOf<"state">,
 ) {
-  if (root === undefined) return undefined;
+  const schema = EVENT_SCHEMAS["run.started"].forkedFrom;
+  const forkedFrom = schema.safeParse(event["forkedFrom"]).data;
+  if (root === undefined || forkedFrom === undefined) return undefined;
   const { messages } = stateFromPersisted(withDelta(root.state, delta)).conversation;
   const last = messages.at(-1);
   const isNew = messages.length > root.state.conversation.messages.length;
   const message = isNew && last?.role === "user" ? last : undefined;
-  const schema = EVENT_SCHEMAS["run.started"].forkedFrom;
-  const forkedFrom = schema.safeParse(event["forkedFrom"]).data;
   const agents = [{ ...root, execution: root.execution - 1 }, ...others];
   return {
     type: "forked" as const,

@@ -5,7 +5,7 @@ import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import { continuedParts, readyToContinue } from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { RunJournal, type MakeEffects } from "../../orchestrator/durability/run-journal.ts";
-import { forkedParts } from "../../orchestrator/run/fork.ts";
+import { readyToFork } from "../../orchestrator/run/fork.ts";
 import type { LedParts } from "../../orchestrator/run/live-run.ts";
 import { startedParts } from "../../orchestrator/run/start.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
@@ -52,7 +52,9 @@ export function setUpRun(parts: Replayable, clock: ManualClock, journal: RunJour
   if (beginning.type !== "forked") return continueAgain(settings, parts, beginning, journal);
   const own = rootRole(beginning.run, role, settings.roles);
   const registry = new RoleRegistry(own, settings, { isReplacing: true });
-  return forkedParts(settings, { ...beginning, registry, journal: () => journal }, parts);
+  const { run, message, forkedFrom } = beginning;
+  const ready = readyToFork(run, registry, message, parts);
+  return continuedParts(settings, run, ready, { journal, forkedFrom });
 }
 
 /** Creates the root. Its limits are the recorded ones, or those of its role if they are tighter. */
@@ -67,8 +69,8 @@ function startAgain(
     head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
   const { messages, tags } = stateFromPersisted(opening).conversation;
   const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
-  const newRun = { registry, onPiece: undefined, context, session, journal: () => journal };
-  return startedParts(settings, newRun, {
+  const newRun = { registry, onPiece: undefined, context, session, journal };
+  const facts = {
     role,
     task: root.task,
     instructions: instructionsFor(role, context),
@@ -78,7 +80,8 @@ function startAgain(
     limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
     wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
     deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
-  });
+  };
+  return startedParts(settings, newRun, facts, { isRefusable: false });
 }
 
 function continueAgain(
