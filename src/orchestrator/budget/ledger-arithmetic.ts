@@ -49,9 +49,15 @@ export function reserveLease(account: LedgerAccount, ask: LeaseAsk, clock: Now):
 /** Returns the first account on the path that lacks room beside the calls in flight. */
 export function lackingAccount(account: LedgerAccount, hold: Amounts): LedgerAccount | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
-    for (const axis of account.axes)
-      if (hold[axis] > 0 && hold[axis] > at.roomFor(account, axis) - at.reserved[axis]) return at;
+    if (lacksRoom(account, at, hold)) return at;
   return undefined;
+}
+
+/** True if the account lacks room for a hold at an account on its path, beside the calls in flight. */
+export function lacksRoom(account: LedgerAccount, at: LedgerAccount, hold: Amounts): boolean {
+  for (const axis of account.axes)
+    if (hold[axis] > 0 && hold[axis] > at.roomFor(account, axis) - at.reserved[axis]) return true;
+  return false;
 }
 
 /** What a lease for the ask holds at least: with room for the smallest reply. */

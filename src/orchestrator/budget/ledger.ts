@@ -110,8 +110,7 @@ export class BudgetLedger implements LedgerParts {
     const account = this.accountView(agentId);
     const grant = grantTo(account, { ...given, atMs: this.clock.nowMs() }, field);
     this.watch.onOperation?.({ operation: "grant", agentId, grant });
-    this.queue?.touch(account);
-    this.queue?.raise(account);
+    this.queue?.raise();
     this.queue?.serve();
     return grant;
   }
