@@ -1,4 +1,4 @@
-// `node scripts/update-prices.ts` makes src/model/price-table.ts anew from the installed @pydantic/genai-prices; `--check` writes
+// `node scripts/update-prices.ts` makes src/model/price-table.json anew from the installed @pydantic/genai-prices; `--check` writes
 // nothing and fails if the table is another. To update the prices, update that package and run this.
 // Asks the npm registry for one thing: the day on which a release was published, unless the table has it already.
 
@@ -26,7 +26,7 @@ export type SourceModel = z.infer<typeof SourceModelSchema>;
 export type Identify = (name: string) => string | undefined;
 
 const PACKAGE = "@pydantic/genai-prices";
-const TABLE = resolve(import.meta.dirname, "../src/model/price-table.ts");
+const TABLE = resolve(import.meta.dirname, "../src/model/price-table.json");
 
 const MatchSchema = z.union([
   z.object({ equals: z.string() }),
@@ -44,31 +44,61 @@ const SourceModelSchema = z.object({
   prices: SourcePricesSchema,
 });
 
+/** US dollars per million tokens; `null`: the price of other input. */
 interface RowRates {
   readonly inputUsd: number;
-  readonly cachedInputUsd?: number;
-  readonly cacheWriteUsd?: number;
+  readonly cachedInputUsd: number | null;
+  readonly cacheWriteUsd: number | null;
   readonly outputUsd: number;
 }
 
+/** What some models cost. */
 interface Row extends RowRates {
-  readonly model: string;
-  readonly tiers?: readonly (RowRates & { readonly aboveInputTokens: number })[];
-  readonly isHighest?: true;
-  readonly hasSnapshots?: true;
+  /** The names of the models that cost this. */
+  readonly models: readonly string[];
+  /** Rates of requests whose input is longer, the shortest first. */
+  readonly tiers: readonly (RowRates & { readonly aboveInputTokens: number })[];
+  /** The rates depend on the time of the day: these are the highest. */
+  readonly isHighest: boolean;
 }
 
-/** The text of the table. */
+interface NamedPrice {
+  readonly model: string;
+  readonly price: Omit<Row, "models">;
+  readonly hasSnapshots: boolean;
+}
+
+/** The table: the prices at the standard tier of the models at OpenAI itself. */
+export interface PriceTable {
+  /** The day on which the release was published. */
+  readonly asOf: string;
+  readonly source: string;
+  /** Models whose dated snapshots all cost the same, also those that no row names. */
+  readonly withSnapshots: readonly string[];
+  readonly rows: readonly Row[];
+}
+
+/** Returns the table for a release of the source. */
 export function priceTable(
   models: readonly SourceModel[],
   identify: Identify,
-  release: Release,
-): string {
-  const rows = models
+  { version, asOf }: Release,
+): PriceTable {
+  const priced = models
     .filter(isPricedByTokens)
-    .flatMap((model) => rowsOf(model, identify, release.asOf))
+    .flatMap((model) => pricesOf(model, identify, asOf))
     .toSorted((left, right) => (left.model < right.model ? -1 : 1));
-  return [headOf(release), ...rows.map(rowText), "]);\n"].join("\n");
+  const rows = new Map<string, Row>();
+  for (const { model, price } of priced) {
+    const key = JSON.stringify(price);
+    rows.set(key, { models: [...(rows.get(key)?.models ?? []), model], ...price });
+  }
+  return {
+    asOf,
+    source: `${PACKAGE} ${version}`,
+    withSnapshots: priced.filter(({ hasSnapshots }) => hasSnapshots).map(({ model }) => model),
+    rows: [...rows.values()],
+  };
 }
 
 /** OpenAI's models as the installed package has them. */
@@ -106,7 +136,7 @@ const NOT_CHAT =
   /audio|realtime|transcribe|tts|image|search|deep-research|instruct|[:]|\.ft-|^gpt-35|^gpt-\d-\d(-|$)|-high$/;
 const SOME_DAY = "2099-12-31";
 
-function rowsOf(model: SourceModel, identify: Identify, asOf: string): readonly Row[] {
+function pricesOf(model: SourceModel, identify: Identify, asOf: string): readonly NamedPrice[] {
   const price = priceOf(model, asOf);
   if (price === undefined) return [];
   return namesOf(model.match)
@@ -114,7 +144,7 @@ function rowsOf(model: SourceModel, identify: Identify, asOf: string): readonly 
     .filter((name) => identify(name) === model.id)
     .map((name) => {
       const hasSnapshots = identify(`${name}-${SOME_DAY}`) === model.id;
-      return { model: name, ...price, ...(hasSnapshots ? { hasSnapshots } : {}) };
+      return { model: name, price, hasSnapshots };
     });
 }
 
@@ -127,7 +157,7 @@ function namesOf(match: z.infer<typeof MatchSchema>): readonly string[] {
 }
 
 /** Undefined: not a price for text in and text out. */
-function priceOf({ prices }: SourceModel, asOf: string): Omit<Row, "model"> | undefined {
+function priceOf({ prices }: SourceModel, asOf: string): NamedPrice["price"] | undefined {
   const { price, isHighest = false } = sourcePrice(prices, asOf) ?? {};
   if (price === undefined || price.inputUsdPerMillion === 0 || price.outputUsdPerMillion === 0)
     return undefined;
@@ -136,85 +166,27 @@ function priceOf({ prices }: SourceModel, asOf: string): Omit<Row, "model"> | un
     aboveInputTokens,
     ...ratesOf(rates),
   }));
-  return {
-    ...ratesOf(price),
-    ...(above.length === 0 ? {} : { tiers: above }),
-    ...(isHighest ? { isHighest } : {}),
-  };
+  return { ...ratesOf(price), tiers: above, isHighest };
 }
 
 function ratesOf(rates: ModelRates): RowRates {
-  const { cachedInputUsdPerMillion: cached, cacheWriteUsdPerMillion: written } = rates;
   return {
     inputUsd: rates.inputUsdPerMillion,
-    ...(cached === undefined ? {} : { cachedInputUsd: cached }),
-    ...(written === undefined ? {} : { cacheWriteUsd: written }),
+    cachedInputUsd: rates.cachedInputUsdPerMillion ?? null,
+    cacheWriteUsd: rates.cacheWriteUsdPerMillion ?? null,
     outputUsd: rates.outputUsdPerMillion,
   };
 }
 
-function headOf({ version, asOf }: Release): string {
-  return `\
-// Generated by \`node scripts/update-prices.ts\` from the npm package ${PACKAGE}; do not edit. docs/prices.md says how to
-// update it, which models are in it and what is not: another model has no price here, and unknown is never zero.
-
-import { deepFreeze } from "../kernel/json.ts";
-
-/** The day on which the release of \`PRICES_SOURCE\` was published: the prices are those that it had then. */
-export const PRICES_AS_OF = "${asOf}";
-
-export const PRICES_SOURCE = "${PACKAGE} ${version}";
-
-/** In US dollars per million tokens of text, processed at the standard tier. */
-export interface RowRates {
-  readonly inputUsd: number;
-  /** Left out: as other input. */
-  readonly cachedInputUsd?: number;
-  /** Left out: as other input. */
-  readonly cacheWriteUsd?: number;
-  readonly outputUsd: number;
-}
-
-/** One model at OpenAI itself. */
-export interface PriceRow extends RowRates {
-  readonly model: string;
-  /** What a request costs whose input is longer than so many tokens, the shortest first. */
-  readonly tiers?: readonly (RowRates & { readonly aboveInputTokens: number })[];
-  /** The rates depend on the time of the day: these are the highest, and a call may cost less. */
-  readonly isHighest?: true;
-  /** Its dated snapshots cost the same, also those that have no row. */
-  readonly hasSnapshots?: true;
-}
-
-export const OPENAI_PRICES: readonly PriceRow[] = deepFreeze([`;
-}
-
-const PRINT_WIDTH = 100;
-
-function rowText(row: Row): string {
-  return `  ${written(row, "  ")},`;
-}
-
-/** As the formatter would write it: on one line, if that fits behind what stands before it. */
-function written(value: unknown, indent: string, before = ""): string {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const isList = Array.isArray(value);
-  const [open, close] = isList ? ["[", "]"] : ["{ ", " }"];
-  const parts: readonly (readonly [name: string, part: unknown])[] = Object.entries(value);
-  const named = parts.map(([name, part]) => [isList ? "" : `${name}: `, part] as const);
-  const flat = named.map(([name, part]) => name + written(part, ""));
-  const line = `${open}${flat.join(", ")}${close}`;
-  const isShort = `${indent}${before}${line},`.length <= PRINT_WIDTH;
-  if (isShort && !(isList && parts.length > 1)) return line;
-  const inner = `${indent}  `;
-  const lines = named.map(([name, part]) => `${inner}${name}${written(part, inner, name)},`);
-  return [open.trim(), ...lines, `${indent}${close.trim()}`].join("\n");
+/** Returns the text of the file. */
+export function textOfTable(table: PriceTable): string {
+  return `${JSON.stringify(table, null, 2)}\n`;
 }
 
 /** The release that a table says it was made from. */
 export function releaseOf(table: string): Release | undefined {
-  const asOf = /PRICES_AS_OF = "(\d{4}-\d{2}-\d{2})"/.exec(table)?.[1];
-  const version = /PRICES_SOURCE = "\S+ (\S+)"/.exec(table)?.[1];
+  const asOf = /"asOf": "(\d{4}-\d{2}-\d{2})"/.exec(table)?.[1];
+  const version = /"source": "\S+ (\S+)"/.exec(table)?.[1];
   return asOf === undefined || version === undefined ? undefined : { asOf, version };
 }
 
@@ -241,7 +213,7 @@ export function problemOf(table: string): string | undefined {
   const version = installedVersion();
   const release = releaseOf(table);
   if (release?.version !== version) return `The price table is not of ${PACKAGE} ${version}.`;
-  return table === priceTable(sourceModels(), identified, release)
+  return table === textOfTable(priceTable(sourceModels(), identified, release))
     ? undefined
     : "The price table is not the one that its source gives.";
 }
@@ -257,7 +229,7 @@ function update(): number {
   const version = installedVersion();
   const before = releaseOf(readTable());
   const release = before?.version === version ? before : { version, asOf: publishedOn(version) };
-  writeFileSync(TABLE, priceTable(sourceModels(), identified, release));
+  writeFileSync(TABLE, textOfTable(priceTable(sourceModels(), identified, release)));
   return 0;
 }
 

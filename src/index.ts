@@ -65,8 +65,7 @@ export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
 export { modelLimits, type ModelLimits } from "./model/model-limits.ts";
 export { withFallback } from "./model/with-fallback.ts";
 export type { ModelPrice } from "./model/model-price.ts";
-export { knownPrice } from "./model/known-price.ts";
-export { PRICES_AS_OF } from "./model/price-table.ts";
+export { knownPrice, PRICES_AS_OF } from "./model/known-price.ts";
 
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";

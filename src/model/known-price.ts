@@ -3,13 +3,7 @@
 
 import { deepFreeze, defined } from "../kernel/json.ts";
 import { isDay, type ModelPrice, type ModelRates } from "./model-price.ts";
-import {
-  OPENAI_PRICES,
-  PRICES_AS_OF,
-  PRICES_SOURCE,
-  type PriceRow,
-  type RowRates,
-} from "./price-table.ts";
+import table from "./price-table.json" with { type: "json" };
 import { remembered } from "./remembered.ts";
 
 /** A price from the table, and the date of the table. */
@@ -19,19 +13,27 @@ export interface KnownPrice extends ModelPrice {
   readonly source: string;
 }
 
-const ROWS: ReadonlyMap<string, PriceRow> = new Map(OPENAI_PRICES.map((row) => [row.model, row]));
+/** The day on which the release of the table's source was published. Its prices are those of that day. */
+export const PRICES_AS_OF: string = table.asOf;
+
+type PriceRow = (typeof table.rows)[number];
+type RowRates = Pick<PriceRow, "inputUsd" | "cachedInputUsd" | "cacheWriteUsd" | "outputUsd">;
+
+const ROWS: ReadonlyMap<string, PriceRow> = new Map(
+  table.rows.flatMap((row) => row.models.map((model) => [model, row] as const)),
+);
 const prices = new WeakMap<PriceRow, KnownPrice>();
 
 function priceOf({ tiers, isHighest, ...rates }: PriceRow): KnownPrice {
-  const above = tiers?.map(({ aboveInputTokens, ...one }) => ({
-    aboveInputTokens,
-    ...ratesOf(one),
+  const above = tiers.map((tier) => ({
+    aboveInputTokens: tier.aboveInputTokens,
+    ...ratesOf(tier),
   }));
   return deepFreeze({
     ...ratesOf(rates),
     asOf: PRICES_AS_OF,
-    source: isHighest === true ? `${PRICES_SOURCE}, highest rate` : PRICES_SOURCE,
-    ...defined({ tiers: above }),
+    source: isHighest ? `${table.source}, highest rate` : table.source,
+    ...(above.length === 0 ? {} : { tiers: above }),
   });
 }
 
@@ -39,8 +41,8 @@ function ratesOf({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRate
   return {
     inputUsdPerMillion: inputUsd,
     ...defined({
-      cachedInputUsdPerMillion: cachedInputUsd,
-      cacheWriteUsdPerMillion: cacheWriteUsd,
+      cachedInputUsdPerMillion: cachedInputUsd ?? undefined,
+      cacheWriteUsdPerMillion: cacheWriteUsd ?? undefined,
     }),
     outputUsdPerMillion: outputUsd,
   };
@@ -60,7 +62,7 @@ const DATE_LENGTH = "2025-08-07".length;
 
 /** The model of which `modelId` is a dated snapshot, if all snapshots of it cost the same. */
 function snapshotted(modelId: string): PriceRow | undefined {
-  const row = ROWS.get(modelId.slice(0, -DATE_LENGTH - 1));
+  const model = modelId.slice(0, -DATE_LENGTH - 1);
   const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
-  return isSnapshot && row?.hasSnapshots === true ? row : undefined;
+  return isSnapshot && table.withSnapshots.includes(model) ? ROWS.get(model) : undefined;
 }

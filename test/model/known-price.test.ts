@@ -5,12 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import { knownPrice } from "../../src/model/known-price.ts";
 import { checkPrice, copyPrice, isDay } from "../../src/model/model-price.ts";
-import {
-  OPENAI_PRICES,
-  PRICES_AS_OF,
-  PRICES_SOURCE,
-  type RowRates,
-} from "../../src/model/price-table.ts";
+import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -18,19 +13,21 @@ proves(
   ["X30"],
   "the price of every model in the table is known, with the table's date and source",
   () => {
-    const known = OPENAI_PRICES.map(({ model }) => knownPrice("openai", model));
-    const rates = ({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRates) => ({
-      inputUsdPerMillion: inputUsd,
-      ...(cachedInputUsd === undefined ? {} : { cachedInputUsdPerMillion: cachedInputUsd }),
-      ...(cacheWriteUsd === undefined ? {} : { cacheWriteUsdPerMillion: cacheWriteUsd }),
-      outputUsdPerMillion: outputUsd,
+    type Row = (typeof table.rows)[number];
+    const rates = (row: Omit<Row, "models" | "tiers" | "isHighest">) => ({
+      inputUsdPerMillion: row.inputUsd,
+      ...(row.cachedInputUsd === null ? {} : { cachedInputUsdPerMillion: row.cachedInputUsd }),
+      ...(row.cacheWriteUsd === null ? {} : { cacheWriteUsdPerMillion: row.cacheWriteUsd }),
+      outputUsdPerMillion: row.outputUsd,
     });
+    const named = table.rows.flatMap((row) => row.models.map((model) => ({ model, row })));
+    const known = named.map(({ model }) => knownPrice("openai", model));
     expect(known).toEqual(
-      OPENAI_PRICES.map(({ tiers, isHighest, ...row }) => ({
+      named.map(({ row: { tiers, isHighest, ...row } }) => ({
         ...rates(row),
-        asOf: PRICES_AS_OF,
-        source: isHighest === true ? `${PRICES_SOURCE}, highest rate` : PRICES_SOURCE,
-        ...(tiers === undefined
+        asOf: table.asOf,
+        source: isHighest ? `${table.source}, highest rate` : table.source,
+        ...(tiers.length === 0
           ? {}
           : {
               tiers: tiers.map((tier) => ({
@@ -49,9 +46,8 @@ proves(
 );
 
 test("a snapshot costs what its model costs, where that is so for all of them", () => {
-  const withSnapshots = OPENAI_PRICES.filter(({ hasSnapshots }) => hasSnapshots === true);
-  expect(withSnapshots.length).toBeGreaterThan(0);
-  for (const { model } of withSnapshots)
+  expect(table.withSnapshots.length).toBeGreaterThan(0);
+  for (const model of table.withSnapshots)
     expect(knownPrice("openai", `${model}-2026-10-01`)).toBe(knownPrice("openai", model));
 });
 

@@ -15,20 +15,23 @@ import {
   problemOf,
   releaseOf,
   sourceModels,
+  textOfTable,
+  type PriceTable,
   type SourceModel,
 } from "../../scripts/update-prices.ts";
 import { knownPrice } from "../../src/model/known-price.ts";
 import { costMicroUsd } from "../../src/model/model-price.ts";
-import { OPENAI_PRICES, PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
+import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";
 
-const COMMITTED = readFileSync(resolve("src/model/price-table.ts"), "utf8");
-const RELEASE = { version: installedVersion(), asOf: PRICES_AS_OF };
+const COMMITTED = readFileSync(resolve("src/model/price-table.json"), "utf8");
+const MODELS: readonly string[] = table.rows.flatMap(({ models }) => models);
+const RELEASE = { version: installedVersion(), asOf: table.asOf };
 
 proves(["X30"], "the table is what the command makes of the installed source", () => {
-  expect(COMMITTED).toBe(priceTable(sourceModels(), identified, RELEASE));
+  expect(COMMITTED).toBe(textOfTable(priceTable(sourceModels(), identified, RELEASE)));
   expect(releaseOf(COMMITTED)).toEqual(RELEASE);
-  expect(PRICES_SOURCE).toBe(`@pydantic/genai-prices ${installedVersion()}`);
+  expect(table.source).toBe(`@pydantic/genai-prices ${installedVersion()}`);
   expect(problemOf(COMMITTED)).toBe(undefined);
 });
 
@@ -36,11 +39,11 @@ test("a table that was changed by hand, is of another release or is missing is f
   const differs = "The price table is not the one that its source gives.";
   const isOfAnother = `The price table is not of @pydantic/genai-prices ${installedVersion()}.`;
   const tables = [
-    COMMITTED.replace("outputUsd: 10", "outputUsd: 1"),
-    COMMITTED.replace(/ {2}\{ model: "gpt-5-mini".*\n/, ""),
+    COMMITTED.replace('"outputUsd": 10', '"outputUsd": 1'),
+    COMMITTED.replace(/ *"gpt-5-mini",\n/, ""),
     `${COMMITTED}\n`,
-    COMMITTED.replace(PRICES_SOURCE, "@pydantic/genai-prices 0.0.1"),
-    COMMITTED.replace(PRICES_AS_OF, "yesterday"),
+    COMMITTED.replace(table.source, "@pydantic/genai-prices 0.0.1"),
+    COMMITTED.replace(table.asOf, "yesterday"),
     "",
   ];
   expect(tables.map(problemOf)).toEqual([
@@ -58,24 +61,23 @@ function isAmount(value: number): boolean {
 }
 
 test("every price is a number above zero, and cached input is not dearer than other input", () => {
-  const wrong = OPENAI_PRICES.filter(
-    ({ inputUsd, cachedInputUsd = inputUsd, outputUsd }) =>
-      !(isAmount(inputUsd) && isAmount(outputUsd) && isAmount(cachedInputUsd)) ||
-      cachedInputUsd > inputUsd,
+  const wrong = table.rows.filter(
+    ({ inputUsd, cachedInputUsd, outputUsd }) =>
+      ![inputUsd, cachedInputUsd ?? inputUsd, outputUsd].every(isAmount) ||
+      (cachedInputUsd ?? 0) > inputUsd,
   );
   expect(wrong).toEqual([]);
-  expect(OPENAI_PRICES.length).toBeGreaterThan(50);
+  expect(MODELS.length).toBeGreaterThan(50);
 });
 
-test("no model is in it twice, and nothing in it can be changed", () => {
-  const names = OPENAI_PRICES.map(({ model }) => model);
-  expect(names).toEqual([...new Set(names)].toSorted());
-  expect([OPENAI_PRICES, ...OPENAI_PRICES].filter((part) => !Object.isFrozen(part))).toEqual([]);
+test("no model is in it twice, and its prices cannot be changed", () => {
+  expect(MODELS.toSorted()).toEqual([...new Set(MODELS)].toSorted());
+  expect(MODELS.filter((name) => !Object.isFrozen(knownPrice("openai", name)))).toEqual([]);
 });
 
 test("fine-tuned, audio, image, search and embedding models are not in it", () => {
   const others = /ft[:-]|audio|realtime|image|search|research|embed|tts|whisper|transcribe|oss/;
-  expect(OPENAI_PRICES.filter(({ model }) => others.test(model))).toEqual([]);
+  expect(MODELS.filter((model) => others.test(model))).toEqual([]);
 });
 
 /** Micro-dollars, by the source itself on the table's day. `written`: input tokens that go into the cache. */
@@ -88,7 +90,7 @@ function sourceCost(model: string, usage: TokenCounts & { readonly written: numb
       output_tokens: usage.outputTokens,
     },
     model,
-    { providerId: "openai", timestamp: new Date(`${PRICES_AS_OF}T23:59:59Z`) },
+    { providerId: "openai", timestamp: new Date(`${table.asOf}T23:59:59Z`) },
   );
   return (result?.total_price ?? Number.NaN) * 1e6;
 }
@@ -115,9 +117,9 @@ const someCall = fc.tuple(tokens, tokens, tokens, tokens).map(([cached, written,
 }));
 
 proves(["M60"], "a call costs by the table what the source says, at every length", () => {
-  expect(OPENAI_PRICES.filter(({ isHighest }) => isHighest === true)).toEqual([]);
+  expect(table.rows.filter(({ isHighest }) => isHighest)).toEqual([]);
   fc.assert(
-    fc.property(fc.constantFrom(...OPENAI_PRICES), someCall, ({ model }, call) => {
+    fc.property(fc.constantFrom(...MODELS), someCall, (model, call) => {
       expect(Math.abs(tableCost(model, call) - sourceCost(model, call))).toBeLessThanOrEqual(1);
     }),
     { numRuns: 1000 },
@@ -140,19 +142,29 @@ function onlyGptX(name: string): string | undefined {
   return name === "gpt-x" ? name : undefined;
 }
 
-/** A row of the table that a source with this one model gives; undefined: none. */
-function rowOf(model: Partial<SourceModel>): string | undefined {
+/** The row of the table for a source with this one model, or `undefined` for a table without rows. */
+function rowOf(model: Partial<SourceModel>): PriceTable["rows"][number] | undefined {
   const whole: SourceModel = { id: "gpt-x", match: { equals: "gpt-x" }, prices: {}, ...model };
-  const table = priceTable([whole], onlyGptX, { version: "1", asOf: "2026-06-15" });
-  return /deepFreeze\(\[\n(?<row>.*)\]\);/s.exec(table)?.groups?.["row"]?.trim() || undefined;
+  return priceTable([whole], onlyGptX, { version: "1", asOf: "2026-06-15" }).rows[0];
 }
+
+/** The row of a model with these rates. */
+const row = (inputUsd: number, outputUsd: number): PriceTable["rows"][number] => ({
+  models: ["gpt-x"],
+  inputUsd,
+  cachedInputUsd: null,
+  cacheWriteUsd: null,
+  outputUsd,
+  tiers: [],
+  isHighest: false,
+});
 
 const rates = (input_mtok: number, output_mtok: number) => ({ input_mtok, output_mtok });
 const from = (start_date: string) => ({ type: "start_date" as const, start_date });
 
 describe("of a model", () => {
-  test.each<[string, Partial<SourceModel>, string | undefined]>([
-    ["plain rates", { prices: rates(1, 2) }, '{ model: "gpt-x", inputUsd: 1, outputUsd: 2 },'],
+  test.each<[string, Partial<SourceModel>, PriceTable["rows"][number] | undefined]>([
+    ["plain rates", { prices: rates(1, 2) }, row(1, 2)],
     [
       "rates by the length of the prompt: a tier for each length at which one changes",
       {
@@ -168,21 +180,31 @@ describe("of a model", () => {
           },
         },
       },
-      `{
-    model: "gpt-x",
-    inputUsd: 1,
-    cachedInputUsd: 0.5,
-    outputUsd: 4,
-    tiers: [
-      { aboveInputTokens: 200, inputUsd: 3, cachedInputUsd: 0.5, outputUsd: 5 },
-      { aboveInputTokens: 300, inputUsd: 3, cachedInputUsd: 0.5, outputUsd: 6 },
-    ],
-  },`,
+      {
+        ...row(1, 4),
+        cachedInputUsd: 0.5,
+        tiers: [
+          {
+            aboveInputTokens: 200,
+            inputUsd: 3,
+            cachedInputUsd: 0.5,
+            cacheWriteUsd: null,
+            outputUsd: 5,
+          },
+          {
+            aboveInputTokens: 300,
+            inputUsd: 3,
+            cachedInputUsd: 0.5,
+            cacheWriteUsd: null,
+            outputUsd: 6,
+          },
+        ],
+      },
     ],
     [
       "a rate for input that is written to the cache",
       { prices: { ...rates(1, 2), cache_write_mtok: 1.25 } },
-      '{ model: "gpt-x", inputUsd: 1, cacheWriteUsd: 1.25, outputUsd: 2 },',
+      { ...row(1, 2), cacheWriteUsd: 1.25 },
     ],
     [
       "a price cut in the past: what holds now",
@@ -192,14 +214,14 @@ describe("of a model", () => {
           { constraint: from("2026-06-15"), prices: rates(1, 2) },
         ],
       },
-      '{ model: "gpt-x", inputUsd: 1, outputUsd: 2 },',
+      row(1, 2),
     ],
     [
       "a price rise that is announced: what holds on the day",
       {
         prices: [{ prices: rates(1, 9) }, { constraint: from("2026-06-16"), prices: rates(5, 6) }],
       },
-      '{ model: "gpt-x", inputUsd: 1, outputUsd: 9 },',
+      row(1, 9),
     ],
     [
       "rates by the time of day: the dearest of each, but not of what held before",
@@ -211,7 +233,7 @@ describe("of a model", () => {
           { constraint: { type: "time_of_date" }, prices: rates(1, 8) },
         ],
       },
-      '{ model: "gpt-x", inputUsd: 4, outputUsd: 8, isHighest: true },',
+      { ...row(4, 8), isHighest: true },
     ],
     [
       "a cached rate that does not always hold: that of other input",
@@ -221,7 +243,7 @@ describe("of a model", () => {
           { constraint: { type: "time_of_date" }, prices: rates(1, 2) },
         ],
       },
-      '{ model: "gpt-x", inputUsd: 1, cachedInputUsd: 1, outputUsd: 2, isHighest: true },',
+      { ...row(1, 2), cachedInputUsd: 1, isHighest: true },
     ],
     ["no rates: no row", { prices: {} }, undefined],
     ["input only: no row", { prices: { input_mtok: 1 } }, undefined],
@@ -251,12 +273,27 @@ describe("of a model", () => {
       { match: { equals: "ft:gpt-x" }, prices: rates(1, 2) },
       undefined,
     ],
-  ])("with %s", (_what, model, row) => {
-    expect(rowOf(model)).toBe(row);
+  ])("with %s", (_what, model, expected) => {
+    expect(rowOf(model)).toEqual(expected);
   });
 });
 
-test.each(["", "PRICES_AS_OF = 2026", 'PRICES_AS_OF = "2026-09-23"'])(
+test("models that cost the same share a row, and those with snapshots are listed", () => {
+  const source = ["gpt-b", "gpt-a"].map((name) => ({
+    id: name,
+    match: { equals: name },
+    prices: rates(1, 2),
+  }));
+  const identify = (name: string) => (name === "gpt-b" ? name : name.slice(0, "gpt-a".length));
+  expect(priceTable(source, identify, { version: "1", asOf: "2026-06-15" })).toEqual({
+    asOf: "2026-06-15",
+    source: "@pydantic/genai-prices 1",
+    withSnapshots: ["gpt-a", "gpt-b"],
+    rows: [{ ...row(1, 2), models: ["gpt-a", "gpt-b"] }],
+  });
+});
+
+test.each(["", '"asOf": "2026"', '"asOf": "2026-09-23"'])(
   "a table %j says of no release that it is from it",
   (text) => {
     expect(releaseOf(text)).toBe(undefined);

@@ -10,7 +10,8 @@ import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
+import { PRICES_AS_OF } from "../../src/model/known-price.ts";
+import table from "../../src/model/price-table.json" with { type: "json" };
 import { asks, says as speaks, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -25,7 +26,7 @@ const GPT_5_MINI = {
   cachedInputUsdPerMillion: 0.025,
   outputUsdPerMillion: 2,
   asOf: PRICES_AS_OF,
-  source: PRICES_SOURCE,
+  source: table.source,
 };
 
 beforeEach(() => {

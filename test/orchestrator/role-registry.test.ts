@@ -7,7 +7,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";
-import { PRICES_AS_OF } from "../../src/model/price-table.ts";
+import { PRICES_AS_OF } from "../../src/model/known-price.ts";
 import { priceLookup } from "../../src/model/prices.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";

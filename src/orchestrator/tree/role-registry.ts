@@ -11,7 +11,7 @@ import type { Hook } from "../../hooks/hook.ts";
 import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import { readModel } from "../../model/read-model.ts";
-import { PRICES_AS_OF } from "../../model/price-table.ts";
+import { PRICES_AS_OF } from "../../model/known-price.ts";
 import type { PriceOf } from "../../model/prices.ts";
 import { spendLimitsOf, type Budget } from "../../policies/budget.ts";
 import { toolSet } from "../../tools/tool-set.ts";
