@@ -215,6 +215,7 @@ for (const mode of ["ok", "refuse"] as const)
       expect([...sink.traces().keys()]).toEqual([traceId]);
       expect(stderr).toContain(`Trace sent: ${sink.spans.length} spans\n`);
     } else expect(stderr).toMatch(/^Trace incomplete: (\d+) of \1 spans not sent/m);
+    await new Promise((resolve) => setImmediate(resolve)); // Warnings come in the next turn.
     expect(takeWarnings()).toHaveLength(mode === "ok" ? 0 : 1);
   });
 
