@@ -1,5 +1,3 @@
-// The page of the viewer begins.
-
 import { firstRun } from "./begin.ts"; // Before all others.
 
 import { render } from "preact";

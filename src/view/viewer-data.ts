@@ -533,3 +533,28 @@ export interface LogEntry {
   /** As it stands in the journal; while content is not shown, without every text that a person, a model, a tool or a provider wrote. */
   readonly event: Readonly<Record<string, unknown>>;
 }
+
+/** A part of the list of runs. */
+export interface RunPage {
+  readonly runs: readonly RunRow[];
+  /** The value of `before` for the next part. `undefined` if this is the last one. */
+  readonly next?: RunId | undefined;
+  /** True if more runs are under way, or paused, than are listed: the newest 500 of each. */
+  readonly isCut?: true;
+  /** The number of ended runs that a store in memory has forgotten to make room. */
+  readonly forgotten?: number;
+}
+
+/** The open questions of all runs. */
+export interface Inbox {
+  readonly questions: readonly QuestionRow[];
+  /** True if more runs are under way, or paused, than were read. */
+  readonly isCut?: true;
+}
+
+/** A part of the log of a run. */
+export interface LogPage {
+  readonly entries: readonly LogEntry[];
+  /** The value of `after` for the next part. `undefined` if this is the last one for now. */
+  readonly next?: number;
+}

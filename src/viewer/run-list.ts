@@ -8,7 +8,7 @@ import { sleep, CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
-import type { QuestionRow, RunRow } from "../view/viewer-data.ts";
+import type { Inbox, RunPage, RunRow } from "../view/viewer-data.ts";
 import { HeldRun, type ReadingMeans } from "./held-run.ts";
 import type { HeldRuns } from "./held-runs.ts";
 import { learntOf, rowOf, type LearntRun } from "./run-rows.ts";
@@ -22,24 +22,6 @@ export interface RunQuery {
   /** Those that came before this run: what `next` was. */
   readonly before?: RunId | undefined;
   readonly limit?: number | undefined;
-}
-
-/** A part of a list. */
-export interface RunPage {
-  readonly runs: readonly RunRow[];
-  /** What `before` is for what follows; left out: nothing does. */
-  readonly next?: RunId;
-  /** True: more runs are under way, or paused, than are listed: the newest 500 of each. */
-  readonly isCut?: true;
-  /** How many runs that had ended the viewer's own store has forgotten, to make room; left out: none. */
-  readonly forgotten?: number;
-}
-
-/** What runs ask. */
-export interface Inbox {
-  readonly questions: readonly QuestionRow[];
-  /** As in `RunPage`. */
-  readonly isCut?: true;
 }
 
 const DEFAULT_LIMIT = 50;

@@ -1,7 +1,7 @@
 // The events of a run as its journal has them, for a reader that trusts nothing else.
 
 import type { EspalierEvent } from "../protocol/event.ts";
-import type { LogEntry } from "../view/viewer-data.ts";
+import type { LogEntry, LogPage } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
 
 /** Which events to list. */
@@ -11,13 +11,6 @@ export interface LogQuery {
   readonly agentId?: string;
   readonly type?: string;
   readonly limit?: number;
-}
-
-/** A part of a log. */
-export interface LogPage {
-  readonly entries: readonly LogEntry[];
-  /** What `after` is for what follows; left out: nothing does, for now. */
-  readonly next?: number;
 }
 
 const DEFAULT_LIMIT = 200;

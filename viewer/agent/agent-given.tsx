@@ -1,5 +1,3 @@
-// What an agent was given at its creation besides instructions and task, and what it was not given.
-
 import type { ContextManifest } from "../../src/protocol/context-manifest.ts";
 import type { AgentDetail } from "../../src/view/viewer-data.ts";
 import { numberOf } from "../../src/view/amounts.ts";
@@ -39,11 +37,7 @@ function Names({ of }: { readonly of: readonly string[] }) {
   return of.length === 0 ? <>none</> : <Line text={of.join(", ")} most={1_000} />;
 }
 
-interface GivenProps {
-  readonly given: ContextManifest;
-}
-
-function Removed({ given: { removedTools } }: GivenProps) {
+function Removed({ given: { removedTools } }: { readonly given: ContextManifest }) {
   if (removedTools.length === 0) return <h3>It has all tools of its role</h3>;
   return (
     <>
@@ -62,7 +56,7 @@ function Removed({ given: { removedTools } }: GivenProps) {
   );
 }
 
-function Tightened({ given: { tightened } }: GivenProps) {
+function Tightened({ given: { tightened } }: { readonly given: ContextManifest }) {
   return (
     <>
       <h3>Limits that are tighter than its role asks</h3>

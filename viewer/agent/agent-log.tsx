@@ -1,10 +1,7 @@
-// The events of an agent as they are in the journal, for a reader that trusts nothing else.
-
 import { useEffect, useState } from "preact/hooks";
 
 import type { LogEntry } from "../../src/view/viewer-data.ts";
-import { ProblemNotice } from "../app/problem-notice.tsx";
-import { Skeleton } from "../app/skeleton.tsx";
+import { Pending } from "../app/problem-notice.tsx";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { numberOf } from "../../src/view/amounts.ts";
@@ -27,11 +24,7 @@ export function AgentLog({ runId, agentId, version }: LogProps) {
     api.log(runId, { agent: agentId, after }, signal),
   );
   if (page.value === undefined && before.length === 0)
-    return page.problem === undefined ? (
-      <Skeleton rows={6} />
-    ) : (
-      <ProblemNotice problem={page.problem} />
-    );
+    return <Pending problem={page.problem} rows={6} />;
   const entries = [...before, ...(page.value?.entries ?? [])];
   const next = page.value?.next;
   return (
@@ -54,7 +47,6 @@ export function AgentLog({ runId, agentId, version }: LogProps) {
       </ol>
       {next !== undefined && (
         <button
-          type="button"
           onClick={() => {
             setBefore(entries);
             setAfter(String(next));

@@ -1,33 +1,25 @@
-// An agent in short: why it ended as it did, its task, what it has used of what it was given, and its last text.
-
-import type { AgentDetail, ViewerMeta } from "../../src/view/viewer-data.ts";
-import type { RunRoute } from "../app/route.ts";
+import type { AgentDetail } from "../../src/view/viewer-data.ts";
+import { shownContent } from "../data/meta.ts";
 import { tickMs } from "../data/page-clock.ts";
-import type { RunState } from "../data/run-state.ts";
 import { costText, countText, durationText, numberOf } from "../../src/view/amounts.ts";
 import { Meter, usesOf } from "../run/budget-bar.tsx";
 import { momentText } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { JsonBlock } from "../text/json-block.tsx";
-import { Block, Code, Line } from "../text/shown-text.tsx";
-import { Words } from "../text/words.tsx";
-import { AgentLink } from "./agent-link.tsx";
+import { Block, Code, Line, Words } from "../text/shown-text.tsx";
+import { AgentLink, type OnRun } from "./agent-link.tsx";
 import { ContentOff } from "./content-off.tsx";
 import { Facts } from "./facts.tsx";
 
-interface OverviewProps {
+interface OverviewProps extends OnRun {
   readonly detail: AgentDetail;
-  readonly state: RunState;
-  readonly route: RunRoute;
-  readonly meta: ViewerMeta | undefined;
 }
 
-export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
+export function AgentOverview({ detail, state, route }: OverviewProps) {
   const { reason, error, text, output } = detail;
   // The page has no open question of a run whose questions are all answered.
   const isAnswered = reason?.code === "answers_needed" && state.questions.value.length === 0;
   const isOver = reason?.code === "completed" || isAnswered;
-  const isContentOff = meta?.content === false;
   return (
     <>
       {error !== undefined && (
@@ -46,7 +38,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
         </div>
       )}
       <h3>Task</h3>
-      {isContentOff ? <ContentOff /> : <Words text={detail.task} />}
+      {shownContent() === false ? <ContentOff /> : <Words text={detail.task} />}
       {output !== undefined && (
         <>
           <h3>Result</h3>
@@ -59,7 +51,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
           <Words text={text} />
         </>
       )}
-      <Amounts detail={detail} isCalm={reason?.code === "completed"} />
+      <Amounts detail={detail} />
       <Origin detail={detail} state={state} route={route} />
       {detail.refusals.length > 0 && (
         <>
@@ -78,14 +70,10 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
   );
 }
 
-interface AmountsProps {
-  readonly detail: AgentDetail;
-  /** True if the agent has completed: then a limit that is used up is no trouble. */
-  readonly isCalm: boolean;
-}
-
-function Amounts({ detail, isCalm }: AmountsProps) {
-  const { budget, used } = detail;
+function Amounts({ detail }: Pick<OverviewProps, "detail">) {
+  const { budget, used, reason } = detail;
+  // A limit that is used up is no trouble for an agent that has completed.
+  const isCalm = reason?.code === "completed";
   const left = Object.fromEntries(
     Object.entries(budget).map(([axis, limit]) => [axis, limit - (used[axis] ?? 0)]),
   );
@@ -120,26 +108,24 @@ function Amounts({ detail, isCalm }: AmountsProps) {
         </p>
       )}
       {uses.length > 0 && (
-        <p class="muted limits-head">Used by itself, without its subagents, of its limits:</p>
-      )}
-      {uses.length > 0 && (
-        <ul class="plain limits">
-          {uses.map(({ label, used, limit, share }) => (
-            <li key={label}>
-              <span class="axis-name">{label}</span>
-              <Meter share={share} label={`${label}: ${used} of ${limit}`} isCalm={isCalm} />
-              <span>
-                {used} of {limit}
-              </span>
-            </li>
-          ))}
-        </ul>
+        <>
+          <p class="muted limits-head">Used by itself, without its subagents, of its limits:</p>
+          <ul class="plain limits">
+            {uses.map(({ label, used, limit, share }) => (
+              <li key={label}>
+                <span class="muted">{label}</span>
+                <Meter share={share} label={`${label}: ${used} of ${limit}`} isCalm={isCalm} />
+                <span>{`${used} of ${limit}`}</span>
+              </li>
+            ))}
+          </ul>
+        </>
       )}
     </>
   );
 }
 
-function Origin({ detail, state, route }: Omit<OverviewProps, "meta">) {
+function Origin({ detail, state, route }: OverviewProps) {
   const { startedAtMs, endedAtMs } = detail;
   const index = state.indexOf(detail.agentId) ?? -1;
   const parent = state.agents[index]?.[0] ?? -1;

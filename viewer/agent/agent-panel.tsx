@@ -2,13 +2,11 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { useLostFocus } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
 import { Panel } from "../app/panel.tsx";
-import { ProblemNotice } from "../app/problem-notice.tsx";
+import { Pending } from "../app/problem-notice.tsx";
 import { AGENT_TABS, replaceRoute, type AgentTab, type RunRoute } from "../app/route.ts";
-import { Skeleton } from "../app/skeleton.tsx";
 import { AT, activityOf, pathOf, standingOf } from "../data/agent-row.ts";
 import { api } from "../data/api.ts";
 import type { RunState } from "../data/run-state.ts";
@@ -26,7 +24,6 @@ import { StepPanel } from "./step-panel.tsx";
 interface PanelProps {
   readonly state: RunState;
   readonly route: RunRoute & { readonly agent: string };
-  readonly meta: ViewerMeta | undefined;
   readonly view: RunView;
   readonly onClose: () => void;
 }
@@ -38,7 +35,7 @@ const TAB_TEXTS: Readonly<Record<AgentTab, string>> = {
   log: "Log",
 };
 
-export function AgentPanel({ state, route, meta, view, onClose }: PanelProps) {
+export function AgentPanel({ state, route, view, onClose }: PanelProps) {
   void state.amounts.value;
   const { runId, agent } = route;
   const index = state.indexOf(agent);
@@ -71,7 +68,7 @@ export function AgentPanel({ state, route, meta, view, onClose }: PanelProps) {
             <Line text={activityWords(row, state.questions.value)} />
           </span>
         )}
-        <button type="button" class="small" aria-label="Close" title="Close: Esc" onClick={onClose}>
+        <button class="small" aria-label="Close" title="Close: Esc" onClick={onClose}>
           ✕
         </button>
       </header>
@@ -79,21 +76,13 @@ export function AgentPanel({ state, route, meta, view, onClose }: PanelProps) {
       <Tabs route={route} tab={tab} />
       <div class="panel-body" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
         <Panel key={`${agent} ${tab} ${route.step === undefined}`} name="panel of the agent">
-          <TabBody
-            state={state}
-            route={route}
-            tab={tab}
-            meta={meta}
-            loaded={loaded}
-            version={version}
-          />
+          <TabBody state={state} route={route} tab={tab} loaded={loaded} version={version} />
         </Panel>
       </div>
     </aside>
   );
 }
 
-/** Moves the focus within the panel if what had it is no longer shown. */
 function useFocusInPanel(route: PanelProps["route"]) {
   const panel = useRef<HTMLElement>(null);
   const last = useRef(route);
@@ -110,16 +99,12 @@ function useFocusInPanel(route: PanelProps["route"]) {
   return panel;
 }
 
-/** Reports that the list leaves out the agent that is open, and offers to show it there. */
-function NotListed({
-  view,
-  route,
-  index,
-}: {
-  readonly view: RunView;
-  readonly route: PanelProps["route"];
+interface ListedProps extends Pick<PanelProps, "view" | "route"> {
   readonly index: number;
-}) {
+}
+
+/** Reports that the list leaves out the agent that is open, and offers to show it there. */
+function NotListed({ view, route, index }: ListedProps) {
   const { agent } = route;
   const isListed = view.listing.value.places.has(agent);
   const { words, show } = view.filter.value;
@@ -134,7 +119,7 @@ function NotListed({
       {!isListed && (
         <>
           {isFiltered ? "The filter hides this agent in the list." : "This agent is folded up."}
-          <button type="button" class="link" onClick={reveal}>
+          <button class="link" onClick={reveal}>
             show it in the list
           </button>
         </>
@@ -162,7 +147,6 @@ function Tabs({ route, tab }: { readonly route: RunRoute; readonly tab: AgentTab
       {AGENT_TABS.map((name) => (
         <button
           key={name}
-          type="button"
           role="tab"
           id={`tab-${name}`}
           aria-selected={name === tab}
@@ -188,17 +172,14 @@ interface BodyProps extends Omit<PanelProps, "onClose" | "view"> {
   readonly loaded: ReturnType<typeof useLoaded<Awaited<ReturnType<typeof api.agent>>>>;
 }
 
-function TabBody({ state, route, tab, meta, loaded, version }: BodyProps) {
+function TabBody({ state, route, tab, loaded, version }: BodyProps) {
   const { runId, agent, step } = route;
   if (tab === "log") return <AgentLog runId={runId} agentId={agent} version={version} />;
   const detail = loaded.value;
-  if (detail === undefined) {
-    if (loaded.problem === undefined) return <Skeleton rows={6} />;
-    return <ProblemNotice problem={loaded.problem} />;
-  }
+  if (detail === undefined) return <Pending problem={loaded.problem} rows={6} />;
   switch (tab) {
     case "overview":
-      return <AgentOverview detail={detail} state={state} route={route} meta={meta} />;
+      return <AgentOverview detail={detail} state={state} route={route} />;
     case "given":
       return <AgentGiven detail={detail} />;
     case "steps":

@@ -1,19 +1,13 @@
-// The steps of an agent, each with its calls: numbers and outcomes, no content.
-
 import type { AgentDetail, CallRow, StepRow } from "../../src/view/viewer-data.ts";
 import { Link } from "../app/link.tsx";
-import type { RunRoute } from "../app/route.ts";
 import { tickMs } from "../data/page-clock.ts";
-import type { RunState } from "../data/run-state.ts";
 import { costWords, durationText, shortCount } from "../../src/view/amounts.ts";
 import { Icon, type Sign } from "../text/icon.tsx";
 import { Code, Line } from "../text/shown-text.tsx";
-import { AgentLink } from "./agent-link.tsx";
+import { AgentLink, type OnRun } from "./agent-link.tsx";
 
-interface StepsProps {
+interface StepsProps extends OnRun {
   readonly detail: AgentDetail;
-  readonly state: RunState;
-  readonly route: RunRoute;
 }
 
 export function AgentSteps({ detail, state, route }: StepsProps) {
@@ -126,15 +120,7 @@ const OUTCOME_SIGNS: Readonly<Record<CallRow["outcome"], Sign>> = {
   cancelled: "cancelled",
 };
 
-export function CallSummary({
-  call,
-  state,
-  route,
-}: {
-  readonly call: CallRow;
-  readonly state: RunState;
-  readonly route: RunRoute;
-}) {
+export function CallSummary({ call, state, route }: OnRun & { readonly call: CallRow }) {
   const { toolName, outcome, errorCode, errorName, message, durationMs, child } = call;
   return (
     <span class="call">

@@ -1,4 +1,3 @@
-/** In place of content that the server does not send. */
 export function ContentOff() {
   return (
     <p class="notice">

@@ -1,20 +1,11 @@
-// The calls of a step, each with its arguments and what the model reads of its result.
-
 import type { CallDetail, StepDetail } from "../../src/view/viewer-data.ts";
-import type { RunRoute } from "../app/route.ts";
-import type { RunState } from "../data/run-state.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { readable } from "../text/json-text.ts";
 import { Block, Code, Line } from "../text/shown-text.tsx";
+import type { OnRun } from "./agent-link.tsx";
 import { CallSummary } from "./agent-steps.tsx";
 
-interface CallsProps {
-  readonly step: StepDetail;
-  readonly state: RunState;
-  readonly route: RunRoute;
-}
-
-export function StepCalls({ step, state, route }: CallsProps) {
+export function StepCalls({ step, state, route }: OnRun & { readonly step: StepDetail }) {
   if (step.callDetails.length === 0) return null;
   return (
     <section aria-label="Calls">

@@ -1,5 +1,3 @@
-// One step with its content: what the model was shown, what it wrote, and what came of its calls.
-
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
@@ -8,22 +6,20 @@ import { announce } from "../app/announcer.tsx";
 import { useLostFocus } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
 import { Panel } from "../app/panel.tsx";
-import { ProblemNotice } from "../app/problem-notice.tsx";
+import { Pending } from "../app/problem-notice.tsx";
+import { Turn } from "../app/turn.tsx";
 import { replaceRoute, type RunRoute } from "../app/route.ts";
-import { Skeleton } from "../app/skeleton.tsx";
 import { api } from "../data/api.ts";
-import type { RunState } from "../data/run-state.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, durationText, numberOf, costText } from "../../src/view/amounts.ts";
-import { Block, Code, Line } from "../text/shown-text.tsx";
-import { Words } from "../text/words.tsx";
+import { Block, Code, Line, Words } from "../text/shown-text.tsx";
+import type { OnRun } from "./agent-link.tsx";
 import { Attempts } from "./agent-steps.tsx";
 import { Facts } from "./facts.tsx";
 import { StepCalls } from "./step-calls.tsx";
 import { StepRequest } from "./step-request.tsx";
 
-interface StepPanelProps {
-  readonly state: RunState;
+interface StepPanelProps extends OnRun {
   readonly route: RunRoute & { readonly agent: string; readonly step: number };
   readonly detail: AgentDetail;
   readonly version: string;
@@ -58,11 +54,7 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
         )}
       </Pager>
       {shown === undefined ? (
-        loaded.problem === undefined ? (
-          <Skeleton rows={8} />
-        ) : (
-          <ProblemNotice problem={loaded.problem} />
-        )
+        <Pending problem={loaded.problem} rows={8} />
       ) : (
         <Panel key={step} name="step">
           <StepBody
@@ -89,29 +81,11 @@ function Pager({ step, of, onGo, children }: PagerProps) {
   useLostFocus(".agent-panel .pager", () => document.getElementById("step-title"));
   return (
     <p class="pager">
-      <button
-        type="button"
-        class="small"
-        aria-label="Previous step"
-        title="Previous step: ["
-        disabled={step <= 1}
-        onClick={() => onGo(step - 1)}
-      >
-        ‹
-      </button>
+      <Turn to="Previous step" by="[" disabled={step <= 1} onClick={() => onGo(step - 1)} />
       <b id="step-title" role="heading" aria-level={3} tabIndex={-1}>
         step {step} of {of}
       </b>
-      <button
-        type="button"
-        class="small"
-        aria-label="Next step"
-        title="Next step: ]"
-        disabled={step >= of}
-        onClick={() => onGo(step + 1)}
-      >
-        ›
-      </button>
+      <Turn to="Next step" by="]" disabled={step >= of} onClick={() => onGo(step + 1)} />
       {children}
     </p>
   );
@@ -121,10 +95,8 @@ function lastStep({ steps, executions }: AgentDetail): number {
   return steps.findLast(({ execution }) => execution === executions)?.number ?? 1;
 }
 
-interface BodyProps {
+interface BodyProps extends OnRun {
   readonly step: StepDetail;
-  readonly state: RunState;
-  readonly route: RunRoute;
   readonly isWhole: boolean;
   readonly onWhole: (isWhole: boolean) => void;
 }

@@ -1,5 +1,3 @@
-// What the model was shown in a step: whole, or what is new since the step before.
-
 import { useState } from "preact/hooks";
 
 import type { Message } from "../../src/protocol/message.ts";
@@ -9,8 +7,7 @@ import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { readable } from "../text/json-text.ts";
-import { Block, Code, Line } from "../text/shown-text.tsx";
-import { Words } from "../text/words.tsx";
+import { Block, Code, Line, Words } from "../text/shown-text.tsx";
 import { Changes } from "../text/changes.tsx";
 
 interface RequestProps {
@@ -34,17 +31,17 @@ export function StepRequest({ request, step, route, isWhole, onWhole }: RequestP
         </span>
         {!isFirst && (
           <span class="choice" role="group" aria-label="What of the request is shown">
-            <button type="button" aria-pressed={!isWhole} onClick={() => onWhole(false)}>
+            <button aria-pressed={!isWhole} onClick={() => onWhole(false)}>
               Changed since step {step.number - 1}
             </button>
-            <button type="button" aria-pressed={isWhole} onClick={() => onWhole(true)}>
+            <button aria-pressed={isWhole} onClick={() => onWhole(true)}>
               Whole <kbd>w</kbd>
             </button>
           </span>
         )}
       </h3>
       {from > 0 && (
-        <button type="button" class="more" onClick={() => onWhole(true)}>
+        <button class="more" onClick={() => onWhole(true)}>
           {numberOf(from, "message")} as in step {step.number - 1}: show
         </button>
       )}
@@ -68,7 +65,6 @@ export function StepRequest({ request, step, route, isWhole, onWhole }: RequestP
   );
 }
 
-/** The request of the step before, if a message of it may have been changed. */
 function useBefore(
   step: StepDetail,
   route: RunRoute,
@@ -89,7 +85,6 @@ function useBefore(
 interface ItemProps {
   readonly shown: ShownMessage;
   readonly number: number;
-  /** What was in its place in the step before. */
   readonly before: ShownMessage | undefined;
 }
 
@@ -115,7 +110,6 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
         <span class="muted">{numberOf(message.text.length, "character")}</span>
         {isChanged && (
           <button
-            type="button"
             class="small"
             aria-pressed={hasChanges}
             onClick={() => setHasChanges(!hasChanges)}
@@ -152,7 +146,6 @@ function Said({ message: { role, text } }: { readonly message: Message }) {
   return role === "tool" ? <Block text={readable(text)} /> : <Words text={text} />;
 }
 
-/** What is no text is named, and neither shown nor fetched. */
 function Attachments({ message }: { readonly message: Message }) {
   const parts =
     "content" in message ? (message.content ?? []).filter(({ type }) => type !== "text") : [];

@@ -9,7 +9,6 @@ const calm = signal("");
 let next = "";
 let isWaiting = false;
 
-/** Announces at once that a person is needed. */
 export function announceNow(text: string): void {
   urgent.value = text;
 }
@@ -34,7 +33,6 @@ export function Announcer() {
   );
 }
 
-/** Copies a text, and says so. */
 export function copy(text: string, said: string): void {
   navigator.clipboard.writeText(text).then(
     () => announce(said),

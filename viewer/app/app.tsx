@@ -1,12 +1,11 @@
-// The page: the bar above, the screen that the address names, and what all screens share.
-
 import { useState } from "preact/hooks";
 
 import { api } from "../data/api.ts";
 import type { LiveRun } from "../data/live-run.ts";
+import { meta } from "../data/meta.ts";
 import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { countText } from "../../src/view/amounts.ts";
 import { answerDrafts, draftKey, type VainAnswer } from "../questions/answer-drafts.ts";
 import { QuestionsScreen } from "../questions/questions-screen.tsx";
@@ -25,20 +24,17 @@ import { goTo, route, type Route } from "./route.ts";
 import { isDark, turnTheme } from "./theme.ts";
 import { useTitle } from "./page-title.ts";
 
-/** How often the questions of all runs are asked for. */
 const EVERY_MS = 2_000;
 const NO_QUESTIONS: readonly QuestionRow[] = [];
 
 interface AppProps {
-  /** What the page began with. */
   readonly firstRun: LiveRun | undefined;
 }
 
 export function App({ firstRun }: AppProps) {
-  const meta = useLoaded({ key: "meta", everyMs: 60_000 }, async (signal) => {
-    const loaded = await api.meta(signal);
-    setServerTime(loaded.nowMs);
-    return loaded;
+  const server = useLoaded({ key: "meta", everyMs: 60_000 }, async (signal) => {
+    meta.value = await api.meta(signal);
+    setServerTime(meta.value.nowMs);
   });
   const inbox = useLoaded({ key: "questions", everyMs: EVERY_MS }, (signal) =>
     api.questions(signal),
@@ -60,10 +56,10 @@ export function App({ firstRun }: AppProps) {
   const isOpen =
     lost !== undefined && questions.some((open) => draftKey(open) === draftKey(lost.question));
   const vain = isOpen ? undefined : lost;
-  const lockedOut = [meta.problem, inbox.problem].find((problem) => problem?.status === 401);
+  const lockedOut = [server.problem, inbox.problem].find((problem) => problem?.status === 401);
   return (
     <>
-      <TopBar meta={meta.value} questions={questions.length} onHelp={() => setHasHelp(true)} />
+      <TopBar questions={questions.length} onHelp={() => setHasHelp(true)} />
       {lockedOut !== undefined ? (
         <main>
           <h1 class="read-aloud" tabIndex={-1}>
@@ -79,7 +75,7 @@ export function App({ firstRun }: AppProps) {
             inbox.value !== undefined &&
             inbox.problem !== undefined &&
             route.value.screen !== "run" && <ServerLost />}
-          <Screen to={route.value} meta={meta.value} inbox={inbox} firstRun={firstRun} />
+          <Screen to={route.value} inbox={inbox} firstRun={firstRun} />
         </Panel>
       )}
       <Announcer />
@@ -103,7 +99,7 @@ function AnswerInVain({ vain }: { readonly vain: VainAnswer }) {
         <b>Your answer does not count.</b> <Line text={`${agentPath} asks: ${toolName}`} />.{" "}
         <Line text={vain.problem.message} most={400} />
       </span>
-      <button type="button" class="small" onClick={() => answerDrafts.forgetVain()}>
+      <button class="small" onClick={() => (answerDrafts.vain.value = undefined)}>
         Close
       </button>
     </div>
@@ -123,18 +119,17 @@ function ServerLost() {
 
 interface ScreenProps extends AppProps {
   readonly to: Route;
-  readonly meta: ViewerMeta | undefined;
   readonly inbox: Parameters<typeof QuestionsScreen>[0]["inbox"];
 }
 
-function Screen({ to, meta, inbox, firstRun }: ScreenProps) {
+function Screen({ to, inbox, firstRun }: ScreenProps) {
   switch (to.screen) {
     case "runs":
       return <RunsScreen q={to.q} />;
     case "questions":
-      return <QuestionsScreen inbox={inbox} meta={meta} />;
+      return <QuestionsScreen inbox={inbox} />;
     case "run":
-      return <RunScreen route={to} meta={meta} firstRun={firstRun} />;
+      return <RunScreen route={to} firstRun={firstRun} />;
     case "unknown":
       return (
         <main>
@@ -150,42 +145,41 @@ function Screen({ to, meta, inbox, firstRun }: ScreenProps) {
 }
 
 interface BarProps {
-  readonly meta: ViewerMeta | undefined;
   readonly questions: number;
   readonly onHelp: () => void;
 }
 
-function TopBar({ meta, questions, onHelp }: BarProps) {
+function TopBar({ questions, onHelp }: BarProps) {
+  const { value: known } = meta;
   return (
     <nav class="top-bar" aria-label="Viewer">
       <Link to={{ screen: "runs" }} class="home">
         <Mark />
         espalier
       </Link>
-      {meta !== undefined && (
-        <span class="store" title={`espalier ${meta.version}`}>
-          <Line text={meta.store} />
+      {known !== undefined && (
+        <span class="store muted" title={`espalier ${known.version}`}>
+          <Line text={known.store} />
         </span>
       )}
-      {meta?.content === false && <span class="badge">content off</span>}
-      {meta !== undefined && meta.actions.length === 0 && <span class="badge">reads only</span>}
+      {known?.content === false && <span class="badge">content off</span>}
+      {known?.actions.length === 0 && <span class="badge">reads only</span>}
       <span class="spacer" />
       <Link to={{ screen: "questions" }} class={questions > 0 ? "inbox has-some" : "inbox"}>
         {questions === 0
           ? "Inbox"
           : `${countText(questions)} need${questions === 1 ? "s" : ""} you`}
       </Link>
-      <button type="button" class="small" onClick={turnTheme} title="Light or dark: t">
+      <button class="small" onClick={turnTheme} title="Light or dark: t">
         {isDark() ? "Light" : "Dark"}
       </button>
-      <button type="button" class="small" onClick={onHelp} aria-label="Keys" title="Keys: ?">
+      <button class="small" onClick={onHelp} aria-label="Keys" title="Keys: ?">
         ?
       </button>
     </nav>
   );
 }
 
-/** A trained tree: one trunk, arms to both sides. */
 function Mark() {
   return (
     <svg class="mark-sign" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">

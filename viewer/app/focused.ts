@@ -14,7 +14,6 @@ export function focusQuestion(): void {
   });
 }
 
-/** A ref: the element has the focus once it is there. */
 export function focused(element: HTMLElement | null): void {
   element?.focus();
 }

@@ -1,54 +1,37 @@
-// The keys, in a dialog.
-
 import { useEffect, useRef } from "preact/hooks";
 
-const KEYS: readonly (readonly [
-  title: string,
-  keys: readonly (readonly [key: string, does: string])[],
-])[] = [
-  [
-    "Anywhere",
-    [
-      ["?", "these keys"],
-      ["/", "search or filter"],
-      ["i", "inbox: the questions of all runs"],
-      ["t", "light or dark"],
-      ["y", "copy a link to what is shown"],
-      ["Esc", "back"],
-    ],
-  ],
-  [
-    "Rows",
-    [
-      ["j k ↑ ↓", "next, previous row"],
-      ["← →", "close, open what is below"],
-      ["Enter", "open"],
-      ["Space", "look at it without leaving the tree"],
-    ],
-  ],
-  [
-    "Run",
-    [
-      ["e E", "next, previous error"],
-      ["1 … 4", "parts of the agent"],
-      ["[ ]", "previous, next step"],
-      ["w", "whole request, or what changed"],
-      ["f", "all of the time"],
-      ["Y", "copy the trace id"],
-      ["o", "open in Jaeger"],
-    ],
-  ],
-  [
-    "Questions",
-    [
-      ["n", "next question"],
-      ["a", "approve"],
-      ["d", "deny, or report a failure"],
-      ["m", "modify, or give a result"],
-      ["Ctrl Enter", "go on, then send: no other key sends"],
-    ],
-  ],
-];
+const KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  Anywhere: {
+    "?": "these keys",
+    "/": "search or filter",
+    i: "inbox: the questions of all runs",
+    t: "light or dark",
+    y: "copy a link to what is shown",
+    Esc: "back",
+  },
+  Rows: {
+    "j k ↑ ↓": "next, previous row",
+    "← →": "close, open what is below",
+    Enter: "open",
+    Space: "look at it without leaving the tree",
+  },
+  Run: {
+    "e E": "next, previous error",
+    "1 … 4": "parts of the agent",
+    "[ ]": "previous, next step",
+    w: "whole request, or what changed",
+    f: "all of the time",
+    Y: "copy the trace id",
+    o: "open in Jaeger",
+  },
+  Questions: {
+    n: "next question",
+    a: "approve",
+    d: "deny, or report a failure",
+    m: "modify, or give a result",
+    "Ctrl Enter": "go on, then send: no other key sends",
+  },
+};
 
 export function Help({ onClose }: { readonly onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -57,21 +40,16 @@ export function Help({ onClose }: { readonly onClose: () => void }) {
     <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={onClose}>
       <header>
         <h2 id="help-title">Keys</h2>
-        <button
-          type="button"
-          class="small"
-          aria-label="Close"
-          onClick={() => dialog.current?.close()}
-        >
+        <button class="small" aria-label="Close" onClick={() => dialog.current?.close()}>
           ✕
         </button>
       </header>
       <div class="help-columns">
-        {KEYS.map(([title, keys]) => (
+        {Object.entries(KEYS).map(([title, keys]) => (
           <section key={title}>
             <h3>{title}</h3>
             <dl>
-              {keys.map(([key, does]) => (
+              {Object.entries(keys).map(([key, does]) => (
                 <div key={key}>
                   <dt>
                     {key

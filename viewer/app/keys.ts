@@ -14,7 +14,6 @@ interface Listener {
   keys: KeyMap;
 }
 
-/** Those within others last. */
 const listeners: Listener[] = [];
 
 /** Keys of a part of the page, as long as it is shown. By the name of the key: `j`, `Enter`, `ArrowUp`. */
@@ -32,7 +31,6 @@ export function useKeys(level: KeyLevel, keys: KeyMap): void {
   }, []);
 }
 
-/** Called once, when the page begins. */
 export function listenToKeys(): void {
   // Before fields and buttons: Enter that is held down must not go through several stages.
   document.addEventListener("keydown", stopHeldEnter, { capture: true });
@@ -57,7 +55,6 @@ function stopHeldEnter(event: KeyboardEvent): void {
   if (!isText || event.ctrlKey || event.metaKey) event.preventDefault();
 }
 
-/** A pause in typing of this length ends it. */
 const TYPING_PAUSE_MS = 1_000;
 /**
  * Recognises keys that were meant for a field that has gone. A field disappears while a user types

@@ -5,14 +5,12 @@ import { goTo, hrefOf, type Route } from "./route.ts";
 interface LinkProps {
   readonly to: Route;
   readonly class?: string;
-  readonly label?: string;
-  /** For the link to a step: its key. */
   readonly step?: string;
   readonly children: ComponentChildren;
 }
 
 /** A link within the page; with a modifier the browser opens it as it does any other. */
-export function Link({ to, label, step, children, ...rest }: LinkProps) {
+export function Link({ to, step, children, ...rest }: LinkProps) {
   const follow = (event: MouseEvent): void => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
       return;
@@ -20,7 +18,7 @@ export function Link({ to, label, step, children, ...rest }: LinkProps) {
     goTo(to);
   };
   return (
-    <a href={hrefOf(to)} class={rest.class} aria-label={label} data-step={step} onClick={follow}>
+    <a href={hrefOf(to)} class={rest.class} data-step={step} onClick={follow}>
       {children}
     </a>
   );

@@ -1,5 +1,3 @@
-// The title of the tab: how many questions are open, and the screen or the run that is shown.
-
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -13,13 +11,10 @@ const SCREENS: Readonly<Record<Route["screen"], string>> = {
   run: "Run",
   unknown: "Not found",
 };
-/** More does not fit into a tab. */
 const MOST_CHARACTERS = 80;
 
-/** The run that was opened last. */
 const openedRun = signal({ runId: "", title: "" });
 
-/** Names the run that is on the screen in the title of the tab. */
 export function useRunTitle(runId: string, title: string): void {
   useEffect(() => {
     openedRun.value = { runId, title };

@@ -25,9 +25,7 @@ export class Panel extends Component<PanelProps, { readonly error: string | unde
           <strong>The {name} broke.</strong> The rest of the page goes on.{" "}
           <Line text={this.state.error} most={2_000} />
         </p>
-        <button type="button" onClick={() => this.setState({ error: undefined })}>
-          Show it again
-        </button>
+        <button onClick={() => this.setState({ error: undefined })}>Show it again</button>
       </div>
     );
   }

@@ -1,5 +1,3 @@
-// What is shown where something could not be: what happened, and what to do about it.
-
 import type { Problem } from "../data/api.ts";
 import { Code, Line } from "../text/shown-text.tsx";
 import { commandText } from "../text/command.ts";
@@ -51,13 +49,29 @@ const ADVICE: Readonly<Record<string, Advice>> = {
   },
 };
 
+interface PendingProps extends Omit<NoticeProps, "problem"> {
+  readonly problem: Problem | undefined;
+  readonly rows: number;
+}
+
+/** In place of what is loaded: rows that are on their way, or why they do not come. */
+export function Pending({ problem, rows, onRetry }: PendingProps) {
+  if (problem !== undefined) return <ProblemNotice problem={problem} onRetry={onRetry} />;
+  return (
+    <div class="skeleton" role="status" aria-label="Loading">
+      {Array.from({ length: rows }, (_none, index) => (
+        <div key={index} class="bone" />
+      ))}
+    </div>
+  );
+}
+
 interface NoticeProps {
   readonly problem: Problem;
   /** What is tried again. Left out: nothing can be done here. */
   readonly onRetry?: (() => void) | undefined;
 }
 
-/** In place of a whole screen or panel. */
 export function ProblemNotice({ problem, onRetry }: NoticeProps) {
   const { title, advice, command } = adviceFor(problem);
   return (
@@ -69,11 +83,7 @@ export function ProblemNotice({ problem, onRetry }: NoticeProps) {
         <Code text={problem.code} /> <Line text={problem.message} />
       </p>
       <p class="actions">
-        {onRetry !== undefined && (
-          <button type="button" onClick={onRetry}>
-            Try again
-          </button>
-        )}
+        {onRetry !== undefined && <button onClick={onRetry}>Try again</button>}
         <Link to={{ screen: "runs" }}>All runs</Link>
       </p>
     </div>

@@ -4,15 +4,12 @@ import { computed, signal } from "@preact/signals";
 
 import { BASE } from "../data/api.ts";
 
-/** The parts of what is known of an agent. */
 export const AGENT_TABS = ["overview", "steps", "given", "log"] as const;
 export type AgentTab = (typeof AGENT_TABS)[number];
 
-/** Which agents of a run are listed. */
 export const RUN_FILTERS = ["all", "working", "budget", "asking", "failed", "ended"] as const;
 export type RunFilterName = (typeof RUN_FILTERS)[number];
 
-/** A run, and what of it is open. */
 export interface RunRoute {
   readonly screen: "run";
   readonly runId: string;
@@ -20,10 +17,12 @@ export interface RunRoute {
   readonly tab?: AgentTab | undefined;
   readonly step?: number | undefined;
   readonly execution?: string | undefined;
-  /** The words by which agents are listed. */
   readonly q?: string | undefined;
   readonly show?: RunFilterName | undefined;
 }
+
+/** The parts of a route that are of an open agent. */
+export const CLOSED = { agent: undefined, tab: undefined, step: undefined, execution: undefined };
 
 export type Route =
   | { readonly screen: "runs"; readonly q?: string | undefined }

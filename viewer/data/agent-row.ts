@@ -1,8 +1,6 @@
-// Rows of agents are tuples: the places of what is in them, and how an agent stands, in the words that the page groups by.
-
+import type { SettledStatus } from "../../src/protocol/stop.ts";
 import { ACTIVITIES, type ActivityName, type AgentRow } from "../../src/view/viewer-data.ts";
 
-/** The place of each column in the row of an agent. */
 export const AT = {
   parent: 0,
   id: 1,
@@ -29,15 +27,7 @@ export const AT = {
  * `working` includes waits for slots and subagents. `waiting`: a model call waits for budget.
  * `asking`: a person must answer.
  */
-export type Standing =
-  | "working"
-  | "waiting"
-  | "asking"
-  | "paused"
-  | "completed"
-  | "stopped"
-  | "failed"
-  | "cancelled";
+export type Standing = "working" | "waiting" | "asking" | SettledStatus;
 
 export function activityOf(row: AgentRow): ActivityName {
   return ACTIVITIES[row[AT.activity]] ?? "preparing";
@@ -63,14 +53,10 @@ const STANDINGS: Readonly<Record<ActivityName, Standing>> = {
   cancelled: "cancelled",
 };
 
-/** True once it does nothing any more. */
+const ENDED: ReadonlySet<Standing> = new Set(["completed", "stopped", "failed", "cancelled"]);
+
 export function hasEnded(standing: Standing): boolean {
-  return (
-    standing === "completed" ||
-    standing === "stopped" ||
-    standing === "failed" ||
-    standing === "cancelled"
-  );
+  return ENDED.has(standing);
 }
 
 /** The path of an agent: the names from the root to it. */

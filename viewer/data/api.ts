@@ -1,14 +1,11 @@
-// What is asked of the server, route by route.
-
 import type {
   ActionRequest,
   ActionTaken,
   AgentDetail,
-  FeedEntry,
-  LogEntry,
+  Inbox,
+  LogPage,
   OpenToolCall,
-  QuestionRow,
-  RunRow,
+  RunPage,
   RunSnapshot,
   StepDetail,
   ViewerMeta,
@@ -31,25 +28,8 @@ export class Problem extends Error {
 /** Where the server serves the page, with a slash at its end: the script stands beside it. */
 export const BASE = new URL(import.meta.url).pathname.replace(/[^/]*$/, "");
 
-export interface RunList {
-  readonly runs: readonly RunRow[];
-  /** What `before` is for what comes after these. */
-  readonly next?: string | undefined;
-  /** True: more runs are active, or rest, than are listed. */
-  readonly isCut?: true | undefined;
-  /** How many runs that had ended the server has forgotten, to make room. */
-  readonly forgotten?: number | undefined;
-}
-
-export interface Inbox {
-  readonly questions: readonly QuestionRow[];
-  /** True: more runs are active, or rest, than were looked at. */
-  readonly isCut?: true | undefined;
-}
-
-export interface LogPage {
-  readonly entries: readonly LogEntry[];
-  readonly next?: number | undefined;
+interface InterruptedCalls {
+  readonly calls: readonly OpenToolCall[];
 }
 
 export interface RunFilter {
@@ -57,45 +37,28 @@ export interface RunFilter {
   readonly before?: string | undefined;
 }
 
-/** What each route answers with. */
-interface Answers {
-  readonly meta: ViewerMeta;
-  readonly runs: RunList;
-  readonly questions: Inbox;
-  readonly run: RunSnapshot;
-  readonly agent: AgentDetail;
-  readonly step: StepDetail;
-  readonly log: LogPage;
-  readonly interrupted: { readonly calls: readonly OpenToolCall[] };
-  readonly actions: ActionTaken;
-  /** One entry of it. */
-  readonly feed: FeedEntry;
-}
-
 export const api = {
-  meta: (signal: AbortSignal) => get("meta", "meta", signal),
+  meta: (signal: AbortSignal) => get<ViewerMeta>("meta", signal),
   runs: (filter: RunFilter, signal: AbortSignal) =>
-    get("runs", `runs${query({ limit: "200", ...filter })}`, signal),
-  questions: (signal: AbortSignal) => get("questions", "questions", signal),
-  run: (runId: string, signal: AbortSignal) => get("run", runPath(runId), signal),
+    get<RunPage>(`runs${query({ limit: "200", ...filter })}`, signal),
+  questions: (signal: AbortSignal) => get<Inbox>("questions", signal),
+  run: (runId: string, signal: AbortSignal) => get<RunSnapshot>(runPath(runId), signal),
   agent: (runId: string, agentId: string, signal: AbortSignal) =>
-    get("agent", agentPath(runId, agentId), signal),
+    get<AgentDetail>(agentPath(runId, agentId), signal),
   step: ({ runId, agentId, step, execution }: StepPlace, signal: AbortSignal) =>
-    get("step", `${agentPath(runId, agentId)}/steps/${step}${query({ execution })}`, signal),
+    get<StepDetail>(`${agentPath(runId, agentId)}/steps/${step}${query({ execution })}`, signal),
   log: (
     runId: string,
     filter: { readonly agent: string; readonly after: string },
     signal: AbortSignal,
-  ) => get("log", `${runPath(runId)}/log${query(filter)}`, signal),
-  /** The calls of tools that a run was cut off in. */
+  ) => get<LogPage>(`${runPath(runId)}/log${query(filter)}`, signal),
   interrupted: (runId: string) =>
-    get("interrupted", `${runPath(runId)}/interrupted`, new AbortController().signal),
-  /** The feed of a run, as it comes. */
+    get<InterruptedCalls>(`${runPath(runId)}/interrupted`, new AbortController().signal),
   feed: (runId: string, after: number, signal: AbortSignal) =>
     send(`${runPath(runId)}/feed?after=${after}`, { signal }),
   act: async (runId: string, request: ActionRequest): Promise<ActionTaken> => {
     const init = { method: "POST", body: JSON.stringify(request) };
-    return read("actions", await send(`${runPath(runId)}/actions`, init));
+    return read(await send(`${runPath(runId)}/actions`, init));
   },
 };
 
@@ -103,7 +66,6 @@ export interface StepPlace {
   readonly runId: string;
   readonly agentId: string;
   readonly step: number;
-  /** Left out: the last. */
   readonly execution?: string | undefined;
 }
 
@@ -122,12 +84,8 @@ function query(filter: Readonly<Record<string, string | undefined>>): string {
     : `?${new URLSearchParams(set.map(([name, value = ""]) => [name, value]))}`;
 }
 
-async function get<Route extends keyof Answers>(
-  route: Route,
-  path: string,
-  signal: AbortSignal,
-): Promise<Answers[Route]> {
-  return read(route, await send(path, { signal }));
+async function get<Answer>(path: string, signal: AbortSignal): Promise<Answer> {
+  return read(await send(path, { signal }));
 }
 
 const JSON_BODY = { "content-type": "application/json" };
@@ -148,20 +106,14 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     : new Problem("unknown", `The server answered ${response.status}.`, response.status);
 }
 
-async function read<Route extends keyof Answers>(
-  route: Route,
-  response: Response,
-): Promise<Answers[Route]> {
+async function read<Answer>(response: Response): Promise<Answer> {
   const answer: unknown = await response.json().catch(() => undefined);
-  if (isAnswer(route, answer)) return answer;
+  if (isAnswer<Answer>(answer)) return answer;
   throw new Problem("unreachable", "The answer of the server broke off.", 0);
 }
 
-/** Page and server are of one release: what comes of a route has its type. */
-export function isAnswer<Route extends keyof Answers>(
-  _route: Route,
-  value: unknown,
-): value is Answers[Route] {
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- page and server are of one release
+export function isAnswer<Answer>(value: unknown): value is Answer {
   return typeof value === "object" && value !== null;
 }
 
@@ -180,4 +132,10 @@ function isSaid(value: unknown): value is { readonly code: string; readonly mess
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem("page_fault", error instanceof Error ? error.message : String(error), 0);
+}
+
+/** A key for one request: sent again after a break, it is done once. */
+export function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -3,6 +3,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 
+import type { FeedEntry } from "../../src/view/viewer-data.ts";
 import { api, isAnswer, Problem, problemOf } from "./api.ts";
 import { eventsOf } from "./event-stream.ts";
 import { later, pause } from "./page-clock.ts";
@@ -14,7 +15,6 @@ const RETRIES_MS = [1000, 2000, 4000, 8000, 15_000] as const;
 /** `live`: its feed is open. `lost`: it is tried again. `resting`: the tab is hidden. `ended`: nothing more comes. */
 export type Liveness = "loading" | "live" | "lost" | "resting" | "ended";
 
-/** Owns the connection of the page to one run. */
 export class LiveRun {
   readonly runId: string;
   /** Undefined until the first snapshot is here. It stays when the connection is lost. */
@@ -24,7 +24,6 @@ export class LiveRun {
   readonly problem: Signal<Problem | undefined> = signal(undefined);
   readonly #closing = new AbortController();
   #reading = new AbortController();
-  /** Ends the wait for the next try. */
   #waiting = new AbortController();
   #stopHiding: (() => void) | undefined;
 
@@ -72,9 +71,8 @@ export class LiveRun {
   /** True once the run has ended and all of it is here; false: it is to be read on at once. Rejects when the connection is lost. */
   async #read(onData: () => void): Promise<boolean> {
     const { signal } = this.#reading;
-    if (this.state.value === undefined) this.#take(new RunState(await api.run(this.runId, signal)));
-    const state = this.state.value;
-    if (state === undefined) return true;
+    const state = this.state.value ?? new RunState(await api.run(this.runId, signal));
+    this.state.value = state;
     const { body } = await api.feed(this.runId, state.record, signal);
     if (body === null) throw new Problem("unreachable", "The feed is empty.", 0);
     this.problem.value = undefined;
@@ -82,7 +80,7 @@ export class LiveRun {
     for await (const { data } of eventsOf(body)) {
       onData();
       const entry: unknown = JSON.parse(data);
-      if (!isAnswer("feed", entry)) continue;
+      if (!isAnswer<FeedEntry>(entry)) continue;
       if (entry.type === "patch") {
         state.apply(entry.patch);
         continue;
@@ -93,11 +91,6 @@ export class LiveRun {
       return entry.type === "end";
     }
     throw new Problem("unreachable", "The server has closed the feed.", 0);
-  }
-
-  #take(state: RunState): void {
-    this.state.value = state;
-    this.problem.value = undefined;
   }
 
   #lose(problem: Problem): void {

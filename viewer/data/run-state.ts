@@ -19,11 +19,9 @@ export class RunState {
   readonly structure = signal(0);
   readonly amounts = signal(0);
   readonly head: Signal<RunHead>;
-  /** Open ones. */
   readonly questions: Signal<readonly QuestionRow[]>;
   readonly causes: Signal<readonly Cause[]>;
   readonly refusals: Signal<readonly RefusalRow[]>;
-  /** The number of the last record that is in it. */
   record: number;
   #agents: AgentRow[];
   #spans: (readonly number[])[];
@@ -57,7 +55,6 @@ export class RunState {
     return this.#indexById.get(agentId);
   }
 
-  /** Takes another snapshot for what was known. */
   replace(snapshot: RunSnapshot): void {
     batch(() => {
       this.record = snapshot.record;

@@ -13,7 +13,6 @@ export function takeToken(): void {
   history.replaceState(history.state, "", location.pathname + location.search);
 }
 
-/** The authorization of a request. */
 export function authorization(): Readonly<Record<string, string>> {
   const token = given ?? sessionStorage.getItem(KEPT_AS);
   return token === null ? {} : { authorization: `Bearer ${token}` };

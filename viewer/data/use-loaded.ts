@@ -1,5 +1,3 @@
-// What a part of the page has loaded, apart from all others.
-
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { problemOf, type Problem } from "./api.ts";

@@ -1,24 +1,19 @@
 // Answers on their way: from the request to answer to the reply of the server. An answer is about the very call that is on screen, since it carries its
 // fingerprint; it is never sent by a single key; and a call that was edited is shown once more, as it will run, before it goes.
 
-import { batch, signal, type ReadonlySignal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 
 import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { announce } from "../app/announcer.tsx";
-import { api, Problem, problemOf } from "../data/api.ts";
-import { newKey } from "../data/request-key.ts";
+import { api, newKey, Problem, problemOf } from "../data/api.ts";
 import { indented, readJson } from "../text/json-text.ts";
 
-/** Where the answer to a question stands. */
 export type Draft =
   | { readonly at: "none" }
-  /** A reason for a denial, or what failed elsewhere, is being written. */
   | { readonly at: "reason"; readonly text: string }
-  /** Arguments, or a result, are being written as JSON. */
   | { readonly at: "edit"; readonly text: string; readonly fault?: string | undefined }
-  /** `edited`: the arguments, or the result, as they will go. */
   | { readonly at: "confirm"; readonly answer: Answer; readonly edited?: string | undefined }
   /** Goes with the next answer of the run that is sent. */
   | { readonly at: "held"; readonly answer: Answer }
@@ -45,23 +40,11 @@ const NOTICE_MS = 500;
 /** Owns the drafts of all questions, whichever screen shows them. */
 class AnswerDrafts {
   readonly #drafts = signal<ReadonlyMap<string, Draft>>(new Map());
-  readonly #vain = signal<VainAnswer | undefined>(undefined);
+  /** The last answer that does not count: its question may be gone from the screen by then. */
+  readonly vain = signal<VainAnswer | undefined>(undefined);
   /** The key of an attempt to send: the same answers are sent again under it. */
   readonly #keys = new Map<string, string>();
   #lostAtMs = -Infinity;
-
-  get drafts(): ReadonlySignal<ReadonlyMap<string, Draft>> {
-    return this.#drafts;
-  }
-
-  /** The last answer that does not count: its question may be gone from the screen by then. */
-  get vain(): ReadonlySignal<VainAnswer | undefined> {
-    return this.#vain;
-  }
-
-  forgetVain(): void {
-    this.#vain.value = undefined;
-  }
 
   draftOf(question: QuestionRow): Draft {
     const draft = this.#drafts.value.get(draftKey(question)) ?? NONE;
@@ -72,12 +55,10 @@ class AnswerDrafts {
     this.#drafts.value = new Map(this.#drafts.value).set(draftKey(question), draft);
   }
 
-  /** Nothing is answered; what was written is gone. */
   drop(question: QuestionRow): void {
     this.set(question, NONE);
   }
 
-  /** Notes questions that have disappeared. */
   noteGone(gone: readonly QuestionRow[]): void {
     const isLost = gone.some((question) => !isSent(this.draftOf(question)));
     if (isLost) this.#lostAtMs = performance.now();
@@ -101,12 +82,10 @@ class AnswerDrafts {
     this.set(question, { at: "confirm", answer: { type: "approved", ...refOf(question) } });
   }
 
-  /** Begins a denial, or the report of a failure. */
   refuse(question: QuestionRow): void {
     this.set(question, { at: "reason", text: "" });
   }
 
-  /** Begins other arguments, or a result. */
   edit(question: QuestionRow): void {
     this.set(question, {
       at: "edit",
@@ -134,7 +113,6 @@ class AnswerDrafts {
     this.set(question, { at: "held", answer });
   }
 
-  /** Sends an answer, with those of the run that are held. */
   async send(question: QuestionRow, answer: Answer, ofRun: readonly QuestionRow[]): Promise<void> {
     const held = ofRun.flatMap((other) => {
       const draft = this.draftOf(other);
@@ -158,7 +136,7 @@ class AnswerDrafts {
     } catch (error) {
       const problem = problemOf(error);
       this.#setAll(all, ({ answer: refused }) => refusedDraft(refused, problem));
-      if (problem.code === "invalid_answer") this.#vain.value = { question, problem };
+      if (problem.code === "invalid_answer") this.vain.value = { question, problem };
     }
   }
 

@@ -4,9 +4,10 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Answer } from "../../src/protocol/question.ts";
-import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
+import { allows, shownContent } from "../data/meta.ts";
 import { announce } from "../app/announcer.tsx";
 import { indented } from "../text/json-text.ts";
 import { Changes } from "../text/changes.tsx";
@@ -18,14 +19,12 @@ interface FormProps {
   readonly question: QuestionRow;
   readonly ofRun: readonly QuestionRow[];
   readonly isCurrent: boolean;
-  readonly canAnswer: boolean;
-  readonly content: ViewerMeta["content"];
 }
 
 export function AnswerForm(props: FormProps) {
-  const { question, isCurrent, canAnswer, content } = props;
+  const { question, isCurrent } = props;
   const draft = answerDrafts.draftOf(question);
-  const isMine = isCurrent && canAnswer;
+  const isMine = isCurrent && allows("answer");
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
   const form = useRef<HTMLDivElement>(null);
   /** True from the key that opens a stage until the stage is there. */
@@ -42,12 +41,9 @@ export function AnswerForm(props: FormProps) {
   };
   const isStaged = isMine && STAGES.has(draft.at);
   useKeys("form", {
-    a:
-      content !== false && question.kind === "approval"
-        ? keyFor("confirm", () => answerDrafts.approve(question))
-        : undefined,
+    a: isApprovable(question) ? keyFor("confirm", () => answerDrafts.approve(question)) : undefined,
     d: keyFor("reason", () => answerDrafts.refuse(question)),
-    m: isEditable(props) ? keyFor("edit", () => answerDrafts.edit(question)) : undefined,
+    m: isEditable(question) ? keyFor("edit", () => answerDrafts.edit(question)) : undefined,
     Escape: isMine && BACK.has(draft.at) ? () => answerDrafts.drop(question) : undefined,
     // Not a key for the rows of the screen while an answer is open.
     Enter: isStaged ? () => announce("Ctrl Enter sends the answer") : undefined,
@@ -104,9 +100,7 @@ function answerOf(question: QuestionRow, draft: Draft): Answer | undefined {
   return draft.at === "reason" ? refusalOf(question, draft.text) : undefined;
 }
 
-/** Stages that take the focus. */
 const STAGES: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm"]);
-/** Stages that Escape leaves. */
 const BACK: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm", "held", "refused"]);
 
 function stageOf(draft: Draft, props: FormProps) {
@@ -125,9 +119,7 @@ function stageOf(draft: Draft, props: FormProps) {
           <span>
             {ANSWER_TEXTS[draft.answer.type].held}: goes with the next answer of this run.
           </span>
-          <button type="button" onClick={() => answerDrafts.drop(props.question)}>
-            Take back
-          </button>
+          <button onClick={() => answerDrafts.drop(props.question)}>Take back</button>
         </p>
       );
     case "sending":
@@ -159,14 +151,20 @@ const ANSWER_TEXTS: Readonly<
   failure: { send: "Report this failure", held: "Failure" },
 };
 
-/** Returns false for arguments that are redacted: the redaction would be sent as the arguments. */
-function isEditable({ question, content }: Pick<FormProps, "question" | "content">): boolean {
-  return content === true || (content === "redacted" && question.kind === "external");
+/** Returns false for arguments that are not on the screen. */
+function isApprovable({ kind }: QuestionRow): boolean {
+  return shownContent() !== false && kind === "approval";
 }
 
-function Choices({ question, canAnswer, content }: FormProps) {
+/** Returns false for arguments that are redacted: the redaction would be sent as the arguments. */
+function isEditable({ kind }: QuestionRow): boolean {
+  const content = shownContent();
+  return content === true || (content === "redacted" && kind === "external");
+}
+
+function Choices({ question }: FormProps) {
   const isApproval = question.kind === "approval";
-  if (!canAnswer) {
+  if (!allows("answer")) {
     const ways = isApproval ? ["approve", "deny"] : ["answer"];
     return (
       <p class="muted">
@@ -182,16 +180,16 @@ function Choices({ question, canAnswer, content }: FormProps) {
   }
   return (
     <p class="choices">
-      {isApproval && content !== false && (
-        <button type="button" onClick={() => answerDrafts.approve(question)}>
+      {isApprovable(question) && (
+        <button onClick={() => answerDrafts.approve(question)}>
           Approve… <kbd>a</kbd>
         </button>
       )}
-      <button type="button" onClick={() => answerDrafts.refuse(question)}>
+      <button onClick={() => answerDrafts.refuse(question)}>
         {isApproval ? "Deny…" : "Failed…"} <kbd>d</kbd>
       </button>
-      {isEditable({ question, content }) && (
-        <button type="button" onClick={() => answerDrafts.edit(question)}>
+      {isEditable(question) && (
+        <button onClick={() => answerDrafts.edit(question)}>
           {isApproval ? "Modify…" : "Give its result…"} <kbd>m</kbd>
         </button>
       )}
@@ -247,7 +245,7 @@ function Edit({
         {fault !== undefined && <Line text={fault} most={2_000} />}
       </p>
       <p class="choices">
-        <button type="button" class="primary" onClick={() => answerDrafts.review(question, text)}>
+        <button class="primary" onClick={() => answerDrafts.review(question, text)}>
           Review <kbd>Ctrl Enter</kbd>
         </button>
         <Back question={question} />
@@ -297,7 +295,6 @@ function Buttons({ question, ofRun, answer }: ButtonsProps) {
   return (
     <p class="choices">
       <button
-        type="button"
         class={`primary${answer.type === "denied" || answer.type === "failure" ? " danger" : ""}`}
         onClick={({ detail }) => {
           // The second click of a double click was meant for the button that opened the stage.
@@ -310,7 +307,6 @@ function Buttons({ question, ofRun, answer }: ButtonsProps) {
       </button>
       {others.length > 0 && (
         <button
-          type="button"
           onClick={({ detail }) => {
             if (detail > 1 || answerDrafts.hasJustLost()) return;
             answerDrafts.hold(question, answer);
@@ -327,7 +323,7 @@ function Buttons({ question, ofRun, answer }: ButtonsProps) {
 
 function Back({ question }: { readonly question: QuestionRow }) {
   return (
-    <button type="button" onClick={() => answerDrafts.drop(question)}>
+    <button onClick={() => answerDrafts.drop(question)}>
       Back <kbd>Esc</kbd>
     </button>
   );

@@ -1,8 +1,7 @@
-// One question: who asks, for which call, with all its arguments, and the answer from the first key to what the server said.
-
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { shownContent } from "../data/meta.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { JsonBlock } from "../text/json-block.tsx";
@@ -14,15 +13,9 @@ import { AnswerForm } from "./answer-form.tsx";
 
 export interface QuestionCardProps {
   readonly question: QuestionRow;
-  /** All open ones of its run, this one included. */
   readonly ofRun: readonly QuestionRow[];
-  /** Keys act on it. */
   readonly isCurrent: boolean;
-  /** Called when it, or a part of it, gets the focus. */
   readonly onFocus?: () => void;
-  readonly canAnswer: boolean;
-  /** False: its arguments are not sent, and a user cannot approve what is not on the screen. */
-  readonly content: ViewerMeta["content"];
   /** False: the run is on screen already. */
   readonly hasRunLink: boolean;
 }
@@ -32,8 +25,6 @@ export function QuestionCard({
   ofRun,
   isCurrent,
   onFocus,
-  canAnswer,
-  content,
   hasRunLink,
 }: QuestionCardProps) {
   const card = useRef<HTMLElement>(null);
@@ -61,7 +52,7 @@ export function QuestionCard({
           <Line text={reason} most={2_000} />
         </p>
       )}
-      {content !== false ? <ShownArguments question={question} /> : <ContentOff />}
+      {shownContent() !== false ? <ShownArguments question={question} /> : <ContentOff />}
       {question.vainAnswer !== undefined && (
         <p class="why is-failed" role="alert">
           The last answer came to nothing. <Line text={question.vainAnswer.problem} most={2_000} />
@@ -75,18 +66,11 @@ export function QuestionCard({
           <Line text={question.task} most={300} />
         </p>
       )}
-      <AnswerForm
-        question={question}
-        ofRun={ofRun}
-        isCurrent={isCurrent}
-        canAnswer={canAnswer}
-        content={content}
-      />
+      <AnswerForm question={question} ofRun={ofRun} isCurrent={isCurrent} />
     </article>
   );
 }
 
-/** Who asks for which call, and for how long. */
 function CardHeader({ question }: Pick<QuestionCardProps, "question">) {
   const { runId, agentId, agentPath, toolName, askedAtMs, deadlineAtMs } = question;
   return (

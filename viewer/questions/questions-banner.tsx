@@ -1,10 +1,9 @@
-// The open questions of the run on screen, above its tree: one is shown whole, and how many there are.
-
 import { useEffect, useState } from "preact/hooks";
 
-import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { announceNow } from "../app/announcer.tsx";
 import { focusQuestion } from "../app/focused.ts";
+import { Turn } from "../app/turn.tsx";
 import { useKeys } from "../app/keys.ts";
 import { countText } from "../../src/view/amounts.ts";
 import { lineOf } from "../text/shown-text.tsx";
@@ -12,13 +11,7 @@ import { draftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
 import { useCurrentQuestion } from "./use-current-question.ts";
 
-interface BannerProps {
-  readonly questions: readonly QuestionRow[];
-  readonly canAnswer: boolean;
-  readonly content: ViewerMeta["content"];
-}
-
-export function QuestionsBanner({ questions, canAnswer, content }: BannerProps) {
+export function QuestionsBanner({ questions }: { readonly questions: readonly QuestionRow[] }) {
   useNews(questions);
   const { at: shown, moveTo } = useCurrentQuestion(questions);
   const focusNext = (): void => {
@@ -33,26 +26,11 @@ export function QuestionsBanner({ questions, canAnswer, content }: BannerProps) 
       {questions.length > 1 && (
         <p class="pager">
           <b>{countText(questions.length)} questions</b>
-          <button
-            type="button"
-            class="small"
-            aria-label="Previous question"
-            onClick={() => moveTo(shown - 1)}
-          >
-            ‹
-          </button>
+          <Turn to="Previous question" onClick={() => moveTo(shown - 1)} />
           <span>
             {shown + 1} of {questions.length}
           </span>
-          <button
-            type="button"
-            class="small"
-            aria-label="Next question"
-            title="Next question: n"
-            onClick={() => moveTo(shown + 1)}
-          >
-            ›
-          </button>
+          <Turn to="Next question" by="n" onClick={() => moveTo(shown + 1)} />
         </p>
       )}
       <QuestionCard
@@ -60,8 +38,6 @@ export function QuestionsBanner({ questions, canAnswer, content }: BannerProps) 
         question={question}
         ofRun={questions}
         isCurrent
-        canAnswer={canAnswer}
-        content={content}
         hasRunLink={false}
       />
     </section>

@@ -1,24 +1,15 @@
-// The questions of all runs, one card each, oldest first.
-
-import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { useKeys } from "../app/keys.ts";
 import { Link } from "../app/link.tsx";
-import { ProblemNotice } from "../app/problem-notice.tsx";
-import type { Inbox } from "../data/api.ts";
+import { Pending } from "../app/problem-notice.tsx";
+import type { Inbox } from "../../src/view/viewer-data.ts";
 import type { Loaded } from "../data/use-loaded.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { focusQuestion } from "../app/focused.ts";
-import { Skeleton } from "../app/skeleton.tsx";
 import { draftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
 import { useCurrentQuestion } from "./use-current-question.ts";
 
-interface ScreenProps {
-  readonly inbox: Loaded<Inbox>;
-  readonly meta: ViewerMeta | undefined;
-}
-
-export function QuestionsScreen({ inbox, meta }: ScreenProps) {
+export function QuestionsScreen({ inbox }: { readonly inbox: Loaded<Inbox> }) {
   const questions = (inbox.value?.questions ?? []).toSorted(
     (left, right) => left.askedAtMs - right.askedAtMs,
   );
@@ -43,11 +34,7 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
         <h1 class="read-aloud" tabIndex={-1}>
           Questions
         </h1>
-        {inbox.problem === undefined ? (
-          <Skeleton rows={4} />
-        ) : (
-          <ProblemNotice problem={inbox.problem} />
-        )}
+        <Pending problem={inbox.problem} rows={4} />
       </main>
     );
   const byRun = Map.groupBy(questions, ({ runId }) => runId);
@@ -80,8 +67,6 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
           ofRun={byRun.get(question.runId) ?? []}
           isCurrent={index === current.at}
           onFocus={() => current.moveTo(index)}
-          canAnswer={meta?.actions.includes("answer") ?? false}
-          content={meta?.content ?? true}
           hasRunLink
         />
       ))}

@@ -6,15 +6,8 @@ import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { answerDrafts, draftKey } from "./answer-drafts.ts";
 import { cardId } from "./question-card.tsx";
 
-export interface CurrentQuestion {
-  /** Its place in the list; -1 if the list is empty. */
-  readonly at: number;
-  /** Makes another one current. Places beyond the ends of the list wrap around. */
-  readonly moveTo: (at: number) => void;
-}
-
 /** If the current question disappears, the one that takes its place becomes current. */
-export function useCurrentQuestion(questions: readonly QuestionRow[]): CurrentQuestion {
+export function useCurrentQuestion(questions: readonly QuestionRow[]) {
   const current = useRef({ id: "", at: 0 });
   const [, redraw] = useState({});
   const last = useRef(questions);
@@ -36,7 +29,8 @@ export function useCurrentQuestion(questions: readonly QuestionRow[]): CurrentQu
   select(found === -1 ? Math.min(Math.max(0, current.current.at), length - 1) : found);
   return {
     at: current.current.at,
-    moveTo: (at) => {
+    /** Makes another one current. Places beyond the ends of the list wrap around. */
+    moveTo: (at: number): void => {
       select(length === 0 ? -1 : (at + length) % length);
       redraw({});
     },

@@ -4,15 +4,8 @@ import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts
 import { AXES } from "../../src/view/amounts.ts";
 import { leftNow } from "./run-time.ts";
 
-interface AxisUse {
-  readonly label: string;
-  readonly used: string;
-  readonly limit: string;
-  /** From 0; above 1 where the last reply went beyond the limit. */
-  readonly share: number;
-}
-
-export function usesOf(budget: AxisAmounts, left: AxisAmounts): readonly AxisUse[] {
+/** Returns how much of each limit is used. A share is above 1 if the last reply exceeded the limit. */
+export function usesOf(budget: AxisAmounts, left: AxisAmounts) {
   return AXES.flatMap(({ axis, label, short }) => {
     const limit = budget[axis];
     if (limit === undefined) return [];
@@ -25,7 +18,6 @@ export function usesOf(budget: AxisAmounts, left: AxisAmounts): readonly AxisUse
 
 type BudgetedRun = Pick<RunRow, "budget" | "left" | "status"> & Partial<RunTime>;
 
-/** Null: there is no limit. */
 export function BudgetBar({ run }: { readonly run: BudgetedRun }) {
   const uses = usesOf(run.budget ?? {}, leftNow(run));
   const hasCompleted = run.status === "completed";
@@ -37,7 +29,7 @@ export function BudgetBar({ run }: { readonly run: BudgetedRun }) {
       <Meter share={tightest.share} label={all} isCalm={hasCompleted} />
       <span class="budget-text">
         {tightest.used} of {tightest.limit}
-        <span class="axis-name"> {tightest.label}</span>
+        <span class="muted"> {tightest.label}</span>
       </span>
     </span>
   );

@@ -6,12 +6,9 @@ import { AT, standingOf } from "../data/agent-row.ts";
 
 export interface ErrorStop {
   readonly index: number;
-  /** Undefined: of no step. */
   readonly step: number | undefined;
   readonly text: string;
-  /** A cause of what the run failed of, rather than something that went wrong in it. */
   readonly isCause: boolean;
-  /** A limit that was met, rather than an error. */
   readonly isLimit: boolean;
 }
 

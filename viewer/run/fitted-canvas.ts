@@ -1,13 +1,6 @@
 // A canvas with as many points as the screen has where it is.
 
-export interface FittedCanvas {
-  readonly context: CanvasRenderingContext2D;
-  readonly widthPx: number;
-  readonly heightPx: number;
-}
-
-/** Undefined while it is not seen. */
-export function fittedCanvas(canvas: HTMLCanvasElement): FittedCanvas | undefined {
+export function fittedCanvas(canvas: HTMLCanvasElement) {
   const { clientWidth: widthPx, clientHeight: heightPx } = canvas;
   const context = canvas.getContext("2d");
   if (context === null || widthPx === 0 || heightPx === 0) return undefined;

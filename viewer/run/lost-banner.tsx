@@ -1,5 +1,3 @@
-// Shown while the feed of a run is not there: the page has what was last known.
-
 import type { LiveRun } from "../data/live-run.ts";
 import { momentText } from "../text/ago.tsx";
 import { nowMs } from "../data/page-clock.ts";
@@ -24,7 +22,7 @@ export function LostBanner({ live }: { readonly live: LiveRun }) {
           <Code text={problem.code} /> <Line text={problem.message} />
         </span>
       )}
-      <button type="button" class="small" onClick={() => live.retry()}>
+      <button class="small" onClick={() => live.retry()}>
         Try now
       </button>
     </div>

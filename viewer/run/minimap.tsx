@@ -10,6 +10,7 @@ import { paletteOf, type Palette } from "./palette.ts";
 import type { RunView } from "./run-view.ts";
 import { fittedCanvas } from "./fitted-canvas.ts";
 import type { SpanNumbers } from "../../src/view/viewer-data.ts";
+import { scaleOf } from "./run-time.ts";
 import { spansIn } from "./spans.ts";
 import { shareOfX, xOfShare } from "./timeline-paint.ts";
 import type { TimeScale } from "./time-scale.ts";
@@ -18,12 +19,7 @@ const EVERY_MS = 500;
 /** A shorter stroke was a click: all of the time is seen again. */
 const LEAST_SHARE = 0.005;
 
-interface MinimapProps {
-  readonly view: RunView;
-  readonly scaleOf: () => TimeScale;
-}
-
-export function Minimap({ view, scaleOf }: MinimapProps) {
+export function Minimap({ view }: { readonly view: RunView }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const isDue = useRef(false);
   const schedule = (): (() => void) | undefined => {
@@ -31,12 +27,12 @@ export function Minimap({ view, scaleOf }: MinimapProps) {
     isDue.current = true;
     return later(EVERY_MS, () => {
       isDue.current = false;
-      if (canvas.current !== null) paintMinimap(canvas.current, view, scaleOf());
+      if (canvas.current !== null) paintMinimap(canvas.current, view);
     });
   };
   // After the first frame, which has the rows.
   useEffect(
-    () => later(0, () => canvas.current !== null && paintMinimap(canvas.current, view, scaleOf())),
+    () => later(0, () => canvas.current !== null && paintMinimap(canvas.current, view)),
     [view],
   );
   useSignalEffect(() => {
@@ -52,7 +48,6 @@ export function Minimap({ view, scaleOf }: MinimapProps) {
   );
 }
 
-/** The part of the time that is seen. */
 function Brush({ view }: { readonly view: RunView }) {
   const { from, to } = view.timeWindow.value ?? { from: 0, to: 1 };
   const element = useRef<HTMLDivElement>(null);
@@ -93,12 +88,13 @@ function brush(event: PointerEvent, view: RunView): void {
   );
 }
 
-function paintMinimap(canvas: HTMLCanvasElement, view: RunView, scale: TimeScale): void {
+function paintMinimap(canvas: HTMLCanvasElement, view: RunView): void {
   const fitted = fittedCanvas(canvas);
   if (fitted === undefined) return;
   const { context, widthPx, heightPx } = fitted;
   const palette = paletteOf(canvas);
   const { agents } = view.state;
+  const scale = scaleOf(view.state);
   const rowPx = Math.min(4, heightPx / Math.max(1, agents.length));
   const rows = Math.max(1, Math.min(agents.length, Math.floor(heightPx)));
   const lines = Array.from({ length: rows }, () => new Uint8Array(Math.ceil(widthPx)));
@@ -141,7 +137,7 @@ function paintRuns(
     if (x < line.length && line[x] === line[from]) continue;
     const mark: Mark = MARKS[line[from] ?? 0] ?? "";
     if (mark !== "") {
-      context.fillStyle = palette[mark];
+      context.fillStyle = palette(mark);
       context.fillRect(from, y, x - from, barPx);
     }
     from = x;

@@ -1,53 +1,29 @@
-// The colours of the canvases: those of the style sheet, as they are just now. Fixed ones would be unreadable in the dark.
+// The colours of the canvases: those of the style sheet, which are others in the dark.
 
-/** Each is a colour property of the style sheet. */
-export interface Palette {
-  readonly chat: string;
-  readonly tool: string;
-  readonly wait: string;
-  readonly budget: string;
-  readonly queue: string;
-  readonly busy: string;
-  readonly retry: string;
-  readonly ask: string;
-  readonly park: string;
-  readonly bad: string;
-  readonly line: string;
-  readonly faint: string;
-  readonly text: string;
-  readonly muted: string;
-  readonly hover: string;
-  readonly selected: string;
-  readonly surface: string;
-  readonly accent: string;
-  readonly good: string;
-}
+import { SPAN_KINDS } from "../../src/view/viewer-data.ts";
 
-/** Reads them: registered as colours, they come without `light-dark()`. */
+const COLOURS = [
+  ...SPAN_KINDS,
+  ...(["bad", "line", "faint", "text", "muted", "hover", "selected", "surface"] as const),
+] as const;
+type Colour = (typeof COLOURS)[number];
+
+// A property that is registered as a colour is read without `light-dark()`.
+for (const name of COLOURS)
+  CSS.registerProperty({
+    name: `--${name}`,
+    syntax: "<color>",
+    inherits: true,
+    initialValue: "#888",
+  });
+
+/** Returns a colour of the style sheet by its name. */
+export type Palette = (name: Colour) => string;
+
 export function paletteOf(element: Element): Palette {
   const style = getComputedStyle(element);
-  const colour = (name: string): string => style.getPropertyValue(`--${name}`);
-  return {
-    chat: colour("chat"),
-    tool: colour("tool"),
-    wait: colour("wait"),
-    budget: colour("budget"),
-    queue: colour("queue"),
-    busy: colour("busy"),
-    retry: colour("retry"),
-    ask: colour("ask"),
-    park: colour("park"),
-    bad: colour("bad"),
-    line: colour("line"),
-    faint: colour("faint"),
-    text: colour("text"),
-    muted: colour("muted"),
-    hover: colour("hover"),
-    selected: colour("selected"),
-    surface: colour("surface"),
-    accent: colour("accent"),
-    good: colour("good"),
-  };
+  const colours = new Map(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`)]));
+  return (name) => colours.get(name) ?? "";
 }
 
 /** By their colours: a few, and each takes longer to make than all of a frame to draw. */

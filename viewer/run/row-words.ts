@@ -1,5 +1,3 @@
-// What the row of an agent says of it: what it does or waits for, or how it ended.
-
 import type { ActivityName, AgentRow, QuestionRow } from "../../src/view/viewer-data.ts";
 import { activityOf, AT, standingOf } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";

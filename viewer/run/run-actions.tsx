@@ -3,8 +3,8 @@
 import { useRef, useState } from "preact/hooks";
 
 import type { OpenToolCall, RunHead, ViewerAction } from "../../src/view/viewer-data.ts";
-import { api, problemOf } from "../data/api.ts";
-import { newKey } from "../data/request-key.ts";
+import { api, newKey, problemOf } from "../data/api.ts";
+import { allows } from "../data/meta.ts";
 import { announce } from "../app/announcer.tsx";
 import { focusIfFree, useLostFocus } from "../app/focused.ts";
 import { Line } from "../text/shown-text.tsx";
@@ -20,36 +20,24 @@ type PlainAction = Exclude<ViewerAction, "answer">;
 const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
   pause: { label: "Pause", question: "Pause before the next steps?", confirm: "Pause the run" },
   cancel: { label: "Cancel", question: "End the whole run now?", confirm: "Cancel the run" },
-  resume: {
-    label: "Resume",
-    question: "Go on with the run?",
-    confirm: "Resume the run",
-  },
+  resume: { label: "Resume", question: "Go on with the run?", confirm: "Resume the run" },
 };
 
 /** The actions that make sense for a run that stands so. */
-function fitting(
-  { status, leader }: RunHead,
-  actions: readonly ViewerAction[],
-): readonly PlainAction[] {
-  const possible = leader === null && status === "needs_you" ? CANCEL : FITTING[status];
-  return possible.filter((action) => actions.includes(action));
+function fitting({ status, leader }: RunHead): readonly PlainAction[] {
+  const possible = leader === null && status === "needs_you" ? CANCEL : (FITTING[status] ?? []);
+  return possible.filter(allows);
 }
 
 const CANCEL = ["cancel"] as const;
 const LED = ["pause", "cancel"] as const;
 const AT_REST = ["resume", "cancel"] as const;
-const FITTING: Readonly<Record<RunHead["status"], readonly PlainAction[]>> = {
+const FITTING: Readonly<Partial<Record<RunHead["status"], readonly PlainAction[]>>> = {
   needs_you: LED,
   working: LED,
   lost: AT_REST,
   waiting: AT_REST,
   paused: AT_REST,
-  completed: [],
-  stopped: [],
-  failed: [],
-  cancelled: [],
-  ended: [],
 };
 
 type Stage =
@@ -59,7 +47,6 @@ type Stage =
       readonly at: "confirm";
       readonly action: PlainAction;
       readonly key: string;
-      /** Tools that may run again. */
       readonly again: readonly OpenToolCall[];
     }
   | { readonly at: "sending"; readonly action: PlainAction }
@@ -78,7 +65,6 @@ function againText(calls: readonly OpenToolCall[]): string {
   return `Cut off in the middle, and may run again: ${shown}.`;
 }
 
-/** What is asked back before an action. */
 async function confirming({ runId }: RunHead, action: PlainAction): Promise<Stage> {
   try {
     const again = action === "resume" ? (await api.interrupted(runId)).calls : [];
@@ -88,13 +74,7 @@ async function confirming({ runId }: RunHead, action: PlainAction): Promise<Stag
   }
 }
 
-export function RunActions({
-  run,
-  actions,
-}: {
-  readonly run: RunHead;
-  readonly actions: readonly ViewerAction[];
-}) {
+export function RunActions({ run }: { readonly run: RunHead }) {
   const [stage, setStage] = useState<Stage>({ at: "choose" });
   const send = async (action: PlainAction, key: string): Promise<void> => {
     setStage({ at: "sending", action });
@@ -123,7 +103,6 @@ export function RunActions({
           {stage.again.length > 0 && <Line text={againText(stage.again)} most={2_000} />} {question}
         </span>
         <button
-          type="button"
           class="primary"
           onClick={({ detail }) => {
             // The second click of a double click was meant for the button before.
@@ -132,9 +111,7 @@ export function RunActions({
         >
           {confirm}
         </button>
-        <button type="button" onClick={() => setStage({ at: "choose" })}>
-          No
-        </button>
+        <button onClick={() => setStage({ at: "choose" })}>No</button>
       </span>
     );
   }
@@ -145,10 +122,9 @@ export function RunActions({
           <Line text={stage.text} most={2_000} />
         </span>
       )}
-      {fitting(run, actions).map((action) => (
+      {fitting(run).map((action) => (
         <button
           key={action}
-          type="button"
           disabled={stage.at === "sending" || stage.at === "asking"}
           onClick={() => void choose(action)}
         >

@@ -1,5 +1,3 @@
-// Which agents are listed: by how they stand, and by words. What is left out is counted beside it.
-
 import { useRef } from "preact/hooks";
 
 import { useKeys } from "../app/keys.ts";
@@ -16,7 +14,6 @@ const FILTER_TEXTS: Readonly<Record<RunFilterName, string>> = {
   ended: "Ended",
 };
 
-/** Keys that lead from the field to the list. */
 const LEAVING: ReadonlySet<string> = new Set(["Escape", "Enter", "ArrowDown"]);
 
 function focusTree(): void {
@@ -94,7 +91,6 @@ function Counts({ view, route }: { readonly view: RunView; readonly route: RunRo
       <span class="count">
         {countText(matches)} of {countText(all)}
         <button
-          type="button"
           class="link"
           onClick={() => {
             focusTree();

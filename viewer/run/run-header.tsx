@@ -1,7 +1,6 @@
-// What stands above the tree: how the run stands and why, what it has used, what went wrong in it, and what can be asked of it.
-
-import type { RunHead, ViewerMeta } from "../../src/view/viewer-data.ts";
+import type { RunHead } from "../../src/view/viewer-data.ts";
 import type { LiveRun } from "../data/live-run.ts";
+import { allows, meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
   costWords,
@@ -15,8 +14,9 @@ import { Since } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { commandText } from "../text/command.ts";
 import { Code, Line, lineOf } from "../text/shown-text.tsx";
-import { STATUS_WORDS } from "../text/status-words.ts";
+import { statusWords } from "../text/status-words.ts";
 import { Link } from "../app/link.tsx";
+import { Turn } from "../app/turn.tsx";
 import { BudgetBar } from "./budget-bar.tsx";
 import type { ErrorStop } from "./errors.ts";
 import { RunActions } from "./run-actions.tsx";
@@ -25,49 +25,41 @@ import { timeNow } from "./run-time.ts";
 interface HeaderProps {
   readonly live: LiveRun;
   readonly state: RunState;
-  readonly meta: ViewerMeta | undefined;
   readonly errors: readonly ErrorStop[];
-  /** Which of them is shown; -1: none. */
   readonly errorAt: number;
   readonly onError: (by: 1 | -1) => void;
 }
 
-export function RunHeader({ live, state, meta, errors, errorAt, onError }: HeaderProps) {
+export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps) {
   const run = state.head.value;
   return (
     <header class="run-header">
       <div class="run-title">
         <span class={`status is-${run.status}`}>
           <Icon sign={run.status} />
-          {STATUS_WORDS[run.status]}
+          {statusWords(run.status)}
         </span>
         <h1 tabIndex={-1}>
           <Line text={run.title === "" ? run.runId : run.title} />
         </h1>
-        <RunActions run={run} actions={meta?.actions ?? []} />
+        <RunActions run={run} />
       </div>
       <div class="run-facts">
         <Why run={run} live={live} />
-        {needsLeader(run) && meta?.actions.includes("resume") === false && (
+        {needsLeader(run) && meta.value !== undefined && !allows("resume") && (
           <span class="fact">
             go on with it: <Code text={commandText(`resume ${run.runId}`)} />
           </span>
         )}
         <Facts run={run} />
         {errors.length > 0 && (
-          <ErrorStops
-            errors={errors}
-            at={errorAt}
-            onError={onError}
-            hasCompleted={run.status === "completed"}
-          />
+          <ErrorStops state={state} errors={errors} errorAt={errorAt} onError={onError} />
         )}
       </div>
     </header>
   );
 }
 
-/** Why it rests or ended, or who leads it: whatever it waits for, and since when. */
 function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
   const { status, reason, leader } = run;
   if (status === "working" || status === "needs_you")
@@ -166,17 +158,8 @@ function Facts({ run }: { readonly run: RunHead }) {
   );
 }
 
-function ErrorStops({
-  errors,
-  at,
-  onError,
-  hasCompleted,
-}: {
-  readonly errors: readonly ErrorStop[];
-  readonly at: number;
-  readonly onError: (by: 1 | -1) => void;
-  readonly hasCompleted: boolean;
-}) {
+function ErrorStops({ state, errors, errorAt: at, onError }: Omit<HeaderProps, "live">) {
+  const hasCompleted = state.head.value.status === "completed";
   const shown = errors[Math.max(0, at)];
   const word = errors.every(({ isLimit }) => isLimit) ? "limit" : "error";
   return (
@@ -185,26 +168,10 @@ function ErrorStops({
       <span>
         {at < 0 ? numberOf(errors.length, word) : `${word} ${at + 1} of ${errors.length}`}
       </span>
-      <button
-        type="button"
-        class="small"
-        onClick={() => onError(-1)}
-        aria-label={`Previous ${word}`}
-        title={`Previous ${word}: E`}
-      >
-        ‹
-      </button>
-      <button
-        type="button"
-        class="small"
-        onClick={() => onError(1)}
-        aria-label={`Next ${word}`}
-        title={`Next ${word}: e`}
-      >
-        ›
-      </button>
+      <Turn to={`Previous ${word}`} by="E" onClick={() => onError(-1)} />
+      <Turn to={`Next ${word}`} by="e" onClick={() => onError(1)} />
       {shown !== undefined && (
-        <button type="button" class="cause" onClick={() => onError(1)} title={lineOf(shown.text)}>
+        <button class="cause" onClick={() => onError(1)} title={lineOf(shown.text)}>
           <span>{at <= 0 && (shown.isCause ? "first cause: " : "first: ")}</span>
           <Line text={shown.text} most={2_000} />
         </button>

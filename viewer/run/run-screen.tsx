@@ -1,47 +1,38 @@
-// A run: what stands above its tree, its open questions, the tree beside the time, and what is known of the agent that is open.
-
 import { useComputed } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { AgentPanel } from "../agent/agent-panel.tsx";
 import { announce, copy } from "../app/announcer.tsx";
 import { useLostFocus } from "../app/focused.ts";
 import { useKeys } from "../app/keys.ts";
 import { useRunTitle } from "../app/page-title.ts";
 import { Panel } from "../app/panel.tsx";
-import { ProblemNotice } from "../app/problem-notice.tsx";
-import { goTo, noteVisit, replaceRoute, type RunRoute } from "../app/route.ts";
-import { Skeleton } from "../app/skeleton.tsx";
+import { Pending } from "../app/problem-notice.tsx";
+import { CLOSED, goTo, noteVisit, replaceRoute, type RunRoute } from "../app/route.ts";
 import { AT } from "../data/agent-row.ts";
 import { LiveRun } from "../data/live-run.ts";
+import { meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { QuestionsBanner } from "../questions/questions-banner.tsx";
-import { STATUS_WORDS } from "../text/status-words.ts";
+import { statusWords } from "../text/status-words.ts";
 import { LostBanner } from "./lost-banner.tsx";
 import { Minimap } from "./minimap.tsx";
 import { errorStops } from "./errors.ts";
 import { RunFilter } from "./run-filter.tsx";
 import { RunHeader } from "./run-header.tsx";
-import { scaleOf } from "./run-time.ts";
 import { isClosed, isOpen, RunView } from "./run-view.ts";
 import type { TreeLine } from "./tree-lines.ts";
 import { hasSeveralCodes } from "./tree-row.tsx";
 import { TimelineLegend } from "./timeline.tsx";
 import { TreeView } from "./tree-view.tsx";
 
-interface ScreenProps {
+interface RunProps {
   readonly route: RunRoute;
-  readonly meta: ViewerMeta | undefined;
-}
-
-interface RunProps extends ScreenProps {
-  /** The run with which the page began: it may be this one. */
   readonly firstRun: LiveRun | undefined;
 }
 
-export function RunScreen({ route, meta, firstRun }: RunProps) {
+export function RunScreen({ route, firstRun }: RunProps) {
   const { runId } = route;
   const [tries, setTries] = useState(0);
   const [live, setLive] = useState<LiveRun | undefined>(undefined);
@@ -54,18 +45,14 @@ export function RunScreen({ route, meta, firstRun }: RunProps) {
   useEffect(() => noteVisit(runId), [runId]);
   const state = live?.runId === runId ? live.state.value : undefined;
   if (live !== undefined && state !== undefined)
-    return <OpenRun key={runId} live={live} state={state} route={route} meta={meta} />;
+    return <OpenRun key={runId} live={live} state={state} route={route} />;
   const problem = live?.problem.value;
   return (
     <main class="blank-screen">
       <h1 class="read-aloud" tabIndex={-1}>
         Run
       </h1>
-      {problem === undefined ? (
-        <Skeleton rows={12} />
-      ) : (
-        <ProblemNotice problem={problem} onRetry={() => setTries(tries + 1)} />
-      )}
+      <Pending problem={problem} rows={12} onRetry={() => setTries(tries + 1)} />
     </main>
   );
 }
@@ -74,12 +61,13 @@ function isFor(runId: string, run: LiveRun | undefined): run is LiveRun {
   return run?.runId === runId && !run.isClosed;
 }
 
-interface OpenProps extends ScreenProps {
+interface OpenProps {
+  readonly route: RunRoute;
   readonly live: LiveRun;
   readonly state: RunState;
 }
 
-function OpenRun({ live, state, route, meta }: OpenProps) {
+function OpenRun({ live, state, route }: OpenProps) {
   const view = useMemo(() => new RunView(state), [state]);
   useFollowedRoute(view, route);
   usePanelFocus(route);
@@ -87,7 +75,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
   useNewsOfRun(state);
   const { errors, errorAt, goToError } = useErrors(view, route);
   useRunKeys(view, route, goToError);
-  useTraceKeys(state, meta);
+  useTraceKeys(state);
   const isWide = useComputed(() => needsWideTree(view));
   return (
     <main class={route.agent === undefined ? "run-screen" : "run-screen with-panel"}>
@@ -96,25 +84,20 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
         <RunHeader
           live={live}
           state={state}
-          meta={meta}
           errors={errors}
           errorAt={errorAt}
           onError={goToError}
         />
       </Panel>
       <Panel name="list of questions">
-        <QuestionsBanner
-          questions={state.questions.value}
-          canAnswer={meta?.actions.includes("answer") ?? false}
-          content={meta?.content ?? true}
-        />
+        <QuestionsBanner questions={state.questions.value} />
       </Panel>
       <div class="work">
         <section class={isWide.value ? "trunk wide" : "trunk"} aria-label="Agents of the run">
           <div class="tools">
             <RunFilter view={view} route={route} onReveal={() => closePanel(route)} />
             <Panel name="minimap">
-              <Minimap view={view} scaleOf={() => scaleOf(state)} />
+              <Minimap view={view} />
             </Panel>
           </div>
           <Panel name="tree">
@@ -127,7 +110,6 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
             <AgentPanel
               state={state}
               route={{ ...route, agent: route.agent }}
-              meta={meta}
               view={view}
               onClose={() => closePanel(route)}
             />
@@ -175,12 +157,11 @@ function usePanelFocus({ agent }: RunRoute): void {
   });
 }
 
-/** Says when a run comes to rest. */
 function useNewsOfRun(state: RunState): void {
   const { status } = state.head.value;
   const before = useRef(status);
   useEffect(() => {
-    if (before.current !== status) announce(`The run: ${STATUS_WORDS[status]}`);
+    if (before.current !== status) announce(`The run: ${statusWords(status)}`);
     before.current = status;
   }, [status]);
 }
@@ -197,12 +178,9 @@ function useErrors(view: RunView, route: RunRoute) {
   const [errorAt, setErrorAt] = useState(-1);
   const goToError = (by: 1 | -1): void => {
     if (errors.length === 0) return;
-    const next =
-      errorAt < 0
-        ? by === 1
-          ? 0
-          : errors.length - 1
-        : (errorAt + by + errors.length) % errors.length;
+    // Before the first, the one before is the last.
+    const from = errorAt < 0 && by < 0 ? 0 : errorAt;
+    const next = (from + by + errors.length) % errors.length;
     setErrorAt(next);
     const stop = errors[next];
     const row = stop === undefined ? undefined : state.agents[stop.index];
@@ -221,9 +199,8 @@ function useRunKeys(view: RunView, route: RunRoute, goToError: (by: 1 | -1) => v
     if (line?.kind === "agent" && route.agent !== undefined)
       replaceRoute({
         ...route,
+        ...CLOSED,
         agent: line.key,
-        step: undefined,
-        execution: undefined,
         tab: route.step === undefined ? route.tab : "steps",
       });
   };
@@ -256,10 +233,9 @@ function useRunKeys(view: RunView, route: RunRoute, goToError: (by: 1 | -1) => v
   });
 }
 
-/** `Y` copies the trace id, `o` opens the trace. */
-function useTraceKeys(state: RunState, meta: ViewerMeta | undefined): void {
+function useTraceKeys(state: RunState): void {
   const { traceId } = state.head.value;
-  const jaegerUrl = meta?.jaegerUrl;
+  const jaegerUrl = meta.value?.jaegerUrl;
   useKeys("screen", {
     Y: () => copy(traceId, "Trace id copied"),
     o:
@@ -299,17 +275,8 @@ function openLine(view: RunView, route: RunRoute, line: TreeLine): void {
     return;
   }
   const agent = line.kind === "agent" ? line.key : view.state.agents[line.parent]?.[AT.id];
-  if (agent !== undefined)
-    showAgent(
-      {
-        ...route,
-        agent,
-        step: undefined,
-        execution: undefined,
-        tab: route.step === undefined ? route.tab : undefined,
-      },
-      route,
-    );
+  const tab = route.step === undefined ? route.tab : undefined;
+  if (agent !== undefined) showAgent({ ...route, ...CLOSED, agent, tab }, route);
 }
 
 /** The way back closes a panel that was opened; it does not go through all that was in it. */
@@ -319,11 +286,5 @@ function showAgent(next: RunRoute, route: RunRoute): void {
 }
 
 function closePanel(route: RunRoute): void {
-  replaceRoute({
-    ...route,
-    agent: undefined,
-    step: undefined,
-    execution: undefined,
-    tab: undefined,
-  });
+  replaceRoute({ ...route, ...CLOSED });
 }

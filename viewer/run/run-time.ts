@@ -1,12 +1,9 @@
-// How far the time of a run goes: to its end, or to now.
-
 import { timeAt, runTimeLeft } from "../../src/view/run-time.ts";
 import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
 import { restsOf, TimeScale } from "./time-scale.ts";
 
-/** Milliseconds after its start. */
 export function elapsedMs(state: RunState): number {
   return timeNow(state.head.value).durationMs;
 }
@@ -23,7 +20,6 @@ export function timeIn(run: Partial<RunTime>): RunTime | undefined {
   return { startedAtMs, endedAtMs, durationMs, restMs, isResting };
 }
 
-/** Returns what is left of the budget of a run now. */
 export function leftNow(run: Pick<RunRow, "budget" | "left"> & Partial<RunTime>): AxisAmounts {
   const { budget = {}, left = {} } = run;
   const { wallTimeMs: limitMs } = budget;

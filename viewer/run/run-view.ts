@@ -18,34 +18,20 @@ export const ROW_PX = 24;
 /** Rows beyond what is seen, so that scrolling shows no gap. */
 const OVERSCAN = 6;
 
-export interface RowRange {
-  readonly from: number;
-  readonly to: number;
-}
-
-/** Owns what is seen of one run. */
 export class RunView {
   readonly state: RunState;
   readonly filter: Signal<TreeFilter> = signal({ words: "", show: "all" });
   readonly folds: Signal<Folds> = signal(new Map());
-  /** The key of the line that keys act on. */
   readonly cursor = signal("");
   readonly scrollTop = signal(0);
   readonly heightPx = signal(0);
-  /** Undefined: all of the time that has passed. */
   readonly timeWindow: Signal<TimeWindow | undefined> = signal(undefined);
   readonly listing = computed((): Listing => {
     // Not the amounts: which lines there are does not depend on them.
     void this.state.structure.value;
-    const { agents } = this.state;
-    const tree = {
-      agents,
-      childrenOf: (index: number) => this.state.childrenOf(index),
-      refusals: this.state.refusals.value,
-    };
-    return listLines(tree, this.filter.value, this.folds.value);
+    return listLines(this.#tree, this.filter.value, this.folds.value);
   });
-  readonly range = computed((): RowRange => {
+  readonly range = computed(() => {
     const from = Math.floor(this.scrollTop.value / ROW_PX);
     const count = Math.ceil(this.heightPx.value / ROW_PX) + 1;
     const last = this.listing.value.lines.length;
@@ -87,7 +73,6 @@ export class RunView {
     return line;
   }
 
-  /** Opens or closes what is below a line. */
   fold(line: TreeLine, isOpen: boolean): void {
     if (line.kind === "refusal") return;
     this.folds.value = new Map(this.folds.value).set(line.key, isOpen);
@@ -114,7 +99,6 @@ export class RunView {
   }
 }
 
-/** True for a line below which something is. */
 export function isOpen(line: TreeLine): boolean {
   return line.kind === "agent" ? line.fold === "open" : line.kind === "group" && line.isOpen;
 }

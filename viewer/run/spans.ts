@@ -2,15 +2,11 @@
 
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH, type SpanNumbers } from "../../src/view/viewer-data.ts";
 
-export type SpanKind = (typeof SPAN_KINDS)[number];
-export type SpanEnd = (typeof SPAN_ENDS)[number];
-
 export interface Span {
-  readonly kind: SpanKind;
+  readonly kind: (typeof SPAN_KINDS)[number];
   readonly fromMs: number;
-  /** Of an open one: now. */
   readonly toMs: number;
-  readonly end: SpanEnd;
+  readonly end: (typeof SPAN_ENDS)[number];
   /** 0: of no step. */
   readonly step: number;
   /** The index of the agent whose budget a wait for budget needs; -1 if unknown. */

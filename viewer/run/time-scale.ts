@@ -1,7 +1,8 @@
 // From the time of a run to places on a line, and back. Long rests take a small part of it each, as marked breaks: a run that was parked over
 // night would else show nothing but the night. Pure.
 
-import { SPAN_KINDS, SPAN_WIDTH, type SpanNumbers } from "../../src/view/viewer-data.ts";
+import type { SpanNumbers } from "../../src/view/viewer-data.ts";
+import { spansIn } from "./spans.ts";
 
 /** A part of the time that is seen, in shares of the whole line from 0 to 1. */
 export interface TimeWindow {
@@ -21,20 +22,14 @@ interface Piece extends Rest {
   readonly isRest: boolean;
 }
 
-const PARK = SPAN_KINDS.indexOf("park");
 /** A rest is folded if it takes more of the time than this; then it takes this. */
 const REST_SHARE = 0.03;
 
-/** The rests of a run, as the spans of its root have them, until now. */
+/** Returns the rests of a run until now, which are spans of its root. */
 export function restsOf(spans: SpanNumbers, nowMs: number): readonly Rest[] {
-  const rests: Rest[] = [];
-  for (let at = 0; at < spans.length; at += SPAN_WIDTH) {
-    if (spans[at] !== PARK) continue;
-    const fromMs = spans[at + 1] ?? 0;
-    const endMs = spans[at + 2] ?? -1;
-    rests.push({ fromMs, toMs: endMs < 0 ? Math.max(nowMs, fromMs) : endMs });
-  }
-  return rests;
+  return [...spansIn(spans, nowMs)].flatMap(({ kind, fromMs, toMs }) =>
+    kind === "park" ? [{ fromMs, toMs }] : [],
+  );
 }
 
 /** Where the milliseconds from 0 to `endMs` are on a line. */
@@ -47,7 +42,6 @@ export class TimeScale {
     this.pieces = piecesOf(this.endMs, rests);
   }
 
-  /** The share of the line, from 0 to 1. */
   at(ms: number): number {
     const piece = this.pieces.find(({ toMs }) => ms <= toMs) ?? this.pieces.at(-1);
     if (piece === undefined) return 0;
@@ -55,7 +49,6 @@ export class TimeScale {
     return piece.from + Math.max(0, Math.min(1, inside)) * (piece.to - piece.from);
   }
 
-  /** The time at a share of the line. */
   timeAt(share: number): number {
     const piece = this.pieces.find(({ to }) => share <= to) ?? this.pieces.at(-1);
     if (piece === undefined) return 0;

@@ -4,13 +4,12 @@ import type { AgentRow, SpanNumbers } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
 import { durationText } from "../../src/view/amounts.ts";
 import type { TimeScale, TimeWindow } from "./time-scale.ts";
-import type { GroupLine, TreeLine } from "./tree-lines.ts";
+import type { AgentLine, GroupLine, TreeLine } from "./tree-lines.ts";
 import { hatched, type Palette } from "./palette.ts";
 import { spansIn, type Span } from "./spans.ts";
 
 const BAR_PX = 10;
 const THIN_PX = 4;
-/** Waits of a model call. */
 const THIN: ReadonlySet<Span["kind"]> = new Set(["budget", "queue", "busy", "retry"]);
 /** Anything is seen, however short it was. */
 const LEAST_PX = 1.5;
@@ -18,7 +17,6 @@ const LEAST_PX = 1.5;
 const LEFT_PX = 8;
 const RIGHT_PX = 14;
 
-/** What there is to draw, and on what. */
 export interface Sheet {
   readonly context: CanvasRenderingContext2D;
   readonly palette: Palette;
@@ -29,7 +27,6 @@ export interface Sheet {
   readonly window: TimeWindow;
 }
 
-/** What the times of a sheet depend on. */
 export type TimeLine = Pick<Sheet, "scale" | "window" | "widthPx">;
 
 export interface Rows {
@@ -47,27 +44,15 @@ export interface Rows {
 export function paintTimeline(sheet: Sheet, rows: Rows): void {
   const { context, widthPx, heightPx } = sheet;
   context.clearRect(0, 0, widthPx, heightPx);
-  const fills = fillsOf(sheet);
   paintGrid(sheet);
   for (const [at, line] of rows.lines.entries()) {
     const y = rows.topPx + at * sheet.rowPx;
-    if (rows.from + at === rows.cursorAt) paintRow(sheet, y, sheet.palette.selected);
-    else if (rows.from + at === rows.hoverAt) paintRow(sheet, y, sheet.palette.hover);
-    if (line.kind === "agent")
-      paintAgent(sheet, fills, rows, { index: line.index, y, isDimmed: line.isDimmed });
+    if (rows.from + at === rows.cursorAt) paintRow(sheet, y, sheet.palette("selected"));
+    else if (rows.from + at === rows.hoverAt) paintRow(sheet, y, sheet.palette("hover"));
+    if (line.kind === "agent") paintAgent(sheet, rows, line, y);
     if (line.kind === "group") paintGroup(sheet, rows, line, y);
   }
   paintBreaks(sheet);
-}
-
-type Fills = Readonly<Record<"wait" | "ask" | "park", CanvasPattern | string>>;
-
-function fillsOf({ palette }: Sheet): Fills {
-  return {
-    wait: hatched(palette.wait, palette.surface),
-    ask: hatched(palette.ask, palette.surface),
-    park: hatched(palette.park, palette.surface),
-  };
 }
 
 /** Pixels from the left for a time after the start of the run. */
@@ -97,21 +82,12 @@ function paintRow({ context, widthPx, rowPx }: Sheet, y: number, colour: string)
 
 function paintGrid(sheet: Sheet): void {
   const { context, palette, scale, window, widthPx, heightPx } = sheet;
-  context.fillStyle = palette.faint;
+  context.fillStyle = palette("faint");
   for (const ms of scale.ticks(window, widthPx, 90))
     context.fillRect(Math.round(xOf(sheet, ms)), 0, 1, heightPx);
 }
 
-function paintAgent(
-  sheet: Sheet,
-  fills: Fills,
-  rows: Rows,
-  {
-    index,
-    y,
-    isDimmed,
-  }: { readonly index: number; readonly y: number; readonly isDimmed: boolean },
-): void {
+function paintAgent(sheet: Sheet, rows: Rows, { index, isDimmed }: AgentLine, y: number): void {
   const row = rows.agents[index];
   if (row === undefined) return;
   const { context, palette, scale } = sheet;
@@ -120,16 +96,15 @@ function paintAgent(
   context.globalAlpha = isDimmed ? 0.35 : 1;
   const left = xOf(sheet, row[AT.startedAtMs] - rows.startedAtMs);
   const right = xOf(sheet, endMs);
-  context.fillStyle = palette.line;
+  context.fillStyle = palette("line");
   context.fillRect(left, middle - 0.5, Math.max(1, right - left), 1);
-  for (const span of spansIn(rows.spansOf(index), scale.endMs))
-    paintSpan(sheet, fills, span, middle);
+  for (const span of spansIn(rows.spansOf(index), scale.endMs)) paintSpan(sheet, span, middle);
   const standing = standingOf(row);
   if (hasEnded(standing)) paintEnd(sheet, right, middle, standing === "failed");
   context.globalAlpha = 1;
 }
 
-function paintSpan(sheet: Sheet, fills: Fills, span: Span, middle: number): void {
+function paintSpan(sheet: Sheet, span: Span, middle: number): void {
   const { context, palette, widthPx } = sheet;
   const left = xOf(sheet, span.fromMs);
   const right = Math.max(left + LEAST_PX, xOf(sheet, span.toMs));
@@ -138,56 +113,39 @@ function paintSpan(sheet: Sheet, fills: Fills, span: Span, middle: number): void
   const height = isThin ? THIN_PX : BAR_PX;
   const top = middle - height / 2;
   const isSolid = span.kind !== "wait" && span.kind !== "ask";
-  context.fillStyle =
-    span.kind === "wait" || span.kind === "ask" ? fills[span.kind] : palette[span.kind];
+  const colour = palette(span.kind);
+  context.fillStyle = isSolid ? colour : hatched(colour, palette("surface"));
   context.fillRect(left, top, right - left, height);
-  if (!isSolid)
-    outline(
-      sheet,
-      { left, top, width: right - left, height },
-      palette[span.kind === "ask" ? "ask" : "wait"],
-    );
+  if (!isSolid) outline(sheet, { left, top, width: right - left, height }, colour);
   // Neighbours of one kind would else be one.
   if (isSolid && right - left > 3) {
-    context.fillStyle = palette.surface;
+    context.fillStyle = palette("surface");
     context.fillRect(right - 0.75, top, 0.75, height);
   }
-  if (span.kind === "retry")
-    mark(sheet, palette.retry, { left, top: middle - BAR_PX / 2, height: BAR_PX });
-  if (span.end === "failed" || span.end === "rejected")
-    mark(sheet, palette.bad, { left: right - 2.5, top: top - 1, height: height + 2 });
+  if (span.kind === "retry") {
+    context.fillStyle = colour;
+    context.fillRect(left, middle - BAR_PX / 2, 2.5, BAR_PX);
+  }
+  if (span.end === "failed" || span.end === "rejected") {
+    context.fillStyle = palette("bad");
+    context.fillRect(right - 2.5, top - 1, 2.5, height + 2);
+  }
 }
 
-function outline(
-  { context }: Sheet,
-  {
-    left,
-    top,
-    width,
-    height,
-  }: {
-    readonly left: number;
-    readonly top: number;
-    readonly width: number;
-    readonly height: number;
-  },
-  colour: string,
-): void {
+interface Box {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+function outline({ context }: Sheet, { left, top, width, height }: Box, colour: string): void {
   if (width < 3) return;
   context.strokeStyle = colour;
   context.lineWidth = 1;
   context.globalAlpha *= 0.6;
   context.strokeRect(left + 0.5, top + 0.5, width - 1, height - 1);
   context.globalAlpha /= 0.6;
-}
-
-function mark(
-  { context }: Sheet,
-  colour: string,
-  { left, top, height }: { readonly left: number; readonly top: number; readonly height: number },
-): void {
-  context.fillStyle = colour;
-  context.fillRect(left, top, 2.5, height);
 }
 
 /** A small cross for what failed, a stroke for all else. */
@@ -197,7 +155,7 @@ function paintEnd(
   middle: number,
   hasFailed: boolean,
 ): void {
-  context.strokeStyle = hasFailed ? palette.bad : palette.muted;
+  context.strokeStyle = hasFailed ? palette("bad") : palette("muted");
   context.lineWidth = hasFailed ? 1.75 : 1;
   context.beginPath();
   if (hasFailed) {
@@ -212,7 +170,6 @@ function paintEnd(
   context.stroke();
 }
 
-/** How many of a group there were at a time. */
 function paintGroup(sheet: Sheet, rows: Rows, { members, standing }: GroupLine, y: number): void {
   const { context, palette, widthPx, rowPx } = sheet;
   const bucketPx = 2;
@@ -232,7 +189,7 @@ function paintGroup(sheet: Sheet, rows: Rows, { members, standing }: GroupLine, 
   let count = 0;
   for (const change of changes) most = Math.max(most, (count += change));
   count = 0;
-  context.fillStyle = standing === "failed" ? palette.bad : palette.wait;
+  context.fillStyle = standing === "failed" ? palette("bad") : palette("wait");
   context.globalAlpha = 0.75;
   for (const [at, change] of changes.entries()) {
     count += change;
@@ -249,16 +206,15 @@ function paintBreaks(sheet: Sheet): void {
     if (!piece.isRest) continue;
     const left = xOf(sheet, piece.fromMs);
     const right = xOf(sheet, piece.toMs);
-    context.fillStyle = palette.surface;
+    context.fillStyle = palette("surface");
     context.fillRect(left, 0, right - left, heightPx);
     context.globalAlpha = 0.5;
-    context.fillStyle = hatched(palette.park, palette.surface);
+    context.fillStyle = hatched(palette("park"), palette("surface"));
     context.fillRect(left, 0, right - left, heightPx);
     context.globalAlpha = 1;
   }
 }
 
-/** The times above the rows. */
 export function paintAxis(sheet: Sheet): void {
   const { context, palette, scale, window, widthPx, heightPx } = sheet;
   context.clearRect(0, 0, widthPx, heightPx);
@@ -268,10 +224,10 @@ export function paintAxis(sheet: Sheet): void {
   const taken = scale.pieces.filter(({ isRest }) => isRest);
   for (const ms of scale.ticks(window, widthPx, 90)) {
     const x = Math.round(xOf(sheet, ms));
-    context.fillStyle = palette.line;
+    context.fillStyle = palette("line");
     context.fillRect(x, heightPx - 5, 1, 5);
     const label = axisText(ms);
-    context.fillStyle = palette.muted;
+    context.fillStyle = palette("muted");
     // A label that has no room would be read as another time.
     if (x + 4 + context.measureText(label).width <= widthPx) context.fillText(label, x + 4, middle);
   }
@@ -280,9 +236,9 @@ export function paintAxis(sheet: Sheet): void {
     const label = `rest ${durationText(toMs - fromMs)}`;
     const width = context.measureText(label).width + 8;
     const x = Math.min(left, widthPx - width);
-    context.fillStyle = palette.surface;
+    context.fillStyle = palette("surface");
     context.fillRect(x, 0, width, heightPx);
-    context.fillStyle = palette.text;
+    context.fillStyle = palette("text");
     context.fillText(label, x + 4, middle);
   }
 }

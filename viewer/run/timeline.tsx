@@ -25,24 +25,21 @@ interface Tip {
   readonly text: string;
 }
 
-/** Where the pointer is in the timeline: at which row, and what is there. */
-export interface Hover {
-  readonly at: Signal<number | undefined>;
-  readonly tip: Signal<Tip | undefined>;
-}
+export type Hover = ReturnType<typeof newHover>;
 
-export function newHover(): Hover {
-  return { at: signal(undefined), tip: signal(undefined) };
+/** Where the pointer is in the timeline: at which row, and what is there. */
+export function newHover() {
+  const at: Signal<number | undefined> = signal(undefined);
+  const tip: Signal<Tip | undefined> = signal(undefined);
+  return { at, tip };
 }
 
 interface TimelineProps {
   readonly view: RunView;
   readonly hover: Hover;
-  /** A row was chosen by the pointer. */
   readonly onChoose: (at: number) => void;
 }
 
-/** The times above the timeline. */
 export function TimeAxis({ view }: { readonly view: RunView }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => drawnEachFrame(canvas.current, view, () => undefined, paintAxis), [view]);
@@ -206,23 +203,22 @@ function zoom(event: WheelEvent, view: RunView): void {
 }
 
 const LEGEND = [
-  ["chat", "model"],
-  ["tool", "tool"],
-  ["wait", "waits for a subagent"],
-  ["budget", "for budget"],
-  ["queue", "for a slot or limit"],
-  ["busy", "process busy"],
-  ["retry", "for another attempt"],
-  ["ask", "for an answer"],
+  ["chat", "", "model"],
+  ["tool", "", "tool"],
+  ["wait", "hatched", "waits for a subagent"],
+  ["budget", "thin", "for budget"],
+  ["queue", "thin", "for a slot or limit"],
+  ["busy", "thin", "process busy"],
+  ["retry", "thin", "for another attempt"],
+  ["ask", "hatched", "for an answer"],
 ] as const;
 
-/** What the colours of the timeline mean. */
 export function TimelineLegend() {
   return (
     <div class="legend" aria-hidden="true">
-      {LEGEND.map(([kind, text]) => (
+      {LEGEND.map(([kind, look, text]) => (
         <span key={kind}>
-          <i class={`key of-${kind}`} />
+          <i class={`key ${look}`} style={{ "--colour": `var(--${kind})` }} />
           {text}
         </span>
       ))}

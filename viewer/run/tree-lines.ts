@@ -19,11 +19,9 @@ export interface AgentLine extends Place {
   readonly fold: "open" | "closed" | "leaf";
   /** Not itself what is looked for, but above something that is. */
   readonly isDimmed: boolean;
-  /** Agents below it. */
   readonly below: number;
 }
 
-/** Siblings of one role that ended alike. */
 export interface GroupLine extends Place {
   readonly kind: "group";
   readonly parent: number;
@@ -31,12 +29,10 @@ export interface GroupLine extends Place {
   readonly standing: Standing;
   readonly members: readonly number[];
   readonly isOpen: boolean;
-  /** Agents below its members, and how many of these failed. */
   readonly below: number;
   readonly failedBelow: number;
 }
 
-/** Spawns that were refused alike. */
 export interface RefusalLine extends Place {
   readonly kind: "refusal";
   readonly parent: number;
@@ -61,11 +57,9 @@ export interface Tree {
 
 export interface Listing {
   readonly lines: readonly TreeLine[];
-  /** Where the line of a key is. */
   readonly places: ReadonlyMap<string, number>;
   /** Agents that fit the filter; all, without one. */
   readonly matches: number;
-  /** Agents in lines that stand for more than one. */
   readonly folded: number;
 }
 
@@ -91,7 +85,6 @@ export function listLines(tree: Tree, filter: TreeFilter, folds: Folds): Listing
   };
 }
 
-/** The keys that have to be open for the line of an agent to be there. */
 export function keysAbove(tree: Tree, index: number): readonly string[] {
   const keys: string[] = [];
   let row = tree.agents[index];
@@ -134,7 +127,6 @@ interface Fits {
   readonly marks: Uint8Array;
 }
 
-/** Undefined: nothing is looked for. */
 function fitting(agents: readonly AgentRow[], filter: TreeFilter): Fits | undefined {
   const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0 && filter.show === "all") return undefined;
@@ -239,23 +231,20 @@ class Walk {
     const { tree, fits } = this.#facts;
     if (fits !== undefined || indexes.length < LEAST_GROUP) return indexes.map(alone);
     const parentId = tree.agents[parent]?.[AT.id] ?? "";
-    const alike = Map.groupBy(indexes, (index) => {
+    const keyOf = (index: number): string => {
       const row = tree.agents[index];
       if (row === undefined || !hasEnded(standingOf(row))) return "";
       return groupKey(parentId, standingOf(row), row[AT.role]);
-    });
-    const seen = new Set<string>();
+    };
+    const alike = Map.groupBy(indexes, keyOf);
     return indexes.flatMap((index): readonly Branch[] => {
       const first = tree.agents[index];
       if (first === undefined) return [];
-      const standing = standingOf(first);
-      const key = hasEnded(standing) ? groupKey(parentId, standing, first[AT.role]) : "";
+      const key = keyOf(index);
       const members = alike.get(key) ?? [];
-      if (key === "" || members.length < (standing === "failed" ? LEAST_FAILED_GROUP : LEAST_GROUP))
-        return [alone(index)];
-      if (seen.has(key)) return [];
-      seen.add(key);
-      return [{ kind: "group", key, members, first }];
+      const least = standingOf(first) === "failed" ? LEAST_FAILED_GROUP : LEAST_GROUP;
+      if (key === "" || members.length < least) return [alone(index)];
+      return index === members[0] ? [{ kind: "group", key, members, first }] : [];
     });
   }
 

@@ -1,13 +1,14 @@
 // One line of the tree. Each listens to the amounts by itself: what changes ten times a second draws forty lines, not the list.
 
-import type { AgentRow, QuestionRow } from "../../src/view/viewer-data.ts";
+import type { ComponentChildren } from "preact";
+
+import type { AgentRow, Spent } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
 import { tickMs } from "../data/page-clock.ts";
-import { costText, countText, numberOf, shortCount } from "../../src/view/amounts.ts";
+import { costText, countText, durationText, numberOf, shortCount } from "../../src/view/amounts.ts";
 import { roughly } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Line, lineOf } from "../text/shown-text.tsx";
-import { durationText } from "../../src/view/amounts.ts";
 import { activityWords, signOf } from "./row-words.ts";
 import { isClosed, isOpen, ROW_PX, type RunView } from "./run-view.ts";
 import type { AgentLine, GroupLine, RefusalLine, TreeLine } from "./tree-lines.ts";
@@ -20,7 +21,6 @@ interface RowProps {
   readonly at: number;
 }
 
-/** The id of the row, for `aria-activedescendant`. */
 export function rowId(at: number): string {
   return `row-${at}`;
 }
@@ -42,13 +42,7 @@ export function TreeRow({ view, line, at }: RowProps) {
       aria-expanded={expanded}
       aria-selected={isCursor}
     >
-      {line.kind === "agent" && (
-        <AgentCells
-          line={line}
-          row={view.state.agents[line.index]}
-          questions={view.state.questions.value}
-        />
-      )}
+      {line.kind === "agent" && <AgentCells line={line} view={view} />}
       {line.kind === "group" && <GroupCells line={line} view={view} />}
       {line.kind === "refusal" && <RefusalCells line={line} />}
     </div>
@@ -59,29 +53,16 @@ function Indent({ line }: { readonly line: TreeLine }) {
   const sign = isOpen(line) ? "open" : "closed";
   return (
     <span class="indent" style={{ paddingLeft: `${(line.depth - 1) * INDENT_PX}px` }}>
-      {isOpen(line) || isClosed(line) ? (
-        <span class="twisty">
-          <Icon sign={sign} />
-        </span>
-      ) : (
-        <span class="twisty" />
-      )}
+      <span class="twisty">{(isOpen(line) || isClosed(line)) && <Icon sign={sign} />}</span>
     </span>
   );
 }
 
-function AgentCells({
-  line,
-  row,
-  questions,
-}: {
-  readonly line: AgentLine;
-  readonly row: AgentRow | undefined;
-  readonly questions: readonly QuestionRow[];
-}) {
+function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: RunView }) {
+  const row = view.state.agents[line.index];
   if (row === undefined) return null;
   const standing = standingOf(row);
-  const words = activityWords(row, questions);
+  const words = activityWords(row, view.state.questions.value);
   const isOver = hasEnded(standing);
   const title = standing === "failed" ? `${words} · ${row[AT.task]}` : row[AT.task];
   const elapsedMs =
@@ -97,46 +78,49 @@ function AgentCells({
           <Line text={row[AT.name]} />
         </b>
         {folded > 0 && <span class="count">+{countText(folded)}</span>}
-        <Marks refusals={row[AT.refusals]} toolErrors={row[AT.toolErrors]} />
+        <Marks row={row} />
         <span class={`words is-${standing}`}>
           {words !== "" && <Line text={words} most={120} />}
-          {!isOver && <span class="since"> · {roughly(tickMs.value - row[AT.sinceMs])}</span>}
+          {!isOver && <span class="muted"> · {roughly(tickMs.value - row[AT.sinceMs])}</span>}
         </span>
         <span class="task">
           <Line text={row[AT.task]} most={200} />
         </span>
       </span>
-      <span role="gridcell" class="cell number time">
-        {durationText(Math.max(0, elapsedMs))}
-      </span>
-      <span role="gridcell" class="cell number step">
-        {row[AT.step] === 0 ? "–" : row[AT.step]}
-      </span>
-      <span role="gridcell" class="cell number own">
-        {shortCount(row[AT.ownTokens])}
-      </span>
-      <span role="gridcell" class="cell number tree-tokens">
-        {shortCount(row[AT.treeTokens])}
-      </span>
-      <span role="gridcell" class="cell number cost">
-        {costText({
-          totalTokens: row[AT.treeTokens],
-          costMicroUsd: row[AT.treeMicroUsd],
-          unpricedCalls: row[AT.treeUnpricedCalls],
-        })}
-      </span>
+      <Cell of="time">{durationText(Math.max(0, elapsedMs))}</Cell>
+      <Cell of="step">{row[AT.step] === 0 ? "–" : row[AT.step]}</Cell>
+      <Cell of="own">{shortCount(row[AT.ownTokens])}</Cell>
+      <Cell of="tree-tokens">{shortCount(row[AT.treeTokens])}</Cell>
+      <Cell of="cost">{costText(spentBelow(row))}</Cell>
     </>
   );
 }
 
+interface CellProps {
+  readonly of: string;
+  readonly children: ComponentChildren;
+}
+
+function Cell({ of, children }: CellProps) {
+  return (
+    <span role="gridcell" class={`cell number ${of}`}>
+      {children}
+    </span>
+  );
+}
+
+/** Returns what an agent and all below it have spent. */
+function spentBelow(row: AgentRow): Spent {
+  return {
+    totalTokens: row[AT.treeTokens],
+    costMicroUsd: row[AT.treeMicroUsd],
+    unpricedCalls: row[AT.treeUnpricedCalls],
+  };
+}
+
 /** What went wrong in it, while it may have completed: neither makes it red. */
-function Marks({
-  refusals,
-  toolErrors,
-}: {
-  readonly refusals: number;
-  readonly toolErrors: number;
-}) {
+function Marks({ row }: { readonly row: AgentRow }) {
+  const [refusals, toolErrors] = [row[AT.refusals], row[AT.toolErrors]];
   if (refusals === 0 && toolErrors === 0) return null;
   return (
     <span class="marks">
@@ -183,14 +167,15 @@ function codesOf(line: GroupLine, view: RunView): string {
 }
 
 function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: RunView }) {
-  const spent = { tokens: 0, microUsd: 0, unpriced: 0, own: 0 };
+  let own = 0;
+  const spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
   for (const index of line.members) {
     const row = view.state.agents[index];
     if (row === undefined) continue;
-    spent.own += row[AT.ownTokens];
-    spent.tokens += row[AT.treeTokens];
-    spent.microUsd += row[AT.treeMicroUsd] ?? 0;
-    spent.unpriced += row[AT.treeUnpricedCalls];
+    own += row[AT.ownTokens];
+    spent.totalTokens += row[AT.treeTokens];
+    spent.costMicroUsd += row[AT.treeMicroUsd] ?? 0;
+    spent.unpricedCalls += row[AT.treeUnpricedCalls];
   }
   const codes = codesOf(line, view);
   const title = codes === "" ? undefined : lineOf(`${line.standing}: ${codes}`, 2_000);
@@ -218,19 +203,9 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
           </span>
         )}
       </span>
-      <span role="gridcell" class="cell number own">
-        {shortCount(spent.own)}
-      </span>
-      <span role="gridcell" class="cell number tree-tokens">
-        {shortCount(spent.tokens)}
-      </span>
-      <span role="gridcell" class="cell number cost">
-        {costText({
-          totalTokens: spent.tokens,
-          costMicroUsd: spent.microUsd,
-          unpricedCalls: spent.unpriced,
-        })}
-      </span>
+      <Cell of="own">{shortCount(own)}</Cell>
+      <Cell of="tree-tokens">{shortCount(spent.totalTokens)}</Cell>
+      <Cell of="cost">{costText(spent)}</Cell>
     </>
   );
 }

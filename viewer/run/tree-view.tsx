@@ -10,12 +10,10 @@ import { isClosed, isOpen, ROW_PX, type RunView } from "./run-view.ts";
 import type { TreeLine } from "./tree-lines.ts";
 import { rowId, TreeRow } from "./tree-row.tsx";
 
-/** The row of names above the rows. */
 const HEAD_PX = 28;
 
 interface TreeViewProps {
   readonly view: RunView;
-  /** A line was chosen by the pointer. */
   readonly onOpen: (line: TreeLine) => void;
 }
 

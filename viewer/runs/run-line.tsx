@@ -1,5 +1,3 @@
-// One run in the list: how it stands, what it waits for and since when, what it has used.
-
 import type { RunRow } from "../../src/view/viewer-data.ts";
 import { Link } from "../app/link.tsx";
 import { costWords, countText, durationText, numberOf } from "../../src/view/amounts.ts";
@@ -8,7 +6,7 @@ import { timeIn, timeNow } from "../run/run-time.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Code, Line, lineOf } from "../text/shown-text.tsx";
-import { STATUS_WORDS } from "../text/status-words.ts";
+import { statusWords } from "../text/status-words.ts";
 
 export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCursor: boolean }) {
   return (
@@ -61,7 +59,6 @@ function agentsText({ agents = 0, running = 0, failedAgents = 0, ...run }: RunRo
     : `${numberOf(agents, "agent")}${failed}`;
 }
 
-/** What it waits for, or why it ended. */
 function Standing({ run }: { readonly run: RunRow }) {
   const { status, reason, leader, updatedAtMs } = run;
   const [question] = run.questions ?? [];
@@ -112,7 +109,7 @@ function Standing({ run }: { readonly run: RunRow }) {
     default:
       return (
         <>
-          {STATUS_WORDS[status]}
+          {statusWords(status)}
           {reason !== undefined && reason.code !== status && (
             <>
               {" "}

@@ -3,13 +3,12 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import type { RunRow } from "../../src/view/viewer-data.ts";
+import type { RunPage, RunRow } from "../../src/view/viewer-data.ts";
 import { announce } from "../app/announcer.tsx";
 import { useKeys } from "../app/keys.ts";
-import { ProblemNotice } from "../app/problem-notice.tsx";
+import { Pending } from "../app/problem-notice.tsx";
 import { goTo, lastVisited, noteVisit, replaceRoute } from "../app/route.ts";
-import { Skeleton } from "../app/skeleton.tsx";
-import { api, type RunList } from "../data/api.ts";
+import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { focused, useLostFocus } from "../app/focused.ts";
@@ -18,7 +17,6 @@ import { commandText } from "../text/command.ts";
 import { RunLine } from "./run-line.tsx";
 
 const EVERY_MS = 2_000;
-/** Lines of a group that are there at once. */
 const SHOWN = 60;
 
 const TITLES: Readonly<Record<RunGroup, string>> = {
@@ -29,7 +27,7 @@ const TITLES: Readonly<Record<RunGroup, string>> = {
 
 export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
   const loaded = useLoaded({ key: q, everyMs: EVERY_MS }, (signal) => api.runs({ q }, signal));
-  const [older, setOlder] = useState<RunList | undefined>(undefined);
+  const [older, setOlder] = useState<RunPage | undefined>(undefined);
   useEffect(() => setOlder(undefined), [q]);
   const first = loaded.value;
   const runs = [...(first?.runs ?? []), ...(older?.runs ?? [])];
@@ -48,18 +46,14 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
       </h1>
       <Search q={q} />
       {first === undefined ? (
-        loaded.problem === undefined ? (
-          <Skeleton rows={8} />
-        ) : (
-          <ProblemNotice problem={loaded.problem} />
-        )
+        <Pending problem={loaded.problem} rows={8} />
       ) : runs.length === 0 ? (
         <NoRuns q={q} />
       ) : (
         <Groups runs={unique(runs)} />
       )}
       {next !== undefined && (
-        <button type="button" class="more" onClick={() => void more()}>
+        <button class="more" onClick={() => void more()}>
           Older runs
         </button>
       )}
@@ -149,7 +143,6 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
               </ul>
               {shown.length < all.length && (
                 <button
-                  type="button"
                   class="more"
                   onClick={() => {
                     // The first of the lines that appear gets the focus of the button.
@@ -185,7 +178,7 @@ function Search({ q }: { readonly q: string }) {
   if (!isOpen)
     return (
       <p class="search" ref={search}>
-        <button type="button" onClick={() => setIsOpen(true)}>
+        <button onClick={() => setIsOpen(true)}>
           Search <kbd>/</kbd>
         </button>
       </p>
@@ -224,7 +217,6 @@ function NoRuns({ q }: { readonly q: string }) {
         <p>
           No title or id has these words.{" "}
           <button
-            type="button"
             onClick={() => {
               document.getElementById("runs-search")?.focus();
               replaceRoute({ screen: "runs" });

@@ -1,5 +1,3 @@
-// Times as a person reads them: how long ago, how long still, and when.
-
 import { durationText } from "../../src/view/amounts.ts";
 import { tickMs } from "../data/page-clock.ts";
 
@@ -8,7 +6,6 @@ export function Since({ atMs }: { readonly atMs: number }) {
   return <time dateTime={isoOf(atMs)}>{roughly(tickMs.value - atMs)}</time>;
 }
 
-/** How long there is until then. */
 export function Until({ atMs }: { readonly atMs: number }) {
   const leftMs = atMs - tickMs.value;
   return (

@@ -25,7 +25,6 @@ export function Changes({ from, to }: { readonly from: string; readonly to: stri
   );
 }
 
-/** Returns the texts as parts that are the same, removed or added. */
 export function changesBetween(from: string, to: string): readonly Change[] {
   const isLong = from.length + to.length > MOST_COMPARED;
   const changes = isLong ? undefined : diffLines(from, to, { timeout: COMPARE_MS });

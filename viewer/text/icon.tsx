@@ -4,7 +4,7 @@
 import type { RunRowStatus } from "../../src/view/viewer-data.ts";
 import type { Standing } from "../data/agent-row.ts";
 
-export type Sign = Standing | RunRowStatus | "refused" | "tool-error" | "open" | "closed" | "group";
+export type Sign = Standing | RunRowStatus | "refused" | "tool-error" | "open" | "closed";
 
 const PATHS: Readonly<Record<Sign, string>> = {
   completed: "M3 8.5l3.2 3.2L13 4.8",
@@ -22,12 +22,10 @@ const PATHS: Readonly<Record<Sign, string>> = {
   ended: "M3 8.5l3.2 3.2L13 4.8",
   open: "M4 6l4 4 4-4",
   closed: "M6 4l4 4-4 4",
-  group: "M4 5h8M4 8h8M4 11h8",
 };
 
 const FILLED: ReadonlySet<Sign> = new Set(["working", "stopped"]);
 
-/** A sign, which nothing reads aloud. */
 export function Icon({ sign }: { readonly sign: Sign }) {
   return (
     <svg class={`icon sign-${sign}`} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">

@@ -1,5 +1,3 @@
-// JSON as a person reads it: a text of several lines is shown as text, in a box of its own.
-
 import { useMemo, useState } from "preact/hooks";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
@@ -32,7 +30,7 @@ export function JsonBlock({ value }: { readonly value: JsonValue }) {
         ),
       )}
       {leftOut > 0 && (
-        <button type="button" class="more" onClick={() => setShown(shown + MORE_PARTS)}>
+        <button class="more" onClick={() => setShown(shown + MORE_PARTS)}>
           {countText(leftOut)} more characters are left out: show more
         </button>
       )}

@@ -1,8 +1,5 @@
-// Arguments and results as text: what is short on one line, what is long with a line for each member.
-
 import type { JsonValue } from "../../src/kernel/json.ts";
 
-/** So many characters stand on one line. */
 const LINE = 72;
 
 /** Deeper values stand on one line: each level of indentation makes every line below it longer. */
@@ -28,17 +25,11 @@ export interface JsonPart {
   readonly isText: boolean;
 }
 
-/** The beginning of a value, and the number of characters that follow it. */
-export interface JsonBeginning {
-  readonly parts: readonly JsonPart[];
-  readonly leftOut: number;
-}
-
 /**
  * Returns a value as JSON on indented lines, with each text of several lines as a part of its own.
- * Has at most `most` parts.
+ * Has at most `most` parts. `leftOut` counts the characters that follow them.
  */
-export function jsonParts(value: JsonValue, most: number): JsonBeginning {
+export function jsonParts(value: JsonValue, most: number) {
   const parts: { text: string; isText: boolean }[] = [];
   let leftOut = 0;
   addParts(value, "", (text, isText) => {

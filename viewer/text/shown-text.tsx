@@ -4,6 +4,7 @@
 import { useState } from "preact/hooks";
 
 import { countText } from "../../src/view/amounts.ts";
+import { readable } from "./json-text.ts";
 
 /**
  * What is not seen or sets the direction, and line breaks that are none in a text: all but tabs, line breaks, and what belongs to an emoji.
@@ -47,7 +48,6 @@ export function Line({ text, most = 400 }: { readonly text: string; readonly mos
   return <span class="said">{marked(cut.replaceAll(/\r?\n/g, " ⏎ "))}</span>;
 }
 
-/** A code or a name, on one line. */
 export function Code({ text }: { readonly text: string }) {
   return (
     <code>
@@ -75,7 +75,12 @@ export function Block({ text, isProse = false }: BlockProps) {
   );
 }
 
-/** The beginning of a text, and a button that shows more of it. */
+/** The text of a message: words as words, and JSON as data. */
+export function Words({ text }: { readonly text: string }) {
+  const shown = readable(text);
+  return <Block text={shown} isProse={shown === text} />;
+}
+
 export function LongText({ text }: { readonly text: string }) {
   const [shown, setShown] = useState(SHOWN_AT_FIRST);
   const rest = text.length - shown;
@@ -83,7 +88,7 @@ export function LongText({ text }: { readonly text: string }) {
     <>
       {marked(rest > 0 ? text.slice(0, shown) : text)}
       {rest > 0 && (
-        <button type="button" class="more" onClick={() => setShown(shown + SHOWN_MORE)}>
+        <button class="more" onClick={() => setShown(shown + SHOWN_MORE)}>
           {countText(rest)} more characters: show{" "}
           {rest > SHOWN_MORE ? countText(SHOWN_MORE) : "them"}
         </button>

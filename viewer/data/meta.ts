@@ -1,0 +1,14 @@
+import { signal, type Signal } from "@preact/signals";
+
+import type { ViewerAction, ViewerMeta } from "../../src/view/viewer-data.ts";
+
+/** What the server allows and shows. `undefined` until it has answered. */
+export const meta: Signal<ViewerMeta | undefined> = signal(undefined);
+
+export function allows(action: ViewerAction): boolean {
+  return meta.value?.actions.includes(action) ?? false;
+}
+
+export function shownContent(): ViewerMeta["content"] {
+  return meta.value?.content ?? true;
+}
