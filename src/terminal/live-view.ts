@@ -8,6 +8,7 @@
 
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
 import type { Clock } from "../extend.ts";
+import { HeldRows } from "./held-rows.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
 import { PrintedText } from "./printed-text.ts";
 import { renderRun } from "./render-tree.ts";
@@ -34,10 +35,8 @@ export class LiveView implements EventSink {
   /** Rows that are printed with the next frame, each with a line break at its end. */
   #printed = "";
   #stopTimer: (() => void) | undefined;
-  /** How many have suspended it and not resumed it yet. */
-  #suspensions = 0;
-  /** Rows that stay above the area once all have resumed it. */
-  #held = "";
+  /** Rows that stay above the area. */
+  readonly #staying: HeldRows;
   #isStopped = false;
 
   constructor(stream: TerminalStream, clock: Clock, lastFrame: "keep" | "erase") {
@@ -45,6 +44,9 @@ export class LiveView implements EventSink {
     this.#clock = clock;
     this.#lastFrame = lastFrame;
     this.#area = new LiveArea(stream);
+    this.#staying = new HeldRows((rows) => {
+      if (!this.#isStopped) this.#area.keep(rows);
+    });
   }
 
   take(event: EspalierEvent): void {
@@ -60,61 +62,40 @@ export class LiveView implements EventSink {
     if (this.#isStopped) return;
     const rows = this.#text.take(text, this.#columns());
     if (this.#runs.size > 0) this.#printed += rows;
-    else this.#keep(rows + this.#text.end());
+    else this.#staying.add(rows + this.#text.end());
   }
 
   suspend(): () => void {
-    this.#suspensions += 1;
     if (this.#runs.size > 0) this.#area.erase();
     this.#area.close();
-    let resume = (): void => {
-      resume = () => {};
-      this.#suspensions -= 1;
-      this.#keepHeld();
-    };
-    return () => resume();
-  }
-
-  /** Writes rows that stay, at once unless it is suspended. */
-  #keep(rows: string): void {
-    this.#held += rows;
-    this.#keepHeld();
-  }
-
-  #keepHeld(): void {
-    if (this.#suspensions > 0 || this.#held === "" || this.#isStopped) return;
-    const rows = this.#held;
-    this.#held = "";
-    this.#area.keep(rows);
+    return this.#staying.suspend();
   }
 
   stop(): void {
     if (this.#isStopped) return;
-    this.#suspensions = 0;
-    this.#keepHeld();
+    this.#staying.flush();
     this.#isStopped = true;
-    if (this.#runs.size > 0) this.#drawLast();
+    this.#printed += this.#text.end();
+    if (this.#runs.size > 0) this.#draw();
     this.#rest();
   }
 
   /** A run is seen from its beginning on, or from a resumption. */
   #open({ type, runId }: EspalierEvent): Shown | undefined {
     if (type !== "run.started" && type !== "run.resumed") return undefined;
-    if (this.#runs.size === 0) this.#begin();
+    if (this.#runs.size === 0) {
+      this.#stream.on("error", this.#onBroken);
+      this.#schedule();
+    }
     const shown = { fold: new RunFold(runId), aheadMs: 0 };
     this.#runs.set(runId, shown);
     return shown;
   }
 
-  #begin(): void {
-    this.#stream.on("error", this.#onBroken);
-    this.#schedule();
-  }
-
   #schedule(): void {
     this.#stopTimer = this.#clock.setTimer(FRAME_MS, () => {
       try {
-        if (this.#suspensions === 0) this.#draw();
+        if (!this.#staying.isSuspended) this.#draw();
         this.#schedule();
       } catch {
         // Nothing above a timer catches: what a stream throws must not end the program (3.).
@@ -130,7 +111,7 @@ export class LiveView implements EventSink {
     this.#printed = "";
     const frame = this.#lastFrame === "keep" ? this.#render(shown, this.#rows()) : [];
     const staying = printed + frame.map((line) => `${line}\n`).join("");
-    if (staying !== "") this.#keep(staying);
+    if (staying !== "") this.#staying.add(staying);
     else this.#area.erase();
     if (isLast) this.#rest();
   }
@@ -150,11 +131,6 @@ export class LiveView implements EventSink {
     const trees = [...this.#runs.values()].flatMap((shown) => this.#render(shown, rows));
     this.#area.draw([...rest, ...trees], this.#printed);
     this.#printed = "";
-  }
-
-  #drawLast(): void {
-    this.#printed += this.#text.end();
-    this.#draw();
   }
 
   #render({ fold, aheadMs }: Shown, height: number): readonly string[] {

@@ -4,6 +4,7 @@
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
 import { durationText } from "../view/amounts.ts";
 import type { TerminalStream } from "./live-area.ts";
+import { HeldRows } from "./held-rows.ts";
 import { plainLine } from "./plain-lines.ts";
 import { PrintedText } from "./printed-text.ts";
 
@@ -14,46 +15,39 @@ export class PlainView implements EventSink {
   readonly #stream: TerminalStream;
   readonly #startedAtMs = new Map<RunId, number>();
   readonly #text = new PrintedText();
-  /** How many have suspended it, and not resumed it yet, and what is written then. */
-  #suspensions = 0;
-  #held = "";
+  readonly #rows: HeldRows;
   #isStopped = false;
 
   constructor(stream: TerminalStream) {
     this.#stream = stream;
+    this.#rows = new HeldRows((rows) => {
+      if (!this.#isStopped) stream.write(rows);
+    });
   }
 
   take(event: EspalierEvent): void {
     if (this.#isStopped) return;
     if (event.type === "run.started" || event.type === "run.resumed") this.#begin(event);
     const line = plainLine(event);
-    if (line !== undefined) this.#write(`${this.#stamp(event)}  ${line}\n`);
+    if (line !== undefined) this.#rows.add(`${this.#stamp(event)}  ${line}\n`);
     if (event.type === "run.ended" || event.type === "run.paused") this.#end(event.runId);
   }
 
   print(text: string): void {
     if (this.#isStopped) return;
     const rows = this.#text.take(text, Infinity);
-    this.#write(this.#startedAtMs.size > 0 ? rows : rows + this.#text.end());
+    this.#rows.add(this.#startedAtMs.size > 0 ? rows : rows + this.#text.end());
   }
 
   suspend(): () => void {
-    this.#suspensions += 1;
-    let resume = (): void => {
-      resume = () => {};
-      this.#suspensions -= 1;
-      this.#writeHeld();
-    };
-    return () => resume();
+    return this.#rows.suspend();
   }
 
   stop(): void {
     if (this.#isStopped) return;
-    this.#suspensions = 0;
-    this.#write(this.#text.end());
-    this.#isStopped = true;
-    this.#startedAtMs.clear();
-    this.#stream.off("error", this.#onBroken);
+    this.#rows.add(this.#text.end());
+    this.#rows.flush();
+    this.#onBroken();
   }
 
   #begin({ runId, atMs }: EspalierEvent<"run.started" | "run.resumed">): void {
@@ -64,20 +58,8 @@ export class PlainView implements EventSink {
   #end(runId: RunId): void {
     this.#startedAtMs.delete(runId);
     if (this.#startedAtMs.size > 0) return;
-    this.#write(this.#text.end());
+    this.#rows.add(this.#text.end());
     this.#stream.off("error", this.#onBroken);
-  }
-
-  #write(rows: string): void {
-    this.#held += rows;
-    this.#writeHeld();
-  }
-
-  #writeHeld(): void {
-    if (this.#suspensions > 0 || this.#held === "" || this.#isStopped) return;
-    const text = this.#held;
-    this.#held = "";
-    this.#stream.write(text);
   }
 
   /** Time since the start of the run, or since it was resumed, and which run if there are several. */
@@ -88,8 +70,8 @@ export class PlainView implements EventSink {
   }
 
   readonly #onBroken = (): void => {
-    this.#text.end();
-    this.#held = "";
-    this.stop();
+    this.#isStopped = true;
+    this.#startedAtMs.clear();
+    this.#stream.off("error", this.#onBroken);
   };
 }
