@@ -70,12 +70,8 @@ export class ModelCalls {
   }
 
   reserve(event: EspalierEvent<"budget.reserved">, step: number): void {
-    const { atMs, waitedMs } = event;
-    const known = this.#find(event);
-    const call = known ?? this.#add(event, step);
-    // Journals written before `budget.queued` existed report the wait at its end.
-    if (known === undefined && waitedMs > 0)
-      this.#spans.add("budget", { beganAtMs: atMs - waitedMs, atMs, end: "ok" }, call.step);
+    const { atMs } = event;
+    const call = this.#find(event) ?? this.#add(event, step);
     this.#endBudgetWait(call, atMs, "ok");
     call.state = "queued";
     call.reservedAtMs = atMs;

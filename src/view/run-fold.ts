@@ -7,7 +7,7 @@
 // 4. A patch depends on the number of a record alone, not on earlier requests.
 
 import type { ContextManifest } from "../protocol/context-manifest.ts";
-import type { EspalierEvent, EventType } from "../protocol/event.ts";
+import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../protocol/ids.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
@@ -149,7 +149,7 @@ export class RunFold {
     this.record = record;
     // How long the run rested before it was resumed is in that event.
     if (this.isResting && event.type !== "run.resumed") this.restMs += event.atMs - this.lastAtMs;
-    const agent = OF_RUN.has(event.type) ? undefined : this.#byId.get(event.agentId);
+    const agent = event.type.startsWith("run.") ? undefined : this.#byId.get(event.agentId);
     if (agent === undefined) this.#ofRun(event);
     else {
       const { isWorking, isAtRest, toolErrors, rest, activity } = agent;
@@ -215,7 +215,7 @@ export class RunFold {
     switch (event.type) {
       case "run.started":
         this.#open(event, event.budget);
-        this.forkedFrom = event.forkedFrom && originOf(event.forkedFrom);
+        this.forkedFrom = originOf(event);
         return;
       case "run.resumed":
         if (this.startedAtMs === undefined) this.#open(event, {});
@@ -236,7 +236,6 @@ export class RunFold {
   /** What an event of an agent means for others and for the run. */
   #ofTree(agent: AgentFold, event: EspalierEvent): void {
     switch (event.type) {
-      case "agent.started":
       case "agent.resumed":
         if (agent.parent === undefined) this.#learnBudget(event);
         return;
@@ -247,7 +246,7 @@ export class RunFold {
         this.#charge(agent, event);
         return;
       case "budget.granted":
-        if (agent.parent === undefined) this.#grant(event);
+        if (agent.parent === undefined) this.budget = raiseAmounts(this.budget, event.budget);
         return;
       case "question.asked":
         this.#questions.set(event.question.questionId, event.question);
@@ -323,12 +322,11 @@ export class RunFold {
     if (parent !== undefined) parent.children.push(agent);
     this.running += 1;
     this.#working += 1;
-    if (parent === undefined) this.#learnBudget(event);
+    if (parent === undefined && event.type === "agent.resumed") this.#learnBudget(event);
   }
 
   /** Takes what is left to the run from the event with which its root continues. */
-  #learnBudget({ type, budget }: EspalierEvent<"agent.started" | "agent.resumed">): void {
-    if (type === "agent.started") return;
+  #learnBudget({ budget }: EspalierEvent<"agent.resumed">): void {
     if (Object.keys(this.budget).length === 0) this.budget = budget;
   }
 
@@ -386,11 +384,6 @@ export class RunFold {
       at.touch(this.record);
   }
 
-  /** More for the root is more for the run. */
-  #grant({ budget }: EspalierEvent<"budget.granted">): void {
-    this.budget = raiseAmounts(this.budget, budget);
-  }
-
   #facts(): RunOverview {
     const { lastAtMs, end, root } = this;
     const isOver = end !== undefined && end.status !== "paused";
@@ -428,13 +421,6 @@ interface Announced {
   readonly call: CallFold | undefined;
 }
 
-const OF_RUN: ReadonlySet<EventType> = new Set<EventType>([
-  "run.started",
-  "run.resumed",
-  "run.paused",
-  "run.ended",
-]);
-
 /** Returns the error of a run that failed. Of any other, the reason for which it settled. */
 function whyOf({ error, reason }: RunEnd): RunSummary["reason"] {
   const { code, message } = error ?? reason;
@@ -445,9 +431,6 @@ function awaitsBudget(activity: ActivityName): 0 | 1 {
   return activity === "awaiting_budget" ? 1 : 0;
 }
 
-function originOf({
-  runId,
-  stepNumber,
-}: NonNullable<EspalierEvent<"run.started">["forkedFrom"]>): RunSummary["forkedFrom"] {
-  return { runId, stepNumber };
+function originOf({ forkedFrom }: EspalierEvent<"run.started">): RunSummary["forkedFrom"] {
+  return forkedFrom && { runId: forkedFrom.runId, stepNumber: forkedFrom.stepNumber };
 }

@@ -44,11 +44,11 @@ const HEAP_PER_AGENT = 8_000;
 export class HeldRun {
   readonly runId: RunId;
   readonly fold: RunFold;
+  mailed: HeldMail = NONE;
   /** What its agents did, with its content. */
   readonly recorded: RunRecord;
   readonly #means: ReadingMeans;
   readonly #watchers = new Set<() => void>();
-  #mailed: HeldMail = NONE;
   #stored: StoredRun | undefined;
   #looking: Promise<void> | undefined;
   /** When something new was found last, and when it is looked for next. */
@@ -82,10 +82,6 @@ export class HeldRun {
   get stored(): StoredRun {
     if (this.#stored === undefined) throw new Error("The run was not looked at.");
     return this.#stored;
-  }
-
-  get mailed(): HeldMail {
-    return this.#mailed;
   }
 
   get isWatched(): boolean {
@@ -149,7 +145,7 @@ export class HeldRun {
       await this.#readOn();
     }
     const hasMail = this.fold.questions.length > 0 || stored.status === "paused";
-    this.#mailed = hasMail ? await this.#readMail(stored) : NONE;
+    this.mailed = hasMail ? await this.#readMail(stored) : NONE;
     this.#stored = stored;
   }
 

@@ -120,21 +120,13 @@ export class ShownContent {
   }
 
   #part(key: string, part: unknown): unknown {
-    if (CONTENT.has(key)) return this.isShown ? this.#all(part) : emptied(key, part);
+    if (CONTENT.has(key))
+      return this.isShown && isJson(part) ? this.#json(part) : emptied(key, part);
     if (typeof part === "string") return NAMES.has(key) ? part : this.text(part);
     if (Array.isArray(part)) return part.map((one) => this.#part(key, one));
     return isRecord(part) ? this.#object(part) : part;
   }
 
-  #all(value: unknown): unknown {
-    if (typeof value === "string") return this.text(value);
-    if (typeof value === "number") return this.#number(value);
-    if (Array.isArray(value)) return value.map((one) => this.#all(one));
-    if (!isRecord(value)) return value;
-    return this.#members(Object.entries(value).map(([key, part]) => [key, this.#all(part)]));
-  }
-
-  /** The same for what is known to be JSON. */
   #json(value: JsonValue): JsonValue {
     if (typeof value === "string") return this.text(value);
     if (typeof value === "number") return this.#number(value);
@@ -174,6 +166,11 @@ function emptied(key: string, part: unknown): unknown {
 
 /** These are objects always. */
 const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
+
+/** Events and questions are made of JSON. */
+function isJson(value: unknown): value is JsonValue {
+  return value !== undefined;
+}
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);

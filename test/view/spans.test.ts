@@ -19,7 +19,7 @@ proves(["V24"], "waits for a slot, an attempt and a subagent are no work of the 
     const reader = lead.child("reader");
     run.started();
     lead.started();
-    lead.asks({ waitedMs: 5 });
+    lead.asks();
     lead.retries();
     lead.hears();
     lead.calls("call_1", "SpawnSubagent", "delegation");
@@ -35,7 +35,6 @@ proves(["V24"], "waits for a slot, an attempt and a subagent are no work of the 
   });
   const [lead, reader] = foldOf(events).agents;
   expect(spansOf(lead)).toEqual([
-    "budget 15–20 ok, step 1",
     "busy 20–40 ok, step 1",
     "chat 40–60 ok, step 1",
     // It was to last longer, but the reply came.
