@@ -5,7 +5,7 @@ import type { AgentDetail, CallRow, RunFold, StepRow } from "espalier/view";
 import { table, type Column } from "../terminal/table.ts";
 import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
 import { AXES, costText, costWords, durationText, numberOf, shortCount } from "../view/amounts.ts";
-import { headOf } from "./head-of.ts";
+import { headOf, joinSections } from "./head-of.ts";
 import type { OutputStyle } from "./output-style.ts";
 
 /** The report of an agent. `fold`: of its run. */
@@ -14,10 +14,9 @@ export function agentText(detail: AgentDetail, fold: RunFold, style: OutputStyle
   const refused = refusals.map(
     ({ role, code, message }) => `  ⊘ spawn of ${role} refused (${code}): ${message}`,
   );
-  return [headLines(detail), ["Task:", headOf(task)], stepLines(detail, fold, style), refused]
-    .filter((lines) => lines.length > 0)
-    .map((lines) => lines.map(plainText).join("\n"))
-    .join("\n\n");
+  const steps = stepLines(detail, fold, style);
+  const sections = [headLines(detail), ["Task:", headOf(task)], steps, refused];
+  return joinSections(sections.map((lines) => lines.map(plainText)));
 }
 
 function headLines(detail: AgentDetail): readonly string[] {

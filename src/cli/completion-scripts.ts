@@ -10,14 +10,7 @@ export const ASKED_WORDS = ["run", "question"] as const;
 export type AskedWords = (typeof ASKED_WORDS)[number];
 
 /** A command as completion sees it. */
-interface Completed {
-  readonly name: string;
-  readonly summary: string;
-  readonly options: readonly { readonly flag: string; readonly summary: string }[];
-  /** Names of commands below it. */
-  readonly below: readonly string[];
-  readonly asks: AskedWords | undefined;
-}
+type Completed = ReturnType<typeof completed>;
 
 /** The script for a shell. */
 export function completionScript(shell: ShellName, tree: Command): string {
@@ -35,7 +28,7 @@ export function completionScript(shell: ShellName, tree: Command): string {
 /** The hidden command that completion asks. */
 export const COMPLETE = "__complete";
 
-function completed(command: Command): Completed {
+function completed(command: Command) {
   const [argument] = command.registeredArguments;
   const all = [command, ...command.commands].flatMap(({ options }) => options);
   const asked = argument?.name();

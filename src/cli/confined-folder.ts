@@ -4,10 +4,11 @@
 // same is decided of what was opened, since another process may swap folders for links meanwhile
 // (`verified-path.ts`). A hard link is a file of the folder. The messages are written for the model.
 
-import { constants, realpathSync } from "node:fs";
+import { constants, realpathSync, type Dirent } from "node:fs";
 import { lstat, open, readdir, realpath, stat, type FileHandle } from "node:fs/promises";
 import { isAbsolute, join, relative, sep, win32 } from "node:path";
 
+import { codeOf } from "./usage-error.ts";
 import { MovedError, readVerified } from "./verified-path.ts";
 
 /** Something in the folder. */
@@ -128,7 +129,7 @@ async function follow(absolutePath: string, path: string): Promise<string> {
     return await realpath(absolutePath);
   } catch (cause) {
     throw new Error(
-      `There is no ${quoted(path)} (${codeOf(cause)}). List its folder to see what there is.`,
+      `There is no ${quoted(path)} (${codeOf(cause) ?? "unknown error"}). List its folder to see what there is.`,
       { cause },
     );
   }
@@ -151,19 +152,12 @@ async function list<Result>(
 async function listed(folder: string): Promise<Listing> {
   const entries = await readdir(folder, { withFileTypes: true });
   const visible = entries.filter((entry) => !isHidden(entry.name));
+  const namesOf = (isWanted: (entry: Dirent) => boolean): readonly string[] =>
+    visible.flatMap((entry) => (isWanted(entry) ? [entry.name] : [])).toSorted();
   return {
-    folders: visible
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => name)
-      .toSorted(),
-    files: visible
-      .filter((entry) => entry.isFile())
-      .map(({ name }) => name)
-      .toSorted(),
-    links: visible
-      .filter((entry) => entry.isSymbolicLink())
-      .map(({ name }) => name)
-      .toSorted(),
+    folders: namesOf((entry) => entry.isDirectory()),
+    files: namesOf((entry) => entry.isFile()),
+    links: namesOf((entry) => entry.isSymbolicLink()),
     hidden: entries.length - visible.length,
   };
 }
@@ -198,7 +192,7 @@ function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
   const why =
     cause instanceof MovedError
       ? ": another process moved it meanwhile. Try again, or leave it out."
-      : ` (${codeOf(cause)}).`;
+      : ` (${codeOf(cause) ?? "unknown error"}).`;
   return new Error(`${quoted(path)} cannot be ${verb}${why}`, { cause });
 }
 
@@ -232,8 +226,4 @@ async function firstBytes(file: FileHandle, count: number): Promise<Uint8Array> 
 
 function quoted(path: string): string {
   return JSON.stringify(path);
-}
-
-function codeOf(cause: unknown): string {
-  return cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error";
 }

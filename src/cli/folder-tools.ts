@@ -95,20 +95,13 @@ function searchTool(folder: ConfinedFolder): FunctionTool {
   });
 }
 
-interface Match {
-  readonly path: string;
-  /** From 1. */
-  readonly line: number;
-  readonly text: string;
-}
-
 async function search(
   folder: ConfinedFolder,
   input: { readonly text: string; readonly path: string },
   signal: AbortSignal,
 ) {
   const needle = input.text.toLowerCase();
-  const matches: Match[] = [];
+  const matches: Awaited<ReturnType<typeof matchesIn>>["matches"] = [];
   let filesSearched = 0;
   let isComplete = true;
   const start = await folder.place(input.path);
@@ -157,18 +150,11 @@ async function* filesBelow(
   for (const name of listing.folders) yield* filesBelow(folder, inside + name, signal);
 }
 
-interface FileMatches {
-  readonly matches: readonly Match[];
-  /** False if a part of the file was not looked at. */
-  readonly isComplete: boolean;
-}
-
-/** The matches in one file. One that cannot be read is no reason to give up the others. */
-async function matchesIn(
-  folder: ConfinedFolder,
-  path: string,
-  needle: string,
-): Promise<FileMatches> {
+/**
+ * Returns the matches in one file. `isComplete`: false if a part of the file was not searched. A file
+ * that cannot be read is no reason to give up the others.
+ */
+async function matchesIn(folder: ConfinedFolder, path: string, needle: string) {
   let excerpt: Excerpt;
   try {
     excerpt = await folder.read(await folder.place(path), MAX_SEARCHED_BYTES);

@@ -11,3 +11,9 @@ export function headOf(text: string): string {
   const more = numberOf(text.length - MOST_SHOWN, "more character");
   return `${text.slice(0, MOST_SHOWN)}… (${more}; --json shows all)`;
 }
+
+/** Returns the sections that have lines, with an empty line between them. */
+export function joinSections(sections: readonly (readonly string[])[]): string {
+  const filled = sections.filter((lines) => lines.length > 0);
+  return filled.map((lines) => lines.join("\n")).join("\n\n");
+}

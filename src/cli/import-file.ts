@@ -9,7 +9,7 @@ import type { EspalierError } from "espalier";
 import { BROKEN, exitCodeOf } from "./exit-codes.ts";
 import type { Shell } from "./shell.ts";
 import { isSyntaxError, syntaxErrorPlace } from "./syntax-error-place.ts";
-import { UsageError } from "./usage-error.ts";
+import { describeCause, UsageError } from "./usage-error.ts";
 
 /**
  * Returns the default export of a file.
@@ -43,7 +43,7 @@ async function thrownIn(file: string, cause: unknown): Promise<Error> {
   const at = cause instanceof Error ? (frameIn(cause) ?? file) : file;
   if (EspalierError.is(cause) && exitCodeOf(cause.code) !== BROKEN)
     return new EspalierError({ ...errorAt(at, cause), cause });
-  const thrown = cause instanceof Error ? cause.message : String(cause);
+  const thrown = describeCause(cause);
   const place = at.startsWith(file) ? at : `${file} (${at})`;
   return new UsageError(`${place} threw: ${thrown}`, { cause });
 }

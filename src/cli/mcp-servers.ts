@@ -11,7 +11,7 @@ import { z } from "zod";
 
 import type { Project } from "./project.ts";
 import type { Shell } from "./shell.ts";
-import { UsageError } from "./usage-error.ts";
+import { describeCause, UsageError } from "./usage-error.ts";
 
 /** Servers by name, and where they are written down. */
 export interface KnownServers {
@@ -65,7 +65,7 @@ function serversIn(file: string): KnownServers {
   try {
     given = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    const got = cause instanceof Error ? cause.message : String(cause);
+    const got = describeCause(cause);
     throw new UsageError(`Expected ${file} to be JSON with mcpServers, got: ${got}`, { cause });
   }
   return { entries: checked(FileSchema, given, file).mcpServers, file };

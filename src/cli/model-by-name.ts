@@ -6,6 +6,7 @@ import type { Model } from "espalier/extend";
 import { aiSdkModel, sameOriginFetch } from "espalier/ai-sdk";
 
 import type { Shell } from "./shell.ts";
+import { codeOf } from "./usage-error.ts";
 
 const PREFIX = "ai-sdk:";
 const FORM = /^(?<provider>[a-z0-9][a-z0-9-]*)\/(?<id>.+)$/;
@@ -22,11 +23,6 @@ const KEY_VARIABLES: ReadonlyMap<string, string> = new Map([
   ["perplexity", "PERPLEXITY_API_KEY"],
   ["xai", "XAI_API_KEY"],
 ]);
-
-interface SdkName {
-  readonly provider: string;
-  readonly id: string;
-}
 
 /** What keeps this model from being asked, as far as the environment tells; undefined: nothing. */
 export function modelProblem(name: string, env: Shell["env"]): string | undefined {
@@ -60,7 +56,7 @@ function formProblem(name: string): string {
   return `Expected a model of the AI SDK to be named ${PREFIX}<provider>/<model>, got ${JSON.stringify(name)}. Write it as in ${PREFIX}anthropic/claude-sonnet-5.`;
 }
 
-function sdkNameOf(name: string): SdkName | undefined {
+function sdkNameOf(name: string) {
   if (!name.startsWith(PREFIX)) return undefined;
   const { provider, id } = FORM.exec(name.slice(PREFIX.length))?.groups ?? {};
   return provider === undefined || id === undefined ? undefined : { provider, id };
@@ -93,8 +89,7 @@ async function loaded(packageName: string, name: string): Promise<object> {
     if (typeof module === "object" && module !== null) return module;
     throw invalid(`Expected ${packageName} to be a module.`);
   } catch (cause) {
-    const code: unknown = cause instanceof Error ? Reflect.get(cause, "code") : undefined;
-    if (code !== "ERR_MODULE_NOT_FOUND") throw cause;
+    if (codeOf(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw invalid(
       `Expected the package ${packageName} for the model ${name}, but it is not installed. Run: npm install ${packageName}`,
     );

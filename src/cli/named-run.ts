@@ -52,3 +52,12 @@ export function rootRoleOf({ title }: StoredRun): string {
 function mayBeRunId(name: string): name is RunId {
   return name !== "";
 }
+
+const MOST_NAMED = 5;
+
+/** Returns the paths of agents for an error, and how many more there are. */
+export function namedPaths(agents: readonly { readonly agentPath: string }[]): string {
+  const named = agents.slice(0, MOST_NAMED).map(({ agentPath }) => agentPath);
+  const more = agents.length > MOST_NAMED ? `, and ${agents.length - MOST_NAMED} more` : "";
+  return named.join(", ") + more;
+}

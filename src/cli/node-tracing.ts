@@ -4,7 +4,7 @@ import type { DeliveryCounts } from "espalier/otel";
 import type { NodeTracing } from "espalier/otel/node";
 import { plainText } from "espalier/terminal";
 
-import { UsageError } from "./usage-error.ts";
+import { codeOf, describeCause, UsageError } from "./usage-error.ts";
 
 const PACKAGES = [
   "@opentelemetry/resources",
@@ -18,10 +18,9 @@ export async function nodeTracing(): Promise<NodeTracing> {
     const { setUpNodeTracing } = await import("espalier/otel/node");
     return setUpNodeTracing();
   } catch (cause) {
-    if (!(cause instanceof Error) || Reflect.get(cause, "code") !== "ERR_MODULE_NOT_FOUND")
-      throw cause;
+    if (codeOf(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw new UsageError(
-      `Expected OpenTelemetry to be installed for --otel, got: ${cause.message}. Run: npm install ${PACKAGES}`,
+      `Expected OpenTelemetry to be installed for --otel, got: ${describeCause(cause)}. Run: npm install ${PACKAGES}`,
       { cause },
     );
   }

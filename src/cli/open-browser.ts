@@ -2,6 +2,7 @@
 // seen by all, so what is opened is a file for this user alone, which leads there.
 
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,10 +35,7 @@ export async function openBrowser(
     await writeFile(page, pageTo(address), { mode: 0o600 });
     const [command = "", ...args] = OPENERS.get(platform) ?? OTHER_OPENER;
     const opener = spawn(command, [...args, page], { env, stdio: "ignore", detached: true });
-    await new Promise<void>((resolve) => {
-      opener.once("error", () => resolve());
-      opener.once("spawn", () => resolve());
-    });
+    await once(opener, "spawn");
     opener.unref();
   } catch {
     // The address was said.

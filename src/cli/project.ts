@@ -7,7 +7,7 @@ import type { EspalierConfig } from "espalier/config";
 
 import { importFile } from "./import-file.ts";
 import type { Shell } from "./shell.ts";
-import { UsageError } from "./usage-error.ts";
+import { describeCause, UsageError } from "./usage-error.ts";
 
 export interface Project {
   /** That of the configuration; without one that of package.json or .git; without these the working folder. */
@@ -51,7 +51,7 @@ export async function checkedConfig(given: unknown, file: string): Promise<Espal
   try {
     if (mayBeConfig(given)) return defineConfig(given);
   } catch (cause) {
-    throw new UsageError(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    throw new UsageError(`${file}: ${describeCause(cause)}`, {
       cause,
     });
   }

@@ -164,13 +164,8 @@ function namesNoModel({ model, isReadable }: FoundRole): boolean {
   return isReadable && model === undefined;
 }
 
-interface NamedModels {
-  readonly byName: (name: string) => Model;
-  readonly default: { readonly defaultModel?: Model };
-}
-
 /** The models that files name, and the one for those that name none. What is wrong with one is said of the line that names it. */
-async function modelsOf(texts: readonly FoundRole[], search: RoleSearch): Promise<NamedModels> {
+async function modelsOf(texts: readonly FoundRole[], search: RoleSearch) {
   const { model, shell, project } = search;
   const { modelByName } = await import("./model-by-name.ts");
   const ownModels = new Map(Object.entries(project.config.models ?? {}));
@@ -197,7 +192,7 @@ async function modelsOf(texts: readonly FoundRole[], search: RoleSearch): Promis
       `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or name a model for all files that have none: --model, or ESPALIER_MODEL.`,
     );
   return {
-    byName: (name) => {
+    byName: (name: string): Model => {
       const outcome = outcomes.get(name);
       if (outcome?.status === "fulfilled") return outcome.value;
       throw outcome?.reason;

@@ -28,62 +28,45 @@ import { factsOnceAnswered, factsOnceRefused, findRefusal } from "../view/run-ro
 export class RunReading {
   readonly fold: RunFold;
   readonly record: RunRecord;
+  /** The entry of the store when the run was last read. */
+  stored: StoredRun;
+  /** The questions of the run without an answer in its mailbox. */
+  questions: readonly QuestionRow[] = [];
+  /** Why no process could lead the run, if it rests for that. */
+  refusal: ReturnType<typeof findRefusal>;
   readonly #store: Store;
-  #stored: StoredRun;
-  /** What it asks still: without the questions that have an answer in its mailbox. */
-  #questions: readonly QuestionRow[] = [];
-  #refusal: ReturnType<typeof findRefusal>;
   /** The last line and the last post by which that is known. */
   #knownBy = "";
 
   constructor(store: Store, stored: StoredRun) {
     this.#store = store;
-    this.#stored = stored;
+    this.stored = stored;
     this.fold = new RunFold(stored.runId);
     this.record = new RunRecord(store, stored.runId);
   }
 
-  /** What the store said of it before it was last read. */
-  get stored(): StoredRun {
-    return this.#stored;
-  }
-
-  /** What it asks still, since it was last read. */
-  get questions(): readonly QuestionRow[] {
-    return this.#questions;
-  }
-
-  /** Why no process could lead it, if it rests for that. */
-  get refusal(): ReturnType<typeof findRefusal> {
-    return this.#refusal;
-  }
-
   /** Reads what was recorded since; `take` is called with each event. Rejects with what reading rejects with. */
   async advance(take: (event: EspalierEvent) => void = () => undefined): Promise<void> {
-    this.#stored = (await this.#store.find(this.#stored.runId)) ?? this.#stored;
+    this.stored = (await this.#store.find(this.stored.runId)) ?? this.stored;
     await this.record.advance((event, line) => {
       this.fold.take(event, line);
       take(event);
     });
-    this.#questions = await this.#unanswered();
-    this.#refusal = await this.#readRefusal();
-  }
-
-  async #readRefusal(): Promise<ReturnType<typeof findRefusal>> {
-    const { runId, status } = this.#stored;
-    if (status !== "paused") return undefined;
-    return findRefusal(await this.#store.posts(runId), this.record.handledPosts);
+    this.questions = await this.#unanswered();
+    const { runId, status } = this.stored;
+    const posts = status === "paused" ? await this.#store.posts(runId) : [];
+    this.refusal = findRefusal(posts, this.record.handledPosts);
   }
 
   async #unanswered(): Promise<readonly QuestionRow[]> {
     const { questions } = this.fold.snapshot();
     if (questions.length === 0) return questions;
-    const { runId } = this.#stored;
+    const { runId } = this.stored;
     const posts = await this.#store.posts(runId);
     if (posts.every(({ number }) => this.record.handledPosts.includes(number))) return questions;
     // To be asked again the whole journal is read.
     const knownBy = `${this.record.lineCount} ${posts.at(-1)?.number}`;
-    if (knownBy === this.#knownBy) return this.#questions;
+    if (knownBy === this.#knownBy) return this.questions;
     const open = new Set((await openIn(this.#store, runId)).map(({ questionId }) => questionId));
     this.#knownBy = knownBy;
     return questions.filter(({ questionId }) => open.has(questionId));
@@ -91,13 +74,13 @@ export class RunReading {
 
   /** What stands above its tree, once its beginning was read. */
   head(nowMs: number): RunHead {
-    const facts = factsOnceAnswered(this.fold.snapshot().run, this.#questions.length === 0);
-    return runHead(this.#stored, factsOnceRefused(facts, this.#refusal), onlooker(nowMs));
+    const facts = factsOnceAnswered(this.fold.snapshot().run, this.questions.length === 0);
+    return runHead(this.stored, factsOnceRefused(facts, this.refusal), onlooker(nowMs));
   }
 
   /** What is known of it without reading. */
   listing(nowMs: number): RunListing {
-    return runListing(this.#stored, undefined, onlooker(nowMs));
+    return runListing(this.stored, undefined, onlooker(nowMs));
   }
 }
 

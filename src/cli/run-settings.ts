@@ -12,7 +12,7 @@ import type { Project } from "./project.ts";
 import type { RolesAtHand } from "./roles-at-hand.ts";
 import { isTerminal, note, type Shell } from "./shell.ts";
 import { storeNameOf, openStore, storePlace, type ChosenStore } from "./store-choice.ts";
-import { UsageError } from "./usage-error.ts";
+import { describeCause, UsageError } from "./usage-error.ts";
 import type { Viewing } from "./viewing.ts";
 
 /** How questions of the run are answered: the person at the terminal is asked, the run pauses, or they are denied. */
@@ -56,7 +56,7 @@ export async function storeForRun(
     return await openStore(place);
   } catch (cause) {
     if (place.type !== "file" || !place.isDefault) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = describeCause(cause);
     note(call.shell, `The run is kept nowhere, since ${storeNameOf(place)} cannot be used: ${why}`);
     return undefined;
   }

@@ -5,6 +5,7 @@ import type { AgentFold, QuestionRow, RunFold, RunHead } from "espalier/view";
 import { renderRun } from "../terminal/render-tree.ts";
 import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
 import { costText, durationText, numberOf, unpricedText } from "../view/amounts.ts";
+import { joinSections } from "./head-of.ts";
 import type { OutputStyle } from "./output-style.ts";
 import { causeLines, LIMITS_HEADING } from "./rest-text.ts";
 import { statusCell } from "./status-text.ts";
@@ -28,10 +29,7 @@ export function runText(parts: ShownRunParts, style: OutputStyle): string {
     { startedAtMs, time: head, budget, left, refusals, root, end, questions },
     { width: style.width, nowMs, hasColor: style.hasColor },
   );
-  return [headLines(head, style), whyLines(fold), tree]
-    .filter((lines) => lines.length > 0)
-    .map((lines) => lines.join("\n"))
-    .join("\n\n");
+  return joinSections([headLines(head, style), whyLines(fold), tree]);
 }
 
 /** What went wrong in a run: why, and every agent, call and spawn that came to nothing. */
@@ -45,10 +43,7 @@ export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): s
   ];
   const isWell = sections.slice(1).every((lines) => lines.length === 0);
   if (isWell) sections.push(["Nothing went wrong."]);
-  return sections
-    .filter((lines) => lines.length > 0)
-    .map((lines) => lines.join("\n"))
-    .join("\n\n");
+  return joinSections(sections);
 }
 
 function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] {

@@ -43,33 +43,17 @@ function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
   return [
     { title, cell: ({ runId }) => shortLine(runId) },
     { title: "state", cell: (row) => statusCell(row.status, reasonOf(row)), minWidth: 12 },
-    { title: "agents", align: "right", cell: agentsOf, rank: 3 },
-    {
-      title: "tokens",
-      align: "right",
-      cell: ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens)),
-      rank: 2,
-    },
-    {
-      title: "cost",
-      align: "right",
-      cell: ({ spent }) => (spent === undefined ? "" : costText(spent)),
-      rank: 1,
-    },
-    {
-      title: "time",
-      align: "right",
-      cell: ({ durationMs }) => (durationMs === undefined ? "" : durationText(durationMs)),
-      rank: 4,
-    },
-    {
-      title: "last sign",
-      align: "right",
-      cell: ({ updatedAtMs }) => `${durationText(Math.max(0, nowMs - updatedAtMs))} ago`,
-      rank: 5,
-    },
+    right("agents", 3, agentsOf),
+    right("tokens", 2, ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens))),
+    right("cost", 1, ({ spent }) => (spent === undefined ? "" : costText(spent))),
+    right("time", 4, ({ durationMs: ms }) => (ms === undefined ? "" : durationText(ms))),
+    right("last sign", 5, ({ updatedAtMs: ms }) => `${durationText(Math.max(0, nowMs - ms))} ago`),
     { title: "task", cell: (row) => ({ text: taskOf(row), style: "dim" }), minWidth: 16 },
   ];
+}
+
+function right(title: string, rank: number, cell: (row: RunRow) => string): Column<RunRow> {
+  return { title, align: "right", cell, rank };
 }
 
 function reasonOf({ status, reason, questions = [] }: RunRow): string {

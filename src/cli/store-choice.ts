@@ -122,23 +122,13 @@ export async function openStoreToView(
 
 /** A store with some methods of another. */
 function bound(store: Store, others: Pick<Store, "post" | "close">): Store {
-  return {
-    create: (...asked) => store.create(...asked),
-    claim: (...asked) => store.claim(...asked),
-    append: (...asked) => store.append(...asked),
-    beat: (...asked) => store.beat(...asked),
-    release: (...asked) => store.release(...asked),
-    read: (...asked) => store.read(...asked),
-    posts: (...asked) => store.posts(...asked),
-    find: (...asked) => store.find(...asked),
-    list: (...asked) => store.list(...asked),
-    remove: (...asked) => store.remove(...asked),
-    readSession: (...asked) => store.readSession(...asked),
-    writeSession: (...asked) => store.writeSession(...asked),
-    listSessions: (...asked) => store.listSessions(...asked),
-    removeSession: (...asked) => store.removeSession(...asked),
-    ...others,
-  };
+  return new Proxy(store, {
+    get: (_store, name) => {
+      const method: unknown = Reflect.get(name in others ? others : store, name);
+      const own: unknown = typeof method === "function" ? method.bind(store) : method;
+      return own;
+    },
+  });
 }
 
 async function opened(place: StorePlace, store: Store): Promise<ChosenStore> {

@@ -4,6 +4,7 @@ import { plainText } from "../terminal/terminal-text.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { jsonLine } from "./json-text.ts";
+import { codeOf, describeCause } from "./usage-error.ts";
 import { hasSaid, note, ownCommand, say, type Shell } from "./shell.ts";
 
 /** True if the arguments of a command ask for one JSON value on stdout. */
@@ -26,7 +27,7 @@ export function sayError(
  */
 export function tellError(shell: Shell, cause: unknown, args: readonly string[] = []): number {
   const code = codeOf(cause);
-  const message = foreignText(cause instanceof Error ? cause.message : String(cause));
+  const message = foreignText(describeCause(cause));
   const said = code === "usage" ? asCalled(shell, message) : message;
   note(shell, code === undefined ? said : `${said} [${code}]`);
   if (wantsJson(args)) sayError(shell, { code: code ?? "error", message: said });
@@ -42,11 +43,6 @@ function foreignText(text: string): string {
 /** What a wrong use should have been, as this person has to call it. */
 function asCalled(shell: Shell, message: string): string {
   return message.replaceAll(/(: |, or )espalier (?=[a-z])/gu, `$1${ownCommand(shell)} `);
-}
-
-function codeOf(cause: unknown): string | undefined {
-  const code: unknown = cause instanceof Error ? Reflect.get(cause, "code") : undefined;
-  return typeof code === "string" ? code : undefined;
 }
 
 function stackOf(error: Error): string {

@@ -42,10 +42,10 @@ export async function readVerified<Result>(
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
     const before = await wayTo(place);
     await sleepUntilSettled(before.changedNs);
-    const outcome = await settled(read(place.realPath));
+    const [outcome] = await Promise.allSettled([read(place.realPath)]);
     if ((await wayTo(place)).identity !== before.identity) continue;
-    if ("result" in outcome) return outcome.result;
-    throw outcome.cause;
+    if (outcome.status === "fulfilled") return outcome.value;
+    throw outcome.reason;
   }
   throw new MovedError("The folders on the way change.");
 }
@@ -81,21 +81,14 @@ async function sleepUntilSettled(changedNs: bigint): Promise<void> {
     await new Promise<void>((resolve) => void setTimer(granularityMs, resolve));
 }
 
-/** The folders on the way to a place. */
-interface Way {
-  /** The same if nothing on the way has changed. */
-  readonly identity: string;
-  /** When the last folder on the way changed. */
-  readonly changedNs: bigint;
-}
-
 /**
  * Returns the identities of the folders from the root to a place, with the times of their last
- * change, and the identity of the place itself.
+ * change, and the identity of the place itself. `identity` is the same if nothing on the way has
+ * changed; `changedNs` is the time of the last change of a folder.
  *
  * @throws MovedError if one of them is a link.
  */
-async function wayTo({ root, realPath }: VerifiedPlace): Promise<Way> {
+async function wayTo({ root, realPath }: VerifiedPlace) {
   const names = relative(root, realPath).split(sep).filter(Boolean);
   const seen: string[] = [];
   let changedNs = 0n;
@@ -113,14 +106,4 @@ async function wayTo({ root, realPath }: VerifiedPlace): Promise<Way> {
     if (ownNs > changedNs) changedNs = ownNs;
   }
   return { identity: seen.join("\n"), changedNs };
-}
-
-type Outcome<Result> = { readonly result: Result } | { readonly cause: unknown };
-
-async function settled<Result>(work: Promise<Result>): Promise<Outcome<Result>> {
-  try {
-    return { result: await work };
-  } catch (cause) {
-    return { cause };
-  }
 }

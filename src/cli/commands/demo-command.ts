@@ -19,7 +19,7 @@ import { leadFor } from "../run-settings.ts";
 import { note, readSetting, type Shell } from "../shell.ts";
 import { offlinePlanner } from "../survey/offline-planner.ts";
 import { surveyLead } from "../survey/survey-roles.ts";
-import { UsageError } from "../usage-error.ts";
+import { describeCause, UsageError } from "../usage-error.ts";
 
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
 const WIDEST_REPORT = 120;
@@ -90,8 +90,4 @@ function findJaeger(shell: Shell, endpoint: string): { readonly jaegerUrl?: stri
   } catch (cause) {
     throw new UsageError(`ESPALIER_JAEGER_URL: ${describeCause(cause)}`, { cause });
   }
-}
-
-function describeCause(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

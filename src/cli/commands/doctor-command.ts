@@ -14,6 +14,7 @@ import { connectServers, knownServers } from "../mcp-servers.ts";
 import { findProject, type Project } from "../project.ts";
 import { say, type Shell } from "../shell.ts";
 import { openStoreToView, storeNameOf, storePlace, type StorePlace } from "../store-choice.ts";
+import { describeCause } from "../usage-error.ts";
 import { numberOf } from "../../view/amounts.ts";
 
 /** One thing that was looked at. */
@@ -33,7 +34,7 @@ export const body: CommandBody = async (call) => {
     { what: "node", state: "well", says: process.versions.node },
     keyFinding(shell),
   ];
-  const project = await findProject(shell).catch((cause: unknown) => messageIn(cause));
+  const project = await findProject(shell).catch(describeCause);
   if (typeof project === "string")
     findings.push({ what: "configuration", state: "wrong", says: project });
   else
@@ -83,7 +84,7 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
     const says = `${name} has ${numberOf(old, "run")} that ended more than 30 days ago, and ${Math.round(bytes / 1_000_000)} MB. Remove what you do not need: store.remove`;
     return { what, state: "note", says };
   } catch (cause) {
-    return { what, state: "wrong", says: messageIn(cause) };
+    return { what, state: "wrong", says: describeCause(cause) };
   }
 }
 
@@ -108,12 +109,12 @@ async function serverFindings(
           await using server = await connectServers(known, (other) => other === name, shell);
           return { what, state: "well", says: numberOf(server.tools.length, "tool") };
         } catch (cause) {
-          return { what, state: "wrong", says: messageIn(cause) };
+          return { what, state: "wrong", says: describeCause(cause) };
         }
       }),
     );
   } catch (cause) {
-    return [{ what: "MCP servers", state: "wrong", says: messageIn(cause) }];
+    return [{ what: "MCP servers", state: "wrong", says: describeCause(cause) }];
   }
 }
 
@@ -125,15 +126,9 @@ async function portFinding(): Promise<Finding> {
     server.once("error", () => resolve(false));
     server.listen(VIEWER_PORT, "127.0.0.1", () => server.close(() => resolve(true)));
   });
-  return isFree
-    ? { what: "viewer", state: "well", says: `port ${VIEWER_PORT} is free` }
-    : {
-        what: "viewer",
-        state: "note",
-        says: `port ${VIEWER_PORT} is taken: the next free one is used`,
-      };
-}
-
-function messageIn(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
+  return {
+    what: "viewer",
+    state: isFree ? "well" : "note",
+    says: `port ${VIEWER_PORT} is ${isFree ? "free" : "taken: the next free one is used"}`,
+  };
 }

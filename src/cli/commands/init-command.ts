@@ -9,7 +9,7 @@ import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN } from "../exit-codes.ts";
 import { SET_MODULE } from "../import-file.ts";
 import { isConfirmed, isTerminal, note, readSetting, type Shell } from "../shell.ts";
-import { UsageError } from "../usage-error.ts";
+import { describeCause, UsageError } from "../usage-error.ts";
 
 const PACKAGES = ["espalier", "zod"];
 const MCP_CLIENT = "@modelcontextprotocol/client";
@@ -182,7 +182,7 @@ function manifestIn(text: string, file: string): Manifest {
   try {
     whole = JSON.parse(text);
   } catch (cause) {
-    const got = cause instanceof Error ? cause.message : String(cause);
+    const got = describeCause(cause);
     throw new UsageError(`Expected ${file} to be JSON, got: ${got}. Correct it.`, { cause });
   }
   if (typeof whole !== "object" || whole === null)

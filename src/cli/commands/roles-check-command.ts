@@ -13,6 +13,7 @@ import { readableFolder } from "../readable-folder.ts";
 import { roleTextsIn, type FoundRole } from "../role-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { note, say } from "../shell.ts";
+import { describeCause } from "../usage-error.ts";
 import { numberOf } from "../../view/amounts.ts";
 
 interface CheckedFile {
@@ -62,7 +63,7 @@ async function checkedFile(
         : `${file}:${lineOf("subagents", text)}: Expected a role file or a role of the configuration named ${missing}, got none.`;
     return { file, role: name, problem };
   } catch (cause) {
-    return { file, role: name, problem: cause instanceof Error ? cause.message : String(cause) };
+    return { file, role: name, problem: describeCause(cause) };
   }
 }
 

@@ -10,7 +10,7 @@ import { jsonLine } from "../json-text.ts";
 import { aloneText, resultIn, RunReading } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
 import { plainText } from "espalier/terminal";
-import { LAST_RUN, namedRun } from "../named-run.ts";
+import { LAST_RUN, namedPaths, namedRun } from "../named-run.ts";
 import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
 import { errorsText, runText } from "../run-text.ts";
@@ -125,8 +125,6 @@ function numbersOf(steps: readonly KeptStep[]): string {
   return first === undefined ? "none" : `${first.number} to ${last?.number}`;
 }
 
-const MOST_NAMED = 5;
-
 /** By its path, the end of one that no other agent has, or its id. */
 function agentAt({ fold }: RunReading, said: string): AgentFold {
   const { agents } = fold;
@@ -135,10 +133,6 @@ function agentAt({ fold }: RunReading, said: string): AgentFold {
   const alike = agents.filter(({ agentPath }) => agentPath.endsWith(`/${said}`));
   const [only] = alike;
   if (only !== undefined && alike.length === 1) return only;
-  const among = alike.length > 0 ? alike : agents;
-  const named = among.slice(0, MOST_NAMED).map(({ agentPath }) => agentPath);
-  const more = among.length > MOST_NAMED ? `, and ${among.length - MOST_NAMED} more` : "";
-  throw new UsageError(
-    `Expected the path of one agent (${named.join(", ")}${more}), got ${JSON.stringify(said)}.`,
-  );
+  const named = namedPaths(alike.length > 0 ? alike : agents);
+  throw new UsageError(`Expected the path of one agent (${named}), got ${JSON.stringify(said)}.`);
 }

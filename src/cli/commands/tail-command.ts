@@ -11,15 +11,13 @@ import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
 import { aloneText, resultIn, RunReading } from "../run-reading.ts";
 import { setTimer, wallTimeMs } from "../machine-time.ts";
-import { namedRun } from "../named-run.ts";
+import { namedPaths, namedRun } from "../named-run.ts";
 import { findProject } from "../project.ts";
 import { note, ownCommand, say, type Shell } from "../shell.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 
 const LOOK_MS = 100;
-/** Agents that an error names. */
-const MOST_NAMED = 5;
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
@@ -105,10 +103,8 @@ class Follower {
   checkAgent({ fold: { agents } }: RunReading): void {
     const path = this.#path;
     if (path === undefined || agents.some(({ agentPath }) => agentPath === path)) return;
-    const known = agents.slice(0, MOST_NAMED).map(({ agentPath }) => agentPath);
-    const more = agents.length > MOST_NAMED ? `, and ${agents.length - MOST_NAMED} more` : "";
     throw new UsageError(
-      `Expected --agent to be the path of an agent (${known.join(", ")}${more}), got ${JSON.stringify(path)}.`,
+      `Expected --agent to be the path of an agent (${namedPaths(agents)}), got ${JSON.stringify(path)}.`,
     );
   }
 
