@@ -11,7 +11,7 @@ export {
   type RecordedStepRef,
   type TakeEvent,
 } from "./orchestrator/durability/run-record.ts";
-export type { Deferral, OpenStep, StepReply } from "./agent/agent-state.ts";
+export type { Deferral, StepReply } from "./agent/agent-state.ts";
 export type { HiddenTool } from "./tools/tool-filter.ts";
 export type { LastStep } from "./agent/account-view.ts";
 export type { OpenRecordedStep, RecordedExecution } from "./orchestrator/durability/agent-steps.ts";

@@ -2,143 +2,136 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
-import type { LastStep } from "./account-view.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
-import type { FinishReason } from "../protocol/finish-reason.ts";
+import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
 import type { TaggedHistory } from "./message-tags.ts";
-import { NO_FAILURES, type FailureCounts } from "../policies/failure-counts.ts";
+import { NO_FAILURES } from "../policies/failure-counts.ts";
 import {
+  AgentIdSchema,
+  CallIdSchema,
   stepIdOf,
+  StepIdSchema,
   type AgentId,
   type CallId,
   type ExecutionId,
-  type StepId,
 } from "../protocol/ids.ts";
-import type { AssistantMessage } from "../protocol/message.ts";
-import type { Question } from "../protocol/question.ts";
-import type { StepContext } from "../protocol/step-context.ts";
-import type { StepRecord } from "../protocol/step-record.ts";
-import type { StepTiming } from "../protocol/step-timing.ts";
-import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
-import type { SpawnRequest } from "../protocol/subagent.ts";
-import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { NO_USAGE, type Usage } from "../protocol/usage.ts";
-import type { HiddenTool } from "../tools/tool-filter.ts";
-import type { HistoryChange } from "./history-change.ts";
+import { JsonValueSchema } from "../protocol/json-value.ts";
+import { z } from "../protocol/late-zod.ts";
+import {
+  AssistantMessageSchema,
+  MessageSchema,
+  MessageTagSchema,
+  type AssistantMessage,
+} from "../protocol/message.ts";
+import { QuestionSchema, type Question } from "../protocol/question.ts";
+import { StepContextSchema } from "../protocol/step-context.ts";
+import { StepRecordSchema, type StepRecord } from "../protocol/step-record.ts";
+import { StepTimingSchema } from "../protocol/step-timing.ts";
+import {
+  ErrorRecordSchema,
+  StopReasonSchema,
+  StopSignalSchema,
+  type StopReason,
+  type TerminalStatus,
+} from "../protocol/stop.ts";
+import { SpawnRequestSchema, type SpawnRequest } from "../protocol/subagent.ts";
+import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
+import { NO_USAGE, UsageSchema } from "../protocol/usage.ts";
+import { HistoryChangeSchema } from "./history-change.ts";
 
-/** What was said. Kept from execution to execution. */
+const count = z.int().nonnegative();
+
+export const ConversationSchema = z.strictObject({
+  messages: z.array(MessageSchema).readonly(),
+  prefix: z.strictObject({ messageCount: count, tokens: count }),
+  tags: z.array(MessageTagSchema).readonly(),
+  leftOut: z.array(z.strictObject({ message: MessageSchema, tag: MessageTagSchema })).readonly(),
+  added: count,
+});
+
+/** The conversation of an agent, which lasts from execution to execution. */
 export interface Conversation extends TaggedHistory {
   /** The part whose length the provider has reported. */
   readonly prefix: MeasuredPrefix;
 }
 
-/** What was done and decided in this execution. */
-export interface RunLog {
-  readonly steps: readonly StepRecord[];
-  /** Compactions of the history in this execution, oldest first: what the steps before them were shown is not lost. */
-  readonly compactions: readonly HistoryChange[];
-  readonly signals: readonly StopSignal[];
-  readonly errors: readonly ErrorRecord[];
-  /** The typed result, once the model has given one that fits. */
-  readonly output: JsonValue | undefined;
-  /** How that result was parsed. Absent if there is none. */
-  readonly outputParse?: OutputParse;
-  /** True once the task is in the history, or was refused. */
-  readonly isBriefed: boolean;
-  /** Replies in a row that were of no use: neither text nor calls. */
-  readonly uselessReplies: number;
-  /** Requests in a row that the model refused as too long. */
-  readonly overflows: number;
-  /** What went wrong with tool calls, against the error budget. */
-  readonly failures: FailureCounts;
-  /** Times that a stop hook made the agent continue. */
-  readonly vetoes: number;
-  /** Texts with which the agent waited for its subagents, though a typed result is due: they are no misses. Absent: none. */
-  readonly waits?: number;
-  /** Delegations that tools asked for, in order, which are worked off before the next model call (R13). */
-  readonly subtasks: readonly Subtask[];
-  /** Subagents in the background whose results are not in the history yet, in the order of their start (X10). */
-  readonly background: readonly AgentId[];
-  /** True while the agent has answered and waits for what its subagents in the background will say (X9). */
-  readonly isAwaiting: boolean;
-  /** Sections that were made for this execution; absent before the first was (R93). */
-  readonly sections?: readonly MadeSection[];
-  /** Parts of `allOf` that have fired in this execution; absent: none has (R60). */
-  readonly fired?: FiredParts;
-}
+const SubtaskSchema = z.strictObject({
+  request: SpawnRequestSchema,
+  /** The paused child that works on it. */
+  childId: AgentIdSchema.optional(),
+  /** The result, as the agent will read it. */
+  text: z.string().optional(),
+});
+/** A delegation that a tool queued. It is removed once its result is in the history. */
+export type Subtask = Readonly<z.infer<typeof SubtaskSchema>>;
 
-/** How a typed result was parsed, to check it against the schema that its role has in a later process. */
-export interface OutputParse {
-  /** Hash of the JSON Schema of the result. */
-  readonly schemaHash: string;
-  /** The result before parsing. Absent if it is the same. */
-  readonly written?: JsonValue;
-}
-
-/** What each gave when it last fired, by its place in the role's stop conditions: `0.1` is the second part of the first. */
-export type FiredParts = Readonly<Record<string, readonly StopReason[]>>;
-
+const MadeSectionSchema = z.strictObject({
+  name: z.string(),
+  /** Absent if the section has no text, or if its text is in the history. */
+  text: z.string().exactOptional(),
+});
 /** A section that was made once for an execution. */
-export interface MadeSection {
-  readonly name: string;
-  /** Absent: it had nothing to say, or it stands in the history. */
-  readonly text?: string;
-}
+export type MadeSection = Readonly<z.infer<typeof MadeSectionSchema>>;
 
-/** A delegation that a tool queued. Gone once its result is in the history. */
-export interface Subtask {
-  readonly request: SpawnRequest;
-  /** The child that works on it while it is paused. */
-  readonly childId?: AgentId | undefined;
-  /** What came of it, as the agent will read it. */
-  readonly text?: string | undefined;
-}
+export const RunLogSchema = z.strictObject({
+  steps: z.array(StepRecordSchema).readonly(),
+  /** Compactions of the history in this execution, oldest first. The messages before them are not lost. */
+  compactions: z.array(HistoryChangeSchema).readonly(),
+  signals: z.array(StopSignalSchema).readonly(),
+  errors: z.array(ErrorRecordSchema).readonly(),
+  /** The typed result, once the model has given a valid one. */
+  output: JsonValueSchema.optional(),
+  /**
+   * How the result was parsed, to check it against the schema of its role in a later process: the hash
+   * of the schema, and the result before parsing if it differs.
+   */
+  outputParse: z
+    .strictObject({ schemaHash: z.string(), written: JsonValueSchema.exactOptional() })
+    .exactOptional(),
+  /** True once the task is in the history, or was refused. */
+  isBriefed: z.boolean(),
+  /** Consecutive replies with neither text nor calls. */
+  uselessReplies: count,
+  /** Consecutive requests that the model refused as too long. */
+  overflows: count,
+  /** Failed tool calls, counted against the error budget. */
+  failures: z.strictObject({
+    toolErrors: count,
+    consecutiveErrors: count,
+    retryErrors: count,
+    retriesByTool: z.record(z.string(), count).readonly(),
+  }),
+  /** Times that a stop hook made the agent continue. */
+  vetoes: count,
+  /** Texts with which the agent waited for its subagents while a typed result was due. They are no misses. */
+  waits: count.exactOptional(),
+  /** Delegations that tools queued, in order. They are done before the next model call. */
+  subtasks: z.array(SubtaskSchema).readonly(),
+  /** Background subagents whose results are not in the history yet, in the order of their start. */
+  background: z.array(AgentIdSchema).readonly(),
+  /** True while the agent has answered and waits for its background subagents. */
+  isAwaiting: z.boolean(),
+  /** Sections made for this execution. Absent before the first. */
+  sections: z.array(MadeSectionSchema).readonly().exactOptional(),
+  /** The last reasons of each fired part of `allOf`, by its place: `0.1` is the second part of the first condition. */
+  fired: z.record(z.string(), z.array(StopReasonSchema).readonly()).readonly().exactOptional(),
+});
+/** What was done and decided in one execution. */
+export type RunLog = Readonly<z.infer<typeof RunLogSchema>>;
+export type OutputParse = NonNullable<RunLog["outputParse"]>;
+export type FiredParts = NonNullable<RunLog["fired"]>;
 
-/** What this execution consumed. */
-export interface RunTelemetry {
-  readonly usage: Usage;
-  /** Undefined: not started, and the zero usage says nothing yet. */
-  readonly startedAtMs: number | undefined;
-  readonly endedAtMs: number | undefined;
+/** The usage and times of one execution. */
+export const RunTelemetrySchema = z.strictObject({
+  usage: UsageSchema,
+  /** `undefined` before the start. */
+  startedAtMs: z.number().optional(),
+  endedAtMs: z.number().optional(),
   /** Time spent waiting for a lease. */
-  readonly waitedMs: number;
-}
-
-/** The one transient holder: what the open step has gathered so far. Gone when the step is recorded (R45). */
-export interface OpenStep {
-  /** Which step. */
-  readonly stepId: StepId;
-  /** From 1, in its execution. */
-  readonly number: number;
-  /** Milliseconds since the epoch. */
-  readonly startedAtMs: number;
-  /** What it began with. */
-  readonly context: StepContext;
-  /** How many messages the model was shown: `context` says which, hooks' changes included. */
-  readonly messageCount: number;
-  /** Tools of the role that it was not offered. */
-  readonly hiddenTools: readonly HiddenTool[];
-  /** Undefined: the model has not replied. */
-  readonly reply: StepReply | undefined;
-  /** What its calls came to, in call order; those that have not ended are left out. */
-  readonly executions: readonly ToolExecution[];
-  /** Calls that wait for an answer from outside, in call order. */
-  readonly deferrals: readonly Deferral[];
-  /** The limit that refused a call, raised once all calls of the step have their results. */
-  readonly limit: StopSignal | undefined;
-  /** True once the results are in the history. */
-  readonly isIncorporated: boolean;
-  /** Set if the request said that no step can follow (R64). */
-  readonly lastStep: LastStep | undefined;
-  /** What it has consumed so far. */
-  readonly usage: Usage;
-  /** What its time went into so far. */
-  readonly timing: StepTiming;
-  /** Why it was cut off. Undefined: it was not. */
-  readonly error: ErrorRecord | undefined;
-}
+  waitedMs: z.number(),
+});
 
 /** A call without a result yet: a question about it is open, or the subagent that works on it is paused. */
 export type Deferral = {
@@ -174,6 +167,61 @@ export type Deferral = {
     }
 );
 
+export const DeferralSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("question"),
+    callId: CallIdSchema,
+    question: QuestionSchema,
+    argumentsText: z.string(),
+    callHash: z.string(),
+    schemaHash: z.string(),
+    fingerprint: z.string().exactOptional(),
+    isUnverified: z.literal(true).exactOptional(),
+  }),
+  z.strictObject({
+    type: z.literal("subagent"),
+    callId: CallIdSchema,
+    childId: AgentIdSchema,
+    argumentsText: z.string(),
+    parsedArguments: JsonValueSchema.exactOptional(),
+    subtasks: z.array(SpawnRequestSchema).readonly().exactOptional(),
+    startedIds: z.array(AgentIdSchema).readonly().exactOptional(),
+  }),
+]);
+
+export const OpenStepSchema = z.strictObject({
+  stepId: StepIdSchema,
+  /** The number of the step in its execution, from 1. */
+  number: z.int().positive(),
+  startedAtMs: z.number(),
+  /** The context with which it began. */
+  context: StepContextSchema,
+  /** How many messages the model was shown. `context` says which. */
+  messageCount: count,
+  /** Tools of the role that the model was not offered. */
+  hiddenTools: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
+  /** `undefined` until the model has replied. */
+  reply: z
+    .strictObject({ message: AssistantMessageSchema, finishReason: FinishReasonSchema })
+    .optional(),
+  /** Results of the calls that have ended, in call order. */
+  executions: z.array(ToolExecutionSchema).readonly(),
+  /** Calls that wait for an answer from outside, in call order. */
+  deferrals: z.array(DeferralSchema).readonly(),
+  /** The limit that refused a call. It is raised once all calls of the step have results. */
+  limit: StopSignalSchema.optional(),
+  /** True once the results are in the history. */
+  isIncorporated: z.boolean(),
+  /** Set if the request said that no step can follow. */
+  lastStep: z.strictObject({ accountPath: z.string(), maximum: count }).optional(),
+  usage: UsageSchema,
+  timing: StepTimingSchema,
+  /** The error that cut it off. Transient: a state at rest does not have it. */
+  error: ErrorRecordSchema.optional(),
+});
+/** What the open step has gathered so far. It is gone when the step is recorded. */
+export type OpenStep = Readonly<z.infer<typeof OpenStepSchema>>;
+
 /** A call about which a question is open. */
 export type QuestionDeferral = Extract<Deferral, { readonly type: "question" }>;
 
@@ -188,7 +236,7 @@ export interface StepReply {
 interface Parts {
   readonly conversation: Conversation;
   readonly log: RunLog;
-  readonly telemetry: RunTelemetry;
+  readonly telemetry: z.infer<typeof RunTelemetrySchema>;
 }
 
 /** Before the first step of an execution. */
@@ -199,14 +247,14 @@ export interface PendingState extends Parts {
 export interface RunningState extends Parts {
   readonly status: "running";
   readonly executionId: ExecutionId;
-  readonly step: OpenStep | undefined;
+  readonly step?: OpenStep | undefined;
 }
 /** At rest until it is resumed, perhaps in another process (R26). */
 export interface PausedState extends Parts {
   readonly status: "paused";
   readonly executionId: ExecutionId;
   readonly reason: StopReason;
-  readonly step: OpenStep | undefined;
+  readonly step?: OpenStep | undefined;
 }
 export interface EndedState extends Parts {
   readonly status: TerminalStatus;
@@ -236,7 +284,7 @@ const NOTHING_DONE: RunLog = deepFreeze({
   background: [],
   isAwaiting: false,
 });
-const NOT_STARTED: RunTelemetry = deepFreeze({
+const NOT_STARTED = deepFreeze<Parts["telemetry"]>({
   usage: NO_USAGE,
   startedAtMs: undefined,
   endedAtMs: undefined,

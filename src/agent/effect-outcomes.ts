@@ -8,7 +8,7 @@ import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema } from "../protocol/stop.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
-import { DeferralSchema } from "./agent-snapshot.ts";
+import { DeferralSchema } from "./agent-state.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";
 
 const count = z.int().nonnegative();

@@ -42,15 +42,15 @@ export interface PhaseState {
     readonly signals: readonly StopSignal[];
     readonly errors: readonly ErrorRecord[];
     /** The typed result, once the model has given one that fits. */
-    readonly output: JsonValue | undefined;
+    readonly output?: JsonValue | undefined;
   };
   /** What this execution consumed. */
   readonly telemetry: {
     readonly usage: Usage;
     /** Milliseconds since the epoch; undefined: it has not begun. */
-    readonly startedAtMs: number | undefined;
+    readonly startedAtMs?: number | undefined;
     /** Milliseconds since the epoch; undefined: it has not ended. */
-    readonly endedAtMs: number | undefined;
+    readonly endedAtMs?: number | undefined;
     /** Time spent waiting for a lease. */
     readonly waitedMs: number;
   };
@@ -66,11 +66,11 @@ export interface OpenStepReport {
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
   /** What the model answered; undefined: it has not yet. */
-  readonly reply:
+  readonly reply?:
     | { readonly message: AssistantMessage; readonly finishReason: FinishReason }
     | undefined;
   /** Calls that have a result, in call order. */
   readonly executions: readonly ToolExecution[];
   readonly usage: Usage;
-  readonly error: ErrorRecord | undefined;
+  readonly error?: ErrorRecord | undefined;
 }

@@ -15,7 +15,7 @@ import {
   type SettledState,
 } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
-import { type JsonObject, parseJson } from "../../src/kernel/json.ts";
+import { defined, type JsonObject, parseJson } from "../../src/kernel/json.ts";
 import type { Attachment } from "../../src/protocol/attachment.ts";
 import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
 import { userMessage } from "../../src/protocol/message.ts";
@@ -48,10 +48,11 @@ const FIXED = { seed: 20_261_121, numRuns: 300 };
 
 const [FIRST, SECOND] = twoCalls();
 
-/** What is restored: what was open, without what is transient. */
-function lasting(state: SettledState): SettledState {
-  if (state.status !== "paused" || state.step === undefined) return state;
-  return { ...state, step: { ...state.step, error: undefined } };
+/** Returns the state as JSON keeps it: without keys that are undefined, and without transient parts. */
+function lasting(state: SettledState): object {
+  const { log, telemetry, step } = state;
+  const lasts = { ...state, log: defined(log), telemetry: defined(telemetry) };
+  return defined({ ...lasts, step: step && defined({ ...step, error: undefined }) });
 }
 
 function thereAndBack(state: SettledState): SettledState {

@@ -11,9 +11,15 @@ import {
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
-import { ExecutionIdSchema, type AgentId, type ExecutionId } from "../../protocol/ids.ts";
+import {
+  ExecutionIdSchema,
+  type AgentId,
+  type ExecutionId,
+  type StepId,
+} from "../../protocol/ids.ts";
 import { z } from "../../protocol/late-zod.ts";
 import type { Message } from "../../protocol/message.ts";
+import type { StepContext } from "../../protocol/step-context.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { modelEffectName } from "./effect-names.ts";
@@ -35,10 +41,16 @@ export interface RecordedExecution {
 }
 
 /** A step that is not completed, as far as records say. */
-export interface OpenRecordedStep extends Pick<
-  OpenStep,
-  "stepId" | "number" | "startedAtMs" | "context" | "messageCount"
-> {
+export interface OpenRecordedStep {
+  readonly stepId: StepId;
+  /** The number of the step in its execution, from 1. */
+  readonly number: number;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+  /** The context with which it began. */
+  readonly context: StepContext;
+  /** How many messages the model was shown. `context` says which. */
+  readonly messageCount: number;
   /** Absent: the model has not replied. */
   readonly reply?: StepReply;
   /** What its calls came to, in call order; those that have not ended are left out. */
