@@ -14,8 +14,7 @@ export type {
 } from "./model/model.ts";
 export type { FinishReason } from "./protocol/finish-reason.ts";
 export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
-export { replyMessage, type ReplyPiece } from "./protocol/reply-message.ts";
-export { replyPieces } from "./protocol/reply-pieces.ts";
+export { replyMessage, replyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
 export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
 export { textOnly } from "./model/written-by.ts";
 export { contentParts, type ContentMessage } from "./model/accepted-content.ts";
@@ -153,7 +152,7 @@ export type { ModelDelta, PieceBody, PieceSource, ResetReason } from "./protocol
 export type { PiecesOptions } from "./orchestrator/run/run.ts";
 export type { PriceUsed } from "./orchestrator/budget/prices-used.ts";
 export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
-export type { RebuiltRequest } from "./agent/persisted-request.ts";
+export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
 export type { ResumeGrant } from "./orchestrator/run/run-options.ts";
 export type { RetainedMessages } from "./policies/retention-policy.ts";

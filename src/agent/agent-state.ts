@@ -6,7 +6,7 @@ import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
-import type { TaggedHistory } from "./message-tags.ts";
+import { HistoryChangeSchema, type TaggedHistory } from "./message-tags.ts";
 import { NO_FAILURES } from "../policies/failure-counts.ts";
 import {
   AgentIdSchema,
@@ -39,7 +39,6 @@ import {
 import { SpawnRequestSchema, type SpawnRequest } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, UsageSchema } from "../protocol/usage.ts";
-import { HistoryChangeSchema } from "./history-change.ts";
 
 const count = z.int().nonnegative();
 

@@ -33,8 +33,8 @@ import { stepContext } from "./make-step-context.ts";
 import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.ts";
 import { transition } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { failed, NOT_BEGUN } from "./tool-calls/failed-outcome.ts";
-import { descriptorOf, placeOf } from "./tool-calls/call-events.ts";
+import { failed, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
+import { descriptorOf, placeOf } from "./tool-calls/record.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {

@@ -1,7 +1,7 @@
 // How the typed result of a role is asked for: natively, where the provider holds the model to its schema, or by a call of Finish.
 
 import { misdefinition } from "../kernel/check.ts";
-import { deepFreeze } from "../kernel/json.ts";
+import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { OutputSchema } from "../model/model.ts";
 import { remembered } from "../model/remembered.ts";
@@ -10,6 +10,8 @@ import type { ToolChoice } from "../protocol/model-settings.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import type { AgentRole, OutputMode } from "./agent-role.ts";
+import { argumentsOf } from "../tools/bind-call.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 
 /** The mode that a definition says. Throws `invalid_definition` for what is none, or none of a role without a typed result. */
 export function outputModeOf(field: string, given: unknown, hasOutput: boolean): OutputMode {
@@ -69,4 +71,37 @@ export function isFinishWatched(hooks: HookSet): boolean {
 function isFinishChosen(choice: ToolChoice | undefined): boolean {
   if (typeof choice !== "object") return false;
   return ("tool" in choice ? [choice.tool] : choice.oneOf).includes(FINISH_TOOL_NAME);
+}
+
+/** What the schema of the result makes of a text; undefined: it is no JSON, or is not to be looked at. */
+export function textResult(
+  { role, hooks, output }: AgentRuntime,
+  text: string,
+): ReturnType<FinishTool["bind"]> | undefined {
+  const { finish } = role;
+  if (finish === undefined || (output === undefined && isFinishWatched(hooks))) return undefined;
+  const written = jsonIn(text);
+  return written === undefined ? undefined : finish.bind(written);
+}
+
+const FENCE = "```";
+/** What a block begins with: the name of its language. */
+const LANGUAGE = /^\w*[ \t]*\n/;
+
+function jsonIn(text: string): JsonValue | undefined {
+  // First the whole: a block within one of its texts is a part of it.
+  const whole = parsed(text);
+  if (whole !== undefined) return whole;
+  const [, block, ...others] = text.split(FENCE);
+  const isFenced = block !== undefined && others.length === 1;
+  return isFenced ? parsed(block.replace(LANGUAGE, "")) : undefined;
+}
+
+function parsed(json: string): JsonValue | undefined {
+  if (json.trim() === "") return undefined;
+  try {
+    return argumentsOf(json);
+  } catch {
+    return undefined;
+  }
 }

@@ -4,10 +4,12 @@
 import type { ErrorRecord, StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { eventPosition, type AgentState } from "./agent-state.ts";
-import { overshootSignal } from "./budget-signal.ts";
 import { errorRecord } from "./error-record.ts";
 import { pauseIfPossible } from "./pausing.ts";
 import { transition } from "./transition.ts";
+import { defined, type JsonObject } from "../kernel/json.ts";
+import { shownAxis, stopCodeOf } from "../policies/budget.ts";
+import type { BudgetRefusal, Overshoot } from "./account-view.ts";
 
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
@@ -70,4 +72,35 @@ export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRec
   const signal = failed.log.signals.at(-1);
   if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPosition(state));
   return failed;
+}
+
+/** The signal that a limit raises when it refuses something. */
+export function budgetSignal(refusal: BudgetRefusal): StopSignal {
+  const { asked, kept } = refusal;
+  return signalOf(refusal, explanation(refusal), defined({ asked, kept }));
+}
+
+/** The record that a reply used more than was left of a limit. */
+export function overshootSignal(passed: Overshoot): StopSignal {
+  const { axis, accountPath, maximum, spent } = passed;
+  const { name, unit } = shownAxis(axis);
+  const message = `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, since a reply used more than was left.`;
+  return { ...signalOf(passed, message), isOvershoot: true };
+}
+
+function signalOf(
+  { axis, accountPath, maximum, spent }: Pick<BudgetRefusal, keyof Overshoot>,
+  message: string,
+  more: JsonObject = {},
+): StopSignal {
+  const data = { axis, accountPath, maximum, current: spent, ...more };
+  return { source: "budget", reason: { code: stopCodeOf(axis), message, data } };
+}
+
+function explanation(refusal: BudgetRefusal): string {
+  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
+  if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
+  const { name, unit } = shownAxis(axis);
+  const rest = kept === undefined ? "" : `, ${kept / unit} are kept for its own answer`;
+  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were asked for.`;
 }

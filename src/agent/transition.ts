@@ -21,8 +21,7 @@ import { countFailures, hasFailures } from "../policies/failure-counts.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import { resultMessage } from "../tools/tool-result.ts";
 import type { LastStep } from "./account-view.ts";
-import { historyChange } from "./history-change.ts";
-import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
+import { replaced, tagRest, withAdded, historyChange, type TagPlace } from "./message-tags.ts";
 import {
   isRetryAfterOverflow,
   NO_PREFIX,

@@ -2,11 +2,11 @@
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { z } from "../protocol/late-zod.ts";
-import { partsFitted } from "../protocol/reply-pieces.ts";
 import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
+import { partsFitted } from "../protocol/reply-message.ts";
 
 /** The contract of one point. */
 export interface PatchContract<P extends TransformPoint> {

@@ -4,9 +4,9 @@ import { sameJson } from "../kernel/json.ts";
 import type { CallSize } from "./believable-usage.ts";
 import { builtReply, withOwnCalls } from "./check-reply.ts";
 import type { Model, ModelReply } from "./model.ts";
-import { partsFitted } from "../protocol/reply-pieces.ts";
 import { PlainReplySchema } from "./reply-schema.ts";
 import { parsedReply } from "./reply-with-parts.ts";
+import { partsFitted } from "../protocol/reply-message.ts";
 
 /**
  * A reply that was made of those that the model gave (`given`, checked): it has parts only if they are those of one of them, and as far

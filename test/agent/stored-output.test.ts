@@ -5,8 +5,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { finishTool, parsedOutput } from "../../src/agent/finish-tool.ts";
-import { findOutputProblems } from "../../src/agent/stored-output.ts";
+import { finishTool, parsedOutput, findOutputProblems } from "../../src/agent/finish-tool.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import { problemLines } from "../../src/tools/arguments/argument-problems.ts";
 import type { ToolInput } from "../../src/tools/arguments/input-schema.ts";

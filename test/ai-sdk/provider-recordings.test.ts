@@ -8,8 +8,7 @@ import { z } from "zod";
 
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { ModelReply } from "../../src/model/model.ts";
-import { replyPieces } from "../../src/protocol/reply-pieces.ts";
-import { type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { proves } from "../harness/proves.ts";
 import { rejection } from "../support/openai-calls.ts";
 import {

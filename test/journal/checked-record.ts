@@ -2,8 +2,7 @@
 
 import { expect } from "vitest";
 
-import { persistedRequest } from "../../src/agent/persisted-request.ts";
-import { contextsOf } from "../../src/agent/shown-messages.ts";
+import { contextsOf, persistedRequest } from "../../src/agent/shown-messages.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { recordFrom } from "../../src/orchestrator/durability/journal-record.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";

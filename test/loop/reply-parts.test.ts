@@ -5,8 +5,7 @@ import { describe, expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
-import { replyPieces } from "../../src/protocol/reply-pieces.ts";
-import { type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { rebuildRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { AgentIdSchema, CallIdSchema } from "../../src/protocol/ids.ts";

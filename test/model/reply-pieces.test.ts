@@ -3,8 +3,13 @@
 
 import { describe, expect, test } from "vitest";
 
-import { partsFitted, partsRenamed, replyPieces } from "../../src/protocol/reply-pieces.ts";
-import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import {
+  replyMessage,
+  partsFitted,
+  partsRenamed,
+  replyPieces,
+  type ReplyPiece,
+} from "../../src/protocol/reply-message.ts";
 import { forModel, replayKeyOf, textOnly, withoutData } from "../../src/model/written-by.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import {

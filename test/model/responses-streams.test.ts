@@ -9,7 +9,6 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelReply } from "../../src/model/model.ts";
 import { StreamedResponse } from "../../src/model/openai/streamed-response.ts";
 import { replyLimits } from "../../src/model/reply-limits.ts";
-import { replyPieces } from "../../src/protocol/reply-pieces.ts";
 import {
   replyOf,
   RESPONSES_FIXTURES,
@@ -21,6 +20,7 @@ import { proves } from "../harness/proves.ts";
 import { modelAt, rejection, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
 import { inPieces, WAYS } from "../support/recorded-replies.ts";
+import { replyPieces } from "../../src/protocol/reply-message.ts";
 
 const FOLDER = "test/fixtures/streams";
 const isUpdate = process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "";

@@ -5,8 +5,12 @@ import { expect } from "vitest";
 
 import { contractOf } from "../../src/hooks/patch-contract.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
-import { partsFitted, partsRenamed } from "../../src/protocol/reply-pieces.ts";
-import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import {
+  replyMessage,
+  partsFitted,
+  partsRenamed,
+  type ReplyPiece,
+} from "../../src/protocol/reply-message.ts";
 import { inheritedMessages } from "../../src/policies/inherited-messages.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import { truncateHistory } from "../../src/policies/truncate-history.ts";

@@ -11,12 +11,12 @@ import {
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
 import { pendingState, type AgentState } from "../../src/agent/agent-state.ts";
-import { historyAtStep, historyChange } from "../../src/agent/history-change.ts";
 import { transition } from "../../src/agent/transition.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
 import { changes, opening, replyOf, settledState } from "../support/changes.ts";
 import { contextOf } from "../support/step-context.ts";
+import { historyAtStep, historyChange } from "../../src/agent/message-tags.ts";
 
 /** What happens after a step: messages come in, and the history may be cut to some of its messages, with a notice among them. */
 const turns = fc.array(

@@ -1,6 +1,5 @@
 // What steps begin with, what their time went into, and what compactions take away, for tests that make states by hand.
 
-import type { HistoryChange } from "../../src/agent/history-change.ts";
 import { textHash } from "../../src/protocol/definition.ts";
 import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
 import type { ContentPart } from "../../src/protocol/message-content.ts";
@@ -8,6 +7,7 @@ import type { ReplyPart } from "../../src/protocol/message.ts";
 import type { ModelSettings } from "../../src/protocol/model-settings.ts";
 import type { StepContext } from "../../src/protocol/step-context.ts";
 import type { StepTiming } from "../../src/protocol/step-timing.ts";
+import type { HistoryChange } from "../../src/agent/message-tags.ts";
 
 /** What a step of a role without tools begins with; `shown` has every kind of part. */
 export function contextOf(number: number, more: Partial<StepContext> = {}): StepContext {

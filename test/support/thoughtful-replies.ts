@@ -3,8 +3,7 @@
 import { expect } from "vitest";
 
 import type { ModelRequest } from "../../src/model/model.ts";
-import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
-import { replyPieces } from "../../src/protocol/reply-pieces.ts";
+import { replyMessage, replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage, Message, ProviderData } from "../../src/protocol/message.ts";
 import type { ScriptedReply } from "../../src/testing/scripted-model.ts";

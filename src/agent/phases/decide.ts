@@ -25,9 +25,9 @@ import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
 import { isTextAlone, stepOutcome, type StepOutcome } from "../step-outcome.ts";
-import { textResult } from "../text-result.ts";
 import { transition } from "../transition.ts";
 import { lastStepSignal } from "./evaluate.ts";
+import { textResult } from "../output-mode.ts";
 
 /** Times that stop hooks may make an execution continue (C35). */
 const MAX_VETOES = 3;

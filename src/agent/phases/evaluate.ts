@@ -4,8 +4,7 @@ import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import type { LastStep } from "../account-view.ts";
-import { budgetSignal } from "../budget-signal.ts";
-import { addSignal } from "../stop-requests.ts";
+import { addSignal, budgetSignal } from "../stop-requests.ts";
 
 /**
  * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply

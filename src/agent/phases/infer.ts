@@ -7,15 +7,14 @@ import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isUseless, openStepOf, type AgentState, stepPosition } from "../agent-state.ts";
-import { failWith, addSignal } from "../stop-requests.ts";
+import { failWith, addSignal, budgetSignal } from "../stop-requests.ts";
 import { openStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel, settleCall } from "../model-call.ts";
 import { transition } from "../transition.ts";
-import { budgetSignal } from "../budget-signal.ts";
-import { partsFitted, partsRenamed } from "../../protocol/reply-pieces.ts";
 import { leakedCall } from "../../policies/argument-leak.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
+import { partsFitted, partsRenamed } from "../../protocol/reply-message.ts";
 
 /** Requests of a step that may be too long for the model before that is an error. */
 const MAX_OVERFLOWS = 1;

@@ -6,7 +6,6 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState, stepPosition } from "../agent-state.ts";
 import { mustNotCallModel, addTask, type Prepared } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
-import { isOverflowing } from "./history-size.ts";
 import { makeSections, type ReadyState } from "./make-sections.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
 import { askConditions } from "../ask-conditions.ts";
@@ -19,6 +18,7 @@ import type { UserInput } from "../../hooks/hook-points.ts";
 import { contentText, withText } from "../../protocol/message-content.ts";
 import { userMessage, type UserMessage } from "../../protocol/message.ts";
 import type { MailboxMessage } from "../mailbox.ts";
+import { isOverflowing } from "./assemble-request.ts";
 
 /** Does what is due, until something holds the agent: then the state says so. */
 export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {

@@ -5,10 +5,9 @@ import { isRecord } from "../../kernel/json.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { guardsFor } from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import { refusedOutcome } from "./failed-outcome.ts";
 import type { Repetition } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
-import type { Permission } from "./call-outcome.ts";
+import { refusedOutcome, type Permission } from "./call-outcome.ts";
 import { answered, askedAbout, permittedAgain } from "./questions.ts";
 
 /** Gives or asks for the permission; never rejects. At once where nothing has to be asked. */

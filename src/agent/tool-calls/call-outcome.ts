@@ -3,14 +3,25 @@
 import type { TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
-import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
+import { TOOL_FAILURES, type ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { RefusedSpawn } from "../run-ports.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import type { RejectedCall } from "../../tools/rejected-call.ts";
-import type { CallEnd } from "../effects.ts";
+import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
+import type { CallEnd, PlannedCall } from "../effects.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
+import { asSentence } from "../../kernel/sentence.ts";
+import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
+import { delegationText } from "../../tools/delegation-text.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import { errorNameOf, resultText } from "../../tools/result-text.ts";
+import { shortenText } from "../../tools/shorten-text.ts";
+import { attachmentsIn, severityOf } from "../../tools/tool-error.ts";
+import { isToolTimeout } from "../../tools/tool-timeout.ts";
+import { errorRecord } from "../error-record.ts";
 
 /** A part of a text, in UTF-16 code units; `end` is behind it. */
 export interface TextRange {
@@ -73,4 +84,183 @@ export interface Refused {
   readonly rejected: RejectedCall;
   /** Set when a hook broke. */
   readonly failure?: ErrorRecord;
+}
+
+/** What is known of a failure besides its code and its text. */
+type FailureDetails = Partial<Omit<FailedOutcome, "type" | "errorCode">>;
+
+/** A failure by its code: how severe it is, and as what it counts, the table says. */
+export function failed(
+  code: ToolFailureCode,
+  text: string,
+  more: FailureDetails = {},
+): FailedOutcome {
+  const { outcome: type, severity } = TOOL_FAILURES[code];
+  return { type, text, errorCode: code, severity, ...more };
+}
+
+/** The tool's own words, with what is said around them. */
+interface Saying {
+  readonly before: string;
+  readonly words: string;
+  readonly after?: string;
+}
+
+/** A failure in the tool's own words. */
+export function failedSaying(
+  code: ToolFailureCode,
+  { before, words, after = "" }: Saying,
+  more: FailureDetails = {},
+): FailedOutcome {
+  const start = before.length;
+  const range = { start, end: start + words.length };
+  return failed(code, `${before}${words}${after}`, { words: range, ...more });
+}
+
+export const CANCELLED = failed(
+  "cancelled",
+  "Cancelled: the agent was told to end before this call had a result.",
+);
+
+/** A call that was under way when its process died, and that must not be made twice. */
+export const INTERRUPTED = Object.freeze(
+  failed(
+    "interrupted",
+    "Not repeated: the process ended while this call was under way, and nobody knows whether it took effect. Find out before you call it again.",
+  ),
+);
+
+export const NOT_BEGUN = failed("not_executed", UNBEGUN_TEXT);
+
+/** The outcome of a call that does not run. */
+export function rejectedOutcome({ code, text, by, reason }: RejectedCall): FailedOutcome {
+  return failed(code, text, defined({ blockedBy: by, reason }));
+}
+
+/** The outcome of a delegation that starts no subagent. */
+export function refusedOutcome(spawn: RefusedSpawn): FailedOutcome {
+  const { refusal } = spawn;
+  return failed(refusal.code, delegationText({ type: "refused", refusal }), { spawn });
+}
+
+const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract", "hook_timeout"]);
+
+/** The outcome of a call that threw (R160). What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
+export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
+  try {
+    return outcomeOfThrown(toolName, thrown);
+  } catch {
+    // Something that throws when it is looked at.
+    const words = redactSecrets(messageOf(thrown));
+    return failedSaying("tool_error", { before: `${toolName} failed: `, words });
+  }
+}
+
+function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
+  const isWrap = EspalierError.is(thrown) && thrown.data["point"] === "wrapToolCall";
+  const cause = isWrap && thrown.code === "hook_failed" ? thrown.cause : thrown;
+  if (isToolTimeout(cause)) return failed("tool_timeout", messageOf(cause));
+  const severity = severityOf(cause);
+  const saying = failureSaying(toolName, cause, severity);
+  const errorName = kindOf(cause);
+  if (severity !== undefined) {
+    const kept = defined({ errorName, attachments: attachmentsIn(cause) });
+    if (severity === "retryable") return failedSaying("tool_retry", saying, kept);
+    const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
+    return failedSaying("tool_error", saying, { severity, ...failure, ...kept });
+  }
+  return isBrokenHook(cause)
+    ? failedSaying("tool_error", saying, { severity: "abortive", failure: errorRecord(cause) })
+    : failedSaying("tool_error", saying, { errorName });
+}
+
+/** True for a hook of ours that broke, and not for what a tool gave the code of one. */
+function isBrokenHook(cause: unknown): boolean {
+  if (!EspalierError.is(cause) || !HOOK_ERRORS.has(cause.code)) return false;
+  const { point } = cause.data;
+  return point === "wrapToolCall" || point === "subagentStart";
+}
+
+/** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead (R162). */
+function failureSaying(
+  toolName: string,
+  thrown: unknown,
+  severity: ToolErrorSeverity | undefined,
+): Saying {
+  const message = redactSecrets(messageIn(thrown));
+  if (severity === undefined) {
+    const kind = kindOf(thrown);
+    const before = `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: `;
+    return { before, words: message };
+  }
+  const given: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
+  const hint = typeof given === "string" ? redactSecrets(given) : undefined;
+  const words = hint === undefined ? message : `${asSentence(message)} ${hint}`;
+  const before = `${toolName} ${HAPPENED[severity]}: `;
+  return severity === "fatal"
+    ? { before, words: asSentence(words), after: " Do not make this call again." }
+    : { before, words };
+}
+
+/** What a tool did that threw an error of this severity. */
+const HAPPENED: Readonly<Record<ToolErrorSeverity, string>> = {
+  retryable: "asks for a corrected call",
+  fatal: "failed for good",
+  recoverable: "failed",
+  abortive: "failed",
+};
+
+/** The message of anything that was thrown: also of what is no error, but says what happened. */
+function messageIn(thrown: unknown): string {
+  if (thrown instanceof Error || !isRecord(thrown)) return messageOf(thrown);
+  const { message } = thrown;
+  return typeof message === "string" ? message : resultText(thrown);
+}
+
+const KIND = /^[A-Za-z][\w.]{0,60}$/;
+
+/** The name of a typed error: plain ones, and what is no error, have none worth telling. */
+function kindOf(thrown: unknown): string | undefined {
+  if (EspalierError.is(thrown)) return thrown.code;
+  if (!isError(thrown)) return undefined;
+  const name = errorNameOf(thrown);
+  return name !== "Error" && KIND.test(name) ? name : undefined;
+}
+
+/** True for an error, also of another realm. */
+function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]";
+}
+
+/** Events and results hold no longer messages; the whole is in the step. */
+const LONGEST_MESSAGE = 4_000;
+
+/** An error of a tool as plain data, without secrets. */
+export function toolErrorRecord(thrown: unknown): ErrorRecord {
+  const known = errorRecord(thrown);
+  const code = EspalierError.is(thrown) ? known.code : "tool_error";
+  return { ...known, code, message: shortenText(known.message, LONGEST_MESSAGE).text };
+}
+
+/** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
+export function withinRetries<Outcome extends CallOutcome>(
+  { call, retryCount, settings }: PlannedCall,
+  outcome: Outcome,
+): Outcome {
+  const { errorCode } = outcome;
+  if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
+  const { toolName } = call;
+  const tries = retryCount === 1 ? "once" : `${retryCount} times`;
+  const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
+  // Without the request for another call, which would be against what follows.
+  const advice = [correctionAdvice(toolName), JSON_ADVICE].find((one) =>
+    outcome.text.endsWith(one),
+  );
+  const feedback =
+    advice === undefined ? outcome.text : outcome.text.slice(0, -advice.length).trimEnd();
+  const { words } = outcome;
+  const kept = words && { start: words.start, end: Math.min(words.end, feedback.length) };
+  const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
+  const cause = defined({ causeCode: errorCode });
+  return { ...outcome, ...failed("retry_limit", text, { ...cause, words: kept }) };
 }

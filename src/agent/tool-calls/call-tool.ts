@@ -8,10 +8,10 @@ import type { CallEnd, PlannedCall } from "../effects.ts";
 import { authorize } from "./authorize.ts";
 import type { CallOutcome } from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
-import { callExternally } from "./external-call.ts";
 import { OpenCall, type CallPosition } from "./open-call.ts";
 import { recordBegin, recordEnd, forbiddenOutcome, reject, rejectUnbegun } from "./record.ts";
 import { runTool } from "./run-tool.ts";
+import { callExternally } from "./questions.ts";
 
 /** Makes a call in this process. */
 export function callTool(

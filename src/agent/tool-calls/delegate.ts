@@ -25,8 +25,13 @@ import type {
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import type { PlannedCall, CallEnd } from "../effects.ts";
-import type { CallOutcome, PausedChild } from "./call-outcome.ts";
-import { CANCELLED, failed, thrownOutcome } from "./failed-outcome.ts";
+import {
+  CANCELLED,
+  failed,
+  thrownOutcome,
+  type CallOutcome,
+  type PausedChild,
+} from "./call-outcome.ts";
 import { spawnRequest, TOO_LATE, type OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd } from "./record.ts";
 import type { EffectPosition } from "../agent-identity.ts";

@@ -23,7 +23,7 @@ import {
 import type { BoundCall } from "../../tools/bind-call.ts";
 import type { PlannedCall } from "../effects.ts";
 import { OpenCall } from "./open-call.ts";
-import { usedArguments } from "./call-arguments.ts";
+import { usedArguments } from "./parsed-call.ts";
 
 /** What is to be done with a call. */
 export type Decision =

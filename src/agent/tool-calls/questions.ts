@@ -5,7 +5,7 @@ import { joinSentences } from "../../kernel/sentence.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { callHashOf, type Answer, type Question } from "../../protocol/question.ts";
-import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
+import { rebindCall, type OwnCall, type BoundCall } from "../../tools/bind-call.ts";
 import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
 import { errorRecord } from "../error-record.ts";
@@ -26,9 +26,17 @@ import {
   type Repetition,
 } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
-import type { Permission, Refused } from "./call-outcome.ts";
-import type { CheckedCall } from "./call-arguments.ts";
-import { approvedCall, parseRecordOf, shownArguments } from "./parsed-call.ts";
+import {
+  failed,
+  failedSaying,
+  rejectedOutcome,
+  type Permission,
+  type Refused,
+} from "./call-outcome.ts";
+import { approvedCall, parseRecordOf, shownArguments, type CheckedCall } from "./parsed-call.ts";
+import { resultText } from "../../tools/result-text.ts";
+import type { CallEnd } from "../effects.ts";
+import { recordBegin, recordEnd, rejectUnbegun, reject } from "./record.ts";
 
 /** A call about which a question was open when the run was paused. */
 export function answered(
@@ -240,4 +248,51 @@ export function deferralOf(
 /** A question that was deferred is answered by the caller that resumes the run. */
 function decider({ planned }: OpenCall): By {
   return planned.deferral === undefined ? "approver" : "caller";
+}
+
+type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;
+
+/** The result of the call, or the question for it. What a guard wants asked is part of that one question (C12). */
+export async function callExternally(call: OpenCall, bound: ExternalCall): Promise<CallEnd> {
+  const { agent, planned, position } = call;
+  const { deferral, answer } = planned;
+  if (deferral?.type === "question") {
+    const { question } = deferral;
+    if (answer === undefined && !isOverdue(agent, question)) return { type: "deferred", deferral };
+    return await endWithAnswer(call, question, answer);
+  }
+  if (call.signal.aborted) return rejectUnbegun(call);
+  const decision = await decideByGuards(call, bound);
+  if (call.signal.aborted) return rejectUnbegun(call);
+  if (decision.type === "deny") return await reject(call, rejectedOutcome(decision.rejected));
+  const why = `${bound.tool.name} is executed elsewhere.`;
+  const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
+  const question = questionAbout(call, "external", reason, shownArguments(bound));
+  agent.emit({ type: "question.asked", question }, position);
+  if (agent.run.settings.approvals.unanswered === "deny")
+    return await endWithAnswer(call, question, undefined);
+  agent.beginQuestion();
+  return { type: "deferred", deferral: deferralOf(call, bound, question) };
+}
+
+/** Ends the call with the answer. Without an answer it fails; its body never runs. */
+async function endWithAnswer(
+  call: OpenCall,
+  question: Question,
+  answer: Answer | undefined,
+): Promise<CallEnd> {
+  if (answer?.type === "result") {
+    recordAnswer(call, question, { answer: "result", by: "caller" });
+    const text = resultText(answer.result);
+    return await recordEnd(call, recordBegin(call), { type: "succeeded", text });
+  }
+  const before = `${question.toolName} failed: `;
+  if (answer?.type === "failure") {
+    const { message: words } = answer;
+    recordAnswer(call, question, { answer: "failure", by: "caller", reason: words });
+    return await recordEnd(call, recordBegin(call), failedSaying("tool_error", { before, words }));
+  }
+  const { reason, by } = unanswered(call, question, "There is nobody who could execute it.");
+  recordAnswer(call, question, { answer: "failure", by, reason });
+  return await reject(call, failed("tool_error", `${before}${reason}`, { reason }));
 }

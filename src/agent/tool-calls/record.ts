@@ -7,25 +7,28 @@ import { resultBody } from "../../protocol/stream-piece.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall, PlannedCall } from "../effects.ts";
-import type { CallOutcome, PausedChild, FailedOutcome, TextRange } from "./call-outcome.ts";
-import { withinRetries, NOT_BEGUN, rejectedOutcome } from "./failed-outcome.ts";
+import {
+  withinRetries,
+  NOT_BEGUN,
+  rejectedOutcome,
+  type CallOutcome,
+  type PausedChild,
+  type FailedOutcome,
+  type TextRange,
+} from "./call-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import { usedArguments, writtenArguments } from "./call-arguments.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { errorRecord } from "../error-record.ts";
-import {
-  endedEvent,
-  isMended,
-  rejectedEvent,
-  startedEvent,
-  type Formatted,
-} from "./call-events.ts";
 import { applyChain } from "../consult.ts";
 import { shortenReports } from "../../tools/shorten-reports.ts";
-import { shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
+import { shortenText, cutText, type ShortenedText } from "../../tools/shorten-text.ts";
+import { usedArguments, writtenArguments } from "./parsed-call.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import type { Tool } from "../../tools/tool.ts";
 
 /** A call that has begun. */
 export interface BegunCall {
@@ -300,4 +303,92 @@ function shortenWords(text: string, { start, end }: TextRange, most: number): Sh
     totalCharacters,
     shownCharacters: totalCharacters - part.totalCharacters + part.shownCharacters,
   };
+}
+
+/** An outcome as the model will read it. */
+export type Formatted<Outcome extends CallOutcome = CallOutcome> = Outcome & {
+  readonly isShortened: boolean;
+  /** The whole text, if it was cut. */
+  readonly fullText?: string;
+  /** How much of it is shown. */
+  readonly shownCharacters?: number;
+};
+
+export function startedEvent(
+  { toolName, bound, planned }: OpenCall,
+  type: "tool.started" | "tool.resumed",
+): EventBody<"tool.started" | "tool.resumed"> {
+  const mended = defined({ isMended: isMended(planned.bound) });
+  return { type, toolName, ...descriptorOf(bound.tool), ...placeOf(planned.index), ...mended };
+}
+
+export function endedEvent(
+  call: OpenCall,
+  outcome: Formatted,
+  times: Pick<EventBody<"tool.ended">, "durationMs" | "queuedMs">,
+): EventBody<"tool.ended"> {
+  const { type, text, fullText = text, errorCode, errorName, severity, attachments } = outcome;
+  const { shownCharacters, usage } = outcome;
+  return {
+    type: "tool.ended",
+    toolName: call.toolName,
+    outcome: type,
+    success: type === "succeeded",
+    resultCharacters: fullText.length,
+    ...defined({ errorCode, severity, errorName }),
+    ...defined({ shownCharacters, attachments: attachments?.length, usage }),
+    ...(type === "succeeded" || isReport(call, outcome) ? {} : { message: messageOf(outcome) }),
+    ...times,
+  };
+}
+
+export function rejectedEvent(
+  { toolName, bound, planned }: OpenCall,
+  outcome: Formatted<FailedOutcome>,
+): EventBody<"tool.rejected"> {
+  const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
+  const { shownCharacters } = outcome;
+  return {
+    type: "tool.rejected",
+    toolName,
+    ...descriptorOf(bound.tool),
+    ...placeOf(planned.index),
+    outcome: type,
+    errorCode,
+    severity,
+    resultCharacters: fullText.length,
+    ...defined({ blockedBy, reason, spawn, shownCharacters }),
+    ...(spawn === undefined ? { message: messageOf(outcome) } : {}),
+  };
+}
+
+/** What events say of the tool of a call; undefined: there is no such tool. */
+export function descriptorOf(
+  tool: Tool | undefined,
+): Pick<EventBody<"tool.started">, "kind" | "description"> {
+  return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
+}
+
+/** Returns the event field with the place of a call in its reply. Empty for the first call. */
+export function placeOf(index: number): Pick<EventBody<"tool.started">, "index"> {
+  return index === 0 ? {} : { index };
+}
+
+/** True if the model's arguments were no JSON until a small slip in them was mended. */
+export function isMended(bound: PlannedCall["bound"]): true | undefined {
+  return (bound.type !== "rejected" && bound.unmended !== undefined) || undefined;
+}
+
+/** Longest message of a failed call in events. The step has the whole text. */
+const LONGEST_MESSAGE = 500;
+
+/** Returns why a call failed, in the tool's own words if it has any, without secrets. */
+function messageOf({ text, fullText = text, words }: Formatted): string {
+  const said = words === undefined ? fullText : fullText.slice(words.start, words.end);
+  return cutText(redactSecrets(said), LONGEST_MESSAGE);
+}
+
+/** True for the report of a subagent, which is JSON. */
+function isReport({ bound }: OpenCall, { words }: CallOutcome): boolean {
+  return bound.tool?.kind === "delegation" && words === undefined;
 }

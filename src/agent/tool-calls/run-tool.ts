@@ -15,8 +15,7 @@ import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import type { CallEnd } from "../effects.ts";
 import { hookContext } from "../consult.ts";
 import { WrappedTime } from "../wrapped-time.ts";
-import type { CallOutcome } from "./call-outcome.ts";
-import { CANCELLED, thrownOutcome, toolErrorRecord } from "./failed-outcome.ts";
+import { CANCELLED, thrownOutcome, toolErrorRecord, type CallOutcome } from "./call-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 

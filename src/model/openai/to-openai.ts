@@ -8,8 +8,7 @@ import type { ModelRequest } from "../model.ts";
 import { RememberedEach } from "../remembered.ts";
 import { sentCallId, type CallIdForm } from "../sent-call-id.ts";
 import { wireText } from "../well-formed.ts";
-import { replyPieces } from "../../protocol/reply-pieces.ts";
-import { type ReplyPiece } from "../../protocol/reply-message.ts";
+import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { attachedBytesOf, hasContent, isPlain, sendable } from "../written-by.ts";
 import {
   fieldOf,

@@ -13,7 +13,6 @@ import type { Lease, LeaseOutcome } from "../../agent/account-view.ts";
 import { CallEndSchema, readInferOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
-import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
 import {
   differenceFrom,
   parseRecordOf,
@@ -23,7 +22,7 @@ import {
 } from "../../agent/tool-calls/parsed-call.ts";
 import { refusedCall } from "../../agent/tool-calls/questions.ts";
 import { emitResult } from "../../agent/tool-calls/record.ts";
-import type { Permission } from "../../agent/tool-calls/call-outcome.ts";
+import { INTERRUPTED, type Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { defined, sameJson } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";

@@ -3,7 +3,6 @@
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { Persistence } from "../../agent/persistence.ts";
-import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
@@ -15,6 +14,7 @@ import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import type { InFlightWork } from "./in-flight.ts";
 import type { RestoredAgent } from "./restored-run.ts";
+import { INTERRUPTED } from "../../agent/tool-calls/call-outcome.ts";
 
 interface Created {
   readonly account: Account;

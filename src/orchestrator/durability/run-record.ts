@@ -6,12 +6,14 @@
 // 2. It writes nothing, and holds up nothing: it reads in turns of the event loop.
 // 3. What stands before a later `run` record stays: events, agents, executions.
 
-import { contextsOf, historyInStep, textsOfStep } from "../../agent/shown-messages.ts";
 import {
+  contextsOf,
+  historyInStep,
+  textsOfStep,
   missingOfStep,
   persistedRequest,
   type RebuiltRequest,
-} from "../../agent/persisted-request.ts";
+} from "../../agent/shown-messages.ts";
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";

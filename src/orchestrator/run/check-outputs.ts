@@ -3,13 +3,13 @@
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { CallEndSchema } from "../../agent/effect-outcomes.ts";
-import { findOutputProblems, NO_OUTPUT } from "../../agent/stored-output.ts";
-import { readArguments } from "../../agent/tool-calls/call-arguments.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { problemLines, type ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
+import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
+import { findOutputProblems, NO_OUTPUT } from "../../agent/finish-tool.ts";
 
 /**
  * Throws `output_mismatch` if an agent has a typed result that does not fit the `output` of its role

@@ -1,12 +1,12 @@
 // What a model was asked in any step of a run at rest, from its stored form alone (R173). Pure.
 
+import type { AgentState } from "../../agent/agent-state.ts";
 import {
+  contextsOf,
   missingOfStep,
   persistedRequest,
   type RebuiltRequest,
-} from "../../agent/persisted-request.ts";
-import type { AgentState } from "../../agent/agent-state.ts";
-import { contextsOf } from "../../agent/shown-messages.ts";
+} from "../../agent/shown-messages.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";

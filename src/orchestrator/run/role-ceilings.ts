@@ -2,7 +2,6 @@
 // gets more than they allow. Recorded grants alone raise them. A limit that is lower in the paused run stays.
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
-import { readArguments } from "../../agent/tool-calls/call-arguments.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { spendLimitsOf, tighterLimits, type SpendLimits } from "../../policies/budget.ts";
 import { childLimits } from "../../policies/budget-share.ts";
@@ -20,6 +19,7 @@ import {
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import { spawnRequestIn } from "../tree/subagent-tools.ts";
 import { rolesOf } from "./pause-run.ts";
+import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 
 /** A paused run, with the roles of its agents. */
 interface CastRun {

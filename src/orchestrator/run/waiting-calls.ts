@@ -3,8 +3,7 @@
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { isWholeReply } from "../../agent/agent-state.ts";
-import { parsedJson } from "../../agent/tool-calls/call-arguments.ts";
-import { schemaHashOf, storedCallOf } from "../../agent/tool-calls/parsed-call.ts";
+import { schemaHashOf, storedCallOf, parsedJson } from "../../agent/tool-calls/parsed-call.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { fingerprintOf } from "../../kernel/fingerprint.ts";

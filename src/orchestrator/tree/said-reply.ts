@@ -2,8 +2,8 @@
 
 import type { CallId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
-import { replyPieces } from "../../protocol/reply-pieces.ts";
 import type { ModelDelta, PieceSource } from "../../protocol/stream-piece.ts";
+import { replyPieces } from "../../protocol/reply-message.ts";
 
 interface SaidCall {
   readonly callId: CallId;

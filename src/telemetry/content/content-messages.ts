@@ -1,8 +1,7 @@
 // Content in the shape of the GenAI semantic conventions: messages of parts. Pure.
 
 import { parseJson, unsoundness, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import { replyPieces } from "../../protocol/reply-pieces.ts";
-import { type ReplyPiece } from "../../protocol/reply-message.ts";
+import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
 import type { AssistantMessage, Message, ToolCall } from "../../protocol/message.ts";
 import type { OfferedTool } from "../../protocol/span-content.ts";
 import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";

@@ -4,7 +4,6 @@
 import { readInferOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
-import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
 import { formatOutcome, toExecutedCall } from "../../agent/tool-calls/record.ts";
 import {
   modelEffectName,
@@ -16,6 +15,7 @@ import { PersistedEffects, recordedEnd } from "../../orchestrator/durability/per
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import { callPosition } from "./action.ts";
+import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 
 type Work = (call: PlannedCall) => Promise<CallEnd>;
 type EffectId = Pick<RecordOf<"effect">, "agentId" | "name">;
