@@ -3,8 +3,10 @@
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { SpendAxis } from "../protocol/account.ts";
+import type { z } from "../protocol/late-zod.ts";
 import type { LeaseId } from "../protocol/ids.ts";
 import type { ModelUsage, Usage, UsageReport } from "../protocol/usage.ts";
+import type { RefusalSchema } from "./effects.ts";
 
 /** What one model call asks for: its counted input, and room to answer. */
 export interface LeaseAsk {
@@ -38,16 +40,7 @@ export interface LastStep {
 }
 
 /** A limit on the path that leaves no room. */
-export interface BudgetRefusal {
-  readonly axis: SpendAxis | "wallTimeMs";
-  /** The agent whose budget it is. */
-  readonly accountPath: string;
-  readonly maximum: number;
-  readonly spent: number;
-  readonly asked: number;
-  /** Set if the agent whose budget it is keeps so much of the rest for itself (X5). */
-  readonly kept?: number;
-}
+export type BudgetRefusal = Readonly<z.infer<typeof RefusalSchema>>;
 
 /** A limit of the agent's own budget that was passed: providers may report more than a lease holds. */
 export type Overshoot = Pick<BudgetRefusal, "accountPath" | "maximum" | "spent"> & {

@@ -1,18 +1,19 @@
 // What an agent waits for, and what that results in: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
 // rejects: failures are data. Where the run is kept, each has a name by its position, and what it came to is known by that (durability/in-flight.ts).
 
-import type { ModelReply } from "../model/model.ts";
-import type { Message, ToolCall } from "../protocol/message.ts";
+import { AssistantMessageSchema, type Message, type ToolCall } from "../protocol/message.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
-import type { TimeSpan } from "../protocol/step-timing.ts";
-import type { ErrorRecord } from "../protocol/stop.ts";
-import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import type { ModelUsage, Usage } from "../protocol/usage.ts";
+import { TimeSpanSchema } from "../protocol/step-timing.ts";
+import { ErrorRecordSchema, type ErrorRecord } from "../protocol/stop.ts";
+import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
+import { ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
 import type { EffectiveSettings } from "../tools/tool-settings.ts";
-import type { Deferral } from "./agent-state.ts";
-import type { BudgetRefusal } from "./account-view.ts";
+import { DeferralSchema, type Deferral } from "./agent-state.ts";
+import { FinishReasonSchema } from "../protocol/finish-reason.ts";
+import { SPEND_AXES } from "../protocol/account.ts";
+import { z } from "../protocol/late-zod.ts";
 
 /** The history of an agent so far. Its subagents are shown a part of it. */
 export interface ParentHistory {
@@ -48,39 +49,84 @@ export interface PlannedCall {
   readonly onEnd: (end: CallEnd) => void;
 }
 
-/** A call with its result. */
-export type ExecutedCall = Timed & {
-  readonly type: "executed";
-  readonly execution: ToolExecution;
-  /** True if its result was cut, and is to be summarised instead. */
-  readonly isToSummarize: boolean;
-  /** Set when a hook after the call broke: the execution fails. */
-  readonly failure?: ErrorRecord;
-};
+const count = z.int().nonnegative();
+/** How the time of an effect was spent. Absent if it took no time, or only waited. */
+const spans = z.array(TimeSpanSchema).readonly().exactOptional();
+/** The part of the usage that belongs to other models of a fallback than the first. */
+const otherModels = z.array(ModelUsageSchema.readonly()).readonly().exactOptional();
+const spent = { usage: UsageSchema, otherModels, spans };
+const TokenUsageSchema = z.strictObject({
+  inputTokens: count,
+  cachedInputTokens: count,
+  cacheWriteInputTokens: count.optional(),
+  outputTokens: count,
+  reasoningTokens: count,
+  reportedCostUsd: z.number().nonnegative().optional(),
+  serviceTier: z.string().optional(),
+  hasServerTools: z.literal(true).optional(),
+});
 
-/** A call with its result, or one that waits for an answer from outside. */
-export type CallEnd =
-  | ExecutedCall
-  | (Timed & { readonly type: "deferred"; readonly deferral: Deferral });
+/** The first limit on a path that leaves no room for a request. */
+export const RefusalSchema = z.strictObject({
+  axis: z.enum([...SPEND_AXES, "wallTimeMs"]),
+  /** The agent whose budget it is. */
+  accountPath: z.string(),
+  maximum: z.number(),
+  spent: z.number(),
+  asked: z.number(),
+  /** The part of the rest that this agent keeps for itself. */
+  kept: z.number().exactOptional(),
+});
 
-/** What the time of an effect went into; left out: it took none, or waited. */
-interface Timed {
-  readonly spans?: readonly TimeSpan[];
+export const InferOutcomeSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("replied"),
+    reply: z.strictObject({
+      message: AssistantMessageSchema,
+      finishReason: FinishReasonSchema,
+      rawFinishReason: z.string().exactOptional(),
+      usage: TokenUsageSchema.exactOptional(),
+      responseId: z.string().exactOptional(),
+      responseModel: z.string().exactOptional(),
+    }),
+    ...spent,
+  }),
+  z.strictObject({
+    type: z.literal("failed"),
+    error: ErrorRecordSchema,
+    isRetryable: z.boolean(),
+    ...spent,
+  }),
+  // A further attempt was not paid for: no limit on the path leaves room for it.
+  z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema, ...spent }),
+  // The agent had to end.
+  z.strictObject({ type: z.literal("cancelled"), ...spent }),
+]);
+
+/** The outcome of a model call, and the usage it has consumed. */
+export type InferOutcome = Readonly<z.infer<typeof InferOutcomeSchema>>;
+
+/** Returns the stored outcome of a model call. Parsing freezes only the top of a list; a copy can be frozen whole. */
+export function readInferOutcome(stored: unknown): InferOutcome {
+  return structuredClone(InferOutcomeSchema.parse(stored));
 }
 
-/** What a model call came to, and what it has consumed. */
-export type InferOutcome = Timed & {
-  readonly usage: Usage;
-  /** Part of `usage`: of other models of a fallback than the first. Left out: none was asked. */
-  readonly otherModels?: readonly ModelUsage[];
-} & (
-    | { readonly type: "replied"; readonly reply: ModelReply }
-    | { readonly type: "failed"; readonly error: ErrorRecord; readonly isRetryable: boolean }
-    /** A further attempt was not paid for: no limit on the path leaves room for it. */
-    | { readonly type: "refused"; readonly refusal: BudgetRefusal }
-    /** The agent had to end. */
-    | { readonly type: "cancelled" }
-  );
+export const CallEndSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("executed"),
+    execution: ToolExecutionSchema,
+    /** True if its result was cut and a summary is to replace it. */
+    isToSummarize: z.boolean(),
+    /** Set when a hook after the call broke. The execution fails. */
+    failure: ErrorRecordSchema.exactOptional(),
+    spans,
+  }),
+  z.strictObject({ type: z.literal("deferred"), deferral: DeferralSchema, spans }),
+]);
+/** A call with its result, or a call that waits for an answer from outside. */
+export type CallEnd = Readonly<z.infer<typeof CallEndSchema>>;
+/** A call with its result. */
+export type ExecutedCall = Extract<CallEnd, { readonly type: "executed" }>;
 
 /**
  * What the user's code said. `failed`: it threw, rejected or did not answer in time. `cancelled`: it did so because the agent had

@@ -8,7 +8,6 @@ import {
   stateFromPersisted,
   UNCOMPILED,
 } from "../../agent/agent-snapshot.ts";
-import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
 import {
@@ -25,6 +24,7 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { modelEffectName } from "./effect-names.ts";
 import { recordFrom, type JournalRecord } from "./journal-record.ts";
 import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
+import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
 
 /** What an agent did in one execution. */
 export interface RecordedExecution {

@@ -2,12 +2,11 @@
 
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { ChildOperation } from "../../agent/persistence.ts";
-import { CallEndSchema } from "../../agent/effect-outcomes.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { transition } from "../../agent/transition.ts";
 import { deepFreeze, isRecord, sameJson } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
-import type { CallEnd } from "../../agent/effects.ts";
+import { CallEndSchema, type CallEnd } from "../../agent/effects.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";

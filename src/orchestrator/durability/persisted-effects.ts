@@ -10,8 +10,13 @@ import { mayDelegate } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { Lease, LeaseOutcome } from "../../agent/account-view.ts";
-import { CallEndSchema, readInferOutcome } from "../../agent/effect-outcomes.ts";
-import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
+import {
+  CallEndSchema,
+  readInferOutcome,
+  type CallEnd,
+  type InferOutcome,
+  type PlannedCall,
+} from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import {
   differenceFrom,

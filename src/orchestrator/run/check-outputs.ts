@@ -2,7 +2,6 @@
 // that its types exclude.
 
 import type { AgentRole } from "../../agent/agent-role.ts";
-import { CallEndSchema } from "../../agent/effect-outcomes.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
@@ -10,6 +9,7 @@ import { problemLines, type ArgumentProblem } from "../../tools/arguments/argume
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 import { findOutputProblems, NO_OUTPUT } from "../../agent/finish-tool.ts";
+import { CallEndSchema } from "../../agent/effects.ts";
 
 /**
  * Throws `output_mismatch` if an agent has a typed result that does not fit the `output` of its role

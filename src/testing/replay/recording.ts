@@ -2,7 +2,7 @@
 
 import { checkMethods, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
+import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
 import { RecordCodec } from "../../orchestrator/durability/record-codec.ts";
 import {
   problemOf,

@@ -1,8 +1,12 @@
 // Effects of a replay. Outcomes of models, tools and approvers come from the recording. Subagents,
 // budgets and code that decides run again.
 
-import { readInferOutcome } from "../../agent/effect-outcomes.ts";
-import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
+import {
+  readInferOutcome,
+  type CallEnd,
+  type InferOutcome,
+  type PlannedCall,
+} from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { formatOutcome, toExecutedCall } from "../../agent/tool-calls/record.ts";
 import {
