@@ -16,26 +16,25 @@ import {
 } from "yaml";
 
 import { shown } from "../kernel/check.ts";
+import { isRecord } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import type { FileErrorAt } from "./role-file-error.ts";
 
-/** A value and its line. Its parts are called `.key` or `[0]`, as in paths. */
-export interface Located {
-  readonly line: number;
-  readonly value: unknown;
-  readonly parts: ReadonlyMap<string, Located>;
+/** The values of front matter, and the line of each by its path: `.budget.steps`, `.tools[0]`. */
+export interface PlainYaml {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly lines: ReadonlyMap<string, number>;
 }
 
 const MAX_CHARACTERS = 32_768;
 const MAX_LEVELS = 20;
-const NO_PARTS: ReadonlyMap<string, Located> = new Map();
 const STANDARD_TAGS = "tag:yaml.org,2002:";
 
 /**
  * Reads front matter without its fences, whose first line is the second of the file. Throws what `errorAt` makes of the first thing that
- * is wrong. What it gives has the first line of the file.
+ * is wrong.
  */
-export function plainYaml(source: string, errorAt: FileErrorAt): Located {
+export function plainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
   if (source.length > MAX_CHARACTERS) {
     const message = `Expected at most ${MAX_CHARACTERS} characters of front matter, got ${source.length}. What the agent is told goes below it.`;
     throw errorAt(1, message);
@@ -53,15 +52,16 @@ export function plainYaml(source: string, errorAt: FileErrorAt): Located {
   if (fault !== undefined) throw errorAt(lineAt(fault.pos[0]), faultText(fault));
   if (document.directives.docStart === true) throw errorAt(2, FAULT_TEXTS.MULTIPLE_DOCS);
   const { contents } = document;
-  if (contents === null) return { line: 1, value: {}, parts: NO_PARTS };
-  const reading = { lineAt, errorAt };
-  const root = readNode(contents, { path: "", line: lineAt(contents.range[0]) }, reading);
+  const lines = new Map<string, number>();
+  if (contents === null) return { values: {}, lines };
+  const line = lineAt(contents.range[0]);
+  checkNode(contents, { path: "", line }, { lines, lineAt, errorAt });
   const [warning] = document.warnings;
   if (warning !== undefined) throw errorAt(lineAt(warning.pos[0]), faultText(warning));
-  if (isMap(contents)) return { ...root, line: 1 };
-  const got = isSeq(contents) ? "a list" : shown(root.value);
-  const message = `Expected keys with values, got ${got}. Write lines such as model: fast.`;
-  throw errorAt(root.line, message);
+  const values: unknown = document.toJS();
+  if (isMap(contents) && isRecord(values)) return { values, lines };
+  const got = isSeq(contents) ? "a list" : shown(values);
+  throw errorAt(line, `Expected keys with values, got ${got}. Write lines such as model: fast.`);
 }
 
 /** What is said of errors of which the parser's own text says too little. */
@@ -101,52 +101,38 @@ function partsOf(token: CST.Token): readonly CST.Token[] {
   return token.items.flatMap(({ key, value }) => [key ?? [], value ?? []].flat());
 }
 
-/** Where something stands: its path for people (`budget.steps`), and its line. */
 interface Place {
   readonly path: string;
   readonly line: number;
 }
 
 interface Reading {
+  readonly lines: Map<string, number>;
   readonly lineAt: (offset: number) => number;
   readonly errorAt: FileErrorAt;
 }
 
-function readNode(node: ParsedNode | null, place: Place, reading: Reading): Located {
-  const { line, path } = place;
-  checkPlain(node, line, reading.errorAt);
-  if (isMap(node)) return readMap(node.items, place, reading);
-  if (isSeq(node)) {
-    const items = node.items.map((item, index): [string, Located] => {
-      const at = { path: `${path}[${index}]`, line: lineOfNode(item, line, reading) };
-      return [`[${index}]`, readNode(item, at, reading)];
-    });
-    return { line, value: items.map(([, { value }]) => value), parts: new Map(items) };
+/** Notes the lines of a node and all below it. Throws for a node that is not plain, or has no value. */
+function checkNode(node: ParsedNode | null, { path, line }: Place, reading: Reading): void {
+  const { lines, lineAt, errorAt } = reading;
+  const lineOf = ({ range }: ParsedNode): number => (range === undefined ? line : lineAt(range[0]));
+  checkPlain(node, line, errorAt);
+  if (path !== "") lines.set(path, line);
+  if (isMap(node)) {
+    for (const { key, value } of node.items) {
+      const at = lineOf(key);
+      checkPlain(key, at, errorAt);
+      const name = String(isScalar(key) ? key.value : key);
+      checkNode(value, { path: `${path}.${name}`, line: at }, reading);
+    }
+  } else if (isSeq(node)) {
+    for (const [index, item] of node.items.entries())
+      checkNode(item, { path: `${path}[${index}]`, line: lineOf(item) }, reading);
+  } else if (!isScalar(node) || node.value === null) {
+    const field = path === "" ? "the front matter" : path.replace(/^\./, "");
+    const message = `Expected ${field} to have a value, got none. Give it one, or leave it out.`;
+    throw errorAt(line, message);
   }
-  if (isScalar(node) && node.value !== null) return { line, value: node.value, parts: NO_PARTS };
-  const field = path === "" ? "the front matter" : path;
-  const message = `Expected ${field} to have a value, got none. Give it one, or leave it out.`;
-  throw reading.errorAt(line, message);
-}
-
-function readMap(
-  pairs: readonly { readonly key: ParsedNode; readonly value: ParsedNode | null }[],
-  { path, line }: Place,
-  reading: Reading,
-): Located {
-  const parts = pairs.map(({ key, value }): [string, Located] => {
-    const at = lineOfNode(key, line, reading);
-    checkPlain(key, at, reading.errorAt);
-    const name = String(isScalar(key) ? key.value : key);
-    const place = { path: path === "" ? name : `${path}.${name}`, line: at };
-    return [`.${name}`, readNode(value, place, reading)];
-  });
-  const value = Object.fromEntries(parts.map(([part, inner]) => [part.slice(1), inner.value]));
-  return { line, value, parts: new Map(parts) };
-}
-
-function lineOfNode(node: ParsedNode, otherwise: number, { lineAt }: Reading): number {
-  return node.range === undefined ? otherwise : lineAt(node.range[0]);
 }
 
 /** Refuses what stands for something else: references, and texts that a tag would make into other values. */

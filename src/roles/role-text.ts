@@ -2,7 +2,7 @@
 
 import { shown } from "../kernel/check.ts";
 import { firstPart } from "./field-path.ts";
-import { plainYaml, type Located } from "./plain-yaml.ts";
+import { plainYaml } from "./plain-yaml.ts";
 import type { FileErrorAt } from "./role-file-error.ts";
 
 /** The two parts of a role file. */
@@ -21,19 +21,19 @@ const MAX_SHOWN_CHARACTERS = 60;
 
 /** Takes a text apart. Throws what `errorAt` makes of the first thing that is wrong. */
 export function roleText(text: string, errorAt: FileErrorAt): RoleText {
-  const lines = text.replace(/^\u{FEFF}/u, "").split(/\r?\n/);
-  const [first = ""] = lines;
+  const fileLines = text.replace(/^\u{FEFF}/u, "").split(/\r?\n/);
+  const [first = ""] = fileLines;
   if (!FENCE.test(first)) {
     const got = shown(first.slice(0, MAX_SHOWN_CHARACTERS));
     throw errorAt(1, `Expected the first line to be ---, got ${got}. ${FENCE_ADVICE}`);
   }
-  const end = lines.findIndex((line, index) => index > 0 && FENCE.test(line));
+  const end = fileLines.findIndex((line, index) => index > 0 && FENCE.test(line));
   if (end < 0) {
     const message = `Expected a second line of ---, got the end of the file. ${FENCE_ADVICE}`;
     throw errorAt(1, message);
   }
-  const root = plainYaml(lines.slice(1, end).join("\n"), errorAt);
-  const body = lines
+  const { values, lines } = plainYaml(fileLines.slice(1, end).join("\n"), errorAt);
+  const body = fileLines
     .slice(end + 1)
     .join("\n")
     .trim();
@@ -42,18 +42,9 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
       "Expected a text below the front matter, got none. Write there what the agent is told.";
     throw errorAt(end + 1, message);
   }
-  const values = [...root.parts].map(([part, { value }]) => [part.slice(1), value] as const);
-  return { values: new Map(values), body, lineOf: (path) => lineOf(root, path) };
-}
-
-function lineOf(root: Located, path: string): number {
-  let place = root;
-  let rest = path;
-  for (;;) {
-    const part = firstPart(rest, place.parts.keys());
-    const next = part === undefined ? undefined : place.parts.get(part);
-    if (part === undefined || next === undefined) return place.line;
-    rest = rest.slice(part.length);
-    place = next;
-  }
+  return {
+    values: new Map(Object.entries(values)),
+    body,
+    lineOf: (path) => lines.get(firstPart(path, lines.keys()) ?? "") ?? 1,
+  };
 }
