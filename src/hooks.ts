@@ -38,7 +38,6 @@ export type {
   HookContext,
   HookSelf,
   PatchField,
-  PointContext,
   PointInput,
   PointPatch,
   StopInput,

@@ -195,18 +195,6 @@ export interface HookContext<out Context = unknown> extends HookSelf {
   requestStop(message: string): void;
 }
 
-/** What a hook may know, by point. */
-export interface PointContext<out Context = unknown> {
-  readonly userInput: HookContext<Context>;
-  readonly beforeModel: HookContext<Context>;
-  readonly beforeTool: HookContext<Context>;
-  readonly afterTool: HookContext<Context>;
-  readonly beforeCompaction: HookContext<Context>;
-  readonly subagentStart: HookContext<Context>;
-  readonly stop: HookContext<Context>;
-  readonly subagentStop: HookContext<Context>;
-}
-
 /** Every field that a patch has at any point. */
 export type PatchField = { readonly [P in TransformPoint]: keyof PointPatch[P] }[TransformPoint];
 

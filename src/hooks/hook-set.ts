@@ -62,14 +62,6 @@ export function hookSet(hooks: readonly Hook[]): HookSet {
 /** The set of an agent without hooks. */
 export const NO_HOOKS: HookSet = hookSet([]);
 
-/** The hooks of an agent, in order of registration: those of the whole orchestrator, then those of its role. */
-export function joinHooks(
-  ofOrchestrator: readonly Hook[],
-  ofRole: readonly Hook[],
-): readonly Hook[] {
-  return Object.freeze([...ofOrchestrator, ...ofRole]);
-}
-
 /** Names by place count the hooks of one trigger in order of registration, so that a name says which one it is. */
 function named(hooks: readonly Hook[]): readonly Named<Hook>[] {
   const counts = new Map<string, number>();

@@ -19,13 +19,7 @@ import {
   type TransformOptions,
   type WrapToolOptions,
 } from "./hook-options.ts";
-import type {
-  AllowedPatch,
-  HookContext,
-  TransformPoint,
-  PointContext,
-  PointInput,
-} from "./hook-points.ts";
+import type { AllowedPatch, HookContext, TransformPoint, PointInput } from "./hook-points.ts";
 import { HOOK_POINTS } from "./patch-contract.ts";
 
 /** What an observer knows besides the event, which says where it belongs. `Context`: what it asks of the run's context. */
@@ -67,7 +61,7 @@ export type TransformHandler<
 export type TransformHandlers<Context> = {
   readonly [P in TransformPoint]: (
     input: PointInput[P],
-    context: PointContext<Context>[P],
+    context: HookContext<Context>,
   ) => TransformReturn<AllowedPatch<P>>;
 };
 
@@ -89,7 +83,7 @@ export interface TransformHook<P extends TransformPoint> extends HookBasics {
   readonly kind: "transform";
   /** The point at which it is called. */
   readonly point: P;
-  handle(input: PointInput[P], context: PointContext[P]): unknown;
+  handle(input: PointInput[P], context: HookContext): unknown;
   /** Whether a field that the point does not have is an error. */
   readonly isStrict: boolean;
   /** The tools at whose calls it is called; undefined: all. */

@@ -10,13 +10,7 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import { callHook, type HookBounds } from "./call-hook.ts";
 import type { ObserverHook, ProcessorHook } from "./hook.ts";
 import { hookContract, hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";
-import type {
-  HookContext,
-  TransformPoint,
-  PointContext,
-  PointInput,
-  PointPatch,
-} from "./hook-points.ts";
+import type { HookContext, TransformPoint, PointInput, PointPatch } from "./hook-points.ts";
 import type { Chain, Named } from "./hook-set.ts";
 import { contractOf, isFinal, mergePatches } from "./patch-contract.ts";
 import { readPatch } from "./read-patch.ts";
@@ -46,7 +40,7 @@ export async function runChain<P extends TransformPoint>(
   point: P,
   chain: Chain<P>,
   input: PointInput[P],
-  bounds: HookBounds<PointContext[P]>,
+  bounds: HookBounds<HookContext>,
 ): Promise<ChainResult<P>> {
   let patch = contractOf(point).schema.parse({});
   const changedBy: HookChange[] = [];

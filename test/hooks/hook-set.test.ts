@@ -13,7 +13,11 @@ import {
   wrapToolCall,
   type Hook,
 } from "../../src/hooks/hook.ts";
-import { hookSet, joinHooks, type HookSet } from "../../src/hooks/hook-set.ts";
+import { hookSet, type HookSet } from "../../src/hooks/hook-set.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { priceLookup } from "../../src/model/prices.ts";
+import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
+import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { POINTS, run } from "./fixture.ts";
 
@@ -157,9 +161,14 @@ test("a set is frozen, and every empty list is the same one", () => {
 });
 
 test("an agent lives under the orchestrator's hooks and then those of its role", () => {
-  const joined = joinHooks(
-    [hookOf("one"), hookOf("two", -1)],
-    [hookOf("three"), hookOf("four", 1)],
-  );
-  expect(namesOf(hookSet(joined).chain("stop"))).toEqual(["four", "one", "three", "two"]);
+  const role = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([]),
+    hooks: [hookOf("three"), hookOf("four", 1)],
+  });
+  const hooks = [hookOf("one"), hookOf("two", -1)];
+  const registry = new RoleRegistry(role, { roles: [], hooks, priceOf: priceLookup(undefined) });
+  const chain = registry.partsOf(role).hooks.chain("stop");
+  expect(namesOf(chain)).toEqual(["four", "one", "three", "two"]);
 });

@@ -10,7 +10,7 @@ import type {
   RunningState,
 } from "../../src/agent/agent-state.ts";
 import type { PhaseReport } from "../../src/agent/phase-report.ts";
-import type { HookContext, PointContext, PointInput } from "../../src/hooks/hook-points.ts";
+import type { HookContext, PointInput } from "../../src/hooks/hook-points.ts";
 import type { ModelCall, ObserverContext, WrappedToolCall } from "../../src/hooks/hook.ts";
 import type { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -76,7 +76,6 @@ test("no context, and nothing that is shown with it, holds anything alive", () =
   expectTypeOf<Holds<ToolContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<DelegationContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<HookContext>>().toEqualTypeOf<false>();
-  expectTypeOf<Holds<PointContext[keyof PointContext]>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<PointInput[keyof PointInput]>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<ObserverContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<ModelCall>>().toEqualTypeOf<false>();

@@ -8,7 +8,7 @@ import { modelsOf } from "../../model/fallback.ts";
 import { nativeOutput, requireNative } from "../../agent/output-mode.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
-import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
+import { hookSet, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import { readModel } from "../../model/read-model.ts";
 import { PRICES_AS_OF } from "../../model/known-price.ts";
@@ -66,7 +66,7 @@ export class RoleRegistry {
     const known = this.#parts.get(role);
     if (known !== undefined) return known;
     const isHooked = this.#hooks.length > 0 || role.hooks.length > 0;
-    const hooks = isHooked ? hookSet(joinHooks(this.#hooks, role.hooks)) : NO_HOOKS;
+    const hooks = isHooked ? hookSet([...this.#hooks, ...role.hooks]) : NO_HOOKS;
     const parts = {
       ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
       hooks,
