@@ -1,6 +1,5 @@
 // Shortens a history that outgrows the model's window: the oldest goes, and the model reads that it did (R14, C27). Pure.
 
-import { checkKeys, mismatch } from "../kernel/check.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
 
@@ -40,9 +39,8 @@ export interface HistoryCut {
 /** Where `truncateHistory` cuts; undefined: nothing has to go. */
 export function cutHistory(
   messages: readonly Message[],
-  options: TruncateHistoryOptions,
+  { keepMessages }: TruncateHistoryOptions,
 ): HistoryCut | undefined {
-  const { keepMessages } = checkedOptions(options);
   const head = headLength(messages);
   const task = messages.findLastIndex(
     (message) => message.role === "user" && message.origin === "task",
@@ -65,14 +63,6 @@ export function cutHistory(
     leftOut: counts.reduce<number>((sum, count = 0) => sum + count, 0),
     tail: messages.slice(gap).filter((_message, index) => counts[gap + index] === undefined),
   };
-}
-
-function checkedOptions(options: TruncateHistoryOptions): TruncateHistoryOptions {
-  checkKeys("truncateHistory(options)", options, ["keepMessages"]);
-  const { keepMessages } = options;
-  if (Number.isSafeInteger(keepMessages) && keepMessages >= 0) return options;
-  const field = "truncateHistory(options.keepMessages)";
-  throw mismatch(field, "a whole number from 0 up", keepMessages, "Say how many may stay.");
 }
 
 const NOTICE = /^Earlier messages were left out here to save room: (\d{1,15})\./;

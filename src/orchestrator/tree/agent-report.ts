@@ -13,8 +13,8 @@ import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { ModelUsage, UsageReport } from "../../protocol/usage.ts";
 import { toolErrors, toolsUsed } from "./tool-report.ts";
 
-/** How one agent of the tree ended, or where it is paused. */
-export interface AgentReport {
+/** An agent that still works: its place in the tree, and what it has consumed so far. */
+export interface RunningAgent {
   readonly agentId: AgentId;
   readonly executionId: ExecutionId;
   /** Null for the root. */
@@ -29,8 +29,22 @@ export interface AgentReport {
   readonly model: string;
   /** The text of its task. */
   readonly task: string;
-  /** How often it was activated: once, and once more each time that it was continued. What follows is of the last time. */
+  /** How often it was activated: once, and once more each time that it was continued. */
   readonly executions: number;
+  /** What it and all below it consumed, over all its executions. */
+  readonly usage: UsageReport;
+  /** Part of its own usage: of other models of a fallback than the first. Absent: none was used. */
+  readonly otherModels?: readonly ModelUsage[];
+  /** The metadata that it worked with. */
+  readonly metadata: JsonObject;
+  /** Tools of its role that it did not have, and why. */
+  readonly removedTools: readonly RemovedTool[];
+  /** Milliseconds that did not count against a time limit: a question was open, or the run was paused (R34). */
+  readonly pausedMs: number;
+}
+
+/** How one agent of the tree ended, or where it is paused. All but the counts of executions and usage is of its last execution. */
+export interface AgentReport extends RunningAgent {
   /** How it ended, or `paused`. */
   readonly status: SettledStatus;
   /** Why it ended, or why it is paused. */
@@ -43,46 +57,17 @@ export interface AgentReport {
   readonly steps: readonly StepRecord[];
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
-  /** What it and all below it consumed, over all its executions. */
-  readonly usage: UsageReport;
-  /** Part of its own usage: of other models of a fallback than the first. Absent: none was used. */
-  readonly otherModels?: readonly ModelUsage[];
   /** Its stop signals, in order of arrival; `reason` is that of the highest. An overshoot of its budget is among them (C36). */
   readonly signals: readonly StopSignal[];
   /** Errors that ended it. */
   readonly errors: readonly ErrorRecord[];
   /** Tool calls that went wrong, in order, whether or not the agent recovered from them (R168). */
   readonly toolErrors: readonly ToolErrorRecord[];
-  /** The metadata that it worked with. */
-  readonly metadata: JsonObject;
-  /** Tools of its role that it did not have, and why. */
-  readonly removedTools: readonly RemovedTool[];
-  /** Milliseconds from the start of its last execution to its end or its pause; earlier pauses included. */
+  /** Milliseconds from the start of its last execution to its end or its pause; earlier pauses included. `pausedMs` is a part of them. */
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
   readonly waitedMs: number;
-  /** Part of `durationMs` that did not count against a time limit: a question was open, or the run was paused (R34). */
-  readonly pausedMs: number;
 }
-
-/** An agent that still works: its place in the tree, and what it has consumed so far. */
-export interface RunningAgent extends Pick<
-  AgentReport,
-  | "agentId"
-  | "executionId"
-  | "parentAgentId"
-  | "agentPath"
-  | "depth"
-  | "role"
-  | "model"
-  | "task"
-  | "executions"
-  | "usage"
-  | "otherModels"
-  | "metadata"
-  | "removedTools"
-  | "pausedMs"
-> {}
 
 /** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
 export interface SettledAgent extends RunningAgent {

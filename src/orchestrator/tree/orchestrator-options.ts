@@ -121,31 +121,6 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
 export const DEFAULT_GRACE_MS = 5_000;
 export const DEFAULT_HOOK_TIMEOUT_MS = 60_000;
 
-const OPTION_FIELDS = [
-  "limits",
-  "concurrency",
-  "maxConcurrentRuns",
-  "retry",
-  "prices",
-  "graceMs",
-  "roles",
-  "hooks",
-  "guards",
-  "hookTimeoutMs",
-  "approver",
-  "answerTimeoutMs",
-  "unanswered",
-  "store",
-  "signingKey",
-  "heartbeatMs",
-  "staleAfterMs",
-  "maxCrashes",
-  "sinks",
-  "onPiece",
-  "tracing",
-  "clock",
-  "ids",
-];
 const STORE_METHODS = [
   "create",
   "claim",
@@ -159,40 +134,54 @@ const STORE_METHODS = [
   "list",
 ];
 
+type Check = (field: string, value: unknown) => void;
+
+/** Checked with other options, or where it is filled up. */
+const LATER: Check = () => undefined;
+
+/** How each option is checked if it is given. */
+const CHECKS: Readonly<Record<keyof OrchestratorOptions, Check>> = {
+  limits: LATER,
+  concurrency: LATER,
+  maxConcurrentRuns: checkSlots,
+  retry: LATER,
+  prices: hasMethods("priceFor"),
+  graceMs: isAmount(DEFAULT_GRACE_MS),
+  roles: isListOf(checkRole),
+  hooks: checkHooks,
+  guards: checkGuards,
+  hookTimeoutMs: isAmount(DEFAULT_HOOK_TIMEOUT_MS),
+  approver: LATER,
+  answerTimeoutMs: LATER,
+  unanswered: LATER,
+  store: hasMethods(...STORE_METHODS),
+  signingKey: LATER,
+  heartbeatMs: isAmount(DEFAULT_HEARTBEAT_MS),
+  staleAfterMs: isAmount(DEFAULT_STALE_AFTER_MS),
+  maxCrashes: (field, value) => checkCount(field, value, defaultAdvice(DEFAULT_MAX_CRASHES)),
+  sinks: isListOf(hasMethods("take")),
+  onPiece: (_field, onPiece) => checkMethods("options", { onPiece }, ["onPiece"]),
+  tracing: hasMethods("place", "within", "idsOf"),
+  clock: hasMethods("nowMs", "monotonicMs", "setTimer"),
+  ids: hasMethods("next"),
+};
+
 /** Throws `invalid_option`, naming the option, what was expected and what came. `limits` and `concurrency` are checked where they are filled up. */
 export function checkOrchestratorOptions(options: OrchestratorOptions): void {
-  checkKeys("options", options, OPTION_FIELDS);
-  const { retry, prices, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
-  const { maxConcurrentRuns, store, tracing, clock, ids } = options;
-  if (maxConcurrentRuns !== undefined) checkSlots("maxConcurrentRuns", maxConcurrentRuns);
-  if (options.onPiece !== undefined) checkMethods("options", options, ["onPiece"]);
-  if (retry !== undefined) checkRetryPolicy("retry", retry);
-  if (prices !== undefined) checkMethods("prices", prices, ["priceFor"]);
-  if (graceMs !== undefined) checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
-  if (roles !== undefined) checkEach("roles", roles, checkRole);
-  if (hooks !== undefined) checkHooks("hooks", hooks);
-  if (guards !== undefined) checkGuards("guards", guards);
-  if (hookTimeoutMs !== undefined)
-    checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
-  if (sinks !== undefined)
-    checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
+  const checks: Readonly<Record<string, Check>> = CHECKS;
+  checkKeys("options", options, Object.keys(checks));
+  for (const [field, value] of Object.entries(options))
+    if (value !== undefined) checks[field]?.(field, value);
+  if (options.retry !== undefined) checkRetryPolicy("retry", options.retry);
   checkApprovals(options);
-  if (store !== undefined) checkMethods("store", store, STORE_METHODS);
   if ("signingKey" in options) checkSigningKey("signingKey", options.signingKey);
   checkSignsOfLife(options);
-  if (tracing !== undefined) checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
-  if (clock !== undefined) checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
-  if (ids !== undefined) checkMethods("ids", ids, ["next"]);
 }
 
 function checkSignsOfLife(options: OrchestratorOptions): void {
-  const { maxCrashes = DEFAULT_MAX_CRASHES } = options;
-  checkCount("maxCrashes", maxCrashes, defaultAdvice(DEFAULT_MAX_CRASHES));
-  if (maxCrashes === 0)
+  if (options.maxCrashes === 0)
     throw mismatch("maxCrashes", "at least 1", 0, defaultAdvice(DEFAULT_MAX_CRASHES));
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
-  checkAmount("heartbeatMs", heartbeatMs, defaultAdvice(DEFAULT_HEARTBEAT_MS));
-  checkAmount("staleAfterMs", staleAfterMs, defaultAdvice(DEFAULT_STALE_AFTER_MS));
   if (heartbeatMs === 0)
     throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULT_HEARTBEAT_MS));
   if (staleAfterMs >= 2 * heartbeatMs) return;
@@ -200,13 +189,19 @@ function checkSignsOfLife(options: OrchestratorOptions): void {
   throw mismatch("staleAfterMs", expected, staleAfterMs, "One sign of life may be late.");
 }
 
-function checkEach(
-  field: string,
-  list: unknown,
-  check: (field: string, value: unknown) => void,
-): void {
-  checkList(field, list);
-  if (Array.isArray(list)) list.forEach((value, index) => check(`${field}[${index}]`, value));
+function isListOf(check: Check): Check {
+  return (field, list) => {
+    checkList(field, list);
+    if (Array.isArray(list)) list.forEach((value, index) => check(`${field}[${index}]`, value));
+  };
+}
+
+function hasMethods(...methods: readonly string[]): Check {
+  return (field, value) => checkMethods(field, value, methods);
+}
+
+function isAmount(byDefault: number): Check {
+  return (field, value) => checkAmount(field, value, defaultAdvice(byDefault));
 }
 
 /** With the defaults in the place of what was left out. Throws `invalid_option`. */

@@ -4,24 +4,16 @@
 import type { DefinedTools, DefinitionTable } from "../../agent/run-ports.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { ToolSpec } from "../../model/model.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
 import { textHash, type Definitions } from "../../protocol/definition.ts";
-
-/** Where the run is kept. */
-interface DefinitionJournal {
-  append(record: {
-    readonly type: "definition";
-    readonly hash: string;
-    readonly text: string;
-  }): void;
-}
 
 export class RunDefinitions implements DefinitionTable {
   /** The hash of each text, in the order in which they came. */
   readonly #hashes = new Map<string, string>();
-  readonly #journal: DefinitionJournal | undefined;
+  readonly #journal: Pick<RunJournal, "append"> | undefined;
 
   /** `earlier`: those of the run up to a pause. `journal`: gets each that comes. */
-  constructor(earlier: Definitions = {}, journal?: DefinitionJournal) {
+  constructor(earlier: Definitions = {}, journal?: Pick<RunJournal, "append">) {
     for (const [hash, text] of Object.entries(earlier)) this.#hashes.set(text, hash);
     this.#journal = journal;
   }
