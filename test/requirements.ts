@@ -2161,6 +2161,9 @@ const requirements = {
   D681: {
     text: "A replay in another order may swap every effect whose order decides nothing between agents",
   },
+  D720: {
+    text: "A row of foreign text fits its width also if its letters are joined into a character without an end",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

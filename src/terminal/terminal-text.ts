@@ -48,9 +48,14 @@ function endOfCells(line: string, most: number): { readonly end: number; readonl
   return { end, cells };
 }
 
-/** Yields the characters (grapheme clusters) of a line. */
+/**
+ * Yields the characters (grapheme clusters) of a line. Yields the code points of a cluster that is
+ * longer than any emoji: it may have no end, and terminals show each of its letters.
+ */
 function* segments(line: string): Generator<string, void> {
-  for (const { segment } of segmenter.segment(line)) yield segment;
+  for (const { segment } of segmenter.segment(line))
+    if (segment.length <= LONGEST_EMOJI) yield segment;
+    else yield* segment;
 }
 
 /** Returns the cells of one character. */
@@ -123,7 +128,7 @@ export function wrappedRows(line: string, width: number): readonly string[] {
   let from = 0;
   while (true) {
     const head = beginning(line, width, from);
-    const length = endOfCells(head, width).end || firstCharacter(head).length;
+    const length = endOfCells(head, width).end || (segments(head).next().value ?? "").length;
     if (from + length >= line.length) return [...rows, line.slice(from)];
     const space = line.slice(from, from + length + 1).lastIndexOf(" ");
     const end = from + (space > 0 ? space : length);
@@ -131,10 +136,6 @@ export function wrappedRows(line: string, width: number): readonly string[] {
     from = end;
     while (line.charCodeAt(from) === SPACE) from += 1;
   }
-}
-
-function firstCharacter(text: string): string {
-  return segmenter.segment(text).containing(0)?.segment ?? "";
 }
 
 /** Returns enough of a text to fill so many cells, cut between two code points. */
@@ -165,7 +166,9 @@ const SIMPLE = new RegExp(
     String.raw`\p{Regional_Indicator}\u0E33\u0EB3\u1100-\u11FF\uA960-\uA97F\uD7B0-\uD7FF]*$`,
   "u",
 );
-/** Code units for each cell that are read. The longest emoji sequences have 15. */
+/** Code units of the longest emoji sequences. */
+const LONGEST_EMOJI = 15;
+/** Code units for each cell that are read. */
 const MOST_OF_CHARACTER = 32;
 /** Characters of which cells are remembered. */
 const MOST_KNOWN = 1_000;

@@ -75,6 +75,19 @@ test("counts the cells of characters as the segmenter of the platform divides th
   );
 });
 
+proves(["D720"], "counts each code point of a character that has no end", () => {
+  const joined = "\u{1F468}\u200D".repeat(1_000);
+  const conjuncts = "\u0915\u094D".repeat(1_000);
+  for (const endless of [joined, conjuncts])
+    expect([...new Intl.Segmenter().segment(endless)].length, "one character").toBe(1);
+  expect([displayWidth(joined), displayWidth(conjuncts)]).toEqual([2_000, 1_000]);
+  expect(fit(joined, 10)).toBe(`${"\u{1F468}\u200D".repeat(4)}…`);
+  expect(fit(conjuncts, 10)).toBe(`${"\u0915\u094D".repeat(9)}…`);
+  expect(wrappedRows(joined, 10).length).toBe(200);
+  expect(wrappedRows(conjuncts, 10).length).toBe(100);
+  expect(wrappedRows("\u{1F468}\u200D\u{1F469}\u200D\u{1F467}", 1).length, "as written").toBe(1);
+});
+
 test("breaks a line between words, keeps its indentation and never divides a character", () => {
   expect(wrappedRows("    return value;", 12)).toEqual(["    return", "value;"]);
   expect(wrappedRows("one  two   three", 5)).toEqual(["one", "two", "three"]);
