@@ -17,7 +17,7 @@ import {
   type FieldChecks,
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
-import { isRecord, type JsonObject } from "../kernel/json.ts";
+import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { checkSpan } from "../tools/check-tool-settings.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
@@ -159,14 +159,20 @@ export interface McpSettings
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const PREFIX = /^[A-Za-z0-9_-]{0,64}$/;
 const NAME_WORDS = "letters, digits, _ and -, at most 64";
-const DEFAULT_TIMEOUT_MS = 60_000;
-const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
-const DEFAULT_MAX_ATTEMPTS = 3;
-const DEFAULT_DELAY_MS = 500;
-/** As the SDK bounds messages over stdio. */
-const DEFAULT_RESPONSE_BYTES = 10 * 1024 * 1024;
-const DEFAULT_ELICITATIONS = 50;
-const DEFAULT_TOOLS = 1_000;
+const RECONNECT: Required<McpReconnect> = { maxAttempts: 3, delayMs: 500 };
+const DEFAULTS = {
+  needsApproval: undefined,
+  filter: () => true,
+  timeoutMs: 60_000,
+  connectTimeoutMs: 30_000,
+  /** As the SDK bounds messages over stdio. */
+  maxResponseBytes: 10 * 1024 * 1024,
+  elicitation: false,
+  maxElicitationsPerCall: 50,
+  maxTools: 1_000,
+  onToolsChanged: () => {},
+  clock: systemClock,
+};
 const CLOCK_METHODS = ["nowMs", "monotonicMs", "setTimer"];
 /** How each option is checked that is given. */
 const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
@@ -175,17 +181,19 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   prefix: (field, prefix) => checkName(field, prefix, PREFIX, `${NAME_WORDS}, or ""`),
   filter: (field, filter) => checkFunction(field, filter, "Leave it out for all tools."),
   needsApproval: checkApproval,
-  timeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_TIMEOUT_MS)),
-  connectTimeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_CONNECT_TIMEOUT_MS)),
-  reconnect: (field, reconnect) => checkKeys(field, reconnect, ["maxAttempts", "delayMs"]),
-  maxResponseBytes: (field, bytes) =>
-    checkCount(field, bytes, defaultAdvice(DEFAULT_RESPONSE_BYTES)),
+  timeoutMs: withDefault(checkSpan, DEFAULTS.timeoutMs),
+  connectTimeoutMs: withDefault(checkSpan, DEFAULTS.connectTimeoutMs),
+  reconnect: () => undefined, // Where it is read.
+  maxResponseBytes: withDefault(checkCount, DEFAULTS.maxResponseBytes),
   elicitation: (field, value) => checkBoolean(field, value),
-  maxElicitationsPerCall: (field, count) =>
-    checkCount(field, count, defaultAdvice(DEFAULT_ELICITATIONS)),
-  maxTools: (field, count) => checkCount(field, count, defaultAdvice(DEFAULT_TOOLS)),
+  maxElicitationsPerCall: withDefault(checkCount, DEFAULTS.maxElicitationsPerCall),
+  maxTools: withDefault(checkCount, DEFAULTS.maxTools),
   onToolsChanged: (field, listener) => checkFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, CLOCK_METHODS),
+};
+const RECONNECT_CHECKS = {
+  maxAttempts: withDefault(checkCount, RECONNECT.maxAttempts),
+  delayMs: withDefault(checkAmount, RECONNECT.delayMs),
 };
 const STDIO_FIELDS = ["type", "command", "args", "env", "cwd", "onStderr"];
 const HTTP_FIELDS = ["type", "url", "headers", "auth", "fetch"];
@@ -193,31 +201,20 @@ const HTTP_FIELDS = ["type", "url", "headers", "auth", "fetch"];
 /** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
 export function mcpSettings(options: McpOptions): McpSettings {
   checkFields("connectMcp", options, CHECKS);
-  const { name, needsApproval, reconnect = {} } = options;
+  const { name, reconnect = {}, ...given } = options;
   CHECKS.name("connectMcp.name", name);
-  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, delayMs = DEFAULT_DELAY_MS } = reconnect;
-  const attemptsAdvice = defaultAdvice(DEFAULT_MAX_ATTEMPTS);
-  checkCount("connectMcp.reconnect.maxAttempts", maxAttempts, attemptsAdvice);
-  checkAmount("connectMcp.reconnect.delayMs", delayMs, defaultAdvice(DEFAULT_DELAY_MS));
+  checkFields("connectMcp.reconnect", reconnect, RECONNECT_CHECKS);
   const prefix = options.prefix ?? `${name}_`;
   CHECKS.prefix("connectMcp.prefix", prefix);
-  return Object.freeze({
-    name,
-    transport: transportOf(options.transport),
-    prefix,
-    filter: options.filter ?? (() => true),
-    needsApproval,
-    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-    connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
-    maxAttempts,
-    delayMs,
-    maxResponseBytes: options.maxResponseBytes ?? DEFAULT_RESPONSE_BYTES,
-    elicitation: options.elicitation ?? false,
-    maxElicitationsPerCall: options.maxElicitationsPerCall ?? DEFAULT_ELICITATIONS,
-    maxTools: options.maxTools ?? DEFAULT_TOOLS,
-    onToolsChanged: options.onToolsChanged ?? (() => {}),
-    clock: options.clock ?? systemClock,
-  });
+  const transport = transportOf(options.transport);
+  const settings = { ...DEFAULTS, ...defined(given), ...RECONNECT, ...defined(reconnect) };
+  return Object.freeze({ ...settings, name, prefix, transport });
+}
+
+type NumberCheck = (field: string, value: unknown, advice: string) => void;
+
+function withDefault(check: NumberCheck, value: number): FieldChecks[string] {
+  return (field, given) => check(field, given, defaultAdvice(value));
 }
 
 function checkApproval(field: string, value: unknown): void {
