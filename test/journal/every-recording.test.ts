@@ -15,9 +15,8 @@ import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { readSegments } from "../../src/testing/replay/recording.ts";
-import { scriptOf } from "../../src/testing/replay/script.ts";
+import { passagesOf, scriptOf } from "../../src/testing/replay/script.ts";
 import { beginningOf } from "../../src/testing/replay/segment.ts";
-import { passagesOf } from "../../src/testing/replay/shuffle.ts";
 import { proves } from "../harness/proves.ts";
 import { keptRecording } from "../journals/recordings.ts";
 import { gist, replayed } from "../journals/play.ts";
@@ -59,7 +58,7 @@ proves(["X25", "D681"], "another order swaps all effects of a recording but race
   const found = names.toSorted().map((name) => {
     const [segment] = readSegments(keptRecording(name));
     const beginning = segment && beginningOf(segment);
-    const script = segment && beginning ? scriptOf(segment.records, beginning) : [];
+    const script = segment && beginning ? scriptOf(segment.records, beginning, false) : [];
     const effects = passagesOf(script).map((piece) =>
       piece.filter(({ record }) => record.type === "effect"),
     );

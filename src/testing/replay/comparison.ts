@@ -1,13 +1,30 @@
-// Comparison: the actions of a replay against the recorded ones, agent by agent. Owns the first
-// difference. Ids agree; times and positions in traces may differ.
+// Comparison: the actions of a replay against the recorded ones, agent by agent. Owns the position of
+// each agent, and the first difference. Ids agree; times and positions in traces may differ.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
-import { isTime, isTimeOnly, type Action, type ActionReader } from "./action.ts";
+
+/** Where an agent is. */
+export interface AgentPosition {
+  readonly agentPath: string;
+  /** 0 before the first step of the execution. */
+  readonly stepNumber: number;
+}
+
+/** One thing that an agent did. */
+export interface Action extends AgentPosition {
+  readonly agentId: string;
+  /** The same in the recording and in its replay. */
+  readonly key: string;
+  /** The kind of the record, or the type of its event. */
+  readonly what: string;
+  /** Without times. */
+  readonly facts: unknown;
+}
 
 /** The first difference between a replay and its recording. */
-export interface Divergence extends Pick<Action, "agentPath" | "stepNumber"> {
+export interface Divergence extends AgentPosition {
   /** For example `state.conversation.messages[3].text`. */
   readonly field: string;
   /** `undefined` if nothing was recorded. */
@@ -15,6 +32,14 @@ export interface Divergence extends Pick<Action, "agentPath" | "stepNumber"> {
   /** `undefined` if nothing came. */
   readonly got: unknown;
 }
+
+/** Events from outside the loop: a replay takes their causes from the recording. */
+const OUTSIDE =
+  /^(?:model|tool|question|guards?|hook|result|reply|external|budget\.threshold)[._]|^budget\.(?:de)?queued$/u;
+
+/** Times, and positions in a trace or in the order of all agents. */
+const TIMES =
+  /Ms$|^(?:seq|(?:trace|span|parentSpan|previousTrace|previousSpan)Id|(?:is|was)Sampled|isSpanOpen|traceparent)$/u;
 
 /** Fields that depend on what other agents have done by then, and so on the order of effects. */
 const SHARED =
@@ -26,78 +51,148 @@ const FOREIGN = /^(?:arguments|metadata|output|structured|toolCalls)$/u;
 /** Sizes and hashes in events: the states from which they follow say more. */
 const DERIVED = /^budget\.|^step\.started\..*Hash$/u;
 
-export class Comparison {
-  readonly #reader: ActionReader;
+/** Reads the actions in records. */
+export class ActionReader {
+  readonly #positions: Map<string, AgentPosition>;
   readonly #isInOrder: boolean;
-  readonly #expected: Map<string, Action[]>;
-  readonly #done = new Set<Action>();
+  readonly #counts = new Map<string, number>();
+
+  /** `positions`: of agents that exist already. `isInOrder`: effects end in the recorded order. */
+  constructor(positions: ReadonlyMap<string, AgentPosition>, isInOrder: boolean) {
+    this.#positions = new Map(positions);
+    this.#isInOrder = isInOrder;
+  }
+
+  /** Returns `undefined` for a record that is not compared. */
+  read(record: JournalRecord): Action | undefined {
+    const [what, agentId, given] = factsOf(record);
+    const facts = withoutTimes(given, this.#isInOrder);
+    if (facts === undefined) return undefined;
+    let { agentPath, stepNumber } = this.positionOf(agentId);
+    if (record.type === "agent") agentPath = record.agent.agentPath;
+    if (record.type === "execution") stepNumber = 0;
+    if (record.type === "event" && what === "step.started")
+      stepNumber = Number(record.event["number"]);
+    this.#positions.set(agentId, { agentPath, stepNumber });
+    const queue = this.#queueOf(agentId, what, facts);
+    const count = (this.#counts.get(queue) ?? 0) + 1;
+    this.#counts.set(queue, count);
+    return { agentId, key: `${queue} ${count}`, agentPath, stepNumber, what, facts };
+  }
+
+  positionOf(agentId: string): AgentPosition {
+    return this.#positions.get(agentId) ?? { agentPath: agentId, stepNumber: 0 };
+  }
+
+  /** In another order, the events of one subagent do not wait for those of other subagents. */
+  #queueOf(agentId: string, what: string, facts: unknown): string {
+    if (what === "lease") return `${agentId} lease`;
+    const isOfOne = what.startsWith("subagent.") || what === "tool.started";
+    if (this.#isInOrder || !isOfOne || !isRecord(facts)) return agentId;
+    return `${agentId} ${String(facts["childId"] ?? facts["callId"])}`;
+  }
+}
+
+function factsOf(record: JournalRecord): readonly [what: string, agentId: string, facts?: unknown] {
+  if (record.type === "agent") {
+    const { agent, isBackground, account } = record;
+    const { limits, reserve, timeLimitMs: timeLimit } = account;
+    const facts = { ...agent, isBackground, account: { limits, reserve, timeLimit } };
+    return ["agent", agent.agentId, facts];
+  }
+  if (record.type === "execution") return ["execution", record.agentId, record];
+  if (record.type === "state") return ["state", record.agentId, changedFields(record.delta)];
+  if (record.type === "event") {
+    const { event } = record;
+    const isDelegation = event.type === "tool.started" && event["kind"] === "delegation";
+    const isCompared = isDelegation || !OUTSIDE.test(event.type);
+    return [event.type, String(event["agentId"]), isCompared ? event : undefined];
+  }
+  if (record.type !== "ledger" || record.done.operation !== "lease") return ["", ""];
+  return ["lease", record.done.agentId, {}];
+}
+
+/** Returns a delta as an object with the changed fields, and with positions in lists as `[3]`. */
+function changedFields(delta: unknown): unknown {
+  if (!isRecord(delta)) return delta;
+  if ("set" in delta) return delta["set"];
+  const { keep, append, keys, gone } = delta;
+  if (typeof keep === "number" && Array.isArray(append)) {
+    const items = append.map((item: unknown, index) => [`[${keep + index}]`, item] as const);
+    return Object.fromEntries([...items, ["length", keep + append.length]]);
+  }
+  const parts = Object.entries(isRecord(keys) ? keys : {});
+  const left = Array.isArray(gone) ? gone.map((key) => [String(key), "(gone)"] as const) : [];
+  return Object.fromEntries([...parts.map(([key, part]) => [key, changedFields(part)]), ...left]);
+}
+
+/** Returns what is compared of a value. `undefined` for an object of nothing but times. */
+function withoutTimes(value: unknown, isInOrder: boolean): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown) => withoutTimes(item, isInOrder));
+  if (!isRecord(value)) return value;
+  const parts = Object.entries(value).flatMap(([key, part]) => {
+    if (FOREIGN.test(key)) return [[key, part] as const];
+    const isTimeSpent = value["axis"] === "wallTimeMs" && /^(?:current|spent)$/u.test(key);
+    if (isTimeSpent || TIMES.test(key) || (!isInOrder && SHARED.test(key))) return [];
+    const compared = withoutTimes(part, isInOrder);
+    return compared === undefined ? [] : [[key, compared] as const];
+  });
+  if (parts.length === 0 && Object.keys(value).length > 0) return undefined;
+  return Object.fromEntries(parts);
+}
+
+/** Owns the recorded actions that the replay has not done yet. */
+export class Comparison {
+  readonly #expected: Map<string, Action>;
   /** The first difference in a recorded action. */
   found: Divergence | undefined;
   /** The first difference in a derived field, or an action that was not recorded. */
   #suspected: Divergence | undefined;
 
-  /** `isInOrder`: effects end in the recorded order. */
-  constructor(reader: ActionReader, expected: readonly Action[], isInOrder: boolean) {
-    this.#reader = reader;
-    this.#isInOrder = isInOrder;
-    this.#expected = Map.groupBy(expected, (action) => this.#queueOf(action));
+  constructor(expected: readonly Action[]) {
+    this.#expected = new Map(expected.map((action) => [action.key, action]));
   }
 
-  /** Compares a record that the replay writes. Returns the key of its action. */
-  take(record: JournalRecord): string | undefined {
-    const action = this.#reader.read(record);
-    if (action === undefined || action.what === "lease") return action?.key;
-    const { agentPath, stepNumber, what, facts, key } = action;
-    const expected = this.#expected.get(this.#queueOf(action))?.shift();
-    if (expected !== undefined) this.#done.add(expected);
+  /** Compares an action of the replay. */
+  take({ agentPath, stepNumber, key, what, facts }: Action): void {
+    if (what === "lease") return;
+    const expected = this.#expected.get(key);
+    this.#expected.delete(key);
     const difference =
       expected === undefined || expected.what === what
-        ? this.#difference(what, expected?.facts, facts)
+        ? firstDifference(what, expected?.facts, facts)
         : { field: "record", expected: expected.what, got: what };
     const found = difference && { agentPath, stepNumber, ...difference };
     if (expected === undefined || DERIVED.test(found?.field ?? "")) this.#suspected ??= found;
     else this.found ??= found;
-    return key;
-  }
-
-  /** In another order, the events of one subagent do not wait for those of other subagents. */
-  #queueOf({ agentId, what, facts }: Action): string {
-    const isOfOne = what.startsWith("subagent.") || what === "tool.started";
-    if (this.#isInOrder || !isOfOne || !isRecord(facts)) return agentId;
-    return `${agentId} ${String(facts["childId"] ?? facts["callId"])}`;
   }
 
   /** True if the replay has done what was recorded. */
-  isDone(expected: Action): boolean {
-    return this.#done.has(expected);
+  isDone({ key }: Action): boolean {
+    return !this.#expected.has(key);
   }
 
   /** Returns the first difference of a replay that has come to its end, or that does not continue. */
   get first(): Divergence | undefined {
     return this.found ?? this.#suspected;
   }
+}
 
-  #difference(
-    field: string,
-    expected: unknown,
-    got: unknown,
-    isForeign = false,
-  ): Pick<Divergence, "field" | "expected" | "got"> | undefined {
-    if (Object.is(expected, got) || (!isForeign && isJustTime(expected, got))) return undefined;
-    const [was, is] = [fieldsOf(expected), fieldsOf(got)];
-    if (was === undefined || is === undefined || Array.isArray(expected) !== Array.isArray(got))
-      return { field, expected, got };
-    const isOfTime = was["axis"] === "wallTimeMs";
-    for (const key of Object.keys({ ...was, ...is })) {
-      const isTimeSpent = isOfTime && (key === "current" || key === "spent");
-      const isLeftOut = isTimeSpent || isTime(key) || (!this.#isInOrder && SHARED.test(key));
-      if (isLeftOut && !isForeign) continue;
-      const name = key.startsWith("[") ? `${field}${key}` : `${field}.${key}`;
-      const found = this.#difference(name, was[key], is[key], isForeign || FOREIGN.test(key));
-      if (found !== undefined) return found;
-    }
-    return undefined;
+function firstDifference(
+  field: string,
+  expected: unknown,
+  got: unknown,
+): Omit<Divergence, keyof AgentPosition> | undefined {
+  if (Object.is(expected, got)) return undefined;
+  const [was, is] = [fieldsOf(expected), fieldsOf(got)];
+  if (was === undefined || is === undefined || Array.isArray(expected) !== Array.isArray(got))
+    return { field, expected, got };
+  for (const key of Object.keys({ ...was, ...is })) {
+    const name = key.startsWith("[") ? `${field}${key}` : `${field}.${key}`;
+    const found = firstDifference(name, was[key], is[key]);
+    if (found !== undefined) return found;
   }
+  return undefined;
 }
 
 /** Returns the fields of an object, or the items of a list as `[0]`, `[1]` and so on. */
@@ -106,11 +201,10 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | undefined
   return Object.fromEntries(value.map((item: unknown, index) => [`[${index}]`, item]));
 }
 
-/** True if only one of the values exists and holds nothing but times. */
-function isJustTime(expected: unknown, got: unknown): boolean {
-  if (expected !== undefined && got !== undefined) return false;
-  const given = expected ?? got;
-  return isRecord(given) && Object.keys(given).length > 0 && isTimeOnly(given);
+/** Returns the position of a call as a key. */
+export function callPosition(position: unknown): string {
+  const { agentId, stepId, callId } = isRecord(position) ? position : {};
+  return [agentId, stepId, callId].map(String).join(" ");
 }
 
 const MOST_CHARACTERS = 200;

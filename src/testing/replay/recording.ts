@@ -39,7 +39,7 @@ export async function recordingOf(store: RunStore, runId: string): Promise<Recor
 export interface Segment {
   readonly runId: RunId;
   readonly records: readonly JournalRecord[];
-  /** The records before a recovery, since the journal was last opened. */
+  /** The records before it. */
   readonly before: readonly JournalRecord[];
 }
 
@@ -48,19 +48,16 @@ export function readSegments(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
     throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
   const reader = new RecordCodec();
+  const before: JournalRecord[] = [];
   const segments: (Segment & { readonly records: JournalRecord[] })[] = [];
   for (const [index, line] of recording.replace(BYTE_ORDER_MARK, "").split("\n").entries())
     for (const record of readLine(line, index + 1, reader)) {
-      const last = segments.at(-1);
-      const isHead = last?.records.length === 1 && last.records[0]?.type === "run";
-      const isMisplaced = record.type === "restored" ? !isHead : isHead && segments.length > 1;
-      if (record.type === "run")
-        segments.push({ runId: record.runId, before: [], records: [record] });
-      else if (last !== undefined && record.type === "recovered") {
-        const before = [...last.before, ...last.records];
-        segments.push({ runId: last.runId, before, records: [record] });
-      } else if (last === undefined || isMisplaced) throw invalidLine(index + 1);
-      else last.records.push(record);
+      const { runId } = record.type === "run" ? record : (segments.at(-1) ?? {});
+      if (runId === undefined) throw invalidLine(index + 1);
+      if (record.type === "run" || record.type === "recovered")
+        segments.push({ runId, before: [...before], records: [] });
+      segments.at(-1)?.records.push(record);
+      before.push(record);
     }
   if (segments.length === 0) throw invalidLine(1);
   return segments;

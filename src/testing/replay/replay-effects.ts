@@ -8,6 +8,7 @@ import {
   type PlannedCall,
 } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
+import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 import { formatOutcome, toExecutedCall } from "../../agent/tool-calls/record.ts";
 import {
   modelEffectName,
@@ -18,8 +19,8 @@ import type { JournalRecord, RecordOf } from "../../orchestrator/durability/jour
 import { PersistedEffects, recordedEnd } from "../../orchestrator/durability/persisted-effects.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
-import { callPosition } from "./action.ts";
-import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
+import { callPosition } from "./comparison.ts";
+import type { Segment } from "./recording.ts";
 
 type Work = (call: PlannedCall) => Promise<CallEnd>;
 type EffectId = Pick<RecordOf<"effect">, "agentId" | "name">;
@@ -40,11 +41,8 @@ export class OutcomeFeed {
   /** Called with the key of each call that begins. */
   readonly onCall: (call: string) => void;
 
-  constructor(
-    records: readonly JournalRecord[],
-    { past, onCall }: Pick<OutcomeFeed, "past" | "onCall">,
-  ) {
-    this.past = past;
+  constructor({ before, records }: Segment, onCall: OutcomeFeed["onCall"]) {
+    this.past = [...before, ...records];
     this.onCall = onCall;
     for (const record of records) if (record.type === "effect") this.#effect(record).endsLeft += 1;
   }
@@ -128,8 +126,8 @@ export class ReplayEffects extends PersistedEffects {
     const { agentId } = this.agent.identity;
     const permitted = this.#feed.has({ agentId, name: permit }) && this.#next(permit);
     const key = callPosition({ agentId, stepId: position.stepId, callId: call.call.callId });
-    const isAgain = bound.type === "delegation" && !this.#wasLeftOpen(key, permit);
-    if (isAgain || !isWork) {
+    const isLeftOpen = bound.type === "delegation" && this.#wasLeftOpen(key, permit);
+    if (!isWork || (bound.type === "delegation" && !isLeftOpen)) {
       if (permitted !== false) this.#permits.set(permit, await permitted);
       const end = await work(call);
       await this.#next(name);
@@ -138,7 +136,7 @@ export class ReplayEffects extends PersistedEffects {
     this.#feed.onCall(key);
     // The call took these from what was in flight.
     if (!this.hadBegun(name)) this.outcome(permit);
-    const refusal = this.#refusal(key);
+    const refusal = isLeftOpen ? this.#refusal(key) : undefined;
     if (refusal === undefined || bound.type !== "delegation")
       return await this.#recorded(name, call);
     // Nobody is asked again, but the refusal is recorded and counted again.

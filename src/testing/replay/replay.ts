@@ -1,8 +1,7 @@
 // Replay: a recorded run, once more, without a model and without its tools (R175, X25). The loop, the tree, the ledger and all policies do
 // their work anew; what came from outside comes from the recording, in its order. Where they have another result, that is a divergence.
 
-import { checkKeys, mismatch } from "../../kernel/check.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { checkCount, checkKeys } from "../../kernel/check.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { settingsOf } from "../../orchestrator/tree/settings.ts";
@@ -10,7 +9,6 @@ import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { invalidLine, readSegments, type Recording } from "./recording.ts";
 import { Replayer, type ReplayOrder, type SegmentEnd } from "./replayer.ts";
 import { beginningOf, type SegmentBegin } from "./segment.ts";
-import { MEANS } from "./set-up-run.ts";
 
 /** What the run had besides its recording: hooks, guards and the like are code, and run again. */
 export interface ReplayOptions<out Output = unknown, in out Context = unknown> extends Pick<
@@ -56,7 +54,7 @@ export function replay<Output, Context>(
   options: ReplayOptions<Output, Context>,
 ): Promise<ReplayResult<Output>>;
 export async function replay(recording: Recording, options: ReplayOptions): Promise<ReplayResult> {
-  checkKeys("replay options", options, ["role", "context", "order", ...MEANS]);
+  checkKeys("replay options", options, OPTIONS);
   const { role, context, order = "recorded", ...means } = options;
   checkRole("role", role);
   checkOrder(order);
@@ -71,9 +69,8 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   for (const [index, segment] of segments.entries()) {
     const beginning = beginningOf(segment);
     if (beginning === undefined) continue;
-    const past = segments.slice(0, index + 1).flatMap((one) => one.records);
-    const place = { number: index + 1, isLast: index === segments.length - 1, order, past };
-    const run = { role, context, means, beginning, segment, records };
+    const place = { number: index + 1, isLast: index === segments.length - 1, order };
+    const run = { code: { role, context }, means, beginning, segment, records };
     const replayer = new Replayer({ ...place, ...run });
     result = await replayer.play();
     const { session } = segment.records.findLast((record) => record.type === "result") ?? {};
@@ -85,10 +82,13 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   return Object.freeze({ ...result, played });
 }
 
-function checkOrder(order: unknown): void {
+const OPTIONS = "role context order roles hooks guards prices hookTimeoutMs graceMs sinks".split(
+  " ",
+);
+
+function checkOrder(order: ReplayOrder): void {
   if (order === "recorded") return;
-  const seed = isRecord(order) ? order["shuffledBy"] : undefined;
-  if (Number.isSafeInteger(seed) && Object.keys(isRecord(order) ? order : {}).length === 1) return;
-  const expected = '"recorded" or { shuffledBy: a whole number }';
-  throw mismatch("replay options.order", expected, order, "Leave it out for the recorded one.");
+  const field = "replay options.order";
+  checkKeys(field, order, ["shuffledBy"]);
+  checkCount(`${field}.shuffledBy`, order.shuffledBy, "Leave the order out for the recorded one.");
 }

@@ -1,7 +1,6 @@
 // Replayer: replays one segment of a recording. Owns its clock and its place in the script. An effect
 // ends in its recorded turn, so that the recorded interleavings come again.
 
-import { sleep } from "../../kernel/cancel.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -12,17 +11,19 @@ import {
   type JournalRecord,
   type RecordOf,
 } from "../../orchestrator/durability/journal-record.ts";
+import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { LiveRun } from "../../orchestrator/run/live-run.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
+import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
+import { settingsOf } from "../../orchestrator/tree/settings.ts";
+import { memoryStore } from "../../store/memory-store.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { ActionReader } from "./action.ts";
-import { Comparison, divergenceError, type Divergence } from "./comparison.ts";
+import { ActionReader, Comparison, divergenceError, type Divergence } from "./comparison.ts";
+import type { Segment } from "./recording.ts";
 import { OutcomeFeed, ReplayEffects } from "./replay-effects.ts";
-import { isBooking, scriptOf, type ScriptEntry } from "./script.ts";
-import { positionsOf, rootOf } from "./segment.ts";
-import { replayJournal, setUpRun, type Replayable } from "./set-up-run.ts";
-import { passagesOf, randomFrom } from "./shuffle.ts";
+import { isBooking, passagesOf, randomFrom, scriptOf, type ScriptEntry } from "./script.ts";
+import { idsOf, type Beginning, type RunCode } from "./segment.ts";
 
 /** The order in which effects end that are under way at the same time. */
 export type ReplayOrder = "recorded" | { readonly shuffledBy: number };
@@ -30,13 +31,17 @@ export type ReplayOrder = "recorded" | { readonly shuffledBy: number };
 /** How a segment ends. `broken`: the process died, or the recording breaks off. */
 export type SegmentEnd = "ended" | "paused" | "broken";
 
-export interface ReplayerParts extends Replayable {
+export interface ReplayerParts {
+  readonly code: RunCode;
+  readonly means: OrchestratorOptions;
+  readonly order: ReplayOrder;
+  readonly beginning: Beginning;
+  readonly segment: Segment;
   /** The number of the segment, from 1. */
   readonly number: number;
-  /** The records of the segment, and of those before it. */
-  readonly past: readonly JournalRecord[];
   readonly isLast: boolean;
-  readonly order: ReplayOrder;
+  /** All records of the recording. */
+  readonly records: readonly JournalRecord[];
 }
 
 /** Turns of the event loop in which an agent has to do the next thing. */
@@ -66,38 +71,65 @@ export class Replayer {
   #isSilent = false;
 
   constructor(parts: ReplayerParts) {
+    const { beginning, segment, records, order, code, means } = parts;
+    const { root, positions, limits } = beginning;
     this.#parts = parts;
-    const { beginning, segment, past, records, role, means, order } = parts;
     for (const record of records) this.#noteText(record);
-    const { agentPath = "", role: expected } = rootOf(beginning) ?? {};
-    const difference = { agentPath, stepNumber: 0, field: "role", expected, got: role.name };
-    if (role.name !== expected) throw this.#error(difference);
+    const { agentPath, role: expected } = root;
+    const got = code.role.name;
+    if (got !== expected)
+      throw this.#error({ agentPath, stepNumber: 0, field: "role", expected, got });
     this.end = endOf(segment.records);
-    this.#script = scriptOf(segment.records, beginning);
+    const isInOrder = order === "recorded";
+    this.#script = scriptOf(segment.records, beginning, isInOrder);
     this.#commands = new Set(this.#script.filter(({ after }) => after !== undefined));
-    const actions = this.#script.flatMap(({ action }) => action ?? []);
-    this.#reader = new ActionReader(positionsOf(beginning));
-    this.#compared = new Comparison(this.#reader, actions, order === "recorded");
-    this.#clock.advance(beginning.atMs);
-    const onCall = (call: string): void => {
-      this.#reached.add(call);
-      this.#giveDue();
-    };
-    this.#feed = new OutcomeFeed(segment.records, { past, onCall });
+    this.#reader = new ActionReader(positions, isInOrder);
+    this.#compared = new Comparison(this.#script.flatMap(({ action }) => action ?? []));
+    const clock = this.#clock;
+    clock.advance(beginning.atMs);
+    this.#feed = new OutcomeFeed(segment, (call) => this.#reach(call));
     const sinks = (means.sinks ?? []).map((sink) => ({
       take: (event: Parameters<typeof sink.take>[0]) => this.#isSilent || sink.take(event),
     }));
-    const journal = replayJournal(
-      (record) => this.#take(record),
-      (...agent) => new ReplayEffects(this.#feed, ...agent),
-    );
-    const heard = { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] };
-    const led = setUpRun({ ...parts, means: heard }, this.#clock, journal);
+    const settings = settingsOf({
+      ...means,
+      sinks: [...sinks, { take: () => this.#giveDue() }],
+      limits,
+      clock,
+      ids: idsOf(records, positions),
+      store: memoryStore({ clock }), // The sessions of the user's are not written.
+    });
+    const led = beginning.create(settings, code, this.#journal());
     this.#run = new LiveRun(led);
     this.#runtime = led.supervisor.run;
     this.#isSetUp = true;
     this.#giveDue();
     void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);
+  }
+
+  /** A journal that hands on its records and keeps nothing. */
+  #journal(): RunJournal {
+    const writer = {
+      append: (record: JournalRecord) => this.#take(record),
+      noteProgress: () => undefined,
+      broken: new Promise<never>(() => undefined),
+      claimed: () => undefined,
+      whenKept: () => undefined,
+      hasGivenUp: false,
+      isHeld: false,
+      kept: () => Promise.resolve(),
+      keptUnderWay: () => Promise.resolve(),
+      unread: () => Promise.resolve([]),
+      hold: () => false,
+      resume: () => false,
+      giveUp: () => Promise.resolve(false),
+      close: () => Promise.resolve(),
+      abandon: () => undefined,
+    };
+    return new RunJournal(writer, {
+      effects: (...agent) => new ReplayEffects(this.#feed, ...agent),
+      hasDeadlines: false,
+    });
   }
 
   async play(): Promise<RunResult> {
@@ -192,9 +224,10 @@ export class Replayer {
     const record = recordFrom(JSON.parse(JSON.stringify(written)));
     if (record.type === "signal") this.#raised.push(record);
     this.#noteText(record);
-    const key = this.#compared.take(record);
-    if (key === undefined) return;
-    this.#reached.add(key);
+    const action = this.#reader.read(record);
+    if (action === undefined) return;
+    this.#compared.take(action);
+    this.#reached.add(action.key);
     if (record.type !== "event") this.#giveDue(); // An event reaches the other sinks first.
   }
 
@@ -202,12 +235,16 @@ export class Replayer {
     if (record.type === "definition") this.#texts.set(record.hash, record.text);
   }
 
+  #reach(key: string): void {
+    this.#reached.add(key);
+    this.#giveDue();
+  }
+
   /** Gives the commands that came right after something that the replay has reached. */
   #giveDue(): void {
     if (!this.#isSetUp) return;
     for (const entry of this.#commands)
-      if (entry.after?.some((key) => key !== undefined && this.#reached.has(key)))
-        this.#give(entry);
+      if (entry.after?.some((key) => this.#reached.has(key))) this.#give(entry);
   }
 
   /** Gives a recorded command. Returns false if it is impossible in this replay. */
@@ -243,9 +280,7 @@ export class Replayer {
       if (isSo()) return true;
       const isPatient = this.#feed.running > 0 && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
       if (turns >= MOST_TURNS && !isPatient) return false;
-      await (turns < MOST_TURNS
-        ? endOfTurn()
-        : sleep(systemClock, 1, new AbortController().signal));
+      await endOfTurn();
     }
   }
 
@@ -263,7 +298,7 @@ export class Replayer {
   #missing(
     what: string,
     expected: unknown,
-    agentId = rootOf(this.#parts.beginning)?.agentId ?? "",
+    agentId: string = this.#parts.beginning.root.agentId,
   ): EspalierError {
     const { agentPath, stepNumber } = this.#reader.positionOf(agentId);
     const got = this.#feed.unrecorded(agentId);

@@ -1,99 +1,172 @@
-// How a segment of a recording begins: from the start of the run, or from its persisted agents.
+// How a segment of a recording begins: from the start of the run, or from its persisted agents. The
+// replay has the real loop, tree, ledger and policies.
 
-import { withDelta } from "../../kernel/json-delta.ts";
-import type { IdSource } from "../../kernel/id-source.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
+import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
+import { withDelta } from "../../kernel/json-delta.ts";
 import { foldRecords } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
-import { restoredFrom, type RestoredRun } from "../../orchestrator/durability/restored-run.ts";
+import {
+  restoredFrom,
+  type RestoredAgent,
+  type RestoredRun,
+} from "../../orchestrator/durability/restored-run.ts";
+import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
+import { rootRole } from "../../orchestrator/run/check-continuation.ts";
+import { continuedParts, readyToContinue } from "../../orchestrator/run/continue-run.ts";
+import { readyToFork } from "../../orchestrator/run/fork.ts";
+import type { LedParts } from "../../orchestrator/run/live-run.ts";
+import { startedParts } from "../../orchestrator/run/start.ts";
+import { RunSession } from "../../orchestrator/sessions/run-session.ts";
+import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
+import { registryOf, type Settings } from "../../orchestrator/tree/settings.ts";
+import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
-import { isGrant, type AgentPosition } from "./action.ts";
+import { memoryStore } from "../../store/memory-store.ts";
+import type { AgentPosition } from "./comparison.ts";
 import type { Segment } from "./recording.ts";
 
 /** How a process comes by a run. */
 export type SegmentBegin = "started" | "forked" | "resumed" | "recovered";
 
-export type Beginning = NonNullable<ReturnType<typeof beginningOf>>;
+/** What of a run is code, and not in its recording. */
+export interface RunCode {
+  readonly role: AgentRole;
+  readonly context?: unknown;
+}
 
-/** A run that begins: its root as it was created, and that agent's first state. */
-export type Start = Extract<Beginning, { type: "started" }>;
-
-/** A run that continues with answers and grants. `folded` is the run as its journal has it. */
-export type ContinuedStart = Extract<Beginning, { type: "resumed" | "recovered" }>;
+export interface Beginning {
+  readonly type: SegmentBegin;
+  readonly atMs: number;
+  readonly limits: RestoredRun["limits"];
+  readonly root: Pick<RestoredAgent, "agentId" | "agentPath" | "role">;
+  /** Where the agents are that exist already. */
+  readonly positions: ReadonlyMap<string, AgentPosition>;
+  /** The answers and grants with which the run continues. */
+  readonly given: readonly JournalRecord[];
+  /** Creates the run with its agents. */
+  readonly create: (settings: Settings, code: RunCode, journal: RunJournal) => LedParts;
+}
 
 /**
  * Returns `undefined` if the recording breaks off before anything can be replayed.
  * Throws `invalid_journal` or `invalid_paused_run`.
  */
-export function beginningOf({ runId, records, before }: Segment) {
+export function beginningOf({ runId, records, before }: Segment): Beginning | undefined {
   const [head, restored] = records;
-  const first = records.find((record) => record.type === "event");
   const state = records.find((record) => record.type === "state");
   if (head?.type === "run" && restored?.type !== "restored") {
-    const root = records.find((record) => record.type === "agent");
-    if (root === undefined || state === undefined) return undefined;
-    const { agent, account } = root;
-    const opening = withDelta(undefined, state.delta);
-    const atMs = agent.startedAtMs;
-    return { type: "started" as const, atMs, head, root: agent, account, opening };
+    const created = records.find((record) => record.type === "agent");
+    return created && state && startOf(head, created, state);
   }
+  const first = records.find((record) => record.type === "event");
   if (first === undefined) return undefined;
   const { type, atMs } = first.event;
-  const at = records.findIndex((one) => one === first || one.type === "execution");
-  const given = records.slice(0, at).filter((one) => one.type === "answers" || isGrant(one));
-  if (restored?.type !== "restored") {
-    const folded = foldRecords(runId, before);
-    return { type: "recovered" as const, atMs, folded, run: folded.run, given };
+  const paused = restored?.type === "restored" ? parsePausedRun(restored.run) : undefined;
+  const folded = paused === undefined ? foldRecords(runId, before) : undefined;
+  const run = folded?.run ?? (paused && restoredFrom(paused));
+  const root = run?.agents[0];
+  if (run === undefined || root === undefined) return undefined;
+  const common = { atMs, limits: run.limits, root, positions: positionsOf(run.agents) };
+  if (folded === undefined && type === "run.started") {
+    const create = state && forkOf(run, root, first, state);
+    return create && { ...common, type: "forked", given: [], create };
   }
-  const run = restoredFrom(parsePausedRun(restored.run));
-  if (type === "run.started") return state && forkOf(run, first, state);
-  return { type: "resumed" as const, atMs, folded: undefined, run, given };
+  const at = records.findIndex((one) => one === first || one.type === "execution");
+  const given = records.slice(0, at).filter(({ type }) => type === "answers" || type === "ledger");
+  const answers = given.flatMap((record) => (record.type === "answers" ? record.answers : []));
+  const grants = given.flatMap((record) => {
+    if (record.type !== "ledger" || record.done.operation !== "grant") return [];
+    const { agentId, grant } = record.done;
+    const { agentPath = "" } = run.agents.find((agent) => agent.agentId === agentId) ?? {};
+    return { budget: grant.budget, by: grant.by, agentPath };
+  });
+  const arrival = { answers, wasCutOff: folded?.status === "open", areAllNeeded: false };
+  const failure = head?.type === "recovered" ? head.failure : undefined;
+  return {
+    ...common,
+    type: folded === undefined ? "resumed" : "recovered",
+    given,
+    create: (settings, code, journal) => {
+      const ready = readyToContinue(settings, run, { ...code, grants }, arrival);
+      return continuedParts(settings, run, ready, { journal, folded, failure });
+    },
+  };
+}
+
+/** The root is created anew. Its limits are the recorded ones, or those of its role if they are tighter. */
+function startOf(
+  head: RecordOf<"run">,
+  { agent: root, account }: RecordOf<"agent">,
+  { delta }: RecordOf<"state">,
+): Beginning {
+  const { messages, tags } = stateFromPersisted(withDelta(undefined, delta)).conversation;
+  const create: Beginning["create"] = (settings, { role, context }, journal) => {
+    const registry = registryOf(settings, role);
+    const session =
+      head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
+    const newRun = { registry, onPiece: undefined, context, session, journal };
+    const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
+    const facts = {
+      role,
+      task: root.task,
+      instructions: instructionsFor(role, context),
+      metadata: root.metadata,
+      // The session has all but the instructions.
+      history: session && { messages: messages.slice(1), tags: tags.slice(1) },
+      limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
+      wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
+      deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
+    };
+    return startedParts(settings, newRun, facts, { isRefusable: false });
+  };
+  const { limits } = head;
+  const positions = positionsOf([]);
+  return { type: "started", atMs: root.startedAtMs, limits, root, positions, given: [], create };
 }
 
 /** In the journal the root has an execution already: the fork begins that one. */
 function forkOf(
-  { agents: [root, ...others], ...run }: RestoredRun,
+  paused: RestoredRun,
+  root: RestoredAgent,
   { event }: RecordOf<"event">,
   { delta }: RecordOf<"state">,
-) {
+): Beginning["create"] | undefined {
   const schema = EVENT_SCHEMAS["run.started"].forkedFrom;
   const forkedFrom = schema.safeParse(event["forkedFrom"]).data;
-  if (root === undefined || forkedFrom === undefined) return undefined;
+  if (forkedFrom === undefined) return undefined;
   const { messages } = stateFromPersisted(withDelta(root.state, delta)).conversation;
   const last = messages.at(-1);
   const isNew = messages.length > root.state.conversation.messages.length;
   const message = isNew && last?.role === "user" ? last : undefined;
-  const agents = [{ ...root, execution: root.execution - 1 }, ...others];
-  return {
-    type: "forked" as const,
-    atMs: event.atMs,
-    run: { ...run, agents },
-    message,
-    forkedFrom,
+  const agents = [{ ...root, execution: root.execution - 1 }, ...paused.agents.slice(1)];
+  const run = { ...paused, agents };
+  return (settings, code, journal) => {
+    const own = rootRole(run, code.role, settings.roles);
+    const registry = new RoleRegistry(own, settings, { isReplacing: true });
+    const ready = readyToFork(run, registry, message, code);
+    return continuedParts(settings, run, ready, { journal, forkedFrom });
   };
 }
 
-/** Returns the root as it is when the segment begins. */
-export function rootOf(beginning: Beginning) {
-  return beginning.type === "started" ? beginning.root : beginning.run.agents[0];
-}
-
-/** Returns where agents are when the segment begins. */
-export function positionsOf(beginning: Beginning): ReadonlyMap<string, AgentPosition> {
-  if (beginning.type === "started") return new Map();
+function positionsOf(agents: RestoredRun["agents"]): Beginning["positions"] {
   return new Map(
-    beginning.run.agents.map(({ agentId, agentPath, state }) => {
+    agents.map(({ agentId, agentPath, state }) => {
       const stepNumber = state.step?.number ?? state.log.steps.at(-1)?.number ?? 0;
-      return [agentId, { agentPath, stepNumber, count: 0 }];
+      return [agentId, { agentPath, stepNumber }];
     }),
   );
 }
 
 /** Returns the ids of the recording by what they are for, and new ones for anything else. */
-export function idsOf(records: readonly JournalRecord[], beginning: Beginning): IdSource {
+export function idsOf(
+  records: readonly JournalRecord[],
+  positions: Beginning["positions"],
+): IdSource {
   const ids = new Map<string, string>();
-  const paths = new Map([...positionsOf(beginning)].map(([id, { agentPath }]) => [id, agentPath]));
+  const paths = new Map([...positions].map(([id, { agentPath }]) => [id, agentPath]));
   for (const record of records) {
     if (record.type === "run") ids.set("run", record.runId);
     if (record.type === "agent") {
