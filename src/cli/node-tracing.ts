@@ -6,11 +6,8 @@ import { plainText } from "espalier/terminal";
 
 import { codeOf, describeCause, UsageError } from "./usage-error.ts";
 
-const PACKAGES = [
-  "@opentelemetry/resources",
-  "@opentelemetry/sdk-trace-node",
-  "@opentelemetry/exporter-trace-otlp-http",
-].join(" ");
+const PACKAGES =
+  "@opentelemetry/resources @opentelemetry/sdk-trace-node @opentelemetry/exporter-trace-otlp-http";
 
 /** The tracing of this process. Throws UsageError if the packages for it are not installed. */
 export async function nodeTracing(): Promise<NodeTracing> {

@@ -30,7 +30,10 @@ export async function findProject(shell: Shell): Promise<Project> {
   const { cwd } = shell;
   for (let folder = cwd; ; folder = dirname(folder)) {
     const configFile = firstIn(folder, CONFIG_NAMES);
-    if (configFile !== undefined) return await configured(folder, configFile, shell);
+    if (configFile !== undefined) {
+      const config = await checkedConfig(await importFile(configFile, shell), configFile);
+      return { folder, config, configFile };
+    }
     if (firstIn(folder, ENDS) !== undefined) return bare(folder);
     if (dirname(folder) === folder) return bare(cwd);
   }
@@ -38,11 +41,6 @@ export async function findProject(shell: Shell): Promise<Project> {
 
 function bare(folder: string): Project {
   return { folder, config: {}, configFile: undefined };
-}
-
-async function configured(folder: string, configFile: string, shell: Shell): Promise<Project> {
-  const given = await importFile(configFile, shell);
-  return { folder, config: await checkedConfig(given, configFile), configFile };
 }
 
 /** What a file has exported, if it is a configuration. Throws UsageError. */

@@ -3,7 +3,6 @@
 import { EspalierError, Orchestrator, type Approver, type OrchestratorOptions } from "espalier";
 import type { NodeTracing } from "espalier/otel/node";
 
-import type { PromptPlace } from "./ask-person.ts";
 import type { CommandCall } from "./command-call.ts";
 import { configuredOptions } from "./configured-options.ts";
 import { RunFollower, type FollowOptions } from "./follow-run.ts";
@@ -126,17 +125,10 @@ function orchestratorWith(
   }
 }
 
-/** Asks at the terminal, in the place of the tree. */
+/** Asks at the terminal, in the place of the tree. Prompts are loaded with the first question. */
 function personAt(shell: Shell, follower: RunFollower): Approver {
-  return askedLate({
-    shell,
-    makeRoom: () => follower.view?.suspend() ?? (() => {}),
-    interrupt: () => follower.interrupt(),
-  });
-}
-
-/** Prompts are loaded with the first question. */
-function askedLate(place: PromptPlace): Approver {
+  const makeRoom = (): (() => void) => follower.view?.suspend() ?? (() => {});
+  const place = { shell, makeRoom, interrupt: () => follower.interrupt() };
   let made: Promise<Approver> | undefined;
   return async (question, context) => {
     made ??= import("./ask-person.ts").then(({ askingPerson }) => askingPerson(place));

@@ -86,7 +86,7 @@ export class RunFold {
   readonly #questions = new Map<QuestionId, Question>();
   readonly #byId = new Map<AgentId, AgentFold>();
   /** Subagents that were announced and have not begun. */
-  readonly #announced = new Map<AgentId, Announced>();
+  readonly #announced = new Map<AgentId, { given: ContextManifest; call: CallFold | undefined }>();
   /** Of each refused spawn, the record that says so. */
   readonly #refusalRecords: number[] = [];
   #working = 0;
@@ -414,11 +414,6 @@ export class RunFold {
       return { ...question, runId: this.runId, role, task };
     });
   }
-}
-
-interface Announced {
-  readonly given: ContextManifest;
-  readonly call: CallFold | undefined;
 }
 
 /** Returns the error of a run that failed. Of any other, the reason for which it settled. */

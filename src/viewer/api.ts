@@ -3,14 +3,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { EspalierError } from "../kernel/error.ts";
-import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { checkRunId } from "../orchestrator/run/start-options.ts";
-import type { Store } from "../store/store.ts";
 import { openToolCalls } from "../view/agent-row.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { jsonIn, type Gate } from "./gate.ts";
+import type { ReadingMeans } from "./held-run.ts";
 import type { HeldRuns } from "./held-runs.ts";
 import { logOf, type LogQuery } from "./run-log.ts";
 import { problemIn } from "./problems.ts";
@@ -20,13 +19,9 @@ import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
 import { agentDetailOf, stepDetail } from "./step-detail.ts";
 import { runSnapshotOf } from "./run-rows.ts";
-import type { ShownContent } from "./shown-content.ts";
 
 /** What the routes work with. */
-export interface ApiParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly content: ShownContent;
+export interface ApiParts extends ReadingMeans {
   readonly runs: HeldRuns;
   readonly list: RunList;
   readonly actions: RunActions;

@@ -17,16 +17,11 @@ export interface AttachOptions {
   readonly context?: (runId: RunId) => unknown;
 }
 
-interface Attached {
-  readonly orchestrator: ActingOrchestrator;
-  readonly options: AttachOptions;
-}
-
 /** What became of an attempt to lead a run on. `led`: it is led, here or elsewhere; `over`: it has ended meanwhile. */
 export type ContinueOutcome = "led" | "over" | EspalierError;
 
 export class AttachedOrchestrators {
-  readonly #attached: Attached[] = [];
+  readonly #attached: { orchestrator: ActingOrchestrator; options: AttachOptions }[] = [];
 
   add(orchestrator: ActingOrchestrator, options: AttachOptions): void {
     this.#attached.push({ orchestrator, options });

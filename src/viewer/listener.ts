@@ -1,5 +1,6 @@
 // Listener: the port of a viewer. Owns the server, and knows under which names it is its own.
 
+import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
@@ -59,18 +60,13 @@ export class Listener {
     return this.#host.includes(":") ? `[${this.#host}]` : this.#host;
   }
 
-  #listenAt(port: number): Promise<void> {
-    const server = this.#server;
-    return new Promise((resolve, reject) => {
-      const fail = (cause: unknown): void => reject(this.#cannotListen(port, cause));
-      server.once("error", fail);
-      server.listen({ host: this.#host, port }, () => {
-        server.off("error", fail);
-        const address = server.address();
-        this.#port = typeof address === "object" && address !== null ? address.port : port;
-        resolve();
-      });
+  async #listenAt(port: number): Promise<void> {
+    const server = this.#server.listen({ host: this.#host, port });
+    await once(server, "listening").catch((cause: unknown) => {
+      throw this.#cannotListen(port, cause);
     });
+    const address = server.address();
+    this.#port = typeof address === "object" && address !== null ? address.port : port;
   }
 
   #cannotListen(port: number, cause: unknown): EspalierError {

@@ -1,7 +1,6 @@
 // RunActions: does what the page asks of a run, through an orchestrator of this process that leads it, or through its mailbox. Owns what was
 // asked under which key, so that it is done once.
 
-import type { Clock } from "../kernel/clock.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { sameJson } from "../kernel/json.ts";
 import { postAnswers } from "../orchestrator/run/posted-answers.ts";
@@ -10,12 +9,11 @@ import type { RunId } from "../protocol/ids.ts";
 import { z } from "../protocol/late-zod.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { unknownRun } from "../store/store-errors.ts";
-import type { Store } from "../store/store.ts";
 import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-data.ts";
 import type { AttachedOrchestrators } from "./attached-orchestrators.ts";
+import type { ReadingMeans } from "./held-run.ts";
 import { refusedRequest } from "./reply.ts";
 import { isLed } from "./run-standing.ts";
-import type { ShownContent } from "./shown-content.ts";
 
 const key = z.string().min(1).max(200);
 const ActionRequestSchema = z.discriminatedUnion("type", [
@@ -36,10 +34,7 @@ const ActionRequestSchema = z.discriminatedUnion("type", [
 /** Requests of which it is known that they were done. */
 const MOST_KEYS = 1_000;
 
-export interface ActionMeans {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly content: ShownContent;
+export interface ActionMeans extends ReadingMeans {
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
   /** The name on record. */

@@ -9,7 +9,7 @@ import type {
 } from "../orchestrator/durability/agent-steps.ts";
 import type { RunRecord } from "../orchestrator/durability/run-record.ts";
 import type { AgentId } from "../protocol/ids.ts";
-import type { Message, ToolCall } from "../protocol/message.ts";
+import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
@@ -34,16 +34,8 @@ export interface StepPlace {
   readonly execution: number | undefined;
 }
 
-/** What is known of a step, however far it has come. */
-interface KnownStep {
-  readonly context: StepDetail["context"];
-  readonly timing: StepDetail["timing"];
-  readonly text: string;
-  readonly refusal: string | undefined;
-  readonly finishReason: string | undefined;
-  readonly calls: readonly ToolCall[];
-  readonly executions: readonly ToolExecution[];
-}
+/** The known facts of a step, completed or open. */
+type KnownStep = NonNullable<ReturnType<typeof stepIn>>;
 
 /** Returns the details of an agent. One that has ended has its typed result and its last text. */
 export async function agentDetailOf(
@@ -99,18 +91,18 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
   };
 }
 
-function stepIn({ steps, open }: RecordedExecution, number: number): KnownStep | undefined {
+function stepIn({ steps, open }: RecordedExecution, number: number) {
   const completed = steps.find((step) => step.number === number);
   if (completed !== undefined) return ofCompleted(completed);
   return open?.number === number ? ofOpen(open) : undefined;
 }
 
-function ofCompleted({ context, io, tools, telemetry }: StepRecord): KnownStep {
+function ofCompleted({ context, io, tools, telemetry }: StepRecord) {
   const { text, refusal, finishReason } = io;
   return { context, timing: telemetry.timing, text, refusal, finishReason, ...tools };
 }
 
-function ofOpen({ context, reply, executions }: OpenRecordedStep): KnownStep {
+function ofOpen({ context, reply, executions }: OpenRecordedStep) {
   return {
     context,
     timing: undefined,

@@ -1,7 +1,7 @@
 // The token of a viewer: a client that has it may use its API. Kept in a file that only its user can read, so that pages outlive the server.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
 import { randomDigits, sha256 } from "../kernel/crypto.ts";
@@ -25,12 +25,7 @@ export async function keptToken(file: string): Promise<string> {
     await mkdir(dirname(file), { recursive: true });
     const beside = `${file}.${randomDigits(8)}`;
     try {
-      const written = await open(beside, "wx", 0o600);
-      try {
-        await written.writeFile(`${token}\n`);
-      } finally {
-        await written.close();
-      }
+      await writeFile(beside, `${token}\n`, { flag: "wx", mode: 0o600 });
       await rename(beside, file);
     } catch (cause) {
       await rm(beside, { force: true });

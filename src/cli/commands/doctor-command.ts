@@ -1,5 +1,6 @@
 // `espalier doctor`: what a run would find here: Node, the configuration, a key, the store, the MCP servers, and a port for the viewer.
 
+import { once } from "node:events";
 import { existsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 
@@ -121,11 +122,10 @@ async function serverFindings(
 const VIEWER_PORT = 4_983;
 
 async function portFinding(): Promise<Finding> {
-  const isFree = await new Promise<boolean>((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(VIEWER_PORT, "127.0.0.1", () => server.close(() => resolve(true)));
-  });
+  const server = createServer().listen(VIEWER_PORT, "127.0.0.1");
+  const [{ status }] = await Promise.allSettled([once(server, "listening")]);
+  server.close();
+  const isFree = status === "fulfilled";
   return {
     what: "viewer",
     state: isFree ? "well" : "note",

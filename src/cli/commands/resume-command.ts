@@ -50,7 +50,7 @@ export const body: CommandBody = async (call) => {
   // More budget continues a run that a limit stopped, and no other that has ended.
   const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
   if (hasEnded && !isContinuable) throw new UsageError(endedText(reading));
-  const calls = hasEnded ? [] : await interruptedCalls(kept.store, run.runId, hand.roles);
+  const calls = hasEnded ? [] : interruptedCalls(reading.fold, hand.roles);
   if (!hasEnded && person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledPosts);
   const how = { takeOver: has("takeOver"), grants };
