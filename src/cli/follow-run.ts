@@ -158,12 +158,8 @@ export class RunFollower {
     }
     const causes = this.#fold?.causes() ?? [];
     if (report === undefined) {
-      for (const line of restLines(result, causes, {
-        isQuiet,
-        isKept,
-        command: ownCommand(this.#shell),
-      }))
-        note(this.#shell, line);
+      const options = { isQuiet, isKept, command: ownCommand(this.#shell) };
+      for (const line of restLines(result, causes, options)) note(this.#shell, line);
       return;
     }
     // Below the lines of a view that draws no tree.

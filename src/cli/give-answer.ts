@@ -36,7 +36,8 @@ export async function giveAnswer(
     return EXIT_CODES.paused;
   }
   const open = await new Orchestrator({ store }).answer(runId, [answer]).catch((cause: unknown) => {
-    throw isOfOtherKind(cause) ? otherKind(question, cause) : cause;
+    const isOfOtherKind = EspalierError.is(cause) && cause.data["problem"] === "wrong_kind";
+    throw isOfOtherKind ? otherKind(question, cause) : cause;
   });
   if (has("json")) {
     const { questionId, agentPath, toolName } = question;
@@ -69,10 +70,6 @@ function callLines(question: Question, answer: Answer): readonly string[] {
     ...(reason === "" ? [] : [`  ${reason}`]),
     ...(written === given ? [] : [`  with these arguments instead: ${given}`]),
   ];
-}
-
-function isOfOtherKind(cause: unknown): boolean {
-  return EspalierError.is(cause) && cause.data["problem"] === "wrong_kind";
 }
 
 function otherKind(question: Question, cause: unknown): UsageError {

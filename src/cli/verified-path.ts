@@ -9,8 +9,9 @@
 import { constants, existsSync } from "node:fs";
 import { lstat, open, readlink } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
-import { setTimer, wallTimeMs } from "./machine-time.ts";
+import { wallTimeMs } from "./machine-time.ts";
 
 /** Something below a root, by its real path, and which real paths may be read. */
 export interface VerifiedPlace {
@@ -77,8 +78,7 @@ async function sleepUntilSettled(changedNs: bigint): Promise<void> {
   const granularityMs = changedNs % NS_PER_SECOND === 0n ? WHOLE_SECONDS_MS : TICK_MS;
   const ageMs = wallTimeMs() - Number(changedNs / NS_PER_MS);
   // The clock of a file server may be ahead.
-  if (ageMs <= granularityMs)
-    await new Promise<void>((resolve) => void setTimer(granularityMs, resolve));
+  if (ageMs <= granularityMs) await sleep(granularityMs);
 }
 
 /**

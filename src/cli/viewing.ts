@@ -44,6 +44,7 @@ export async function openViewing(
 ): Promise<Viewing> {
   const { shell, has, isOff } = call;
   const port = portOf(call);
+  const jaegerUrl = readSetting(shell.env, "ESPALIER_JAEGER_URL");
   const options: ViewerOptions = {
     storeName,
     command: ownCommand(shell),
@@ -51,7 +52,7 @@ export async function openViewing(
     ...(store === undefined ? {} : { store }),
     ...(port === undefined ? {} : { port }),
     ...(has("readOnly") ? { actions: [] } : {}),
-    ...jaegerIn(shell),
+    ...(jaegerUrl === undefined ? {} : { jaegerUrl }),
   };
   const made =
     project === undefined ? await viewer(options) : await viewerOf(project, options, call);
@@ -117,9 +118,4 @@ export function pageAddress(url: string, runId: string): string {
   const address = new URL(url);
   address.pathname = `/r/${encodeURIComponent(runId)}`;
   return address.href;
-}
-
-function jaegerIn(shell: Shell): Pick<ViewerOptions, "jaegerUrl"> {
-  const jaegerUrl = readSetting(shell.env, "ESPALIER_JAEGER_URL");
-  return jaegerUrl === undefined ? {} : { jaegerUrl };
 }

@@ -114,7 +114,9 @@ export class BudgetUse {
       unseen[axis] = (unseen[axis] ?? 0) - (this.#tree[axis] ?? 0);
     for (let at: BudgetUse | undefined = this; at !== undefined; at = at.#above) {
       add(at.#tree, unseen);
-      at.#before = added(at.#before, unseen);
+      const before = { ...at.#before };
+      add(before, unseen);
+      at.#before = before;
     }
   }
 }
@@ -128,12 +130,6 @@ function amountsOf(usage: Partial<Usage>): Amounts {
 
 function add(sums: Amounts, more: Partial<Usage> | Amounts): void {
   for (const [axis, amount] of Object.entries(more)) sums[axis] = (sums[axis] ?? 0) + (amount ?? 0);
-}
-
-function added(amounts: AxisAmounts, more: Amounts): AxisAmounts {
-  const sums = { ...amounts };
-  add(sums, more);
-  return sums;
 }
 
 /** The part of a use that rows show. A cost of which no part is known is null. */

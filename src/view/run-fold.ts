@@ -161,7 +161,10 @@ export class RunFold {
       this.awaitingBudget += awaitsBudget(agent.activity) - awaitsBudget(activity);
       this.toolErrors += agent.toolErrors - toolErrors;
       if (agent.rest !== rest) this.#countRest(rest, agent.rest);
-      if (event.type === "agent.ended") this.#closeAccount(agent, unpricedCalls);
+      if (event.type === "agent.ended") this.#touchPath(agent);
+      // What it spent before a resumption, unseen, is known at its end.
+      if (event.type === "agent.ended" && agent.own.unpricedCalls > unpricedCalls)
+        this.unpricedModels.add(agent.model);
       this.#ofTree(agent, event);
     }
     this.lastAtMs = event.atMs;
@@ -334,12 +337,6 @@ export class RunFold {
     if (before?.status === "failed") this.failedAgents -= 1;
     if (after?.status === "failed") this.failedAgents += 1;
     if (isBroken(before) || isBroken(after)) this.causesRecord = this.record;
-  }
-
-  /** What an agent spent before a resumption, unseen, is known at its end. `unpricedCalls`: the seen ones. */
-  #closeAccount(agent: AgentFold, unpricedCalls: number): void {
-    this.#touchPath(agent);
-    if (agent.own.unpricedCalls > unpricedCalls) this.unpricedModels.add(agent.model);
   }
 
   #settle(event: EspalierEvent<"run.paused" | "run.ended">): void {

@@ -36,13 +36,6 @@ const PATIENCE_MS = 500;
 const STALE_MS = 5_000;
 const MOST_LEARNT = 5_000;
 
-interface UnendedRuns {
-  readonly runs: readonly StoredRun[];
-  readonly isCut?: true;
-}
-
-const NONE: UnendedRuns = { runs: [] };
-
 export class RunList {
   readonly #means: ReadingMeans;
   readonly #held: HeldRuns;
@@ -67,7 +60,7 @@ export class RunList {
   async rows(query: RunQuery): Promise<RunPage> {
     const { before } = query;
     const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ROWS);
-    const { runs: first, ...cut } = before === undefined ? await this.#unended() : NONE;
+    const { runs: first, ...cut } = before === undefined ? await this.#unended() : { runs: [] };
     const rows = await this.#matching(first, query);
     const ended = await this.#ended(query, limit);
     const forgotten = this.#forgotten();
@@ -97,7 +90,7 @@ export class RunList {
     this.#wanted.clear();
   }
 
-  async #unended(): Promise<UnendedRuns> {
+  async #unended() {
     const { store } = this.#means;
     const lists = [
       await store.list({ status: "open", limit: MOST_UNENDED + 1 }),
@@ -106,7 +99,8 @@ export class RunList {
     const runs = lists
       .flatMap((list) => list.slice(0, MOST_UNENDED))
       .toSorted((one, other) => other.createdAtMs - one.createdAtMs);
-    return lists.some(({ length }) => length > MOST_UNENDED) ? { runs, isCut: true } : { runs };
+    const isCut = lists.some(({ length }) => length > MOST_UNENDED) || undefined;
+    return { runs, ...defined({ isCut }) };
   }
 
   async #ended(

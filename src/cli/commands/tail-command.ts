@@ -2,7 +2,7 @@
 
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { EspalierEvent, EventSink } from "espalier";
+import type { EspalierEvent } from "espalier";
 import { terminalView, type TerminalView } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
@@ -85,7 +85,10 @@ class Follower {
     const isWhole = this.#path === undefined && from === undefined;
     const plain = { write: (piece: string) => stdout.write(piece), on: ignored, off: ignored };
     const stream = isWhole ? stdout : plain;
-    this.#view = this.#isRaw ? undefined : terminalView({ stream, env, clock: this.#clock() });
+    // The time is that of the runs: what happened an hour ago is shown as an hour old.
+    const monotonicMs = (): number => this.#pastMs ?? wallTimeMs();
+    const clock = { nowMs: wallTimeMs, monotonicMs, setTimer };
+    this.#view = this.#isRaw ? undefined : terminalView({ stream, env, clock });
   }
 
   take(event: EspalierEvent): void {
@@ -96,7 +99,7 @@ class Follower {
     }
     const { type } = event;
     // Of the beginning nothing is said, but times count from it.
-    if (type === "run.started" || this.#isWanted(event)) this.#sink.take(event);
+    if (type === "run.started" || this.#isWanted(event)) this.#view?.take(event);
   }
 
   /** Throws UsageError if no agent of the run has the path of `--agent`. */
@@ -117,23 +120,10 @@ class Follower {
     this.#view?.stop();
   }
 
-  get #sink(): EventSink {
-    return this.#view ?? { take: () => undefined };
-  }
-
   #isWanted({ seq, agentPath }: EspalierEvent): boolean {
     const path = this.#path;
     const isBelow = path === undefined || agentPath === path || agentPath.startsWith(`${path}/`);
     return isBelow && seq >= this.#from;
-  }
-
-  /** The time is that of the runs: what happened an hour ago is shown as an hour old. */
-  #clock() {
-    return {
-      nowMs: wallTimeMs,
-      monotonicMs: () => this.#pastMs ?? wallTimeMs(),
-      setTimer,
-    };
   }
 }
 
