@@ -154,7 +154,7 @@ export type { PriceUsed } from "./orchestrator/budget/prices-used.ts";
 export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
 export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
-export type { ResumeGrant } from "./orchestrator/run/run-options.ts";
+export type { ResumeGrant } from "./orchestrator/run/start-options.ts";
 export type { RetainedMessages } from "./policies/retention-policy.ts";
 export type {
   DynamicRole,

@@ -78,7 +78,7 @@ export type {
   RecoverAllOptions,
   RecoverOptions,
   ResumeOptions,
-} from "./orchestrator/run/run-options.ts";
+} from "./orchestrator/run/start-options.ts";
 export type { RecoveredRuns } from "./orchestrator/run/recover-all.ts";
 export type { Run } from "./orchestrator/run/run.ts";
 export { toSse, type SseOptions } from "./orchestrator/run/to-sse.ts";

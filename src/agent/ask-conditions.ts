@@ -2,8 +2,7 @@
 
 import { z } from "zod";
 
-import { isPromiseLike } from "../kernel/cancel.ts";
-import { valueInTime } from "../kernel/timed-work.ts";
+import { isPromiseLike, valueInTime } from "../kernel/cancel.ts";
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";

@@ -1,5 +1,4 @@
-import type { AnySignal } from "../kernel/cancel.ts";
-import { runTimed } from "../kernel/timed-work.ts";
+import { type AnySignal, runTimed } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { hookAbandoned, hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";
 import type { HookSelf } from "./hook-points.ts";

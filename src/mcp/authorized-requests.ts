@@ -19,7 +19,7 @@ import PQueue from "p-queue";
 
 import { grouped } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
-import { valueInTime } from "../kernel/timed-work.ts";
+import { valueInTime } from "../kernel/cancel.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
 import { boundResponse, type AnswerSize } from "./bounded-response.ts";

@@ -11,11 +11,10 @@ import {
   type Tool,
 } from "@modelcontextprotocol/client";
 
-import { CancelSignal, onAbort, type AnySignal } from "../kernel/cancel.ts";
+import { type AnySignal, CancelSignal, onAbort, runTimed } from "../kernel/cancel.ts";
 import { grouped } from "../kernel/check.ts";
 import { callListener } from "../kernel/call-listener.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
-import { runTimed } from "../kernel/timed-work.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { countParts } from "../tools/arguments/schema-size.ts";

@@ -11,31 +11,28 @@ import type { PausedRun } from "./durability/paused-run.ts";
 import type { CancelOptions } from "./run/cancel-run.ts";
 import type { ExecuteOptions } from "./run/execute.ts";
 import { continuedByMail } from "./run/continue-by-mail.ts";
-import { forkRun } from "./run/fork.ts";
+import { forkRun, resumeRun } from "./run/resume.ts";
 import type { LiveRun } from "./run/live-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import type { Recovery } from "./run/recover.ts";
 import type { RecoveredRuns } from "./run/recover-all.ts";
-import { resumeRun } from "./run/resume.ts";
 import type { Run } from "./run/run.ts";
 import {
-  checkRecoverAllOptions,
-  checkRecoverOptions,
   type ForkOptions,
+  type OptionsWith,
   type RecoverAllOptions,
   type RecoverOptions,
   type ResumeOptions,
-} from "./run/run-options.ts";
+  type StartOptions,
+  checkRecoverAllOptions,
+  checkRecoverOptions,
+  checkRunId,
+  checkStartOptions,
+} from "./run/start-options.ts";
 import type { RunResult } from "./run/run-result.ts";
 import { checkedRequest, postMail, type RunRequest } from "./run/run-mail.ts";
 import type { RunOrder } from "./run/run-order.ts";
 import { startRun } from "./run/start.ts";
-import {
-  checkRunId,
-  checkStartOptions,
-  type OptionsWith,
-  type StartOptions,
-} from "./run/start-options.ts";
 import type { Worker, WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";

@@ -157,3 +157,8 @@ export function callHashOf({
 function refOf({ questionId, argumentsHash }: QuestionRef): QuestionRef {
   return { questionId, argumentsHash };
 }
+
+/** True if the deadline of a question has passed: it has its outcome, and takes no answer any more. */
+export function isOverdue({ deadlineAtMs }: Question, nowMs: number): boolean {
+  return deadlineAtMs !== null && nowMs >= deadlineAtMs;
+}

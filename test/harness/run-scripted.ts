@@ -7,8 +7,11 @@ import { expect } from "vitest";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
-import type { ForkOptions, ResumeGrant } from "../../src/orchestrator/run/run-options.ts";
-import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
+import type {
+  ForkOptions,
+  ResumeGrant,
+  StartOptions,
+} from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";

@@ -1,6 +1,6 @@
 // What the caller of a world's run hands in when it continues: answers and grants.
 
-import type { ResumeGrant } from "../../src/orchestrator/run/run-options.ts";
+import type { ResumeGrant } from "../../src/orchestrator/run/start-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget, BudgetAxis } from "../../src/policies/budget.ts";
 import type { Account } from "../../src/protocol/account.ts";

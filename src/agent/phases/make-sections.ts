@@ -1,6 +1,6 @@
 // The sections that a role adds to its requests: made when they are due, each by one effect, all of them at once (R93, R94).
 
-import { valueInTime } from "../../kernel/timed-work.ts";
+import { valueInTime } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { frozenList } from "../../kernel/grown.ts";

@@ -19,6 +19,7 @@ import {
   type Answer,
   type Question,
   type QuestionKind,
+  isOverdue,
 } from "../../protocol/question.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { QUESTION_ENDED, type AskOutcome, type AskRequest } from "../../tools/tool-context.ts";
@@ -171,7 +172,7 @@ function withoutAnswer(
   const { approver } = agent.run.settings.approvals;
   if (approver === undefined)
     return ["nobody", { type: "declined", reason: "There is nobody who could answer." }];
-  if (isOverdue(agent, question))
+  if (isOverdue(question, agent.run.clock.nowMs()))
     return ["deadline", { type: "unanswered", reason: "Nobody answered in time." }];
   const reason = failure ?? "The approver gave no answer.";
   return ["approver", { type: "unanswered", reason }];
@@ -225,9 +226,4 @@ export function recordAnswer(
     { type: "question.answered", questionId, toolName, ...said, waitedMs },
     call.position,
   );
-}
-
-/** True once the answer would come too late. */
-export function isOverdue(agent: AgentRuntime, { deadlineAtMs }: Question): boolean {
-  return deadlineAtMs !== null && agent.run.clock.nowMs() >= deadlineAtMs;
 }

@@ -2,8 +2,7 @@
 // deny beats ask beats allow, and a call is asked about once (C9, C12). Nothing of it rejects.
 
 import { factsOf } from "../consult.ts";
-import { isPromiseLike } from "../../kernel/cancel.ts";
-import { runTimed, valueInTime } from "../../kernel/timed-work.ts";
+import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { frozenList } from "../../kernel/grown.ts";

@@ -4,7 +4,7 @@
 import { joinSentences } from "../../kernel/sentence.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { callHashOf, type Answer, type Question } from "../../protocol/question.ts";
+import { callHashOf, isOverdue, type Answer, type Question } from "../../protocol/question.ts";
 import { rebindCall, type OwnCall, type BoundCall } from "../../tools/bind-call.ts";
 import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
@@ -12,7 +12,6 @@ import { errorRecord } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
 import {
   askApprover,
-  isOverdue,
   problemWith,
   questionAbout,
   recordAnswer,
@@ -46,7 +45,7 @@ export function answered(
 ): Permission | Promise<Permission> {
   const { answer } = call.planned;
   const { question } = deferral;
-  if (answer === undefined && !isOverdue(call.agent, question))
+  if (answer === undefined && !isOverdue(question, call.agent.run.clock.nowMs()))
     return { type: "deferred", deferral };
   return decided(call, bound, { deferral, answer });
 }
@@ -89,7 +88,7 @@ async function ask(
     return { type: "cancelled" };
   }
   const { answer, failure } = said;
-  const isLate = isOverdue(call.agent, question);
+  const isLate = isOverdue(question, call.agent.run.clock.nowMs());
   const mayWait = unanswered === "pause" || call.agent.run.pauseSignal.aborted;
   if (answer === undefined && !isLate && mayWait) {
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
@@ -227,7 +226,7 @@ export function unanswered(
   question: Question,
   nobody: string,
 ): { readonly reason: string; readonly by: By } {
-  return isOverdue(agent, question)
+  return isOverdue(question, agent.run.clock.nowMs())
     ? { reason: "Nobody answered in time.", by: "deadline" }
     : { reason: nobody, by: "nobody" };
 }
@@ -258,7 +257,8 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
   const { deferral, answer } = planned;
   if (deferral?.type === "question") {
     const { question } = deferral;
-    if (answer === undefined && !isOverdue(agent, question)) return { type: "deferred", deferral };
+    if (answer === undefined && !isOverdue(question, agent.run.clock.nowMs()))
+      return { type: "deferred", deferral };
     return await endWithAnswer(call, question, answer);
   }
   if (call.signal.aborted) return rejectUnbegun(call);

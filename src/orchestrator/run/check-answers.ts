@@ -16,36 +16,36 @@ import {
   AnswerSchema,
   argumentsHashOf,
   callHashOf,
+  isOverdue,
   type Answer,
   type Question,
 } from "../../protocol/question.ts";
+import type { QuestionId } from "../../protocol/ids.ts";
 import { rebindCall } from "../../tools/bind-call.ts";
 import type { ToolSet } from "../../tools/tool-set.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 
-/** What answers are checked against. */
-export interface AnswerChecks {
-  /** Questions whose deadline has passed have their outcome already and take no answer. */
-  isOverdue(question: Question): boolean;
-  toolsOf(agent: RestoredAgent): ToolSet;
-  /** Default true. False: questions may stay open. */
-  readonly areAllNeeded?: boolean;
+/** Questions that wait for answers. */
+export interface OpenQuestions {
+  readonly questions: readonly Question[];
+  readonly nowMs: number;
+  /** Returns what is wrong with an answer to a question that is not among them. */
+  readonly explainOther: (index: number, answer: Answer) => EspalierError;
 }
 
-/** The answers by question. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run` if a tool is gone. */
-export function checkAnswers(
-  run: RestoredRun,
+/** Returns the answers by question. Throws `invalid_answer`, with the `problem` in its data. */
+export function matchAnswers(
   given: unknown,
-  checks: AnswerChecks,
-): ReadonlyMap<Question["questionId"], Answer> {
-  const open = new Map(run.questions.map((question) => [question.questionId, question]));
-  const answers = new Map<Question["questionId"], Answer>();
+  { questions, nowMs, explainOther }: OpenQuestions,
+): ReadonlyMap<QuestionId, Answer> {
+  const open = new Map(questions.map((question) => [question.questionId, question]));
+  const answers = new Map<QuestionId, Answer>();
   checkAnswerList(given);
   for (const [index, one] of given.entries()) {
     const answer = answerAt(index, one);
     const { questionId } = answer;
     const question = open.get(questionId);
-    if (question === undefined) throw unknown(index, answer, run);
+    if (question === undefined) throw explainOther(index, answer);
     if (answers.has(questionId))
       throw wrong("duplicate", index, `a second answer to ${named(question)}. Give one`, question);
     const problem = problemWith(answer, question);
@@ -54,23 +54,42 @@ export function checkAnswers(
       const got = `one that does not fit ${named(question)}: ${problem}. Answer the question as it is`;
       throw wrong(code, index, got, question);
     }
-    if (checks.isOverdue(question)) {
+    if (isOverdue(question, nowMs)) {
       const outcome = question.kind === "approval" ? "denied" : "failed";
       const got = `one after the deadline of ${named(question)}. Leave it out: the question counts as ${outcome}`;
       throw wrong("late", index, got, question);
     }
     answers.set(questionId, answer);
   }
+  return answers;
+}
+
+/** What answers are checked against. */
+export interface AnswerChecks {
+  readonly nowMs: number;
+  readonly toolsOf: (agent: RestoredAgent) => ToolSet;
+  /** Default true. False: questions may stay open. */
+  readonly areAllNeeded?: boolean;
+}
+
+/** The answers by question. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run` if a tool is gone. */
+export function checkAnswers(
+  run: RestoredRun,
+  given: unknown,
+  { nowMs, toolsOf, areAllNeeded = true }: AnswerChecks,
+): ReadonlyMap<QuestionId, Answer> {
+  const explainOther = (index: number, answer: Answer) => unknown(index, answer, run);
+  const answers = matchAnswers(given, { questions: run.questions, nowMs, explainOther });
   for (const question of run.questions) {
     const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
     if (agent === undefined) continue;
     checkCall(agent, question);
-    checkTool(checks.toolsOf(agent), question, answers.get(question.questionId));
+    checkTool(toolsOf(agent), question, answers.get(question.questionId));
   }
   const missing = run.questions.find(
-    (question) => !answers.has(question.questionId) && !checks.isOverdue(question),
+    (question) => !answers.has(question.questionId) && !isOverdue(question, nowMs),
   );
-  if (missing !== undefined && checks.areAllNeeded !== false) {
+  if (missing !== undefined && areAllNeeded) {
     const { questionId, agentPath } = missing;
     const message = `Expected an answer to every open question, got none to ${named(missing)}. Answer it, too.`;
     throw invalid(message, { problem: "missing", questionId, agentPath });
@@ -140,13 +159,23 @@ function checkTool(tools: ToolSet, question: Question, answer: Answer | undefine
 }
 
 function answerAt(index: number, given: unknown): Answer {
-  const parsed = AnswerSchema.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
+  const parsed = parsedAnswer(given);
+  if (parsed?.success === true) return parsed.data;
+  const [issue] = parsed?.error.issues ?? [];
   const why =
     isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
   const got = `something else${why}. Make it with approve, deny, giveResult or reportFailure`;
   throw wrong("malformed", index, got);
+}
+
+/** Returns the outcome of the schema; `undefined` for a value that is nested too deep for it. */
+function parsedAnswer(given: unknown) {
+  try {
+    return AnswerSchema.safeParse(given);
+  } catch (cause) {
+    if (cause instanceof RangeError) return undefined;
+    throw cause;
+  }
 }
 
 function unknown(index: number, { questionId }: Answer, run: RestoredRun): EspalierError {
@@ -183,7 +212,13 @@ interface About {
   readonly agentPath?: string | undefined;
 }
 
-function wrong(problem: Problem, index: number, got: string, about: About = {}): EspalierError {
+/** Returns an `invalid_answer` of one answer of a list. */
+export function wrong(
+  problem: Problem,
+  index: number,
+  got: string,
+  about: About = {},
+): EspalierError {
   const { questionId, agentPath } = about;
   const message = `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`;
   return invalid(message, { problem, index, ...defined({ questionId, agentPath }) });

@@ -1,15 +1,21 @@
-// What must be right before a run at rest continues, besides its answers.
+// What must be right before a run at rest continues, besides its answers. Code of today must not be
+// given a typed result that its types exclude.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { mismatch } from "../../kernel/check.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import type { AgentId } from "../../protocol/ids.ts";
+import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
-import type { RestoredRun } from "../durability/restored-run.ts";
+import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import type { ResumeGrant } from "./run-options.ts";
-import { checkRaisable, type BudgetGrant } from "../budget/ledger-grant.ts";
+import type { ResumeGrant } from "./start-options.ts";
+import { type BudgetGrant, checkRaisable } from "../budget/ledger-grant.ts";
+import { CallEndSchema } from "../../agent/effects.ts";
+import { NO_OUTPUT, findOutputProblems } from "../../agent/finish-tool.ts";
+import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
+import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
+import { type ArgumentProblem, problemLines } from "../../tools/arguments/argument-problems.ts";
 
 /** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
 export function rootRole(
@@ -110,4 +116,66 @@ export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
     const path = limited.get(agent.agentId);
     if (path !== undefined) registry.requirePrices(`the cost limit of ${path}`, role);
   }
+}
+
+/**
+ * Throws `output_mismatch` if an agent has a typed result that does not fit the `output` of its role
+ * in code. Changes nothing.
+ */
+export function checkOutputs(
+  { runId, agents }: Pick<RestoredRun, "runId" | "agents">,
+  roles: ReadonlyMap<AgentId, AgentRole>,
+): void {
+  for (const agent of agents) {
+    const role = roles.get(agent.agentId);
+    const problems = role && findProblems(agent, role);
+    if (role !== undefined && problems !== undefined && problems.length > 0)
+      throw outputMismatch({ runId, agent, role, problems });
+  }
+}
+
+function findProblems(
+  { state, inFlight }: RestoredAgent,
+  role: AgentRole,
+): readonly ArgumentProblem[] {
+  const { output, outputParse } = state.log;
+  if (output !== undefined) return findOutputProblems(role, output, outputParse);
+  return [...(inFlight?.outcomes ?? [])].flatMap(([name, outcome]) =>
+    name.endsWith(`:${FINISH_TOOL_NAME}`) ? findCallProblems(role, outcome) : [],
+  );
+}
+
+/** Returns the problems of a result whose call had ended when the process died. It is parsed again. */
+function findCallProblems({ finish }: AgentRole, outcome: unknown): readonly ArgumentProblem[] {
+  const end = CallEndSchema.safeParse(outcome).data;
+  if (end?.type !== "executed" || end.execution.type !== "succeeded") return [];
+  if (finish === undefined) return NO_OUTPUT;
+  const { call, arguments: parsed } = end.execution;
+  const attempts = [readArguments(call.argumentsText), parsed].flatMap((input) =>
+    input === undefined ? [] : [finish.bind(input)],
+  );
+  const problems = attempts.map((bound) => (bound.type === "invalid" ? bound.problems : []));
+  return problems.some(({ length }) => length === 0) ? [] : (problems[0] ?? []);
+}
+
+interface Mismatch {
+  readonly runId: RunId;
+  readonly agent: RestoredAgent;
+  readonly role: AgentRole;
+  readonly problems: readonly ArgumentProblem[];
+}
+
+function outputMismatch({ runId, agent, role, problems }: Mismatch): EspalierError {
+  const { agentPath } = agent;
+  const lines = problemLines("the result", problems).join("; ");
+  return new EspalierError({
+    code: "output_mismatch",
+    message: `Run ${runId} cannot continue, because the stored result of ${agentPath} does not fit the output of role "${role.name}": ${lines}. Restore the output schema that the role had, or start a new run. Nothing was changed.`,
+    data: {
+      runId,
+      role: role.name,
+      agentPath,
+      fields: problems.map(({ parameter }) => parameter),
+    },
+  });
 }

@@ -1,6 +1,6 @@
 // The last thing that a run does: it records how it ended, or that it is paused, and leaves its result.
 
-import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
+import { type JsonValue, deepFreeze } from "../../kernel/json.ts";
 import { lateFields } from "../../kernel/late-fields.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -12,15 +12,15 @@ import type { PriceOf } from "../../model/prices.ts";
 import type { BudgetLedger } from "../budget/ledger.ts";
 import { pricesUsed } from "../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
-import { resultRecord } from "./result-record.ts";
-import { pausedRunOf, type PausesBefore } from "./pause-run.ts";
-import { runResult, type LateFacts, type RunResult } from "./run-result.ts";
-import { describeAgent, type RunningAgent, type SettledAgent } from "../tree/agent-report.ts";
+import { type PausesBefore, pausedRunOf } from "./pause-run.ts";
+import { type LateFacts, type RunResult, runResult } from "./run-result.ts";
+import { type RunningAgent, type SettledAgent, describeAgent } from "../tree/agent-report.ts";
 import { scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { RunIdSource } from "../tree/event-recorder.ts";
 import type { RunDefinitions } from "../tree/run-definitions.ts";
-import { countsOf, type RunTree, type SubagentCounts } from "../tree/run-tree.ts";
+import { type RunTree, type SubagentCounts, countsOf } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
+import type { RecordOf } from "../durability/journal-record.ts";
 
 /**
  * Paused agents that have something to do which needs no answer from outside, since others were still at work when they paused: they were
@@ -150,4 +150,19 @@ function runEnded(result: RunResult): EventBody<"run.ended"> {
 /** The usage of the tree in events, which have no cuts of it. */
 function usageOf({ usage: { own, descendants, total } }: RunResult): UsageReport {
   return { own, descendants, total };
+}
+
+/** Returns the record of what agents have from their roles, and of what became of the session. */
+export function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
+  const models = Map.groupBy(agents, ({ model }) => model);
+  return {
+    type: "result",
+    atMs,
+    models: [...models].map(([model, of]) => ({ model, agentIds: of.map((one) => one.agentId) })),
+    removedTools: agents
+      .filter(({ removedTools }) => removedTools.length > 0)
+      .map(({ agentId, removedTools: removed }) => ({ agentId, removed })),
+    prices,
+    ...(session === undefined ? {} : { session }),
+  } as const satisfies RecordOf<"result">;
 }

@@ -6,7 +6,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import { isOverdue } from "../../protocol/question.ts";
 import type { Ownership } from "../../store/run-store.ts";
 import { runExists } from "../../store/store-errors.ts";
 import { putBack } from "../durability/open-journal.ts";
@@ -35,11 +35,7 @@ import { startRun } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
 /** What goes with the execution of an order. */
-export interface ExecuteOptions {
-  /** As in `StartOptions`: for a run that starts here as for one that continues here. */
-  readonly context?: unknown;
-  /** As in `StartOptions`. */
-  readonly onPiece?: (piece: StreamPiece) => void;
+export interface ExecuteOptions extends Pick<StartOptions, "context" | "onPiece"> {
   /** Cancels the run when it is aborted, as in `StartOptions`: one that another process leads, by its mailbox. */
   readonly signal?: AbortSignal;
   /** Gives the run up when it is aborted, as `run.leave()` does: the execution rejects with `run_left`. */
@@ -382,10 +378,7 @@ const PASSING: ReadonlySet<string> = new Set(["run_alive", "run_ended", "run_exi
 function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
   const { status, run } = folded;
   if (status !== "paused") return status === "open";
-  const isOverdue = run.questions.some(
-    ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
-  );
-  return isOverdue || mail.some(isCall);
+  return run.questions.some((question) => isOverdue(question, nowMs)) || mail.some(isCall);
 }
 
 /** Whether a run was started with this role and task. */

@@ -1,5 +1,11 @@
-// Feed: a queue of values and one reader. Owns the values that were not read yet and the reads that wait for a value, each in
-// order.
+// Feed: a queue of values and one reader. Owns the values that were not read yet and the reads that
+// wait for a value, each in order. A Backlog is a Feed of events or pieces, and a Stepper one of phases.
+
+import { EspalierError } from "../../kernel/error.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import type { PhaseReport } from "../../agent/phase-report.ts";
+import type { PhaseStepper } from "../../agent/run-ports.ts";
+import { deepFreeze } from "../../kernel/json.ts";
 
 /** Why there is nothing more, where that is a failure. */
 export interface FeedFailure {
@@ -74,7 +80,130 @@ export class Feed<T extends object> {
   }
 }
 
+/**
+ * Returns the reads of a generator that can be left while it waits. `leave` ends what it waits for:
+ * on its own, a generator is left only once it has what it waits for.
+ */
+export function leavable<T>(
+  reads: AsyncGenerator<T, undefined>,
+  leave: () => Promise<unknown>,
+): AsyncIterableIterator<T, undefined> {
+  return {
+    next: () => reads.next(),
+    return: async () => {
+      await leave();
+      reads.return(undefined).catch(() => undefined);
+      return DONE;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
 function answer<T>({ resolve, reject }: Demand<T>, failure: FeedFailure | undefined): void {
   if (failure === undefined) resolve(DONE);
   else reject(failure.cause);
+}
+
+/** What a reader is given, and how much of it may wait. */
+export interface BacklogOptions {
+  readonly maxBacklog: number;
+  /** Only what is of this agent; the end of the run ends it all the same. */
+  readonly agentId?: AgentId | undefined;
+  readonly onClose: () => void;
+}
+
+export class Backlog<T extends { readonly agentId: AgentId }>
+  extends Feed<T>
+  implements AsyncIterableIterator<T, undefined>
+{
+  readonly #options: BacklogOptions;
+
+  constructor(options: BacklogOptions) {
+    super();
+    this.#options = options;
+  }
+
+  take(value: T): void {
+    const { agentId, maxBacklog } = this.#options;
+    if (agentId !== undefined && value.agentId !== agentId) return;
+    if (this.isAwaited || this.unreadCount < maxBacklog) this.add(value);
+    else this.end({ cause: overflow(maxBacklog) });
+  }
+
+  /** Nothing more will come: the run rests, and all of it is kept. `failure`: the reader has to know why. */
+  override end(failure?: FeedFailure): void {
+    if (this.isOver) return;
+    super.end(failure);
+    this.#options.onClose();
+  }
+
+  return(): Promise<typeof DONE> {
+    return Promise.resolve(this.leave());
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+function overflow(maxBacklog: number): EspalierError {
+  return new EspalierError({
+    code: "backlog_overflow",
+    message: `Expected at most ${maxBacklog} unread, got more: this reader is too slow. Read faster, or raise maxBacklog.`,
+    data: { maxBacklog },
+  });
+}
+
+export class Stepper
+  extends Feed<PhaseReport>
+  implements PhaseStepper, AsyncIterableIterator<PhaseReport, undefined>
+{
+  readonly #abandon: () => Promise<unknown>;
+  /** The loop does not wait any more. */
+  #isOpen = false;
+  #wakeLoop: (() => void) | undefined;
+
+  /** `abandon` ends the run; it is called when the caller breaks off. */
+  constructor(abandon: () => Promise<unknown>) {
+    super();
+    this.#abandon = abandon;
+  }
+
+  /** Lets the loop through for good: what has to end must not wait for a caller that asks for no phase. */
+  open(): void {
+    this.#isOpen = true;
+    this.#wakeLoop?.();
+  }
+
+  /** Resolves when the loop may run the next phase. */
+  pass(): Promise<void> {
+    if (this.#isOpen || this.isAwaited) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#wakeLoop = resolve;
+    });
+  }
+
+  /** Gives a phase to the first caller that waits for one, or keeps it for the next; resolves when the loop may run on. */
+  step(report: PhaseReport): Promise<void> {
+    this.add(deepFreeze(report));
+    return this.pass();
+  }
+
+  override next(): Promise<IteratorResult<PhaseReport, undefined>> {
+    const next = super.next();
+    if (this.isAwaited) this.#wakeLoop?.();
+    return next;
+  }
+
+  async return(): Promise<typeof DONE> {
+    this.clear();
+    if (!this.isOver) await this.#abandon();
+    return this.leave();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
 }

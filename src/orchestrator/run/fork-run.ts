@@ -31,7 +31,7 @@ import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget
 import { openAccount } from "../budget/ledger-account.ts";
 import { allGrants } from "../budget/ledger-grant.ts";
 import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
-import type { ForkOptions } from "./run-options.ts";
+import type { ForkOptions } from "./start-options.ts";
 
 /** A run that has not begun, out of another. */
 export interface ForkedRun {

@@ -2,24 +2,19 @@
 // X17. An answer is about one exact call, and the first one counts.
 
 import type { Clock } from "../../kernel/clock.ts";
-import { shown } from "../../kernel/check.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
-import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
 import { problemLines } from "../../tools/arguments/argument-problems.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
-import {
-  AnswerSchema,
-  type Answer,
-  type AnswerType,
-  type Question,
-} from "../../protocol/question.ts";
+import type { Answer, AnswerType, Question } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { madeOfLine } from "../durability/fold-journal.ts";
 import { recordFrom } from "../durability/journal-record.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "../durability/record-codec.ts";
 import { keptEvent } from "../durability/open-spans.ts";
+import { matchAnswers, wrong } from "./check-answers.ts";
 import type { Run } from "./run.ts";
 import { mailIn, postMail } from "./run-mail.ts";
 
@@ -72,7 +67,7 @@ export async function postAnswers(
   const asked = await askedOnceKept(means, runId, given);
   const answers = checkedAnswers(given, asked, clock.nowMs());
   await checkArguments(answers, asked);
-  for (const answer of answers) {
+  for (const [index, answer] of answers.entries()) {
     const { questionId } = answer;
     const key = `answer:${questionId}:${asked.taken.get(questionId) ?? 0}`;
     const number = await postMail(store, runId, { type: "answer", answer }, key);
@@ -80,7 +75,7 @@ export async function postAnswers(
     const mail = post && mailIn(post)?.mail;
     // Of two answers at once the first has its post under the key.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
-      throw answeredBefore(questionId, mail.answer.type);
+      throw answeredBefore(index, questionId, mail.answer.type);
   }
   const now = new Set(answers.map(({ questionId }) => questionId));
   return asked.open.filter(
@@ -109,11 +104,11 @@ async function askedOnceKept(
 function isAllKnown(given: unknown, { open, over }: Asked): boolean {
   if (!Array.isArray(given)) return true;
   return given.every((one) => {
-    const questionId = parsedAnswer(one)?.questionId;
+    const { questionId } = isRecord(one) ? one : {};
     return (
-      questionId === undefined ||
-      over.has(questionId) ||
-      open.some((question) => question.questionId === questionId)
+      typeof questionId !== "string" ||
+      open.some((question) => question.questionId === questionId) ||
+      [...over.keys()].some((known) => known === questionId)
     );
   });
 }
@@ -163,57 +158,15 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
 }
 
 function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly Answer[] {
-  if (!Array.isArray(given))
-    throw wrong(
-      "malformed",
-      `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
-    );
-  const answers: Answer[] = [];
-  for (const [index, one] of given.entries()) {
-    const answer = parsedAnswer(one);
-    if (answer === undefined) {
-      const advice = "Make it with approve, deny, giveResult or reportFailure.";
-      throw wrong(
-        "malformed",
-        `Expected answers[${index}] to be an answer, got ${shown(one)}. ${advice}`,
-      );
-    }
-    const { questionId } = answer;
-    const question = asked.open.find((other) => other.questionId === questionId);
-    const first =
-      asked.posted.get(questionId)?.type ??
-      (question === undefined ? asked.over.get(questionId) : undefined);
-    if (first !== undefined) throw answeredBefore(questionId, first);
-    if (question === undefined)
-      throw wrong(
-        "unknown",
-        `Expected answers[${index}] to answer a question of the run, got one to ${questionId}, which it does not ask.${asked.isLed === true ? TOO_EARLY : ""}`,
-        questionId,
-      );
-    if (answers.some((other) => other.questionId === questionId))
-      throw wrong(
-        "duplicate",
-        `Expected one answer to ${questionId}, got a second one. Give one.`,
-        questionId,
-      );
-    const problem = problemWith(answer, question);
-    if (problem !== undefined) {
-      const code = answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
-      throw wrong(
-        code,
-        `Expected answers[${index}] to fit question ${questionId}, but ${problem}. Answer the question as it is.`,
-        questionId,
-      );
-    }
-    if (question.deadlineAtMs !== null && nowMs >= question.deadlineAtMs)
-      throw wrong(
-        "late",
-        `Expected an answer to ${questionId} before its deadline, got one after it. It counts as ${question.kind === "approval" ? "denied" : "failed"}.`,
-        questionId,
-      );
-    answers.push(answer);
-  }
-  return answers;
+  const { open, over, posted, isLed = false } = asked;
+  const questions = open.filter(({ questionId }) => !posted.has(questionId));
+  const explainOther = (index: number, { questionId }: Answer): EspalierError => {
+    const first = posted.get(questionId)?.type ?? over.get(questionId);
+    if (first !== undefined) return answeredBefore(index, questionId, first);
+    const got = `one to ${questionId}, which the run does not ask${isLed ? TOO_EARLY : ""}`;
+    return wrong("unknown", index, got, { questionId });
+  };
+  return [...matchAnswers(given, { questions, nowMs, explainOther }).values()];
 }
 
 /**
@@ -248,26 +201,11 @@ async function checkArguments(
 }
 
 const TOO_EARLY =
-  " If it has just been asked, this is too early: it is not kept yet. Answer once more in a moment.";
+  ". If it has just been asked, this is too early: it is not kept yet. Answer once more in a moment";
 
-function answeredBefore(questionId: QuestionId, first: AnswerType): EspalierError {
-  const message = `Expected a question that is open, got an answer to ${questionId}, which has been answered. The first answer counts: ${first}.`;
-  return wrong("already_answered", message, questionId);
-}
-
-function wrong(problem: string, message: string, questionId?: QuestionId): EspalierError {
-  const data = { problem, ...(questionId === undefined ? {} : { questionId }) };
-  return new EspalierError({ code: "invalid_answer", message, data });
+function answeredBefore(index: number, questionId: QuestionId, first: AnswerType): EspalierError {
+  const got = `one to ${questionId}, which has been answered. The first answer counts: ${first}`;
+  return wrong("already_answered", index, got, { questionId });
 }
 
 const NEVER = new CancelSignal();
-
-/** Returns an answer, or `undefined` for a value that is none. A value that is nested too deeply for the schema is none. */
-function parsedAnswer(given: unknown): Answer | undefined {
-  try {
-    return AnswerSchema.safeParse(given).data;
-  } catch (cause) {
-    if (cause instanceof RangeError) return undefined;
-    throw cause;
-  }
-}

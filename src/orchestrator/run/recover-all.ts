@@ -11,7 +11,7 @@ import type { LiveRuns } from "./live-runs.ts";
 import { quarantineIn } from "./quarantine.ts";
 import { assertFree, lostRuns, recoverRun, storedRun } from "./recover.ts";
 import type { Run } from "./run.ts";
-import type { RecoverAllOptions } from "./run-options.ts";
+import type { RecoverAllOptions } from "./start-options.ts";
 
 /** What became of the runs of a store that were lost. */
 export interface RecoveredRuns<out Output = unknown> {

@@ -19,7 +19,7 @@ import { persistedResult, signedResult } from "./persisted-result.ts";
 import { claimCounted, crashLoop, healthyFirst, type ClaimedRun } from "./quarantine.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
 import { LiveRun, type LedParts } from "./live-run.ts";
-import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
+import type { RecoverAllOptions, RecoverOptions } from "./start-options.ts";
 import type { RunResult } from "./run-result.ts";
 
 /** A run as its journal has it, and what has come by mail since. */

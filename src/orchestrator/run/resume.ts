@@ -1,18 +1,35 @@
-// How a run at rest is resumed: by the paused run that it left.
+// How a paused run that a caller hands in continues: resumed as the same run, or forked as another one
+// from a step of its root. It is read, checked for contradictions, and limited by the roles in code.
 
 import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
-import type { PausedRun } from "../durability/paused-run.ts";
-import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
-import { registryOf, findStorage, type Settings } from "../tree/settings.ts";
-import { acceptPausedRun } from "./accept-paused-run.ts";
-import { rootRole } from "./check-continuation.ts";
-import { continuedParts, readyToContinue } from "./continue-run.ts";
+import {
+  type PausedRun,
+  type PausedRunRecord,
+  invalidPausedRun,
+  parsePausedRun,
+  parsePausedText,
+} from "../durability/paused-run.ts";
+import { type RestoredRun, restoredFrom } from "../durability/restored-run.ts";
+import { type Settings, findStorage, registryOf } from "../tree/settings.ts";
+import { assertReady, checkOutputs, rootRole } from "./check-continuation.ts";
+import { type Continuation, continuedParts, readyToContinue } from "./continue-run.ts";
 import { LiveRun } from "./live-run.ts";
 import { rolesOf } from "./pause-run.ts";
 import { withCeilings } from "./role-ceilings.ts";
-import { checkResumeOptions, type ResumeOptions } from "./run-options.ts";
+import {
+  type ForkOptions,
+  type ResumeOptions,
+  checkForkOptions,
+  checkResumeOptions,
+} from "./start-options.ts";
 import { verifyWaitingCalls } from "./waiting-calls.ts";
+import { instructionsFor } from "../../agent/agent-role.ts";
+import type { UserMessage } from "../../protocol/message.ts";
+import { forkedRun } from "./fork-run.ts";
+import { RoleRegistry } from "../tree/role-registry.ts";
+import { findContradiction } from "../durability/paused-run-checks.ts";
+import { invalidSignature, isSigned } from "../durability/paused-run-signature.ts";
 
 /** Continues a run at rest; see `Orchestrator.resume` for what it throws before anything has happened. */
 export function resumeRun(
@@ -60,4 +77,62 @@ function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void 
   if (known.has(pause)) throw alreadyResumed(run);
   resumedBy.set(tracing, known.add(pause));
   return () => void known.delete(pause);
+}
+
+/** Starts a fork; see `Orchestrator.fork` for what it throws before anything has happened. */
+export function forkRun(
+  settings: Settings,
+  stored: PausedRun | string,
+  options: ForkOptions,
+): LiveRun {
+  checkForkOptions(options);
+  const accepted = acceptPausedRun(settings, stored);
+  const role = rootRole(accepted, options.role, settings.roles);
+  const isReplacing = options.role !== undefined;
+  const registry = new RoleRegistry(role, settings, { isReplacing });
+  const original = withCeilings(accepted, registry, settings.limits);
+  const { run: paused, message, forkedFrom } = forkedRun(original, options, settings);
+  const run = restoredFrom(paused);
+  assertReady(run, registry);
+  const ready = readyToFork(run, registry, message, options);
+  const storage = findStorage(settings);
+  const journal = storage && resumedJournal(storage, paused);
+  return new LiveRun(continuedParts(settings, run, ready, { journal, forkedFrom }));
+}
+
+/** Returns what a fork begins with. None of its agents works yet. `message`: the one to its root. */
+export function readyToFork(
+  run: RestoredRun,
+  registry: RoleRegistry,
+  message: UserMessage | undefined,
+  { onPiece, context }: Pick<ForkOptions, "onPiece" | "context">,
+): Continuation {
+  const roles = rolesOf(run, registry);
+  checkOutputs(run, roles);
+  const next = { instructions: instructionsFor(registry.root, context), message };
+  const given = { answers: new Map(), grants: [], mail: [[], new Map()] as const };
+  return { registry, roles, onPiece, context, next, session: undefined, ...given };
+}
+
+/**
+ * Reads a paused run that was handed in. With a key its signature is verified, and nothing else of it needs to be.
+ *
+ * Throws `unsupported_version`, `invalid_paused_run` or `invalid_signature`.
+ */
+export function acceptPausedRun(
+  { signer }: Pick<Settings, "signer">,
+  stored: PausedRun | string,
+): PausedRunRecord {
+  if (signer !== undefined) {
+    const value = typeof stored === "string" ? parsePausedText(stored) : stored;
+    if (isSigned(value)) return parsePausedRun(signer.verify(value));
+    // For example a promise, or the result: the error names that mistake, and not the signature.
+    parsePausedRun(value);
+    throw invalidSignature("missing");
+  }
+  const run = parsePausedRun(stored);
+  if (isSigned(run)) throw invalidSignature("unverifiable");
+  const problem = findContradiction(run);
+  if (problem !== undefined) throw invalidPausedRun(problem);
+  return run;
 }

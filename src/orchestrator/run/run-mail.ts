@@ -3,7 +3,7 @@
 import { checkKeys, checkText, misdefinition } from "../../kernel/check.ts";
 import { EspalierError, messageOf, type ErrorCode } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import { parseJson } from "../../kernel/json.ts";
+import { defined, parseJson } from "../../kernel/json.ts";
 import type { Budget } from "../../policies/budget.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { z } from "../../protocol/late-zod.ts";
@@ -156,45 +156,36 @@ export async function postMail(
   return await store.post(runId, { key, body: JSON.stringify(mail) });
 }
 
-const REQUEST_FIELDS = ["type", "message", "agentPath", "budget", "by"];
+const REQUEST_FIELDS = {
+  pause: [],
+  resume: [],
+  stop: ["message"],
+  steer: ["message", "agentPath"],
+  grant: ["budget", "by", "agentPath"],
+} as const;
 
 /** A copy of a request. Throws `invalid_option` or `invalid_definition`. */
 export function checkedRequest(request: RunRequest): RunMail {
-  checkKeys("request", request, REQUEST_FIELDS);
+  checkKeys("request", request, ["type", "message", "agentPath", "budget", "by"]);
   const { type } = request;
-  switch (type) {
-    case "pause":
-    case "resume":
-      checkKeys("request", request, ["type"]);
-      return { type };
-    case "stop": {
-      checkKeys("request", request, ["type", "message"]);
-      const { message } = request;
-      if (message !== undefined) checkText("request.message", message);
-      return message === undefined ? { type } : { type, message };
-    }
-    case "steer": {
-      checkKeys("request", request, ["type", "message", "agentPath"]);
-      const message = checkedContent("request.message", request.message);
-      return { type, message, ...pathIn(request) };
-    }
-    case "grant": {
-      checkKeys("request", request, ["type", "budget", "by", "agentPath"]);
-      const { budget, by } = request;
-      checkGrant("request", { budget, by });
-      return { type, budget: { ...budget }, by, ...pathIn(request) };
-    }
-    default: {
-      const expected = "pause, resume, stop, steer or grant";
-      throw misdefinition("request.type", expected, type satisfies never, "Correct it.");
-    }
+  if (!Object.hasOwn(REQUEST_FIELDS, type))
+    throw misdefinition("request.type", "pause, resume, stop, steer or grant", type, "Correct it.");
+  checkKeys("request", request, ["type", ...REQUEST_FIELDS[type]]);
+  if ("agentPath" in request && request.agentPath !== undefined)
+    checkText("request.agentPath", request.agentPath);
+  if (type === "steer") {
+    const message = checkedContent("request.message", request.message);
+    return { type, message, ...defined({ agentPath: request.agentPath }) };
   }
-}
-
-function pathIn({ agentPath }: { readonly agentPath?: string | undefined }) {
-  if (agentPath === undefined) return {};
-  checkText("request.agentPath", agentPath);
-  return { agentPath };
+  if (type === "grant") {
+    const { budget, by, agentPath } = request;
+    checkGrant("request", { budget, by });
+    return { type, budget: { ...budget }, by, ...defined({ agentPath }) };
+  }
+  if (type !== "stop") return { type };
+  const { message } = request;
+  if (message !== undefined) checkText("request.message", message);
+  return { type, ...defined({ message }) };
 }
 
 /** Why no process could lead a run, as it is posted. */

@@ -3,17 +3,21 @@
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { defined, type JsonObject } from "../../kernel/json.ts";
-import { checkBudget, type Budget } from "../../policies/budget.ts";
+import { checkBudget } from "../../policies/budget.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
-import { frozenMetadata } from "./metadata.ts";
-import { checkRunId, checkTraceparent } from "./start-options.ts";
+import {
+  type StartOptions,
+  checkRunId,
+  checkTraceparent,
+  frozenMetadata,
+} from "./start-options.ts";
 
 /** Version of the fields of an order. */
 export const ORDER_VERSION = 1;
 
 /** A run that is to be started under an id of the caller's: plain JSON, so that it can be handed to another process. */
-export interface RunOrder {
+export interface RunOrder extends Pick<StartOptions, "budget" | "deadlineAtMs" | "traceparent"> {
   /** Version of the fields. Default, and the only one: 1. */
   readonly version?: number;
   /** As in `StartOptions`. */
@@ -22,15 +26,9 @@ export interface RunOrder {
   readonly role: string;
   readonly task: MessageContent;
   /** As in `StartOptions`. */
-  readonly budget?: Budget;
-  /** As in `StartOptions`. */
-  readonly deadlineAtMs?: number;
-  /** As in `StartOptions`. */
   readonly metadata?: JsonObject;
   /** The id of the session that the run continues, in the store of the orchestrator. */
   readonly sessionId?: string;
-  /** As in `StartOptions`. */
-  readonly traceparent?: string;
   /** The version of the roles that it is for: workers of another one leave it alone. Default "1". */
   readonly rolesVersion?: string;
 }

@@ -4,14 +4,17 @@ import { checkCount, checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import type { AgentId } from "../../protocol/ids.ts";
+import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
-import { Backlog } from "./backlog.ts";
-import type { FeedFailure } from "./feed.ts";
-import { JoinedReader } from "./joined-reader.ts";
-import { pastEvents } from "./past-events.ts";
+import { Backlog, type FeedFailure, leavable } from "./feed.ts";
 import type { EventsOptions, PiecesOptions } from "./run.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import type { RunStore } from "../../store/run-store.ts";
+import { recordFrom } from "../durability/journal-record.ts";
+import { RecordCodec } from "../durability/record-codec.ts";
+import { keptEvent } from "../durability/open-spans.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
 
 const DEFAULT_MAX_BACKLOG = 10_000;
 
@@ -54,7 +57,7 @@ export class RunReaders {
     const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
       recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
     );
-    return past === undefined ? backlog : new JoinedReader(past, backlog);
+    return past === undefined ? backlog : joinedReader(past, backlog);
   }
 
   pieces(options: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined> {
@@ -66,7 +69,7 @@ export class RunReaders {
     const run = this.#run;
     const agents = agentId === undefined ? run.tree.nodes : [nodeOf(run, agentId)];
     const past = run.openPieces().soFar(agents);
-    return past.length === 0 ? live : new JoinedReader(piecesIn(past), live);
+    return past.length === 0 ? live : joinedReader(piecesIn(past), live);
   }
 
   /** A reader of what the run gives from now on, until it leaves or the run rests. */
@@ -110,6 +113,26 @@ export class RunReaders {
   }
 }
 
+/** Reads what was before a reader came, then what has come meanwhile and comes live. */
+function joinedReader<T extends { readonly agentId: AgentId }>(
+  past: AsyncGenerator<T, undefined>,
+  live: Backlog<T>,
+): AsyncIterableIterator<T, undefined> {
+  async function* readBoth(): AsyncGenerator<T, undefined> {
+    try {
+      yield* past;
+      yield* live;
+      return undefined;
+    } finally {
+      await live.return();
+    }
+  }
+  return leavable(readBoth(), () => {
+    past.return(undefined).catch(() => undefined); // Ends once it has what it reads.
+    return live.return();
+  });
+}
+
 async function* piecesIn(
   steps: readonly (() => readonly StreamPiece[])[],
 ): AsyncGenerator<StreamPiece, undefined> {
@@ -125,5 +148,70 @@ export function nodeOf({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
     code: "unknown_agent",
     message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
     data: { agentId },
+  });
+}
+
+/** Which events of the past are read. */
+export interface PastRange {
+  /** The numbers of the first and the last. */
+  readonly from: number;
+  readonly to: number;
+  readonly agentId: AgentId | undefined;
+}
+
+/**
+ * The events of a range, in order. Throws `events_not_kept` at once if the run is kept nowhere; the iteration rejects with it if its journal
+ * begins later, and with `store_failed`.
+ */
+export function pastEvents(
+  run: RunRuntime,
+  range: PastRange,
+): AsyncGenerator<EspalierEvent, undefined> {
+  const { journal, runId } = run;
+  const { store } = run.settings;
+  if (journal === undefined || store === undefined) throw notKept(range.from, undefined);
+  return eventsIn(linesOf(journal, store, runId), range);
+}
+
+/** The lines of a journal, once what was recorded so far is in it. */
+async function* linesOf(
+  { writer }: RunJournal,
+  store: RunStore,
+  runId: RunId,
+): AsyncGenerator<string> {
+  await Promise.race([writer.kept(), writer.broken]);
+  yield* store.read(runId);
+}
+
+async function* eventsIn(
+  lines: AsyncIterable<string>,
+  { from, to, agentId }: PastRange,
+): AsyncGenerator<EspalierEvent, undefined> {
+  const reader = new RecordCodec();
+  let due = from;
+  for await (const line of lines) {
+    for (const record of reader.read(line).map(recordFrom)) {
+      if (record.type !== "event" || record.event.seq < due) continue;
+      const { seq } = record.event;
+      if (seq !== due) throw notKept(due, seq);
+      const event = keptEvent(record.event);
+      const isWanted = agentId === undefined || event?.agentId === agentId;
+      if (event !== undefined && isWanted) yield deepFreeze(event);
+      if (due === to) return undefined;
+      due += 1;
+    }
+  }
+  throw notKept(due, undefined);
+}
+
+function notKept(from: number, keptFrom: number | undefined): EspalierError {
+  const got =
+    keptFrom === undefined
+      ? "it is past and kept nowhere. Give the orchestrator a store, or subscribe in the tick in which the run is started."
+      : `what is kept begins with event ${keptFrom}: the run was led without this store before.`;
+  return new EspalierError({
+    code: "events_not_kept",
+    message: `Expected event ${from} of the run to be kept, but ${got}`,
+    data: { from, ...(keptFrom === undefined ? {} : { keptFrom }) },
   });
 }

@@ -15,12 +15,10 @@ import type { RoleRegistry } from "../tree/role-registry.ts";
 import { findStorage, registryOf, type Settings } from "../tree/settings.ts";
 import type { NewRun } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
-import { checkToolLists } from "./check-tool-lists.ts";
-import { frozenMetadata } from "./metadata.ts";
+import { checkToolLists, warnOfUnknownToolNames } from "./check-tool-lists.ts";
+import { type StartOptions, frozenMetadata } from "./start-options.ts";
 import { LiveRun, type RunBeginning, type LedParts } from "./live-run.ts";
 import type { ReceivedMail } from "./run-mail.ts";
-import type { StartOptions } from "./start-options.ts";
-import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
 
 /** What a new run is asked for with. */
 export interface NewStart {

@@ -6,7 +6,7 @@ import { defined } from "../../kernel/json.ts";
 import { mustBeWhole } from "../../model/check-options.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
-import { DONE } from "./feed.ts";
+import { leavable } from "./feed.ts";
 import type { EventsOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 
@@ -55,19 +55,11 @@ export function toSse(
   const pieces = run.pieces(defined({ maxBacklog }));
   let isLeft = false;
   const messages = sseMessages({ run, events, pieces, heartbeatMs, clock }, () => isLeft);
-  return {
-    next: () => messages.next(),
-    // What it waits for ends first: a generator that waits cannot be left.
-    return: async () => {
-      isLeft = true;
-      await Promise.all([events.return?.(), pieces.return?.()]);
-      await messages.return(undefined);
-      return DONE;
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
+  return leavable(messages, async () => {
+    isLeft = true;
+    await Promise.all([events.return?.(), pieces.return?.()]);
+    await messages.return(undefined);
+  });
 }
 
 function after(lastEventId: string): number {

@@ -26,11 +26,10 @@ import type { Post, RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
-import { HandedRuns } from "./handed-runs.ts";
+import { HandedRuns, OverdueRuns } from "./unled-runs.ts";
 import { isPostponed, leftTo, tryOrder } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storedRun } from "./recover.ts";
-import { OverdueRuns } from "./overdue-runs.ts";
 import { isCall, mailIn, orderIn, orderOf, postMail, refusedMail } from "./run-mail.ts";
 import {
   checkVersionName,

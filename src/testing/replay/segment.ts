@@ -16,7 +16,7 @@ import {
 import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { continuedParts, readyToContinue } from "../../orchestrator/run/continue-run.ts";
-import { readyToFork } from "../../orchestrator/run/fork.ts";
+import { readyToFork } from "../../orchestrator/run/resume.ts";
 import type { LedParts } from "../../orchestrator/run/live-run.ts";
 import { startedParts } from "../../orchestrator/run/start.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";

@@ -1,5 +1,4 @@
-import { invoke } from "../../kernel/cancel.ts";
-import { runTimed } from "../../kernel/timed-work.ts";
+import { invoke, runTimed } from "../../kernel/cancel.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import { checkSpan } from "../check-tool-settings.ts";
 import type { ToolContext } from "../tool-context.ts";

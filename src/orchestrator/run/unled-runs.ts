@@ -1,10 +1,11 @@
-// OverdueRuns: the runs of a store that rest though a question of theirs is past its deadline. Owns what it knows of each run at rest, so that
-// the journal of one that waits for long is read once.
+// The runs that a worker hands to its engine again. OverdueRuns finds those that are paused although a
+// question is past its deadline. HandedRuns knows those that were handed over and that no process owns.
 
 import type { RunId } from "../../protocol/ids.ts";
 import type { StoredRun } from "../../store/run-store.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { ALL_OF_THEM, keptRun } from "./recover.ts";
+import type { Clock } from "../../kernel/clock.ts";
 
 /** A deadline is far away mostly: it is enough to look so often. */
 const LOOK_MS = 30_000;
@@ -55,3 +56,50 @@ export class OverdueRuns {
 }
 
 const UNREAD: Rest = { updatedAtMs: Number.NaN, dueAtMs: Infinity };
+
+/** The longest wait, in first ones. */
+const LONGEST = 64;
+
+/** A run as it was handed over. */
+interface Handing extends Pick<StoredRun, "epoch" | "updatedAtMs"> {
+  /** After which it is handed over again, twice that after the next time, and so on. */
+  readonly waitMs: number;
+  readonly nextMs: number;
+}
+
+export class HandedRuns {
+  readonly #clock: Clock;
+  readonly #firstWaitMs: number;
+  #handings = new Map<RunId, Handing>();
+
+  constructor(clock: Clock, firstWaitMs: number) {
+    this.#clock = clock;
+    this.#firstWaitMs = firstWaitMs;
+  }
+
+  /** Of all runs that no process leads, those to be handed over now. */
+  due(runs: readonly StoredRun[]): readonly StoredRun[] {
+    const nowMs = this.#clock.monotonicMs();
+    this.#handings = new Map(runs.flatMap((run) => this.#same(run) ?? []));
+    return runs.filter(({ runId }) => nowMs >= (this.#handings.get(runId)?.nextMs ?? -Infinity));
+  }
+
+  /** It was handed over. */
+  note({ runId, epoch, updatedAtMs }: StoredRun): void {
+    const twiceMs = 2 * (this.#handings.get(runId)?.waitMs ?? this.#firstWaitMs / 2);
+    const waitMs = Math.min(twiceMs, LONGEST * this.#firstWaitMs);
+    const nextMs = this.#clock.monotonicMs() + waitMs;
+    this.#handings.set(runId, { epoch, updatedAtMs, waitMs, nextMs });
+  }
+
+  /** How it was handed over, if nothing has happened to it since. */
+  #same({
+    runId,
+    epoch,
+    updatedAtMs,
+  }: StoredRun): readonly [readonly [RunId, Handing]] | undefined {
+    const handing = this.#handings.get(runId);
+    const isSame = handing?.epoch === epoch && handing.updatedAtMs === updatedAtMs;
+    return isSame ? [[runId, handing]] : undefined;
+  }
+}
