@@ -6,8 +6,7 @@ import { inspect } from "node:util";
 
 import { expect } from "vitest";
 
-import { registerWorker } from "../../src/engine/restate/restate-admin.ts";
-import { RestateIngress } from "../../src/engine/restate/restate-ingress.ts";
+import { handOver, registerWorker } from "../../src/engine/restate/restate-ingress.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
 import { listening } from "../mcp/authorization-server.ts";
@@ -19,11 +18,11 @@ proves(["D409"], "no error of Restate contains a header that its proxy repeats",
   });
   const url = await listening(http);
   const headers = { authorization: "Bearer restate-0123456789" };
-  const ingress = new RestateIngress(url, headers);
+  const ingress = { url, headers };
   const ticket = { runId: RunIdSchema.parse("run_1"), role: "lead", version: "1" };
   const workerUrl = "http://127.0.0.1:1";
   const registration = { adminUrl: url, headers, workerUrl, services: [] };
-  for (const work of [() => ingress.lead(ticket), () => registerWorker(registration)]) {
+  for (const work of [() => handOver(ingress, ticket), () => registerWorker(registration)]) {
     const text = inspect(await rejection(work()), { depth: 9 });
     expect(text).toContain("status 403: Who is [header authorization]?");
     expect(text).not.toContain("restate-0");

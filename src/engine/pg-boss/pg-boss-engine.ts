@@ -12,7 +12,6 @@ import {
 import { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
-import type { RunId } from "../../protocol/ids.ts";
 import {
   unknownRole,
   type Engine,
@@ -20,6 +19,7 @@ import {
   type RunExecutor,
   type RunTicket,
 } from "../engine.ts";
+import { RunTurns } from "../run-turns.ts";
 import {
   bossFailed,
   ignoreFault,
@@ -137,7 +137,7 @@ interface PgBossSettings extends BossSource {
 class PgBossEngine implements Engine {
   readonly #options: PgBossSettings;
   readonly #workers = new Set<PgBossWorker>();
-  readonly #settling = new Map<RunId, Promise<unknown>>();
+  readonly #turns = new RunTurns();
   #closed: Promise<void> | undefined;
 
   constructor(options: PgBossSettings) {
@@ -167,8 +167,7 @@ class PgBossEngine implements Engine {
       await queues.make(executor.roles, executor.version);
       this.#refuseIfClosed();
       const { pollIntervalMs } = this.#options;
-      const settling = this.#settling;
-      const parts = { boss, queues, executor, pollIntervalMs, settling };
+      const parts = { boss, queues, executor, pollIntervalMs, turns: this.#turns };
       const worker = outsideScopes(() => new PgBossWorker(parts));
       this.#workers.add(worker);
       return worker;

@@ -11,8 +11,8 @@ import { systemClock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import type { RunId } from "../../protocol/ids.ts";
 import type { EngineWorker, RunExecutor, RunSettled } from "../engine.ts";
+import type { RunTurns } from "../run-turns.ts";
 import type { BossInstance } from "./boss-connection.ts";
 import { leadOf, queueOf, type Lead, type LeadQueues } from "./lead-queues.ts";
 
@@ -21,8 +21,8 @@ export interface PgBossWorkerOptions {
   readonly queues: LeadQueues;
   readonly executor: RunExecutor;
   readonly pollIntervalMs: number;
-  /** The last `settle` of each run in this process. Shared by the workers of an engine. */
-  readonly settling: Map<RunId, Promise<unknown>>;
+  /** Shared by the workers of an engine. */
+  readonly turns: RunTurns;
 }
 
 /** An attempt at a job that is ours. */
@@ -123,23 +123,9 @@ export class PgBossWorker implements EngineWorker {
   }
 
   async #lead(job: HeldJob): Promise<void> {
-    const outcome = await this.#inTurn(job);
+    // A job that this process has lost, to itself, too, waits for the end of what it had begun.
+    const outcome = await this.#options.turns.run(job.lead.runId, () => this.#settle(job));
     await this.#trying(() => this.#report(job, outcome));
-  }
-
-  /** A job that this process has lost, to itself, too, waits for the end of what it had begun. */
-  async #inTurn(job: HeldJob): Promise<Outcome> {
-    const { settling } = this.#options;
-    const { runId } = job.lead;
-    const before = settling.get(runId);
-    const turn = (async () => {
-      await before;
-      return await this.#settle(job);
-    })();
-    settling.set(runId, turn);
-    const outcome = await turn;
-    if (settling.get(runId) === turn) settling.delete(runId);
-    return outcome;
   }
 
   async #settle({ lead, leave }: HeldJob): Promise<Outcome> {

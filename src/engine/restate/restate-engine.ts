@@ -7,7 +7,7 @@ import { withoutSecrets } from "../../kernel/address.ts";
 import { checkCount, checkFields, mismatch, type FieldChecks } from "../../kernel/check.ts";
 import { defined, isPlainObject } from "../../kernel/json.ts";
 import type { Engine } from "../engine.ts";
-import { RestateIngress } from "./restate-ingress.ts";
+import { handOver } from "./restate-ingress.ts";
 import { serveRestate, type RestateListener } from "./restate-worker.ts";
 
 /** Where Restate is, and where it finds the workers. A client needs `ingressUrl` alone. */
@@ -65,9 +65,9 @@ export function restateEngine(options: RestateEngineOptions): Engine {
   checkFields("options", options, CHECKS);
   if (options.ingressUrl === undefined) checkUrl("options.ingressUrl", undefined);
   const listener = listenerOf(options);
-  const ingress = new RestateIngress(options.ingressUrl, options.headers);
+  const ingress = { url: options.ingressUrl, headers: { ...options.headers } };
   return {
-    lead: (ticket, atMs) => ingress.lead(ticket, atMs),
+    lead: (ticket, atMs) => handOver(ingress, ticket, atMs),
     serve: (executor) => serveRestate(executor, listener),
   };
 }

@@ -16,8 +16,9 @@ import { loadingError } from "../../kernel/optional-package.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { EngineWorker, RunExecutor, RunSettled } from "../engine.ts";
+import { RunTurns } from "../run-turns.ts";
 import { leadingObject, serviceNameOf } from "./leading-object.ts";
-import { registerWorker } from "./restate-admin.ts";
+import { registerWorker } from "./restate-ingress.ts";
 
 /** Where a worker listens, and where it registers. */
 export interface RestateListener {
@@ -79,7 +80,7 @@ class RestateWorker {
   readonly #sessions = new Set<ServerHttp2Session>();
   /** Below them: a session that closes waits for the other side to end the connection. */
   readonly #sockets = new Set<Socket>();
-  readonly #underWay = new Map<RunId, Promise<RunSettled>>();
+  readonly #turns = new RunTurns();
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
 
@@ -147,30 +148,18 @@ class RestateWorker {
   }
 
   #settle(runId: RunId, lost: AbortSignal): Promise<RunSettled> {
-    const earlier = this.#underWay.get(runId);
     const leave = AbortSignal.any([lost, this.#closing.signal]);
-    const settled = this.#settleAfter(earlier, runId, leave).finally(() => {
-      if (this.#underWay.get(runId) === settled) this.#underWay.delete(runId);
+    return this.#turns.run(runId, async () => {
+      if (leave.aborted) throw leftBefore(runId);
+      return await this.#executor.settle(runId, leave);
     });
-    this.#underWay.set(runId, settled);
-    return settled;
-  }
-
-  async #settleAfter(
-    earlier: Promise<RunSettled> | undefined,
-    runId: RunId,
-    leave: AbortSignal,
-  ): Promise<RunSettled> {
-    await earlier?.catch(() => undefined);
-    if (leave.aborted) throw leftBefore(runId);
-    return this.#executor.settle(runId, leave);
   }
 
   async #close(): Promise<void> {
     const stopped = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const session of this.#sessions) session.close();
     this.#closing.abort();
-    await Promise.allSettled(this.#underWay.values());
+    await this.#turns.whenIdle();
     const cancel = systemClock.setTimer(GOODBYE_MS, () => {
       for (const socket of this.#sockets) socket.destroy();
     });
