@@ -11,8 +11,8 @@ import {
   type SpendLimits,
 } from "./budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
-import { checkKeys, mismatch } from "../kernel/check.ts";
-import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
+import { checkFields, checkKeys, mismatch, type FieldChecks } from "../kernel/check.ts";
+import { deepFreeze, isRecord } from "../kernel/json.ts";
 
 /** What each subagent may take of what its parent has left, without the parent's reserve. */
 export type BudgetShare =
@@ -151,44 +151,28 @@ function partOf(amount: number, part: number): number {
 
 // Checks of a budget share as a role defines it.
 
-const FIELDS: Readonly<Record<BudgetShare["type"], readonly string[]>> = {
-  pool: ["type", "maxShare"],
-  fixed: ["type", "budget"],
-  even: ["type"],
-  weighted: ["type", "weights", "defaultWeight"],
+/** Checked apart: these fields must be there. */
+const NOTHING = (): void => undefined;
+
+const CHECKS: Readonly<Record<BudgetShare["type"], FieldChecks>> = {
+  pool: { type: NOTHING, maxShare: checkPart },
+  fixed: { type: NOTHING, budget: NOTHING },
+  even: { type: NOTHING },
+  weighted: { type: NOTHING, weights: NOTHING, defaultWeight: checkWeight },
 };
 
 /** A frozen copy of what was given. Throws `invalid_option` for a type or a field that does not exist, or an amount that does not fit. */
 export function budgetShare(field: string, given: BudgetShare): BudgetShare {
-  const types = Object.keys(FIELDS);
+  const types = Object.keys(CHECKS);
   if (!isRecord(given))
     throw mismatch(field, `an object with a type (${types.join(", ")})`, given, "See BudgetShare.");
   if (!types.includes(given.type))
     throw mismatch(`${field}.type`, `one of ${types.join(", ")}`, given.type, "Choose one.");
-  checkKeys(field, given, FIELDS[given.type]);
-  switch (given.type) {
-    case "pool": {
-      const { maxShare } = given;
-      if (maxShare === undefined) return COMMON_POOL;
-      checkPart(`${field}.maxShare`, maxShare);
-      return Object.freeze({ type: "pool", maxShare });
-    }
-    case "fixed":
-      checkAmounts(`${field}.budget`, given.budget);
-      return deepFreeze({ type: "fixed", budget: { ...given.budget } });
-    case "even":
-      return Object.freeze({ type: "even" });
-    case "weighted": {
-      const { weights, defaultWeight } = given;
-      checkWeights(`${field}.weights`, weights);
-      if (defaultWeight !== undefined) checkWeight(`${field}.defaultWeight`, defaultWeight);
-      return deepFreeze({
-        type: "weighted",
-        weights: { ...weights },
-        ...defined({ defaultWeight }),
-      });
-    }
-  }
+  checkFields(field, given, CHECKS[given.type]);
+  if (given.type === "fixed") checkAmounts(`${field}.budget`, given.budget);
+  if (given.type === "weighted") checkWeights(`${field}.weights`, given.weights);
+  if (given.type === "pool" && given.maxShare === undefined) return COMMON_POOL;
+  return deepFreeze(structuredClone(given));
 }
 
 function checkPart(field: string, part: unknown): void {
