@@ -1,6 +1,13 @@
 // What goes with a hook besides its function, checked when the hook is made.
 
-import { checkKeys, checkList, checkText, misdefinition, mismatch } from "../kernel/check.ts";
+import {
+  checkBoolean,
+  checkKeys,
+  checkList,
+  checkText,
+  misdefinition,
+  mismatch,
+} from "../kernel/check.ts";
 import { isEventType, type EventType } from "../protocol/event.ts";
 import type { TransformPoint, ToolPoint } from "./hook-points.ts";
 
@@ -34,11 +41,6 @@ export interface HookBasics {
   readonly priority: number;
 }
 
-/** What hooks have in common that may be limited to tools. */
-interface ToolHookBasics extends HookBasics {
-  readonly tools: readonly string[] | undefined;
-}
-
 interface Given extends WrapToolOptions {
   readonly isStrict?: boolean;
 }
@@ -63,28 +65,12 @@ export function hookBasics(
   return { name: nameOf(field, work, options), priority };
 }
 
-/** The same for hooks that may be limited to tools. */
-export function toolHookBasics(
-  owner: string,
-  work: { readonly name: unknown },
-  options: Given,
-  further: readonly string[] = [],
-): ToolHookBasics {
-  const basics = hookBasics(owner, work, options, [...further, "tools"]);
-  return { ...basics, tools: toolsOf(owner, options.tools) };
-}
-
 /** The same for transformers. */
-export function transformBasics(
-  owner: string,
-  work: { readonly name: unknown },
-  options: Given,
-): ToolHookBasics & { readonly isStrict: boolean } {
-  const basics = toolHookBasics(owner, work, options, ["isStrict"]);
-  const { isStrict = true } = options;
-  if (typeof isStrict !== "boolean")
-    throw mismatch(`${owner}.options.isStrict`, "true or false", isStrict, "Say which.");
-  return { ...basics, isStrict };
+export function transformBasics(owner: string, work: { readonly name: unknown }, options: Given) {
+  const { tools, isStrict = true } = options;
+  const basics = hookBasics(owner, work, options, ["isStrict", "tools"]);
+  checkBoolean(`${owner}.options.isStrict`, isStrict);
+  return { ...basics, tools: copyToolNames(owner, tools), isStrict };
 }
 
 /** One event type or several, checked. */
@@ -116,7 +102,8 @@ function nameOf(
   return name ?? own;
 }
 
-function toolsOf(owner: string, tools: Given["tools"]): readonly string[] | undefined {
+/** The names of the tools to which a hook is limited, checked. */
+export function copyToolNames(owner: string, tools: Given["tools"]): readonly string[] | undefined {
   if (tools === undefined) return undefined;
   const field = `${owner}.options.tools`;
   if (!TOOL_OWNERS.includes(owner)) {

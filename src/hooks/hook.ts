@@ -10,9 +10,9 @@ import type { CallId } from "../protocol/ids.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import {
   checkEventTypes,
+  copyToolNames,
   checkFunction,
   hookBasics,
-  toolHookBasics,
   transformBasics,
   type HookBasics,
   type HookOptions,
@@ -221,7 +221,8 @@ export function wrapToolCall<Context = unknown>(
   checkFunction("wrapToolCall.wrap", wrap);
   return register({
     kind: "wrapToolCall",
-    ...toolHookBasics("wrapToolCall", wrap, options),
+    ...hookBasics("wrapToolCall", wrap, options, ["tools"]),
+    tools: copyToolNames("wrapToolCall", options.tools),
     wrap,
   });
 }
