@@ -82,10 +82,7 @@ export function childFacts(
   return {
     role: role.name,
     toolNames: run.partsOf(role).tools.names,
-    toolNamesBelow: () => {
-      const below = [...registry.reachableFrom(role)];
-      return new Set(below.flatMap((one) => run.partsOf(one).tools.names));
-    },
+    toolNamesBelow: () => registry.toolNamesOf(registry.reachableFrom(role)),
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
     tightened,
     beyondBounds: boundsRemovals(run, parent, draft),
@@ -113,26 +110,18 @@ export function restoredToolLimits(
 
 /** The tools that a model asks for with a role that it writes and that the bounds do not have, as they are reported. */
 function boundsRemovals(
-  run: RunRuntime,
+  { registry }: RunRuntime,
   { role, identity }: AgentRuntime,
   draft: DynamicRole | undefined,
 ): readonly RemovedTool[] {
+  if (draft?.tools === undefined) return [];
   const allowed = new Set(role.dynamicRoles?.tools.map(({ name }) => name));
-  const beyond = (draft?.tools ?? []).filter((toolName) => !allowed.has(toolName));
-  return beyond.map((toolName) => ({
-    toolName,
-    rule: isTool(run, toolName) ? "not_allowed" : "unknown",
-    source: identity.agentPath,
-  }));
-}
-
-/** True for a tool of any role, or of what a dynamicRoles gives to roles that are yet to be written. */
-function isTool(run: RunRuntime, toolName: string): boolean {
-  return [...run.registry.all].some(
-    (role) =>
-      run.partsOf(role).tools.names.includes(toolName) ||
-      role.dynamicRoles?.tools.some(({ name }) => name === toolName) === true,
-  );
+  const known = registry.toolNamesOf(registry.all);
+  return draft.tools.flatMap((toolName): readonly RemovedTool[] => {
+    if (allowed.has(toolName)) return [];
+    const rule = known.has(toolName) ? "not_allowed" : "unknown";
+    return [{ toolName, rule, source: identity.agentPath }];
+  });
 }
 
 const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
