@@ -2128,6 +2128,12 @@ const requirements = {
   D668: {
     text: "Of nested unions that do not fit, the deepest problem is named, in time that grows less than cubically with the depth",
   },
+  D710: {
+    text: "Wording what is wrong with arguments takes no longer than checking them: few forms of unions are read again, and the keys of an object are listed once",
+  },
+  D711: {
+    text: "Coercion tries the next form of a union if a rule refuses the value that the first one made",
+  },
   D669: {
     text: "An option whose name is misspelt by a letter or two swapped ones is refused with the right name",
   },

@@ -7,9 +7,11 @@ import { sha256 } from "../kernel/crypto.ts";
 import { EspalierError } from "../kernel/error.ts";
 import {
   canonicalJson,
+  isJsonList,
   isRecord,
   sameJson,
   isJsonObject,
+  valueAt,
   type JsonObject,
   type JsonValue,
 } from "../kernel/json.ts";
@@ -23,15 +25,8 @@ import { inputSchema, type ToolInput } from "../tools/arguments/input-schema.ts"
 import { zodInput } from "../tools/arguments/zod-input.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import type { RunLog, OutputParse } from "./agent-state.ts";
-import { shownJson } from "../kernel/shown-json.ts";
 import { problemsOf, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
-import {
-  brokenRule,
-  isList,
-  valueAt,
-  type Path,
-  type ValidationIssue,
-} from "../tools/arguments/validation-issue.ts";
+import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
 import type { AgentRole } from "./agent-role.ts";
 
 /** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides (X20). */
@@ -222,7 +217,7 @@ export function findOutputProblems(
   const attempts = [again, finish.bind(output), finish.bind(wrapResult(output))];
   if (attempts.some((bound) => bound.type === "valid" && sameJson(bound.use, output))) return [];
   if (again.type === "invalid") return again.problems;
-  return problemsOf(output, output, findDifferences(output, again.use));
+  return problemsOf(output, findDifferences(output, again.use));
 }
 
 /** The problem of any result of a role without one. */
@@ -235,13 +230,13 @@ function findDifferences(
   stored: JsonValue | undefined,
   expected: JsonValue | undefined,
   path: Path = [],
-): readonly ValidationIssue[] {
-  if (expected === undefined) return [brokenRule(path, "additionalProperties")];
+): Issues {
+  if (expected === undefined) return [{ path, keyword: "additionalProperties", allowed: [] }];
   if (sameJson(stored, expected)) return [];
   const isSameKind =
     (isJsonObject(stored) && isJsonObject(expected)) ||
-    (stored !== undefined && isList(stored) && isList(expected));
-  if (!isSameKind) return [brokenRule(path, "", [], { expected: () => shownJson(expected) })];
+    (isJsonList(stored) && isJsonList(expected));
+  if (!isSameKind) return [{ path, keyword: "enum", allowed: [expected] }];
   const keys = new Set([...Object.keys(expected), ...Object.keys(stored)]);
   return [...keys].flatMap((key) =>
     findDifferences(valueAt(stored, [key]), valueAt(expected, [key]), [...path, key]),

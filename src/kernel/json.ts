@@ -110,8 +110,20 @@ export function copyJson(value: JsonValue): JsonValue {
   return Object.fromEntries(parts);
 }
 
-function isJsonList(value: object): value is readonly JsonValue[] {
+/** True for an array of JSON values. */
+export function isJsonList(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
+}
+
+/** Returns the part at a path of keys, or undefined if there is none. Sees own fields only. */
+export function valueAt(whole: JsonValue, path: readonly string[]): JsonValue | undefined {
+  let at: JsonValue | undefined = whole;
+  for (const key of path) {
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, key)) return undefined;
+    if (isJsonList(at)) at = at[Number(key)];
+    else at = isJsonObject(at) ? at[key] : undefined;
+  }
+  return at;
 }
 
 /** Whether two values that were parsed are equal, whatever the order of their keys. */

@@ -2,17 +2,19 @@
 // schema of a tool can say more than JSON Schema, and something else: a text is trimmed before its length
 // counts, or a number is made of a text. So only the shape is checked, which such rules do not change.
 
-import { isRecord, parseJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import {
+  isRecord,
+  parseJson,
+  valueAt,
+  type JsonObject,
+  type JsonValue,
+} from "../../kernel/json.ts";
 import type { ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
 import { checkedInput, type InputSchema } from "../../tools/arguments/check-input.ts";
 import { CheckWork } from "../../tools/arguments/check-work.ts";
 import { jsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
 import { objectSchema } from "../../tools/arguments/json-schema-input.ts";
-import {
-  valueAt,
-  type Reading,
-  type ValidationIssue,
-} from "../../tools/arguments/validation-issue.ts";
+import type { Reading, ValidationIssue } from "../../tools/arguments/validation-issue.ts";
 
 /** Where the arguments of a call are checked. */
 export interface ShownTool {

@@ -3,21 +3,25 @@
 import type { ErrorObject } from "ajv";
 
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import { unescapeKey } from "./schema-pointer.ts";
-import { allowedBy, ruleWords, wordsOf } from "./schema-words.ts";
-import { brokenRule, type Issues, type ValidationIssue } from "./validation-issue.ts";
+import { lookUp, unescapeKey } from "./schema-pointer.ts";
+import { RULE_WORDS } from "./schema-words.ts";
+import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /** An Ajv error with the fields that `verbose` adds. The error of a union has the errors of its forms. */
 export type AjvError = ErrorObject<string, AjvParams>;
 
 interface AjvParams {
   readonly [name: string]: unknown;
-  readonly missingProperty?: string;
-  readonly additionalProperty?: string;
-  readonly unevaluatedProperty?: string;
-  readonly propertyName?: string;
   readonly forms?: readonly (readonly AjvError[])[];
 }
+
+/** The parameters that name a part of the value at the path. */
+const NAMES = ["missingProperty", "additionalProperty", "unevaluatedProperty", "propertyName"];
+
+/** References, and unions within unions, that are followed. */
+const MAX_LEVELS = 4;
+/** Forms that are followed. Their number grows exponentially by the level. */
+const MAX_FORMS = 6;
 
 /** Converts the errors of a value to issues. `root`: the whole schema. */
 export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues {
@@ -28,24 +32,42 @@ export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues
 }
 
 function toIssue(error: AjvError, root: JsonObject): ValidationIssue {
-  const { instancePath, keyword, params, schema, parentSchema = {}, message } = error;
-  const { missingProperty, additionalProperty, unevaluatedProperty, propertyName } = params;
-  const name = missingProperty ?? additionalProperty ?? unevaluatedProperty ?? propertyName;
+  const { instancePath, keyword, params, schema, parentSchema = {}, data, message = "" } = error;
   const above = instancePath.split("/").slice(1).map(unescapeKey);
+  const name = NAMES.map((key) => params[key]).find((value) => typeof value === "string");
   const path = name === undefined ? above : [...above, name];
-  const properties: unknown = parentSchema["properties"];
+  const { properties } = parentSchema;
   const known = isRecord(properties) ? properties : {};
-  if (missingProperty !== undefined) {
-    const part = Object.hasOwn(known, missingProperty) ? known[missingProperty] : undefined;
-    const allowed = allowedBy(part);
-    const more = { known, expected: () => wordsOf(part, root) };
-    return brokenRule(path, allowed === undefined ? "required" : "enum", allowed, more);
-  }
-  const forms = params.forms?.map((form) => ajvIssues(form, root)) ?? [];
-  if (forms.length > 0) return brokenRule(path, keyword, [], { forms });
-  if (keyword === "const") return brokenRule(path, "enum", [schema]);
-  const noun = parentSchema["type"] === "integer" ? "an integer" : "a number";
+  if (name !== undefined && params["missingProperty"] === name)
+    return { ...ruleOf(path, Object.hasOwn(known, name) ? known[name] : {}, root), known };
+  const forms = params.forms?.map((form) => () => ajvIssues(form, root)) ?? [];
+  if (forms.length > 0) return { path, keyword, allowed: [], refused: data, forms };
+  if (keyword === "type" || keyword === "const")
+    return { ...ruleOf(path, parentSchema, root), refused: data };
   const limit = keyword === "pattern" ? `/${String(schema)}/` : schema;
-  const expected = (): string => ruleWords(keyword, limit, noun, message);
-  return brokenRule(path, keyword, schema, { known, expected });
+  const rule = { path, keyword, allowed: [limit].flat(), known };
+  const note = (): string => (RULE_WORDS.has(keyword) ? "" : message);
+  const isInteger = parentSchema["type"] === "integer";
+  return name === undefined ? { ...rule, refused: data, isInteger, note } : rule;
+}
+
+/** Returns the rule for the kind of value that a schema describes: listed values, or a type. */
+function ruleOf(
+  path: Path,
+  schema: unknown,
+  root: JsonObject,
+  levels = MAX_LEVELS,
+): ValidationIssue {
+  const rules = isRecord(schema) ? schema : {};
+  const { $ref: reference, type, const: value, anyOf, oneOf = anyOf, allOf } = rules;
+  const { enum: values = value === undefined ? value : [value] } = rules;
+  if (Array.isArray(values)) return { path, keyword: "enum", allowed: values };
+  if (type !== undefined) return { path, keyword: "type", allowed: [type].flat() };
+  const first = Array.isArray(allOf) ? allOf.slice(0, 1) : undefined;
+  const parts = typeof reference === "string" ? [lookUp(root, reference)] : (oneOf ?? first);
+  if (!Array.isArray(parts) || levels === 0) return { path, keyword: "required", allowed: [] };
+  const forms = parts
+    .slice(0, MAX_FORMS)
+    .map((part) => () => [ruleOf(path, part, root, levels - 1)]);
+  return { path, keyword: "anyOf", allowed: [], forms };
 }

@@ -1,18 +1,13 @@
 // Turns the issues of a schema with arguments into the problems that a model reads. Bounded: a long
 // list does not help to correct a call.
 
-import { isJsonObject, type JsonValue } from "../../kernel/json.ts";
+import { isJsonList, isJsonObject, valueAt, type JsonValue } from "../../kernel/json.ts";
+import { memoized } from "../../kernel/memoized.ts";
 import { isMisspelt } from "../../kernel/misspelt.ts";
 import { shortened } from "../../kernel/sentence.ts";
 import { shownJson } from "../../kernel/shown-json.ts";
-import { selectIssues } from "./select-issues.ts";
-import {
-  isList,
-  valueAt,
-  type Issues,
-  type Path,
-  type ValidationIssue,
-} from "./validation-issue.ts";
+import { eitherWords, expectedWords } from "./schema-words.ts";
+import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /** One thing that is wrong with arguments. */
 export interface ArgumentProblem {
@@ -33,6 +28,14 @@ const MAX_SHOWN = 10;
 const MAX_NAMES = 1_000;
 /** Characters of the name of a parameter. */
 const MAX_NAME = 200;
+
+/** Forms of a union that are compared with the value. */
+const MAX_FORMS = 20;
+
+/** How much an issue with a form shows that another form was meant. */
+const OTHER_TYPE = 1e9;
+const OTHER_TAG = 1e6;
+const OTHER_FIELD = 1e3;
 
 /** What the model is asked to do about it. */
 export function correctionAdvice(toolName: string): string {
@@ -60,24 +63,17 @@ export function problemLines(whole: string, problems: readonly ArgumentProblem[]
   });
 }
 
-/**
- * Returns the problems behind issues with `value`, which coercion made of the `written` value. The
- * problems name parts of the written value. At most 50, no two of them equal.
- */
-export function problemsOf(
-  written: JsonValue,
-  value: JsonValue,
-  issues: Issues,
-): readonly ArgumentProblem[] {
+/** Returns the problems of the written value: at most 50, no two of them equal. */
+export function problemsOf(written: JsonValue, issues: Issues): readonly ArgumentProblem[] {
   const problems = new Map<string, ArgumentProblem>();
   // Listing the keys of a large part takes time, and many problems can be with the same part.
-  const texts = new Map<JsonValue, string>();
-  for (const issue of selectIssues(value, issues)) {
+  const show = memoized(shownJson);
+  const listNames = memoized((owner: object) => Object.keys(owner).slice(0, MAX_NAMES));
+  for (const issue of selectIssues(issues)) {
     const part = valueAt(written, issue.path);
-    const received = part === undefined ? undefined : (texts.get(part) ?? shownJson(part));
-    if (part !== undefined && received !== undefined) texts.set(part, received);
-    const expected = issue.expected();
-    const hint = problems.size < MAX_SHOWN ? findHint(written, issue) : undefined;
+    const received = part === undefined ? undefined : show(part);
+    const expected = expectedWords(issue);
+    const hint = problems.size < MAX_SHOWN ? findHint(written, issue, listNames) : undefined;
     const parameter = parameterName(written, issue.path);
     problems.set(JSON.stringify([issue.path, expected]), { parameter, expected, received, hint });
     if (problems.size === MAX_PROBLEMS) break;
@@ -87,14 +83,11 @@ export function problemsOf(
 
 /** Returns the name of a parameter: `filter.tags[2]`, `headers["x y"]`. */
 function parameterName(written: JsonValue, path: Path): string {
-  let name = "";
-  let owner: JsonValue = written;
-  for (const key of path) {
-    if (isList(owner)) name += `[${key}]`;
-    else name += PLAIN_KEY.test(key) ? `.${key}` : `[${shownJson(key)}]`;
-    owner = valueAt(owner, [key]) ?? null;
-  }
-  return shortened(name.replace(/^\./, ""), MAX_NAME);
+  const name = path.map((key, level) => {
+    if (isJsonList(valueAt(written, path.slice(0, level)))) return `[${key}]`;
+    return PLAIN_KEY.test(key) ? `.${key}` : `[${shownJson(key)}]`;
+  });
+  return shortened(name.join("").replace(/^\./, ""), MAX_NAME);
 }
 
 const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]{0,59}$/u;
@@ -103,6 +96,7 @@ const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]{0,59}$/u;
 function findHint(
   written: JsonValue,
   { path, keyword, known = {} }: ValidationIssue,
+  listNames: (owner: object) => readonly string[],
 ): string | undefined {
   const owner = valueAt(written, path.slice(0, -1));
   const key = path.at(-1);
@@ -110,8 +104,56 @@ function findHint(
   const isMissing = !Object.hasOwn(owner, key);
   if (!isMissing && keyword !== "additionalProperties") return undefined;
   const [names, taken] = isMissing ? [owner, known] : [known, owner];
-  const few = Object.keys(names).slice(0, MAX_NAMES);
-  const name = few.find((one) => isMisspelt(one, key) && !Object.hasOwn(taken, one));
+  const isMeant = (name: string) => isMisspelt(name, key) && !Object.hasOwn(taken, name);
+  const name = listNames(names).find(isMeant);
   if (name === undefined) return undefined;
   return isMissing ? `Is ${shownJson(name)} meant for it?` : `Did you mean ${shownJson(name)}?`;
+}
+
+/** Yields the issues of which a model is told. */
+function* selectIssues(issues: Issues): Generator<ValidationIssue> {
+  for (const issue of issues) {
+    if (issue.forms === undefined) yield issue;
+    else yield* issuesOfForm(issue);
+  }
+}
+
+/** Yields the issues with the form that was most likely meant, or the issue that no form is it. */
+function* issuesOfForm(union: ValidationIssue): Generator<ValidationIssue> {
+  const costOf = ({ path, keyword, allowed, refused }: ValidationIssue): number => {
+    const depth = path.length - union.path.length;
+    if (depth === 0 && (keyword === "type" || keyword === "enum")) return OTHER_TYPE;
+    if (depth !== 1) return 1;
+    if (keyword === "enum" && allowed.length === 1) return OTHER_TAG;
+    // The name is missing, or unknown.
+    return refused === undefined ? OTHER_FIELD : 1;
+  };
+  const sumOf = (form: Issues): number => form.reduce((sum, issue) => sum + costOf(issue), 0);
+  const forms = formsOf(union);
+  const [meant = []] = forms.toSorted((a, b) => sumOf(a) - sumOf(b));
+  const decisive = meant.find((issue) => costOf(issue) >= OTHER_TAG);
+  if (decisive === undefined) {
+    yield* selectIssues(meant);
+    return;
+  }
+  // No form has this type or tag: each form that has another one here is named.
+  const { path, known } = decisive;
+  const isSame = (issue: ValidationIssue): boolean =>
+    costOf(issue) >= OTHER_TAG && String(issue.path) === String(path);
+  const same = forms.flatMap((form) => form.find(isSame) ?? []);
+  const [keyword = "", ...others] = new Set(same.map((issue) => issue.keyword));
+  const allowed = [...new Set(same.flatMap((issue) => issue.allowed))];
+  const expected = (): string => eitherWords(same.map(expectedWords));
+  yield { path, keyword, allowed, known, ...(others.length > 0 ? { expected } : {}) };
+}
+
+/** Returns the issues with the first forms of a union, and with the forms of a union in its place. */
+function formsOf({ path, forms = [] }: ValidationIssue): readonly Issues[] {
+  const read = forms.slice(0, MAX_FORMS).map((form) => form());
+  const flat = read.flatMap((form) => {
+    const [first, ...others] = form;
+    const isUnion = first?.forms !== undefined && first.path.length === path.length;
+    return isUnion && others.length === 0 ? formsOf(first) : [form];
+  });
+  return flat.slice(0, MAX_FORMS);
 }

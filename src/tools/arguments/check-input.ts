@@ -1,11 +1,12 @@
 // Checks the arguments of a call against the schema of its tool: as the model wrote them, or coerced.
 
+import { messageOf } from "../../kernel/error.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import { shownJson } from "../../kernel/shown-json.ts";
 import { problemsOf, type ArgumentProblem } from "./argument-problems.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { coerce } from "./coerce.ts";
-import { thrownWords } from "./schema-words.ts";
+import { expectedWords } from "./schema-words.ts";
 import type { Reading } from "./validation-issue.ts";
 
 /** Arguments that fit, as the tool gets them; or what is wrong with them. */
@@ -29,7 +30,10 @@ export interface InputSchema<Value> {
   check(input: JsonValue, parsed?: JsonValue): Checked<Value>;
 }
 
-/** Returns a schema with its check. `isStrict`: nothing is coerced. `work`: what a check may spend. */
+/**
+ * Returns a schema with its check. `read` may throw: the value does not fit then. `isStrict`: nothing is
+ * coerced. `work`: what a check may spend.
+ */
 export function checkedInput(
   jsonSchema: JsonObject,
   read: (input: JsonValue) => Reading,
@@ -45,14 +49,19 @@ export function checkedInput(
       const { value, reading } = isFinal ? first : coerce(read, first);
       return reading.issues.length === 0
         ? { type: "valid", value: reading.value, input: value }
-        : { type: "invalid", problems: problemsOf(input, value, reading.issues) };
+        : { type: "invalid", problems: problemsOf(input, reading.issues) };
     } catch (cause) {
       // Code of the schema's author that words a message, or input that is no JSON.
-      const expected = thrownWords(cause);
-      const received = cause instanceof TooMuchWork ? "a larger one" : shownJson(input);
-      const problem = { parameter: "", expected, received };
-      return { type: "invalid", problems: [problem] };
+      return { type: "invalid", problems: [thrownProblem(input, cause)] };
     }
   };
   return Object.freeze({ jsonSchema, check });
+}
+
+function thrownProblem(input: JsonValue, thrown: unknown): ArgumentProblem {
+  if (thrown instanceof TooMuchWork)
+    return { parameter: "", expected: thrown.message, received: "a larger one" };
+  const note = (): string => messageOf(thrown).replace(/^Maximum call stack.*/, "it goes too deep");
+  const expected = expectedWords({ path: [], keyword: "custom", allowed: [], note });
+  return { parameter: "", expected, received: shownJson(input) };
 }

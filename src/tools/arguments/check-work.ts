@@ -2,7 +2,7 @@
 // units, not timed, so that a value fits or is refused on every machine and in every replay alike.
 // A unit takes 25 ns or less. Owns the count, does not own the places where work is spent.
 
-import { isJsonObject, type JsonValue } from "../../kernel/json.ts";
+import { isJsonList, isJsonObject, type JsonValue } from "../../kernel/json.ts";
 
 const MAX_UNITS = 4_000_000;
 /** Larger values are refused unread: walking and copying them alone would take too long. */
@@ -61,7 +61,7 @@ export class CheckWork {
     if (typeof value !== "object" || value === null) return;
     if (levels === 0) throw new TooMuchWork("a value that is nested less deeply");
     if (path > this.#longestPath) this.#longestPath = path;
-    if (isList(value)) {
+    if (isJsonList(value)) {
       this.#add(ENTRY_UNITS + value.length);
       for (const part of value) this.#weigh(part, path, levels - 1);
     } else if (isJsonObject(value)) {
@@ -81,10 +81,6 @@ export class CheckWork {
     if (this.#weight > MAX_WEIGHT)
       throw new TooMuchWork("a smaller value: this one has too many parts");
   }
-}
-
-function isList(value: object): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }
 
 /** Returns the price of visiting the entries of an object; 0 for any other value. */

@@ -1,11 +1,13 @@
 // Coercion (C20): text becomes the number or the boolean that it spells, and only where a schema refuses that text. Nothing else
 // is ever changed, so that what the model wrote can always be seen from what the tool got.
 
-import { copyJson, type JsonValue } from "../../kernel/json.ts";
-import { valueAt, type Path, type Reading, type ValidationIssue } from "./validation-issue.ts";
+import { copyJson, valueAt, type JsonValue } from "../../kernel/json.ts";
+import type { Issues, Path, Reading, ValidationIssue } from "./validation-issue.ts";
 
-/** The tag of a zod union is coerced before the fields of its form are read, also within that form. */
-const MAX_ROUNDS = 5;
+/** Readings of the value. The tag of a zod union is coerced before the fields of its form are read. */
+const MAX_ROUNDS = 8;
+/** Forms of unions that are read again. */
+const MAX_FORMS = 10_000;
 
 /** A value, and what its schema makes of it. */
 export interface Coerced {
@@ -15,14 +17,22 @@ export interface Coerced {
 
 /** Replaces the texts about which there are issues and that spell something else. Copies, never changes. */
 export function coerce(read: (value: JsonValue) => Reading, written: Coerced): Coerced {
-  let { value, reading } = written;
-  for (let round = 0; round < MAX_ROUNDS && reading.issues.length > 0; round += 1) {
-    const changes = reading.issues.flatMap((issue) => changesFor(issue, value) ?? []);
-    if (changes.length === 0) break;
-    value = withChanges(value, changes);
-    reading = read(value);
+  const search = new ChangeSearch();
+  let coerced = written;
+  let failed: Coerced | undefined;
+  for (let round = 0; round < MAX_ROUNDS && coerced.reading.issues.length > 0; round += 1) {
+    const { value, reading } = coerced;
+    const changes = search.findChanges(reading.issues, value);
+    if (changes.length > 0) {
+      const changed = withChanges(value, changes);
+      coerced = { value: changed, reading: read(changed) };
+      continue;
+    }
+    failed ??= coerced;
+    if (!search.startOver()) break;
+    coerced = written;
   }
-  return { value, reading };
+  return coerced.reading.issues.length === 0 ? coerced : (failed ?? coerced);
 }
 
 interface Change {
@@ -30,38 +40,77 @@ interface Change {
   readonly part: number | boolean;
 }
 
-/** Returns the changes that resolve an issue, or undefined if none do. */
-function changesFor(issue: ValidationIssue, value: JsonValue): readonly Change[] | undefined {
-  const { path, keyword, forms } = issue;
-  if (forms !== undefined) return firstChanges(forms, value);
-  const part = coercedPart(valueAt(value, path), issue);
-  if (part !== undefined) return [{ path, part }];
-  // The properties of a form that does not fit yet are not evaluated yet.
-  return keyword.startsWith("unevaluated") ? [] : undefined;
+/** Finds changes by which a value fits. A form of a union that refuses its changes is not tried again. */
+class ChangeSearch {
+  #formsLeft = MAX_FORMS;
+  /** The first changes that were made for a union, by its path. */
+  #made = new Map<string, string>();
+  #unresolved: Path[] = [];
+  readonly #refused = new Set<string>();
+
+  /** Returns the changes that resolve some of the issues with a value. */
+  findChanges(issues: Issues, value: JsonValue): readonly Change[] {
+    this.#unresolved = [];
+    return issues.flatMap((issue) => this.#changesFor(issue, value) ?? []);
+  }
+
+  /** Refuses the changes for unions with unresolved issues. Returns false if there are none. */
+  startOver(): boolean {
+    const made = this.#made;
+    if (made.size === 0) return false;
+    this.#made = new Map();
+    const unions = this.#unresolved.flatMap((path) =>
+      [path, ...path.map((_key, level) => path.slice(0, level))].map(keyOf),
+    );
+    const refused = [...new Set(unions)].flatMap((place) => made.get(place) ?? []);
+    for (const changes of refused) this.#refused.add(changes);
+    return refused.length > 0;
+  }
+
+  /** Returns the changes that resolve an issue, or undefined if none do. */
+  #changesFor(issue: ValidationIssue, value: JsonValue): readonly Change[] | undefined {
+    const { path, keyword, forms } = issue;
+    const part = coercedPart(valueAt(value, path), issue);
+    if (part !== undefined) return [{ path, part }];
+    // The properties of a form that does not fit yet are not evaluated yet.
+    if (keyword.startsWith("unevaluated")) return [];
+    const changes = forms && this.#firstChanges(path, forms, value);
+    if (changes === undefined) this.#unresolved.push(path);
+    return changes;
+  }
+
+  /** Returns the changes that resolve all issues with the first of the forms for which there are any. */
+  #firstChanges(
+    path: Path,
+    forms: readonly (() => Issues)[],
+    value: JsonValue,
+  ): readonly Change[] | undefined {
+    for (const form of forms) {
+      this.#formsLeft -= 1;
+      if (this.#formsLeft < 0) return undefined;
+      const changes: Change[] = [];
+      const isResolved = form().every((issue) => {
+        const found = this.#changesFor(issue, value);
+        if (found !== undefined) changes.push(...found);
+        return found !== undefined;
+      });
+      const text = `${keyOf(path)}: ${JSON.stringify(changes)}`;
+      if (!isResolved || changes.length === 0 || this.#refused.has(text)) continue;
+      if (!this.#made.has(keyOf(path))) this.#made.set(keyOf(path), text);
+      return changes;
+    }
+    return undefined;
+  }
 }
 
-/** Returns the changes that resolve all issues with the first of the forms for which there are any. */
-function firstChanges(
-  forms: readonly (readonly ValidationIssue[])[],
-  value: JsonValue,
-): readonly Change[] | undefined {
-  for (const form of forms) {
-    const changes: Change[] = [];
-    const isResolved = form.every((issue) => {
-      const found = changesFor(issue, value);
-      if (found !== undefined) changes.push(...found);
-      return found !== undefined;
-    });
-    if (isResolved && changes.length > 0) return changes;
-  }
-  return undefined;
-}
+const keyOf = (path: Path): string => JSON.stringify(path);
 
 function coercedPart(
   value: JsonValue | undefined,
-  { keyword, allowed }: ValidationIssue,
+  { keyword, allowed, refused }: ValidationIssue,
 ): number | boolean | undefined {
-  const spelled = typeof value === "string" ? spelledIn(value) : undefined;
+  // After a transform or a coercion of zod's own, the issue is not about the written value.
+  const spelled = typeof value === "string" && value === refused ? spelledIn(value) : undefined;
   if (spelled === undefined) return undefined;
   const types = typeof spelled === "number" ? ["number", "integer"] : ["boolean"];
   const wanted: readonly unknown[] = keyword === "type" ? types : [spelled];

@@ -1,9 +1,8 @@
 // Compares JSON values for `enum`, `const` and `uniqueItems`, and spends units of a check for it.
 // Ajv compares a value with each allowed value, and each item with every other one.
 
-import { isJsonObject, type JsonValue } from "../../kernel/json.ts";
+import { isJsonList, isJsonObject, type JsonValue } from "../../kernel/json.ts";
 import { priceOfEntries, type CheckWork } from "./check-work.ts";
-import { isList } from "./validation-issue.ts";
 
 /** Looking something up in a large set, or adding it. */
 const UNITS_PER_LOOKUP = 12;
@@ -30,8 +29,8 @@ export class AllowedValues {
 function areEqual(allowed: JsonValue, value: JsonValue, work: CheckWork): boolean {
   work.spend(2 + Math.min(lengthOf(allowed), lengthOf(value)) / CHARACTERS_PER_UNIT);
   if (isScalar(allowed) || isScalar(value)) return allowed === value;
-  if (isList(allowed) || isList(value)) {
-    if (!isList(allowed) || !isList(value) || allowed.length !== value.length) return false;
+  if (isJsonList(allowed) || isJsonList(value)) {
+    if (!isJsonList(allowed) || !isJsonList(value) || allowed.length !== value.length) return false;
     return allowed.every((item, index) => areEqual(item, value[index] ?? null, work));
   }
   if (!isJsonObject(allowed) || !isJsonObject(value)) return false;
@@ -61,7 +60,7 @@ function canonicalText(value: JsonValue, work: CheckWork): string {
   work.spend(UNITS_PER_LOOKUP / 2 + lengthOf(value) / CHARACTERS_PER_UNIT);
   if (typeof value === "string") return JSON.stringify(value);
   if (isScalar(value)) return String(value);
-  if (isList(value))
+  if (isJsonList(value))
     return joined(
       `[`,
       value.map((part) => canonicalText(part, work)),

@@ -14,8 +14,7 @@ import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { countRules } from "./counted-rules.ts";
 import { NO_ENGINE, REGEXP_ENGINE, withoutPatterns } from "./schema-patterns.ts";
 import { excessOf, isTooWide } from "./schema-size.ts";
-import { thrownWords } from "./schema-words.ts";
-import { brokenRule, type Examine, type ValidationIssue } from "./validation-issue.ts";
+import type { Issues } from "./validation-issue.ts";
 
 export function unusable(
   field: string,
@@ -30,6 +29,9 @@ export function unusable(
     cause,
   });
 }
+
+/** Returns the issues with a value. Throws if checking it takes too much work. */
+type Examine = (value: JsonValue) => Issues;
 
 /** The name of the schema within its checker. */
 const WHOLE = "input:";
@@ -66,14 +68,7 @@ export function jsonSchemaExaminer(
   if (excess !== undefined) throw unusable(field, excess, "Give a smaller schema.");
   const source = { schema, Rules: rulesFor(field, schema, dialect), runsPatterns, work };
   try {
-    const examine = examinerOf(source);
-    return (value) => {
-      try {
-        return examine(value);
-      } catch (cause) {
-        return [brokenRule([], "custom", [], { expected: () => thrownWords(cause) })];
-      }
-    };
+    return examinerOf(source);
   } catch (cause) {
     const advice = "Correct it; what it refers to must be within it.";
     throw unusable(field, reasonOf(cause), advice, cause);
@@ -88,7 +83,7 @@ export function jsonSchemaExaminer(
 function examinerOf(source: Source): Examine {
   const { schema, work } = source;
   const isOnePass = isTooWide(schema);
-  const issuesOf = (errors: readonly AjvError[]): readonly ValidationIssue[] => {
+  const issuesOf = (errors: readonly AjvError[]): Issues => {
     work.spend(priceOf(errors));
     return ajvIssues(errors, schema);
   };

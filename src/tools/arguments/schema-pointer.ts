@@ -1,15 +1,16 @@
 // JSON Pointers, by which a schema refers to its parts.
 
+import { valueAt, type JsonValue } from "../../kernel/json.ts";
+
 /** Returns the part of a schema that a reference within the same document points to, or undefined. */
-export function lookUp(root: unknown, reference: string): unknown {
+export function lookUp(root: JsonValue, reference: string): JsonValue | undefined {
   if (reference !== "#" && !reference.startsWith("#/")) return undefined;
+  const keys = reference.split("/").slice(1);
   try {
-    const keys = reference.split("/").slice(1).map(decodeURIComponent);
-    return keys.reduce<unknown>((at, key) => {
-      const name = unescapeKey(key);
-      const isOwn = typeof at === "object" && at !== null && Object.hasOwn(at, name);
-      return isOwn ? Reflect.get(at, name) : undefined;
-    }, root);
+    return valueAt(
+      root,
+      keys.map((key) => unescapeKey(decodeURIComponent(key))),
+    );
   } catch {
     return undefined; // A percent sign that begins no escape.
   }

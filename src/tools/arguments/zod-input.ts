@@ -14,9 +14,8 @@ import {
 } from "../../kernel/json.ts";
 import { checkedInput, type InputSchema } from "./check-input.ts";
 import { lookUp } from "./schema-pointer.ts";
-import { thrownWords } from "./schema-words.ts";
 import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
-import { brokenRule, type Reading } from "./validation-issue.ts";
+import type { Reading, ValidationIssue } from "./validation-issue.ts";
 import { zodIssues } from "./zod-issues.ts";
 
 /** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
@@ -87,23 +86,19 @@ function withoutReference(schema: JsonValue): JsonObject {
   return isJsonObject(definition) ? { ...definition, ...rest } : schema;
 }
 
-/** Parses a copy of `input`, so that nothing that a tool does to what it gets shows in what is logged. Never throws. */
+/** Parses a copy of `input`, so that nothing that a tool does to what it gets shows in what is logged. */
 function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
-  try {
-    // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
-    const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
-    if (parsed instanceof Promise) {
-      parsed.catch(() => undefined);
-      return refused("arguments that need no asynchronous check");
-    }
-    const issues = parsed.issues.flatMap((issue) => zodIssues(issue, input));
-    return { issues, value: parsed.value };
-  } catch (cause) {
-    // A check of the user's that throws has not accepted the input either.
-    return refused(thrownWords(cause));
-  }
+  // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
+  const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
+  if (!(parsed instanceof Promise))
+    return { issues: parsed.issues.flatMap((issue) => zodIssues(issue)), value: parsed.value };
+  parsed.catch(() => undefined);
+  return { issues: [ASYNCHRONOUS_CHECK] };
 }
 
-function refused(words: string): Reading {
-  return { issues: [brokenRule([], "custom", [], { expected: () => words })] };
-}
+const ASYNCHRONOUS_CHECK: ValidationIssue = {
+  path: [],
+  keyword: "custom",
+  allowed: [],
+  expected: () => "arguments that need no asynchronous check",
+};
