@@ -63,17 +63,14 @@ export function lineOf(limit: RateLimit, run: object): RateLine {
   return line;
 }
 
-interface Waiter {
-  readonly admit: () => void;
-}
-
 /** The line of one run before one limit: its starts within the span, the places that are kept for calls whose turn has come, and the waiters. */
 export class RateLine {
   readonly #limit: RateLimit;
   /** Oldest first. With `#kept` never more than `maxCalls`. */
   #startsMs: readonly number[] = [];
   #kept = 0;
-  #waiting: readonly Waiter[] = [];
+  /** Admit a waiting call each, the earliest first. */
+  #waiting: readonly (() => void)[] = [];
   #stopTimer: (() => void) | undefined;
 
   constructor(limit: RateLimit) {
@@ -95,19 +92,17 @@ export class RateLine {
   /** Waits for a turn. True: a place is kept, for `start` or `giveBack`. False: `signal` was aborted before. */
   wait(clock: Clock, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
+      const admit = (): void => {
+        signal.removeEventListener("abort", leave);
+        resolve(true);
+      };
       const leave = (): void => {
-        this.#waiting = this.#waiting.filter((other) => other !== waiter);
+        this.#waiting = this.#waiting.filter((other) => other !== admit);
         if (this.#waiting.length === 0) this.#stopWaiting();
         resolve(false);
       };
-      const waiter: Waiter = {
-        admit: () => {
-          signal.removeEventListener("abort", leave);
-          resolve(true);
-        },
-      };
       signal.addEventListener("abort", leave, { once: true });
-      this.#waiting = [...this.#waiting, waiter];
+      this.#waiting = [...this.#waiting, admit];
       this.#serve(clock);
     });
   }
@@ -127,14 +122,13 @@ export class RateLine {
   #serve(clock: Clock): void {
     this.#stopWaiting();
     const nowMs = clock.monotonicMs();
-    for (;;) {
-      const [next, ...others] = this.#waiting;
-      if (next === undefined) return;
+    for (const admit of this.#waiting) {
       if (!this.#hasPlace(nowMs)) break;
-      this.#waiting = others;
+      this.#waiting = this.#waiting.slice(1);
       this.#kept += 1;
-      next.admit();
+      admit();
     }
+    if (this.#waiting.length === 0) return;
     // Where all places are kept, only the calls that will start in them can be waited for.
     if (this.#startsMs.length > 0)
       this.#stopTimer = clock.setTimer(this.freeInMs(nowMs), () => this.#serve(clock));

@@ -3,13 +3,7 @@ import type { ToolContext } from "../tool-context.ts";
 import { ToolError } from "../tool-error.ts";
 import type { ToolRuntime } from "../tool-runtime.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import {
-  limitNamed,
-  lineOf,
-  type RateLimit,
-  type RateLimitOptions,
-  type RateLine,
-} from "./rate-limit.ts";
+import { limitNamed, lineOf, type RateLimit, type RateLimitOptions } from "./rate-limit.ts";
 import { checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
 
 /**
@@ -39,29 +33,19 @@ async function runInTurn(
   context: ToolContext,
   runtime: () => ToolRuntime,
 ): Promise<unknown> {
-  const { signal } = context;
   const { clock, toolName, run, endSignal } = runtime();
-  if (signal.aborted) throw endedEarly(toolName);
+  if (context.signal.aborted) throw endedEarly(toolName);
   const line = lineOf(limit, run);
   if (!line.startAtOnce(clock.monotonicMs())) {
     if (limit.whenExceeded === "refuse")
       throw tooManyCalls(toolName, limit, line.freeInMs(clock.monotonicMs()));
-    await turn(line, context, { clock, toolName, endSignal });
+    const signal = AbortSignal.any([context.signal, endSignal]);
+    const hasPlace = await line.wait(clock, signal);
+    if (hasPlace && signal.aborted) line.giveBack(clock);
+    if (!hasPlace || signal.aborted) throw endedEarly(toolName);
+    line.start(clock);
   }
   return await use.run(context, runtime);
-}
-
-/** Waits for a turn and takes it. Throws if the call must end before. */
-async function turn(
-  line: RateLine,
-  { signal: callSignal }: ToolContext,
-  { clock, toolName, endSignal }: Pick<ToolRuntime, "clock" | "toolName" | "endSignal">,
-): Promise<void> {
-  const signal = AbortSignal.any([callSignal, endSignal]);
-  const hasPlace = await line.wait(clock, signal);
-  if (hasPlace && !signal.aborted) return line.start(clock);
-  if (hasPlace) line.giveBack(clock);
-  throw endedEarly(toolName);
 }
 
 function tooManyCalls(toolName: string, limit: RateLimit, freeInMs: number): ToolError {

@@ -1,7 +1,7 @@
 // withRetries: a call that failed is made again, without the model. One of three layers of retries, each with its own count (C29): the
 // model's transport, this one, and corrected calls by the model.
 
-import { sleep } from "../../kernel/cancel.ts";
+import { invoke, sleep } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, defaultAdvice, misdefinition, shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
@@ -45,9 +45,7 @@ export function withRetries<Context>(
 export function withRetries(tool: FunctionTool, options: RetriesOptions = {}): FunctionTool {
   checkWrappable("withRetries", tool);
   const policy = policyOf(options);
-  return withRun(tool, (use, context, runtime) =>
-    runWithRetries({ use, policy }, context, runtime),
-  );
+  return withRun(tool, (use, context, runtime) => runWithRetries(policy, use, context, runtime));
 }
 
 function policyOf(options: RetriesOptions): Policy {
@@ -68,69 +66,35 @@ function policyOf(options: RetriesOptions): Policy {
   return { maxAttempts, firstDelayMs, maxDelayMs, shouldRetry };
 }
 
-interface Work {
-  readonly use: FunctionUse;
-  readonly policy: Policy;
-}
-
 async function runWithRetries(
-  work: Work,
+  policy: Policy,
+  use: FunctionUse,
   context: ToolContext,
   runtime: () => ToolRuntime,
 ): Promise<unknown> {
-  const { policy } = work;
   const { clock, endSignal, noteRetry } = runtime();
   const signal = AbortSignal.any([context.signal, endSignal]);
   for (let attempt = 1; ; attempt += 1) {
-    const tried = await tryOnce(work, context, runtime);
-    if (tried.type === "returned") {
-      tried.keep();
-      return tried.value;
-    }
-    const { error } = tried;
-    const isLast = attempt >= policy.maxAttempts || signal.aborted;
-    const mayFollow = !isLast && isForRepetition(error) && isAccepted(policy.shouldRetry, error);
-    if (mayFollow) {
-      const delayMs = delayAfter(attempt, policy);
-      noteRetry({ attempt, error, delayMs });
-      await sleep(clock, delayMs, signal);
-    }
-    if (!mayFollow || signal.aborted) {
-      tried.keep();
-      throw error;
-    }
-  }
-}
-
-/** How one attempt ended. `keep`: it is the one that counts; what it queued is queued. */
-type Tried = { keep(): void } & (
-  | { readonly type: "returned"; readonly value: unknown }
-  | { readonly type: "threw"; readonly error: unknown }
-);
-
-async function tryOnce(
-  { use }: Work,
-  context: ToolContext,
-  runtime: () => ToolRuntime,
-): Promise<Tried> {
-  const queued: SpawnRequest[] = [];
-  const once = closable({
-    ...context,
-    queueSubtask: (request) => {
+    const queued: SpawnRequest[] = [];
+    const queueSubtask = (request: SpawnRequest): void => {
       const parsed = SpawnRequestSchema.safeParse(request);
       if (parsed.success) queued.push(parsed.data);
       else context.queueSubtask(request); // Which says what is wrong with it.
-    },
-  });
-  const keep = (): void => {
-    for (const request of queued) context.queueSubtask(request);
-  };
-  try {
-    return { type: "returned", value: await use.run(once.context, runtime), keep };
-  } catch (error) {
-    return { type: "threw", error, keep };
-  } finally {
+    };
+    const once = closable({ ...context, queueSubtask });
+    const [tried] = await Promise.allSettled([invoke(() => use.run(once.context, runtime))]);
     once.close();
+    const error: unknown = tried.status === "rejected" ? tried.reason : undefined;
+    const mayFollow = tried.status === "rejected" && attempt < policy.maxAttempts;
+    if (mayFollow && !signal.aborted && isForRepetition(error, policy)) {
+      const delayMs = delayAfter(attempt, policy);
+      noteRetry({ attempt, error, delayMs });
+      await sleep(clock, delayMs, signal);
+      if (!signal.aborted) continue;
+    }
+    for (const request of queued) context.queueSubtask(request);
+    if (tried.status === "rejected") throw error;
+    return tried.value;
   }
 }
 
@@ -139,9 +103,10 @@ function delayAfter(attempt: number, { firstDelayMs, maxDelayMs }: Policy): numb
   return Math.min(firstDelayMs * 2 ** doublings, maxDelayMs);
 }
 
-function isForRepetition(error: unknown): boolean {
+function isForRepetition(error: unknown, { shouldRetry }: Policy): boolean {
   const severity = severityOf(error);
-  return severity === undefined || severity === "recoverable";
+  const isRecoverable = severity === undefined || severity === "recoverable";
+  return isRecoverable && isAccepted(shouldRetry, error);
 }
 
 function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean {

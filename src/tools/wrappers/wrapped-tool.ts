@@ -24,17 +24,8 @@ export function withUse(
   tool: FunctionTool,
   change: (use: FunctionUse) => FunctionUse,
 ): FunctionTool {
-  const { name, description, inputSchema, settings, isSequential, isRepeatable } = tool;
-  const { strictSchema } = tool;
   return Object.freeze({
-    kind: "function",
-    name,
-    description,
-    inputSchema,
-    ...(strictSchema === undefined ? {} : { strictSchema }),
-    settings,
-    isSequential,
-    isRepeatable,
+    ...tool,
     bind: (input: JsonValue, parsed?: JsonValue): Bound<FunctionUse> => {
       const bound = tool.bind(input, parsed);
       if (bound.type === "invalid") return bound;
