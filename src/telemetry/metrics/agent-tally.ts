@@ -5,12 +5,12 @@ import type { QuestionId } from "../../protocol/ids.ts";
 import { addUsage, NO_USAGE, toAmounts, type Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
-import { endDimensions, type Caller, type Duration } from "./measurements.ts";
 
 type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
 
 export class AgentTally {
-  readonly caller: Caller;
+  /** What is distinguished in its model calls. */
+  readonly caller: Dimensions;
   readonly #budget: AgentOpening["budget"];
   readonly #parent: AgentTally | undefined;
   readonly #instruments: Instruments;
@@ -24,10 +24,15 @@ export class AgentTally {
   constructor(instruments: Instruments, opening: AgentOpening, parent: AgentTally | undefined) {
     const { role, provider, model, budget } = opening;
     this.#instruments = instruments;
-    this.caller = { role, provider, model };
+    this.caller = {
+      [GEN_AI.operation]: OPERATION.model,
+      [GEN_AI.provider]: provider,
+      [GEN_AI.requestModel]: model,
+      [GEN_AI.agentName]: role,
+    };
     this.#budget = budget;
     this.#parent = parent;
-    instruments.measure("activeAgents", 1, { [GEN_AI.agentName]: role });
+    instruments.measure("activeAgents", 1, this.caller);
   }
 
   /** Model calls that were booked before it continued: they are not of what it could spend since. */
@@ -49,8 +54,7 @@ export class AgentTally {
 
   ask({ questionId, toolName }: EventBody<"question.asked">["question"]): void {
     if (this.#pending.has(questionId)) return;
-    const { role } = this.caller;
-    const dimensions = { [GEN_AI.agentName]: role, [GEN_AI.toolName]: toolName };
+    const dimensions = { ...this.caller, [GEN_AI.toolName]: toolName };
     this.#pending.set(questionId, dimensions);
     this.#instruments.measure("pendingApprovals", 1, dimensions);
   }
@@ -63,25 +67,12 @@ export class AgentTally {
     this.#instruments.measure("pendingApprovals", -1, dimensions);
   }
 
-  /** It has ended, or rests. */
-  measure({ seconds, end }: Duration): void {
-    const { role, model } = this.caller;
-    this.#instruments.measure("agentDuration", seconds, {
-      [GEN_AI.operation]: OPERATION.agent,
-      [GEN_AI.agentName]: role,
-      [GEN_AI.requestModel]: model,
-      ...endDimensions(end),
-    });
-    if (typeof end !== "string" && end.type === "agent.ended") this.#measureBudget(end);
-  }
-
   /** Nothing more of it happens in this process: what went up comes down. */
   leave(): void {
-    const byRole = { [GEN_AI.agentName]: this.caller.role };
     for (const questionId of this.#pending.keys()) this.hearAnswer(questionId);
-    this.#instruments.measure("activeAgents", -1, byRole);
-    this.#instruments.measure("agentInferenceCalls", this.#modelCalls, byRole);
-    this.#instruments.measure("agentToolCalls", this.#toolCalls, byRole);
+    this.#instruments.measure("activeAgents", -1, this.caller);
+    this.#instruments.measure("agentInferenceCalls", this.#modelCalls, this.caller);
+    this.#instruments.measure("agentToolCalls", this.#toolCalls, this.caller);
   }
 
   #spend(usage: Usage): void {
@@ -90,7 +81,7 @@ export class AgentTally {
   }
 
   /** What was used before this segment belongs to the limit as to the use: pauses change nothing. */
-  #measureBudget({ status, usage }: EventBody<"agent.ended">): void {
+  measureBudget({ status, usage }: EventBody<"agent.ended">): void {
     const used: Readonly<Record<string, number>> = toAmounts(usage.total);
     const spent: Readonly<Record<string, number>> = toAmounts(this.#spent);
     for (const [axis, left] of Object.entries(this.#budget)) {
@@ -99,7 +90,7 @@ export class AgentTally {
       const limit = left + Math.max(0, amount - since);
       if (limit > 0)
         this.#instruments.measure("budgetUtilization", amount / limit, {
-          [GEN_AI.agentName]: this.caller.role,
+          ...this.caller,
           [ESPALIER.budgetAxis]: axis,
           [ESPALIER.outcome]: status,
         });

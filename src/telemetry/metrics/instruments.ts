@@ -24,8 +24,8 @@ export const MOST_VALUES = 200;
 /** Characters; what is longer is no name. */
 const LONGEST_VALUE = 256;
 
-/** What is distinguished in a measurement; undefined: left out. */
-export type Dimensions = Readonly<Record<string, string | undefined>>;
+/** What is known of a measurement. A metric distinguishes the attributes that it declares. */
+export type Dimensions = Readonly<Attributes>;
 
 type Measure = (value: number, attributes: Attributes) => void;
 
@@ -45,7 +45,7 @@ export class Instruments {
   measure(metric: Metric, value: number, dimensions: Dimensions = {}): void {
     const measure = this.#measureOf(metric);
     if (measure === undefined || !Number.isFinite(value)) return;
-    const attributes = this.#bounded(dimensions);
+    const attributes = this.#bounded(METRICS[metric], dimensions);
     this.#attempt(() => measure(value, attributes));
   }
 
@@ -59,10 +59,11 @@ export class Instruments {
     return this.#measures.get(metric);
   }
 
-  #bounded(dimensions: Dimensions): Attributes {
+  #bounded({ attributes: names }: MetricDefinition, dimensions: Dimensions): Attributes {
     const attributes: Record<string, string> = {};
-    for (const [name, value] of Object.entries(dimensions)) {
-      if (value !== undefined) attributes[name] = this.#known(name, value) ? value : OTHER;
+    for (const name of names) {
+      const value = dimensions[name];
+      if (typeof value === "string") attributes[name] = this.#known(name, value) ? value : OTHER;
     }
     return attributes;
   }

@@ -23,16 +23,10 @@ import type {
 } from "../../protocol/span-tree.ts";
 import { addUsage, subtractUsage, type Usage } from "../../protocol/usage.ts";
 import { AgentTally } from "./agent-tally.ts";
-import { GEN_AI } from "../gen-ai-attributes.ts";
-import { MeteredInstruments, type Instruments } from "./instruments.ts";
-import {
-  measureApproval,
-  measureModelCall,
-  measureRun,
-  measureToolCall,
-  measureUsage,
-} from "./measurements.ts";
-import { UNKNOWN } from "./metric-names.ts";
+import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
+import { failureOf, outcomeOf, startOf, type SpanEnd } from "../spans/span-attributes.ts";
+import { MeteredInstruments, type Dimensions, type Instruments } from "./instruments.ts";
+import { TOKEN_TYPE, UNKNOWN, UNKNOWN_MODALITY, type Metric } from "./metric-names.ts";
 import { checkMetricsOptions, type MetricsOptions } from "./metrics-options.ts";
 
 /** What becomes a span. */
@@ -104,42 +98,21 @@ export class RunMetrics {
   }
 
   /** What is `left` has no end here, so it has no duration: another process may continue with the run. */
-  #close(
-    run: OpenRun,
-    { opening, moment, role }: MeasuredSpan,
-    end: SpanClosing | Abandonment,
-    atMs: number,
-  ): void {
-    const { instruments, agents } = run;
-    const { runId, agentId } = moment.scope;
-    const seconds = Math.max(0, Math.round((atMs - moment.atMs) * 1_000)) / 1_000_000;
-    const duration = end === "left" ? undefined : { seconds, end };
-    switch (opening.type) {
-      case "run.started":
-      case "run.resumed":
-        this.#runs.delete(runId);
-        chargeNobody(run);
-        if (duration !== undefined) measureRun(instruments, role, duration);
-        return;
-      case "agent.started":
-      case "agent.resumed": {
-        const agent = agents.get(agentId);
-        agents.delete(agentId);
-        agent?.leave();
-        if (duration !== undefined) agent?.measure(duration);
-        return;
-      }
-      case "model.requested": {
-        const { provider, model } = answeringModel(end) ?? opening;
-        if (duration !== undefined)
-          measureModelCall(instruments, { role, provider, model }, duration);
-        return;
-      }
-      case "tool.started":
-      case "tool.resumed":
-      case "tool.rejected":
-        if (duration !== undefined) measureToolCall(instruments, opening, role, duration);
+  #close(run: OpenRun, span: MeasuredSpan, end: SpanClosing | Abandonment, atMs: number): void {
+    const { runId, agentId } = span.moment.scope;
+    const { type } = span.opening;
+    const agent = run.agents.get(agentId);
+    if (type === "run.started" || type === "run.resumed") {
+      this.#runs.delete(runId);
+      chargeNobody(run);
     }
+    if (type === "agent.started" || type === "agent.resumed") {
+      run.agents.delete(agentId);
+      agent?.leave();
+    }
+    if (end === "left") return;
+    measureEnd(run.instruments, span, end, atMs);
+    if (typeof end !== "string" && end.type === "agent.ended") agent?.measureBudget(end);
   }
 
   #attempt(work: () => void): void {
@@ -174,11 +147,64 @@ function note(run: OpenRun, role: string, body: SpanNote, agentId: AgentId): voi
   }
 }
 
+function measureEnd(
+  instruments: Instruments,
+  { opening, moment, role }: MeasuredSpan,
+  end: SpanEnd,
+  atMs: number,
+): void {
+  const seconds = Math.max(0, Math.round((atMs - moment.atMs) * 1_000)) / 1_000_000;
+  const event = typeof end === "string" ? undefined : end;
+  const dimensions: Dimensions = {
+    ...startOf(opening, moment.scope).attributes,
+    ...(event?.type === "model.replied" ? answeringModel(event) : {}),
+    [GEN_AI.agentName]: role,
+    [ESPALIER.outcome]: outcomeOf(end),
+    [ERROR_TYPE]: failureOf(end),
+  };
+  for (const metric of DURATIONS[opening.type]) instruments.measure(metric, seconds, dimensions);
+  if (event === undefined || !("queuedMs" in event)) return;
+  instruments.measure("queueWait", event.queuedMs / 1_000, dimensions);
+  if (event.type !== "model.replied" && event.type !== "model.failed") return;
+  const { inputTokens, outputTokens } = event.usage;
+  const [input, output] = [TOKEN_TYPE.input, TOKEN_TYPE.output];
+  instruments.measure("operationInputTokens", inputTokens, dimensions);
+  instruments.measure("operationOutputTokens", outputTokens, dimensions);
+  instruments.measure("legacyTokens", inputTokens, { ...dimensions, [GEN_AI.tokenType]: input });
+  instruments.measure("legacyTokens", outputTokens, { ...dimensions, [GEN_AI.tokenType]: output });
+}
+
+/** The durations that the end of a span is measured by. */
+const DURATIONS: Readonly<Record<SpanOpening["type"], readonly Metric[]>> = {
+  "run.started": ["workflowDuration"],
+  "run.resumed": ["workflowDuration"],
+  "agent.started": ["agentDuration"],
+  "agent.resumed": ["agentDuration"],
+  "model.requested": ["inferenceDuration", "legacyDuration"],
+  "tool.started": ["toolDuration"],
+  "tool.resumed": ["toolDuration"],
+  "tool.rejected": ["toolDuration"],
+};
+
 /** The model of a fallback that answered in the place of the first. */
-function answeringModel(
-  end: SpanClosing | Abandonment,
-): EventBody<"model.replied">["answeredBy"] | undefined {
-  return typeof end !== "string" && end.type === "model.replied" ? end.answeredBy : undefined;
+function answeringModel({ answeredBy }: EventBody<"model.replied">): Dimensions {
+  if (answeredBy === undefined) return {};
+  return { [GEN_AI.provider]: answeredBy.provider, [GEN_AI.requestModel]: answeredBy.model };
+}
+
+/** An approval that has its answer. Another kind of question is none. */
+function measureApproval(
+  instruments: Instruments,
+  role: string,
+  { answer, by, toolName, waitedMs }: EventBody<"question.answered">,
+): void {
+  if (answer !== "approved" && answer !== "denied") return;
+  instruments.measure("approvalWait", Math.max(0, waitedMs) / 1_000, {
+    [GEN_AI.agentName]: role,
+    [GEN_AI.toolName]: toolName,
+    // With the end of its agent there was no decision.
+    [ESPALIER.outcome]: by === "end" ? OUTCOME.abandoned : answer,
+  });
 }
 
 /** What was lost with a process is booked before its agent continues. */
@@ -196,7 +222,8 @@ function charge(
   agent.charge(usage);
   let rest = usage;
   for (const { provider, model, usage: used } of otherModels) {
-    measureUsage(run.instruments, { ...agent.caller, provider, model }, used);
+    const caller = { ...agent.caller, [GEN_AI.provider]: provider, [GEN_AI.requestModel]: model };
+    measureUsage(run.instruments, caller, used);
     rest = subtractUsage(rest, used);
   }
   measureUsage(run.instruments, agent.caller, rest);
@@ -204,6 +231,21 @@ function charge(
 
 /** What was booked for agents that never continued. */
 function chargeNobody({ instruments, early }: OpenRun): void {
-  const unknown = { role: UNKNOWN, provider: UNKNOWN, model: UNKNOWN };
-  for (const usage of early.values()) measureUsage(instruments, unknown, usage);
+  const caller = {
+    [GEN_AI.operation]: OPERATION.model,
+    [GEN_AI.provider]: UNKNOWN,
+    [GEN_AI.requestModel]: UNKNOWN,
+    [GEN_AI.agentName]: UNKNOWN,
+  };
+  for (const usage of early.values()) measureUsage(instruments, caller, usage);
+}
+
+/** Tokens as they are booked. A call that never left is none. */
+function measureUsage(instruments: Instruments, caller: Dimensions, usage: Usage): void {
+  if (usage.modelCalls === 0 && usage.totalTokens === 0) return;
+  const dimensions = { ...caller, [GEN_AI.tokenModality]: UNKNOWN_MODALITY };
+  instruments.measure("inputTokens", usage.inputTokens, dimensions);
+  instruments.measure("outputTokens", usage.outputTokens, dimensions);
+  instruments.measure("cacheReadTokens", usage.cachedInputTokens, dimensions);
+  instruments.measure("reasoningTokens", usage.reasoningTokens, dimensions);
 }

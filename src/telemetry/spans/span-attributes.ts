@@ -27,34 +27,9 @@ import {
   UNKNOWN_TOOL,
 } from "../gen-ai-attributes.ts";
 
-/** Its name when a span begins. */
-export function openingName(body: SpanOpening, { agentPath }: EventScope): string {
-  switch (body.type) {
-    case "run.started":
-    case "run.resumed":
-      return spanName(OPERATION.workflow, body.role);
-    case "agent.started":
-    case "agent.resumed":
-      return spanName(OPERATION.agent, lastNameIn(agentPath));
-    case "model.requested":
-      return spanName(OPERATION.model, body.model);
-    case "tool.started":
-    case "tool.resumed":
-      return spanName(OPERATION.tool, knownToolName(body));
-    case "tool.rejected":
-      return rejectedName(body);
-  }
-}
-
 /** `researcher#2` of `lead/researcher#2`: what distinguishes an agent from its siblings. */
 export function lastNameIn(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
-}
-
-/** A subagent that is not started has a known role, or a name that the model may have invented. */
-function rejectedName(body: EventBody<"tool.rejected">): string {
-  if (body.spawn === undefined) return spanName(OPERATION.tool, knownToolName(body));
-  return [SPAWN, knownRole(body.spawn) ?? []].flat().join(" ");
 }
 
 /** A tool that there is has a description. Another name may be an invention of the model. */
@@ -65,32 +40,50 @@ export function knownToolName({
   return description === "" ? UNKNOWN_TOOL : toolName;
 }
 
-/** What a sampler may decide by: the few attributes that must be there when a span begins. */
-export function samplingAttributes(body: SpanOpening): Attributes {
+/** How a span begins: its name, and the few attributes by which a sampler may decide. */
+export interface SpanStart {
+  readonly name: string;
+  readonly attributes: Attributes;
+}
+
+/** Returns how the span of an event begins. */
+export function startOf(body: SpanOpening, { agentPath }: EventScope): SpanStart {
   switch (body.type) {
     case "run.started":
     case "run.resumed":
-      return { [GEN_AI.operation]: OPERATION.workflow, [GEN_AI.workflowName]: body.role };
+      return startAs(OPERATION.workflow, body.role, { [GEN_AI.workflowName]: body.role });
     case "agent.started":
     case "agent.resumed":
-      return {
-        [GEN_AI.operation]: OPERATION.agent,
+      return startAs(OPERATION.agent, lastNameIn(agentPath), {
         [GEN_AI.agentName]: body.role,
         [GEN_AI.requestModel]: body.model,
-      };
+      });
     case "model.requested":
-      return {
-        [GEN_AI.operation]: OPERATION.model,
+      return startAs(OPERATION.model, body.model, {
         [GEN_AI.provider]: body.provider,
         [GEN_AI.requestModel]: body.model,
         [SERVER.address]: body.server?.address,
         [SERVER.port]: body.server?.port,
-      };
+      });
     case "tool.started":
     case "tool.resumed":
-    case "tool.rejected":
-      return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: knownToolName(body) };
+    case "tool.rejected": {
+      const tool = knownToolName(body);
+      const start = startAs(OPERATION.tool, tool, { [GEN_AI.toolName]: tool });
+      const { spawn } = body.type === "tool.rejected" ? body : {};
+      return spawn === undefined ? start : { ...start, name: rejectedName(spawn) };
+    }
   }
+}
+
+function startAs(operation: string, target: string, attributes: Attributes): SpanStart {
+  const name = spanName(operation, target);
+  return { name, attributes: { [GEN_AI.operation]: operation, ...attributes } };
+}
+
+/** A subagent that is not started has a known role, or a name that the model may have invented. */
+function rejectedName(spawn: RefusedSpawn): string {
+  return [SPAWN, knownRole(spawn) ?? []].flat().join(" ");
 }
 
 /** Where a span is in the tree and in the event log: on every span. `conversationId`: the session of the run. */

@@ -32,13 +32,7 @@ import { contextWithin, type Onward, type OpenSpan, type RunFacts } from "./open
 import { continuedFrom, continueIn } from "./span-links.ts";
 import { showOutcome } from "./show-outcome.ts";
 import type { SideSpan } from "./side-spans.ts";
-import {
-  openingName,
-  samplingAttributes,
-  setOpening,
-  setPlace,
-  setUsage,
-} from "./span-attributes.ts";
+import { setOpening, setPlace, setUsage, startOf, type SpanStart } from "./span-attributes.ts";
 
 /** What is known of a span before there is one. */
 export interface SpanPlan extends Pick<OpenSpan, "below" | "run" | "trace" | "onward"> {
@@ -65,8 +59,9 @@ export class SpanMaker {
   /** Begins a span. */
   begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
     const { below, run } = plan;
-    const name = boundedName(openingName(body, moment.scope));
-    const span = run.unseen ?? this.#startOf(name, body, moment, plan);
+    const start = startOf(body, moment.scope);
+    const name = boundedName(start.name);
+    const span = run.unseen ?? this.#begin({ ...start, name }, body, moment, plan);
     return {
       span,
       opening: body,
@@ -88,12 +83,12 @@ export class SpanMaker {
     };
   }
 
-  #startOf(name: string, body: SpanOpening, moment: SpanMoment, plan: SpanPlan): Span {
-    const { bounded: attributes, shortened } = boundedAttributes(samplingAttributes(body));
+  #begin(start: SpanStart, body: SpanOpening, moment: SpanMoment, plan: SpanPlan): Span {
+    const { bounded: attributes, shortened } = boundedAttributes(start.attributes);
     const kind = body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL;
     const options: SpanOptions = { kind, startTime: hrTimeOf(moment.atUs), attributes };
     if (plan.links !== undefined) options.links = [...plan.links];
-    const span = this.#start(plan.ids, name, options, contextWithin(plan.run, plan.below));
+    const span = this.#start(plan.ids, start.name, options, contextWithin(plan.run, plan.below));
     if (!span.isRecording()) return span;
     plan.trace.spans += 1;
     noteShortened(span, shortened);
@@ -148,7 +143,7 @@ export class SpanMaker {
 
   #onward(open: OpenSpan, ids: ChosenIds, sinceUs: number, around: Context): Onward {
     const { name, moment, opening, run } = open;
-    const { bounded: attributes } = boundedAttributes(samplingAttributes(opening));
+    const { bounded: attributes } = boundedAttributes(startOf(opening, moment.scope).attributes);
     const options = { kind: SpanKind.INTERNAL, startTime: hrTimeOf(sinceUs), attributes };
     const span = this.#start(ids, boundedName(name), options, around);
     if (span.isRecording()) setPlace(span, moment, run.conversationId);
