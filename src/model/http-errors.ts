@@ -147,11 +147,19 @@ export function modelError({
   return new ModelError({ code, message, ...defined(details) });
 }
 
+/** Returns a copy of the error with changes. */
+export function changedError(
+  { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause }: ModelError,
+  changes: FailureDetails & { readonly message?: string },
+): ModelError {
+  const own = { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause };
+  return modelError({ ...own, ...changes });
+}
+
 /** Returns the error with the input that its provider reported, which is charged also without output. */
 export function withLostInput(error: ModelError, lostInput: ReportedInput | undefined): ModelError {
   if (lostInput === undefined || error.lostInput !== undefined) return error;
-  const { code, message, data, retryAfterMs, lostOutputTokens = 0, cause } = error;
-  return modelError({ code, message, data, retryAfterMs, lostOutputTokens, cause, lostInput });
+  return changedError(error, { lostInput, lostOutputTokens: error.lostOutputTokens ?? 0 });
 }
 
 /** What an answer with this status means. `word`: the provider's own code for it; `message`: what it says. */

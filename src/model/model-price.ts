@@ -182,13 +182,20 @@ export function dearestPrice(all: readonly (ModelPrice | undefined)[]): ModelPri
   const prices = all.flatMap((price) => price ?? []);
   if (prices.length < all.length) return undefined;
   const lengths = prices.flatMap(({ tiers = [] }) => tiers.map((tier) => tier.aboveInputTokens));
+  return tieredPrice(lengths, (inputTokens) =>
+    dearestRates(prices.map((price) => ratesAt(price, inputTokens))),
+  );
+}
+
+/** Returns the price with these rates, and a tier above each of the lengths. */
+export function tieredPrice(
+  lengths: readonly number[],
+  ratesFor: (inputTokens: number) => ModelRates,
+): ModelPrice {
   const tiers = [...new Set(lengths)]
     .toSorted((left, right) => left - right)
-    .map((aboveInputTokens) => ({
-      aboveInputTokens,
-      ...dearestRates(prices.map((price) => ratesAt(price, aboveInputTokens + 1))),
-    }));
-  return { ...dearestRates(prices), ...(tiers.length === 0 ? {} : { tiers }) };
+    .map((aboveInputTokens) => ({ aboveInputTokens, ...ratesFor(aboveInputTokens + 1) }));
+  return tiers.length === 0 ? ratesFor(0) : { ...ratesFor(0), tiers };
 }
 
 function dearestRates(all: readonly ModelRates[]): ModelRates {

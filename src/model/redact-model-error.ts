@@ -2,7 +2,7 @@
 
 import type { JsonObject } from "../kernel/json.ts";
 import { quotesSecret, redactCutValues, type KnownSecret } from "../kernel/redact-values.ts";
-import { modelError } from "./http-errors.ts";
+import { changedError } from "./http-errors.ts";
 import type { ModelError } from "./model-error.ts";
 
 /** Returns the error without the secrets. An error that contained one loses its cause. */
@@ -10,9 +10,8 @@ export function redactModelError(error: ModelError, secrets: readonly KnownSecre
   if (secrets.length === 0) return error;
   const message = redactCutValues(error.message, secrets);
   if (message === error.message && !quotesSecret(error, secrets)) return error;
-  const { code, retryAfterMs, lostOutputTokens, lostInput } = error;
   const data = redactData(error.data, secrets);
-  return modelError({ code, message, data, retryAfterMs, lostOutputTokens, lostInput });
+  return changedError(error, { message, data, cause: undefined });
 }
 
 /** Redacts the texts of the data. A nested field that contains a secret is left out. */

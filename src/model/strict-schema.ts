@@ -1,7 +1,12 @@
 // JSON Schemas in the form to which providers can hold a model: every key of an object is required, and there are no others. A key that
 // may be left out may be null instead, and such nulls are taken out again before the value is read. Pure.
 
-import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import {
+  isJsonObject as isObject,
+  sameJson,
+  type JsonObject,
+  type JsonValue,
+} from "../kernel/json.ts";
 
 /** A schema in strict form, or what is in the way: `.unit: a record of any keys`. */
 export type StrictSchema =
@@ -345,8 +350,4 @@ function listOf(value: JsonValue | undefined): readonly JsonValue[] {
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return isRecord(value);
 }

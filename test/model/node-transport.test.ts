@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { CancelSignal } from "../../src/kernel/cancel.ts";
 import { NodeTransport, transportTo } from "../../src/model/openai/node-transport.ts";
 import { sendBy, type Send } from "../../src/model/openai/send-request.ts";
-import { requestTarget } from "../../src/model/openai/request-target.ts";
+import { requestTarget } from "../../src/model/openai/send-request.ts";
 import type { WireResponse } from "../../src/model/openai/wire-response.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";

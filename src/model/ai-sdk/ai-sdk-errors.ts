@@ -5,8 +5,8 @@ import { messageOf, type ModelErrorCode } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import {
   AdapterFailures,
+  changedError,
   codeOfRefusal,
-  modelError,
   plainData,
   isStackOverflow,
   retryAfterMs,
@@ -106,9 +106,7 @@ export function reportedError(
 
 /** Returns the failure with a delay before the next request. */
 function withDelay(failure: ModelError, retryAfterMs: number | undefined): ModelError {
-  if (retryAfterMs === undefined) return failure;
-  const { code, message, data, cause, lostOutputTokens, lostInput } = failure;
-  return modelError({ code, message, data, cause, lostOutputTokens, lostInput, retryAfterMs });
+  return retryAfterMs === undefined ? failure : changedError(failure, { retryAfterMs });
 }
 
 /** Returns the failure for an error of the AI SDK or of a decoder, or `undefined` for any other error. */

@@ -23,24 +23,29 @@ type Unified = Finish["finishReason"]["unified"];
 export class RawEvents {
   #usage: Fields = {};
   #end: string | undefined;
-  #report: unknown;
-  #status: unknown;
-  #hasEvents = false;
   #hasChoices = false;
-  #hasServerTools = false;
-  #failure: EndedBadly | undefined;
-  /** The model had ended before the last event. */
-  #wasOver = false;
+  /** The error of the last event. The AI SDK leaves out its `details`. */
+  report: unknown;
+  /** The last status of a response, in the words of Responses. */
+  status: unknown;
+  /** True once an event has come, if its package passes events on. */
+  hasEvents = false;
+  /** True if the events show tools that the server ran. A provider may leave them out. */
+  hasServerTools = false;
+  /** The end of a response of Responses that ended without a reply. */
+  failure: EndedBadly | undefined;
+  /** True if the model had ended before the last event, so that an error of the event is ignored. */
+  wasOver = false;
 
   take(rawValue: unknown): void {
     const event = fieldsOf(rawValue);
-    this.#hasEvents = true;
-    this.#wasOver = this.#end !== undefined;
-    this.#report = event["error"];
+    this.hasEvents = true;
+    this.wasOver = this.#end !== undefined;
+    this.report = event["error"];
     const { message, response, usageMetadata, choices } = event;
     this.#hasChoices ||= listOf(choices).length > 0;
     const { delta } = fieldsOf(listOf(choices)[0]);
-    this.#hasServerTools ||= showsServerTools(fieldsOf(delta));
+    this.hasServerTools ||= showsServerTools(fieldsOf(delta));
     const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
       this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
@@ -50,48 +55,18 @@ export class RawEvents {
   }
 
   #takeStatus({ type, response }: Fields): void {
-    const { status = this.#status, error } = fieldsOf(response);
+    const { status = this.status, error } = fieldsOf(response);
     // A response that was queued goes on at the server without its stream.
-    if (this.#status !== "queued" || status !== "in_progress") this.#status = status;
+    if (this.status !== "queued" || status !== "in_progress") this.status = status;
     const named = BAD_ENDS.get(type) ?? BAD_ENDS.get(`response.${String(status)}`);
     const ended = named ?? (isRecord(error) ? "failed" : undefined);
     // Nothing that comes behind a complete reply can spoil it.
-    if (ended !== undefined && !this.#wasOver) this.#failure = { status: ended, error };
-  }
-
-  /** How a response of Responses has ended, if it has ended without a reply. */
-  get failure(): EndedBadly | undefined {
-    return this.#failure;
-  }
-
-  /** True once an event has come, if its package passes events on. */
-  get hasEvents(): boolean {
-    return this.#hasEvents;
-  }
-
-  /** The error of the last event. The AI SDK leaves out its `details`. */
-  get report(): unknown {
-    return this.#report;
-  }
-
-  /** The last status of a response, in the words of Responses. */
-  get status(): unknown {
-    return this.#status;
+    if (ended !== undefined && !this.wasOver) this.failure = { status: ended, error };
   }
 
   /** True for events of Chat Completions without a finish reason: all its servers send one. */
   get lacksEnd(): boolean {
     return this.#hasChoices && this.#end === undefined;
-  }
-
-  /** True if the events show tools that the server ran. A provider may leave them out. */
-  get hasServerTools(): boolean {
-    return this.#hasServerTools;
-  }
-
-  /** True if an error of the last event is one behind a complete reply. */
-  get wasOver(): boolean {
-    return this.#wasOver;
   }
 
   /** Returns the finish with each field of the usage. A provider may leave out costs and server tools. */

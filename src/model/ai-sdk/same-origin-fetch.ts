@@ -2,12 +2,10 @@
 
 import { failures } from "./ai-sdk-errors.ts";
 import { fieldsOf, parseWireJson } from "../wire-json.ts";
+import { followRedirect, isRedirect } from "../redirects.ts";
 import { withReadableBody } from "./readable-response.ts";
 
-const MAX_REDIRECTS = 5;
-/** A redirect that keeps the method and the body. */
-const KEEPS_REQUEST: ReadonlySet<number> = new Set([307, 308]);
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const BASE_URL = "Give the provider the address of the server as baseURL";
 
 /**
  * Does what `fetch` does, but follows a redirect only within the origin of the request. `fetch` sends
@@ -32,20 +30,17 @@ export async function sameOriginFetch(
 ): Promise<Response> {
   const { url, method, headers, signal, body } = new Request(input, init);
   const sent = body === null ? undefined : await new Response(body).arrayBuffer();
-  const { origin } = new URL(url);
   let target = url;
-  for (let redirects = 0; ; redirects += 1) {
+  for (let count = 0; ; count += 1) {
     const request = { ...init, method, headers, signal, redirect: "manual" as const };
     const response = await fetch(target, sent === undefined ? request : { ...request, body: sent });
     const { status } = response;
     const location = response.headers.get("location");
-    if (location === null || !REDIRECTS.has(status))
+    if (location === null || !isRedirect(status))
       return withReadableBody(response, () => requestsEvents(url, sent));
     await response.body?.cancel();
-    const to = URL.canParse(location, target) ? new URL(location, target) : undefined;
-    if (to?.origin !== origin || !KEEPS_REQUEST.has(status) || redirects === MAX_REDIRECTS)
-      throw redirectError(status, origin, to?.origin ?? "no address");
-    target = to.href;
+    const redirect = { status, location, from: target, count };
+    target = followRedirect(redirect, failures, BASE_URL).href;
   }
 }
 
@@ -53,14 +48,4 @@ export async function sameOriginFetch(
 function requestsEvents(url: string, body = new ArrayBuffer()): boolean {
   const { stream } = fieldsOf(parseWireJson(Buffer.from(body).toString()));
   return stream === true || url.includes(":streamGenerateContent");
-}
-
-function redirectError(status: number, from: string, to: string): Error {
-  return failures.failure({
-    code: "model_refused_request",
-    got: `a redirect (status ${status}) from ${from} to ${to}`,
-    advice:
-      "Give the provider the address of the server as baseURL: only a 307 or 308 within one origin is followed, at most five times.",
-    data: { status, from, to },
-  });
 }

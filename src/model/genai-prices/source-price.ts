@@ -1,7 +1,7 @@
 // From a model as the package has it to a price of ours. The same for the entry and for the table that is generated.
 
 import { sameJson } from "../../kernel/json.ts";
-import { dearestPrice, type ModelPrice, type ModelRates } from "../model-price.ts";
+import { dearestPrice, tieredPrice, type ModelPrice } from "../model-price.ts";
 import { z } from "../../protocol/late-zod.ts";
 
 const RateSchema = z.union([
@@ -90,16 +90,12 @@ function priceOfRates(rates: Rates, input: Rate, output: Rate): ModelPrice {
   const starts = [input, cached, written, output].flatMap((rate) =>
     typeof rate === "object" ? rate.tiers.map(({ start }) => start) : [],
   );
-  const at = (tokens: number): ModelRates => ({
+  return tieredPrice(starts, (tokens) => ({
     inputUsdPerMillion: rateAt(input, tokens),
     ...(cached === undefined ? {} : { cachedInputUsdPerMillion: rateAt(cached, tokens) }),
     ...(written === undefined ? {} : { cacheWriteUsdPerMillion: rateAt(written, tokens) }),
     outputUsdPerMillion: rateAt(output, tokens),
-  });
-  const tiers = [...new Set(starts)]
-    .toSorted((left, right) => left - right)
-    .map((aboveInputTokens) => ({ aboveInputTokens, ...at(aboveInputTokens + 1) }));
-  return tiers.length === 0 ? at(0) : { ...at(0), tiers };
+  }));
 }
 
 /** As the package has it: the tier of the highest start below the input holds. */

@@ -6,8 +6,13 @@ import { APIError, OpenAI, type ClientOptions } from "openai";
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import { ACCEPTED_ENCODINGS } from "./content-encoding.ts";
-import { sendRequest, type RequestHead, type Send, type ServerAnswer } from "./send-request.ts";
-import { requestTarget } from "./request-target.ts";
+import {
+  requestTarget,
+  sendRequest,
+  type RequestHead,
+  type Send,
+  type ServerAnswer,
+} from "./send-request.ts";
 import type { WireResponse } from "./wire-response.ts";
 import { parseWireJson } from "../wire-json.ts";
 

@@ -86,11 +86,9 @@ interface Sending {
 
 /** One request, on one socket, or on two (F2). */
 class Exchange {
-  readonly response: Promise<WireResponse>;
+  readonly #answer = Promise.withResolvers<WireResponse>();
   readonly #sending: Sending;
   readonly #sentAtMs: number;
-  readonly #resolve: (response: WireResponse) => void;
-  readonly #reject: (reason: unknown) => void;
   #sent: PooledRequest;
   #bytesBefore = 0;
   #hasHead = false;
@@ -100,16 +98,16 @@ class Exchange {
     const { clock, signal } = sending;
     this.#sending = sending;
     this.#sentAtMs = clock.monotonicMs();
-    const { promise, resolve, reject } = Promise.withResolvers<WireResponse>();
-    this.response = promise;
-    this.#resolve = resolve;
-    this.#reject = reject;
     this.#sent = this.#begin();
     signal.onAbort(this.#stop);
   }
 
+  get response(): Promise<WireResponse> {
+    return this.#answer.promise;
+  }
+
   readonly #stop = (): void => {
-    this.#reject(this.#sending.signal.reason);
+    this.#answer.reject(this.#sending.signal.reason);
     this.#close();
   };
 
@@ -127,7 +125,7 @@ class Exchange {
     request.on("close", () => {
       if (request !== this.#sent.request) return;
       this.#sending.signal.offAbort(this.#stop);
-      if (!this.#hasHead) this.#reject(new Error(NO_HEAD));
+      if (!this.#hasHead) this.#answer.reject(new Error(NO_HEAD));
     });
     request.end(body);
     return sent;
@@ -136,7 +134,7 @@ class Exchange {
   #fail(thrown: unknown): void {
     const { pool, clock } = this.#sending;
     const isLate = clock.monotonicMs() - this.#sentAtMs > STALE_MS;
-    if (this.#isSecond || isLate || !this.#wasStale(thrown)) return this.#reject(thrown);
+    if (this.#isSecond || isLate || !this.#wasStale(thrown)) return this.#answer.reject(thrown);
     this.#isSecond = true;
     // It was the one that had been used last: the others have been idle for longer.
     pool.closeIdle();
@@ -154,9 +152,9 @@ class Exchange {
   #take(message: IncomingMessage): void {
     try {
       checkStatus(message.statusCode ?? 0);
-      this.#resolve(new NodeResponse(message));
+      this.#answer.resolve(new NodeResponse(message));
     } catch (thrown) {
-      this.#reject(thrown);
+      this.#answer.reject(thrown);
       this.#close(); // It will not be read.
     }
   }

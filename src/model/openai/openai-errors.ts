@@ -84,17 +84,6 @@ export function uncarriedSettingError(error: EspalierError): ModelError {
   return modelError({ code: "model_refused_request", message, data });
 }
 
-/** The server sent the request elsewhere: to another origin, in another form, or once too often. */
-export function redirectError(status: number, from: string, to = "no address"): ModelError {
-  return failures.failure({
-    code: "model_refused_request",
-    got: `a redirect (status ${status}) from ${from} to ${to}`,
-    advice:
-      "Give the address where the server is as baseUrl: only a 307 or 308 within one origin is followed, at most five times.",
-    data: { status, from, to },
-  });
-}
-
 /**
  * The failure of a request in which arguments of the last reply were mended. Status 500 is how servers fail that cannot read them, and
  * the same request would fail again.

@@ -2,8 +2,8 @@
 // nor the prompt reaches another origin, whatever sends the requests.
 
 import { invoke, type CancelSignal } from "../../kernel/cancel.ts";
-import { redirectError, unreachedError } from "./openai-errors.ts";
-import { requestTarget, type RequestTarget } from "./request-target.ts";
+import { followRedirect, isRedirect } from "../redirects.ts";
+import { failures, unreachedError } from "./openai-errors.ts";
 import {
   checkStatus,
   fetchedResponse,
@@ -13,10 +13,27 @@ import {
   type WireResponse,
 } from "./wire-response.ts";
 
-const MOST_REDIRECTS = 5;
-/** The others may turn a request into one without a body. */
-const FOLLOWED: ReadonlySet<number> = new Set([307, 308]);
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, ...FOLLOWED]);
+/** The parts of an address that `http` takes, and the address. Parsing it costs more than a request's head. */
+export interface RequestTarget {
+  readonly href: string;
+  readonly host: string;
+  /** As the header `host` has it. */
+  readonly authority: string;
+  readonly port: string;
+  readonly path: string;
+}
+
+export function requestTarget({
+  href,
+  hostname,
+  host,
+  port,
+  pathname,
+  search,
+}: URL): RequestTarget {
+  const path = `${pathname}${search}`;
+  return { href, host: hostname.replace(/^\[|\]$/g, ""), authority: host, port, path };
+}
 
 /** What is the same in all requests to one address for a reply of one kind. */
 export interface RequestHead {
@@ -66,30 +83,19 @@ function answerTo(sent: Sending, head: RequestHead, redirects: number): Promise<
     async (response) => {
       if (isSuccess(response)) return { response, opening: undefined };
       const opening = await openingOf(response);
-      const target = redirection(response, head.target, redirects);
-      if (target === undefined) return { response, opening };
+      const { status } = response;
+      const location = response.header("location");
+      if (location === null || !isRedirect(status)) return { response, opening };
+      const redirect = { status, location, from: head.target.href, count: redirects };
+      const target = requestTarget(
+        followRedirect(redirect, failures, "Give the address where the server is as baseUrl"),
+      );
       return await answerTo(sent, { ...head, target }, redirects + 1);
     },
     (thrown: unknown) => {
       throw unreachedError(thrown);
     },
   );
-}
-
-/** Where a response sends the request; undefined: nowhere. Throws for what is not followed. */
-function redirection(
-  response: WireResponse,
-  at: RequestTarget,
-  redirects: number,
-): RequestTarget | undefined {
-  const { status } = response;
-  const location = response.header("location");
-  if (location === null || !REDIRECTS.has(status)) return undefined;
-  const to = URL.canParse(location, at.href)
-    ? requestTarget(new URL(location, at.href))
-    : undefined;
-  if (to?.origin === at.origin && FOLLOWED.has(status) && redirects < MOST_REDIRECTS) return to;
-  throw redirectError(status, at.origin, to?.origin);
 }
 
 /** Sends requests by a `fetch` of the user's. */
