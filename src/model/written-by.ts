@@ -27,7 +27,7 @@ type Reader = Writer & Pick<Model, "accepts"> & { readonly replayKeys?: readonly
 export function forModel(messages: readonly Message[], reader: Reader): readonly Message[] {
   if (isPlain(messages)) return messages;
   const replayKeys = reader.replayKeys ?? [replayKeyOf(reader)];
-  return seenBy(messages, { replayKeys, accepts: reader.accepts });
+  return seenBy(messages, replayKeys, reader.accepts);
 }
 
 /** True for messages that every model is shown as they are: none has parts, or content. */
@@ -66,13 +66,7 @@ export function sendable(
   { replayKey, accepts }: Recipient,
 ): readonly Message[] {
   if (isPlain(messages)) return messages;
-  return seenBy(messages, { replayKeys: [replayKey], accepts }, replayKey);
-}
-
-/** One model, or those of a fallback. */
-interface Seer {
-  readonly replayKeys: readonly string[];
-  readonly accepts?: readonly AttachmentKind[] | undefined;
+  return seenBy(messages, [replayKey], accepts, replayKey);
 }
 
 const NOTHING: readonly AttachmentKind[] = [];
@@ -80,7 +74,8 @@ const NOTHING: readonly AttachmentKind[] = [];
 /** `unsigned`: taken for the writer of parts that are not signed. */
 function seenBy(
   messages: readonly Message[],
-  { replayKeys, accepts = NOTHING }: Seer,
+  replayKeys: readonly string[],
+  accepts = NOTHING,
   unsigned = "",
 ): readonly Message[] {
   let isCarrier = false;

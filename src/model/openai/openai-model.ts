@@ -22,7 +22,7 @@ import type { Model, ModelRequest, ModelServer } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isOpenAiItself, isStandardTier } from "../prices.ts";
-import { callIdFormAt, type CallIdForm } from "../sent-call-id.ts";
+import { callIdFormAt } from "../sent-call-id.ts";
 import {
   ANSWER_CHECKS,
   checkApi,
@@ -180,38 +180,29 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
 }
 
 /** What follows from the base URL of a model. */
-interface Address {
-  readonly baseUrl: string | undefined;
-  /** The same, where nothing is said of it. */
-  readonly url: string;
-  readonly provider: string;
-  readonly replayKey: string;
-  readonly server: ModelServer | undefined;
-  /** Not so at a region's address or at Azure: they may charge more. */
-  readonly isOpenAiItself: boolean;
-  /** At OpenAI or at Azure, which take all fields that OpenAI has. */
-  readonly isAtOpenAi: boolean;
-  readonly callIdForm: CallIdForm | undefined;
-  /** The interface that is spoken where nothing else is said. */
-  readonly usualApi: OpenAiApi;
-}
+type Address = ReturnType<typeof addressOf>;
 
 /** What is wrong with a base URL is said when the model is found ready. */
-function addressOf(baseUrl: string | undefined, modelId: string): Address {
+function addressOf(baseUrl: string | undefined, modelId: string) {
   const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
   const url = isHttpAddress(text) ? new URL(text) : undefined;
   const { hostname = "" } = url ?? {};
   const isItself = isOpenAiItself(text);
+  const usualApi: OpenAiApi = RESPONSES_HOSTS.test(hostname) ? "responses" : "chat";
   return {
     baseUrl,
+    /** The same, with the default. */
     url: text,
     provider: providerAt(hostname),
     replayKey: isItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,
     server: url && serverAt(url),
+    /** False at a region's address and at Azure: they may charge more. */
     isOpenAiItself: isItself,
+    /** At OpenAI or at Azure, which take all fields that OpenAI has. */
     isAtOpenAi: OPENAI_HOSTS.test(hostname),
     callIdForm: callIdFormAt(hostname),
-    usualApi: RESPONSES_HOSTS.test(hostname) ? "responses" : "chat",
+    /** The interface that is spoken without the option `api`. */
+    usualApi,
   };
 }
 

@@ -58,7 +58,7 @@ export function chatFields(request: WireRequest, options: RequestOptions): Field
       type: "json_schema",
       json_schema: formatOf(request.output),
     },
-    ...toolFields(request, settings, chatChoice),
+    ...toolFields(request, settings, chatTool),
     service_tier: options.serviceTier,
     prompt_cache_key: cacheKeyOf(request, options),
   };
@@ -74,7 +74,7 @@ export function responsesFields(request: WireRequest, options: RequestOptions): 
     top_p: settings.topP,
     reasoning,
     text: verbosity === undefined && format === undefined ? undefined : { verbosity, format },
-    ...toolFields(request, settings, responsesChoice),
+    ...toolFields(request, settings, responsesTool),
     service_tier: options.serviceTier,
     prompt_cache_key: cacheKeyOf(request, options),
   };
@@ -109,35 +109,26 @@ export function toolsWriter(
 function toolFields(
   { tools, toolChoice }: ModelRequest,
   { parallelToolCalls }: ModelSettings,
-  choiceOf: (choice: ToolChoice) => unknown,
+  wireTool: (name: string) => object,
 ): Fields {
   if (tools.length === 0) return {};
   return {
-    tool_choice: toolChoice === undefined ? undefined : choiceOf(toolChoice),
+    tool_choice: choiceField(toolChoice, wireTool),
     parallel_tool_calls: parallelToolCalls,
   };
 }
 
+const chatTool = (name: string): object => ({ type: "function", function: { name } });
+const responsesTool = (name: string): object => ({ type: "function", name });
+
 /** One of several: all tools stay listed, so that the provider's cache holds. */
-function chatChoice(choice: ToolChoice): unknown {
-  if (typeof choice === "string") return choice;
-  if ("tool" in choice) return chatTool(choice.tool);
-  const allowed = { mode: "required", tools: choice.oneOf.map(chatTool) };
-  return { type: "allowed_tools", allowed_tools: allowed };
-}
-
-function chatTool(name: string): object {
-  return { type: "function", function: { name } };
-}
-
-function responsesChoice(choice: ToolChoice): unknown {
-  if (typeof choice === "string") return choice;
-  if ("tool" in choice) return responsesTool(choice.tool);
-  return { type: "allowed_tools", mode: "required", tools: choice.oneOf.map(responsesTool) };
-}
-
-function responsesTool(name: string): object {
-  return { type: "function", name };
+function choiceField(choice: ToolChoice | undefined, wireTool: (name: string) => object): unknown {
+  if (choice === undefined || typeof choice === "string") return choice;
+  if ("tool" in choice) return wireTool(choice.tool);
+  const allowed = { mode: "required", tools: choice.oneOf.map(wireTool) };
+  return wireTool === chatTool
+    ? { type: "allowed_tools", allowed_tools: allowed }
+    : { type: "allowed_tools", ...allowed };
 }
 
 function cacheKeyOf({ cacheKey }: WireRequest, options: RequestOptions): string | undefined {

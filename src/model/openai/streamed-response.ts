@@ -43,6 +43,9 @@ const FIRST_TYPE = `{${TYPE_KEY}`;
 
 type Reader = (reply: StreamedResponse, event: Fields) => void;
 
+/** A text of an item that arrives in pieces. */
+type GrowingField = "text" | "refusal" | "reasoning" | "arguments";
+
 /** One item of the response. */
 interface Slot {
   /** What its events have said of it. */
@@ -50,9 +53,9 @@ interface Slot {
   /** What the model wrote of it, as the cut has counted it. */
   countedBytes: number;
   readonly text: GrowingText;
-  refusal: string;
+  readonly refusal: GrowingText;
   readonly reasoning: GrowingText;
-  readonly argumentsText: GrowingText;
+  readonly arguments: GrowingText;
   readonly callIndex: number | undefined;
   /** Of a summary: which part of it is arriving. */
   summaryIndex: unknown;
@@ -155,11 +158,14 @@ export class StreamedResponse implements ReplyStream {
       "response.output_item.done",
       (reply, event) => reply.#close(reply.#placeIn(event), event["item"]),
     ],
-    ["response.output_text.delta", (reply, event) => reply.#takeText(event)],
-    ["response.refusal.delta", (reply, event) => reply.#takeRefusal(event)],
+    ["response.output_text.delta", (reply, event) => reply.#grow(event, "message", "text")],
+    ["response.refusal.delta", (reply, event) => reply.#grow(event, "message", "refusal")],
     ["response.reasoning_text.delta", (reply, event) => reply.#takeReasoning(event)],
     ["response.reasoning_summary_text.delta", (reply, event) => reply.#takeReasoning(event)],
-    ["response.function_call_arguments.delta", (reply, event) => reply.#takeArguments(event)],
+    [
+      "response.function_call_arguments.delta",
+      (reply, event) => reply.#grow(event, "function_call", "arguments"),
+    ],
     ["response.completed", (reply, event) => reply.#end(event)],
     ["response.incomplete", (reply, event) => reply.#end(event)],
     ["response.cancelled", (reply, event) => reply.#end(event)],
@@ -172,19 +178,16 @@ export class StreamedResponse implements ReplyStream {
     throw failures.reported(reportIn(event) ?? event, this.lostOutputTokens);
   }
 
-  #takeRefusal(event: Fields): void {
-    const slot = this.#slotFor(event, "message");
-    const piece = this.#admit(slot, deltaOf(event));
-    slot.refusal += piece;
-    if (piece !== "") this.#onDelta({ type: "refusal", text: piece });
-  }
-
-  #takeArguments(event: Fields): void {
-    const slot = this.#slotFor(event, "function_call");
-    const text = this.#admit(slot, deltaOf(event));
-    slot.argumentsText.push(text);
+  /** Appends the piece of an event to a text of its item. */
+  #grow(event: Fields, itemType: string, field: GrowingField, before = ""): void {
+    const slot = this.#slotFor(event, itemType);
+    const { delta } = event;
+    const text = this.#admit(slot, before + (typeof delta === "string" ? delta : ""));
+    if (text === "") return;
+    slot[field].push(text);
     const { callIndex: index } = slot;
-    if (text !== "" && index !== undefined) this.#onDelta({ type: "arguments", index, text });
+    if (field !== "arguments") this.#onDelta({ type: field, text });
+    else if (index !== undefined) this.#onDelta({ type: field, index, text });
   }
 
   #open(event: Fields): void {
@@ -193,23 +196,12 @@ export class StreamedResponse implements ReplyStream {
     if (!this.#slots.has(place)) this.#addSlot(place, fieldsOf(event["item"]));
   }
 
-  #takeText(event: Fields): void {
-    const slot = this.#slotFor(event, "message");
-    const piece = this.#admit(slot, deltaOf(event));
-    if (piece === "") return;
-    slot.text.push(piece);
-    this.#onDelta({ type: "text", text: piece });
-  }
-
   #takeReasoning(event: Fields): void {
     const slot = this.#slotFor(event, "reasoning");
-    const piece = deltaOf(event);
     const { summary_index: index } = event;
     const isNext = !slot.reasoning.isEmpty && index !== slot.summaryIndex;
     slot.summaryIndex = index;
-    const text = this.#admit(slot, isNext ? BETWEEN_SUMMARIES + piece : piece);
-    slot.reasoning.push(text);
-    if (text !== "") this.#onDelta({ type: "reasoning", text });
+    this.#grow(event, "reasoning", "reasoning", isNext ? BETWEEN_SUMMARIES : "");
   }
 
   #close(place: number, item: unknown): void {
@@ -291,9 +283,9 @@ export class StreamedResponse implements ReplyStream {
       opened: kept,
       countedBytes: Buffer.byteLength(said),
       text: new GrowingText(),
-      refusal: "",
+      refusal: new GrowingText(),
       reasoning: new GrowingText(),
-      argumentsText: new GrowingText(),
+      arguments: new GrowingText(),
       summaryIndex: undefined,
       callIndex: this.#sayCall(kept, place),
       done: undefined,
@@ -336,19 +328,19 @@ export class StreamedResponse implements ReplyStream {
 const admitAll: AdmitTexts = (texts) => texts;
 
 /** The item that its pieces add up to. */
-function itemOf({ opened, text, refusal, reasoning, argumentsText }: Slot): Fields {
+function itemOf({ opened, text, refusal, reasoning, arguments: written }: Slot): Fields {
   switch (opened["type"]) {
     case "message": {
       const content = [
         { type: "output_text", text: String(text) },
-        { type: "refusal", refusal },
+        { type: "refusal", refusal: String(refusal) },
       ];
       return { ...opened, content };
     }
     case "reasoning":
       return { ...opened, summary: [{ type: "summary_text", text: String(reasoning) }] };
     case "function_call":
-      return { ...opened, arguments: String(argumentsText) };
+      return { ...opened, arguments: String(written) };
     default:
       return {};
   }
@@ -370,8 +362,4 @@ function typeAtEdge(data: string): string | undefined {
 
 function placeOf({ output_index: place }: Fields): number | undefined {
   return typeof place === "number" && Number.isSafeInteger(place) && place >= 0 ? place : undefined;
-}
-
-function deltaOf({ delta }: Fields): string {
-  return typeof delta === "string" ? delta : "";
 }

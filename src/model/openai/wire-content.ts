@@ -4,11 +4,24 @@ import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
 import { asText } from "../accepted-content.ts";
 
+/** Writes the parts of a message, in the words of one interface. */
+type PartsWriter = (content: readonly ContentPart[]) => readonly object[];
+
 /** For Chat Completions. */
-export function chatParts(content: readonly ContentPart[]): readonly object[] {
+export const chatParts: PartsWriter = (content) => wireParts(content, "text", chatPart);
+
+/** For Responses, whose results of tools are written like user messages, and which has no word for sounds. */
+export const responsesParts: PartsWriter = (content) =>
+  wireParts(content, "input_text", responsesPart);
+
+function wireParts(
+  content: readonly ContentPart[],
+  textType: string,
+  write: (attachment: Attachment) => object | undefined,
+): readonly object[] {
   return content.map((part) => {
     const { text } = asText(part);
-    return (part.type === "text" ? undefined : chatPart(part)) ?? { type: "text", text };
+    return (part.type === "text" ? undefined : write(part)) ?? { type: textType, text };
   });
 }
 
@@ -39,14 +52,6 @@ const AUDIO_FORMATS: Readonly<Record<string, string>> = {
   "audio/wav": "wav",
   "audio/x-wav": "wav",
 };
-
-/** For Responses, whose results of tools are written like what the user says, and which has no word for sounds. */
-export function responsesParts(content: readonly ContentPart[]): readonly object[] {
-  return content.map((part) => {
-    const { text } = asText(part);
-    return (part.type === "text" ? undefined : responsesPart(part)) ?? { type: "input_text", text };
-  });
-}
 
 function responsesPart(attachment: Attachment): object | undefined {
   const address = addressOf(attachment);
