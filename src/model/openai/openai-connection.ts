@@ -215,43 +215,25 @@ class Answer {
   async read(response: WireResponse): Promise<ModelReply> {
     this.#hasHead = true;
     const reply = this.#reply;
-    if (reply === undefined || isJson(response)) return await this.#readWhole(response);
+    const opening = new Opening(reply === undefined || isJson(response), this.#limits.bodyBytes);
     const events = new EventSplitter();
-    const opening = new Opening();
     try {
       try {
-        await this.#readEvents(response, reply, { events, opening });
+        await this.#readPieces(response, { events, opening });
       } catch (thrown) {
         if (thrown instanceof ModelError) throw thrown;
-        if (opening.isJson) return this.#readBody(opening.bytes, thrown);
+        if (opening.isJson || reply === undefined) return this.#readBody(opening.bytes, thrown);
         // The last event may have come whole, but for the blank line after it.
         events.end((data) => takeLast(data, reply, true));
         throw thrown;
       }
-      if (opening.isJson) return this.#readBody(opening.bytes);
+      if (opening.isJson || reply === undefined) return this.#readBody(opening.bytes);
       events.end((data) => takeLast(data, reply, false));
       opening.check();
     } catch (thrown) {
-      if (!reply.isComplete) throw thrown;
+      if (reply?.isComplete !== true) throw thrown;
     }
     return reply.finish();
-  }
-
-  async #readWhole(response: WireResponse): Promise<ModelReply> {
-    const { bodyBytes } = this.#limits;
-    const body = new GrowingBytes(bodyBytes);
-    try {
-      for await (const piece of response.pieces) {
-        if (body.length + piece.length > bodyBytes) {
-          const lost = tokensThatCame(bodyBytes, this.#limits);
-          throw failures.excess(`a body of more than ${bodyBytes} bytes`, lost);
-        }
-        body.push(piece);
-      }
-    } catch (thrown) {
-      return this.#readBody(body.bytes, thrown);
-    }
-    return this.#readBody(body.bytes);
   }
 
   /** Reads a reply that came in one piece. `broken`: the failure behind it, thrown if it is not whole. */
@@ -267,33 +249,34 @@ class Answer {
     }
   }
 
-  async #readEvents(
+  async #readPieces(
     response: WireResponse,
-    reply: ReplyStream,
     { events, opening }: { readonly events: EventSplitter; readonly opening: Opening },
   ): Promise<void> {
-    const { lineBytes, streamBytes } = this.#limits;
-    const take = (data: string): void => reply.take(data);
-    /** What is kept of an unfinished event is charged, too: nothing else may have come. */
+    const reply = this.#reply;
+    const { lineBytes, streamBytes, bodyBytes } = this.#limits;
+    const take = (data: string): void => reply?.take(data);
+    /** What is kept of a body or an unfinished event is charged, too: nothing else may have come. */
     const excess = (got: string, heldBytes: number): ModelError => {
-      const { lostOutputTokens = 0 } = reply;
-      const heldTokens = tokensThatCame(heldBytes, this.#limits);
-      return failures.excess(got, Math.max(lostOutputTokens, heldTokens));
+      const lost = reply?.lostOutputTokens ?? 0;
+      return failures.excess(got, Math.max(lost, tokensThatCame(heldBytes, this.#limits)));
     };
     let bytes = 0;
     let stay: (() => void) | undefined;
     try {
       for await (const piece of response.pieces) {
-        if (bytes < OPENING_BYTES || opening.isJson) opening.push(piece);
+        const isOpening = bytes < OPENING_BYTES;
         bytes += piece.length;
-        if (bytes > streamBytes)
-          throw excess(`a stream of more than ${streamBytes} bytes`, opening.isJson ? bytes : 0);
+        if (opening.isJson && bytes > bodyBytes)
+          throw excess(`a body of more than ${bodyBytes} bytes`, bytes);
+        if (isOpening || opening.isJson) opening.push(piece);
         if (opening.isJson) continue;
+        if (bytes > streamBytes) throw excess(`a stream of more than ${streamBytes} bytes`, 0);
         events.push(piece, take);
-        if (reply.isCut) return; // Leaving the loop closes the connection.
+        if (reply?.isCut === true) return; // Leaving the loop closes the connection.
         const held = events.heldBytes;
         if (held > lineBytes) throw excess(`an event of more than ${lineBytes} bytes`, held);
-        if (reply.isOver) stay ??= this.#streaming?.letGo();
+        if (reply?.isOver === true) stay ??= this.#streaming?.letGo();
       }
     } finally {
       stay?.();
@@ -307,11 +290,13 @@ const SPACE = 32;
 
 /** The beginning of a body, or all of a body of JSON: some servers send one in place of a stream. */
 class Opening {
-  readonly #bytes = new GrowingBytes();
-  #isJson = false;
+  readonly #bytes: GrowingBytes;
+  isJson: boolean;
 
-  get isJson(): boolean {
-    return this.#isJson;
+  /** `isJson`: true if the body cannot be a stream of events. */
+  constructor(isJson: boolean, mostBytes: number) {
+    this.isJson = isJson;
+    this.#bytes = new GrowingBytes(mostBytes);
   }
 
   get bytes(): Uint8Array {
@@ -320,7 +305,7 @@ class Opening {
 
   push(piece: Uint8Array): void {
     this.#bytes.push(piece);
-    this.#isJson ||= JSON_STARTS.includes(this.bytes.find((byte) => byte > SPACE));
+    this.isJson ||= JSON_STARTS.includes(this.bytes.find((byte) => byte > SPACE));
   }
 
   /** Throws `model_protocol_error` for a page of HTML and the like. */
