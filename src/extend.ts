@@ -30,17 +30,18 @@ export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
 export type { OpenAiApi } from "./model/openai/wire-api.ts";
 export type { ReasoningField } from "./model/openai/reasoning-field.ts";
 export type { MaxTokensField } from "./model/openai/to-openai.ts";
-export type {
-  AssistantMessage,
-  MessageNote,
-  MessageOrigin,
-  MessageTag,
-  ProviderData,
-  ReplyPart,
-  SystemMessage,
-  ToolCall,
-  ToolMessage,
-  UserMessage,
+export {
+  MESSAGE_ORIGINS,
+  type AssistantMessage,
+  type MessageNote,
+  type MessageOrigin,
+  type MessageTag,
+  type ProviderData,
+  type ReplyPart,
+  type SystemMessage,
+  type ToolCall,
+  type ToolMessage,
+  type UserMessage,
 } from "./protocol/message.ts";
 
 // Stores
@@ -83,8 +84,8 @@ export type {
   StepId,
 } from "./protocol/ids.ts";
 export type { BudgetEventBodies } from "./protocol/budget-event-bodies.ts";
-export type { EventBodies, WorkType } from "./protocol/event-bodies.ts";
-export type { SpendAxis } from "./protocol/account.ts";
+export { WORK_TYPES, type EventBodies, type WorkType } from "./protocol/event-bodies.ts";
+export { SPEND_AXES, type SpendAxis } from "./protocol/account.ts";
 
 // Tools: what wraps them, and what they get
 export type { ToolBasics } from "./tools/define-tool.ts";

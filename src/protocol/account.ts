@@ -4,16 +4,7 @@ import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { z } from "./late-zod.ts";
 import { ModelUsageSchema, UsageSchema, type ModelUsage, type Usage } from "./usage.ts";
 
-/** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
-export type SpendAxis =
-  | "steps"
-  | "totalTokens"
-  | "inputTokens"
-  | "cachedInputTokens"
-  | "outputTokens"
-  | "costMicroUsd"
-  | "toolCalls";
-
+/** All values of `SpendAxis`. */
 export const SPEND_AXES = [
   "steps",
   "totalTokens",
@@ -22,7 +13,9 @@ export const SPEND_AXES = [
   "outputTokens",
   "costMicroUsd",
   "toolCalls",
-] as const satisfies readonly SpendAxis[];
+] as const;
+/** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
+export type SpendAxis = (typeof SPEND_AXES)[number];
 
 /** More budget, given to one account while its tree ran or stood (X7). */
 export interface AccountGrant {
@@ -98,7 +91,7 @@ export interface Account {
   readonly excess: Readonly<Record<SpendAxis, number>>;
 }
 
-const AxisSchema = z.enum(SPEND_AXES) satisfies z.ZodType<SpendAxis>;
+const AxisSchema = z.enum(SPEND_AXES);
 const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
 export const AmountsSchema = z.record(AxisSchema, z.int().nonnegative()).readonly();
 

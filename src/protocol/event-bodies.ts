@@ -16,20 +16,23 @@ import type { ModelUsage, Usage, UsageReport } from "./usage.ts";
 /** Version of the event vocabulary, on every `run.started` and `run.resumed`. */
 export const EVENT_SCHEMA_VERSION = 1;
 
+/** All values of `WorkType`. */
+export const WORK_TYPES = [
+  "tool_calls",
+  "messages",
+  "subtasks",
+  "subagents",
+  "paused_reply",
+  "veto",
+  "missing_reply",
+  "missing_output",
+  "overflow",
+] as const;
 /**
  * What makes an agent take another step (R61): calls that were answered, messages and subtasks that came in, a veto, a reply or a result
  * that is still missing.
  */
-export type WorkType =
-  | "tool_calls"
-  | "messages"
-  | "subtasks"
-  | "subagents"
-  | "paused_reply"
-  | "veto"
-  | "missing_reply"
-  | "missing_output"
-  | "overflow";
+export type WorkType = (typeof WORK_TYPES)[number];
 
 /** What each event says, by its type: the content of an event without its stamp. */
 export interface EventBodies extends BudgetEventBodies {

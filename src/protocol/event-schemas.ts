@@ -3,7 +3,7 @@
 import { GrantedBudgetSchema } from "./account.ts";
 import { ContextManifestSchema } from "./context-manifest.ts";
 import { HashSchema } from "./definition.ts";
-import { EVENT_SCHEMA_VERSION, type EventBodies, type WorkType } from "./event-bodies.ts";
+import { EVENT_SCHEMA_VERSION, WORK_TYPES, type EventBodies } from "./event-bodies.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
@@ -38,17 +38,6 @@ const LimitsSchema = z.strictObject({
 const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
 const StopSignalsSchema = z.array(StopSignalSchema).readonly();
 const GuardDecisionSchema = z.enum(["allow", "ask", "deny"]);
-const WorkTypeSchema = z.enum([
-  "tool_calls",
-  "messages",
-  "subtasks",
-  "subagents",
-  "paused_reply",
-  "veto",
-  "missing_reply",
-  "missing_output",
-  "overflow",
-]) satisfies z.ZodType<WorkType>;
 const ServerSchema = z.strictObject({ address: z.string(), port: count.optional() });
 const ForkOriginSchema = z.strictObject({
   runId: RunIdSchema,
@@ -362,7 +351,7 @@ export const EVENT_SCHEMAS = {
   "signal.raised": { signal: StopSignalSchema },
   "continuation.evaluated": {
     decision: z.enum(["continue", "stop", "compact", "retry"]),
-    work: z.array(WorkTypeSchema).readonly(),
+    work: z.array(z.enum(WORK_TYPES)).readonly(),
     vetoedBy: z.string().optional(),
     signals: z.array(StopSignalSchema).readonly(),
     winner: StopReasonSchema.optional(),

@@ -22,18 +22,21 @@ import {
 import { JsonObjectSchema } from "./json-value.ts";
 import { z } from "./late-zod.ts";
 
+/** All values of `MessageOrigin`. */
+export const MESSAGE_ORIGINS = [
+  "instructions",
+  "task",
+  "inherited",
+  "injected",
+  "notice",
+  "steering",
+  "subtask",
+  "report",
+  "section",
+  "summary",
+] as const;
 /** Where a message that a model did not write came from. */
-export type MessageOrigin =
-  | "instructions"
-  | "task"
-  | "inherited"
-  | "injected"
-  | "notice"
-  | "steering"
-  | "subtask"
-  | "report"
-  | "section"
-  | "summary";
+export type MessageOrigin = (typeof MESSAGE_ORIGINS)[number];
 
 /** A model's request to use a tool. */
 export interface ToolCall {
@@ -156,19 +159,6 @@ export type StoredMessage = Message & {
   readonly note?: MessageNote;
 };
 
-const MessageOriginSchema = z.enum([
-  "instructions",
-  "task",
-  "inherited",
-  "injected",
-  "notice",
-  "steering",
-  "subtask",
-  "report",
-  "section",
-  "summary",
-]) satisfies z.ZodType<MessageOrigin>;
-
 export const ToolCallSchema = z.strictObject({
   callId: CallIdSchema,
   toolName: z.string(),
@@ -189,7 +179,7 @@ const UnknownPartSchema = z.custom<ReplyPart>(
   (part) => isRecord(part) && typeof part["type"] === "string" && !PART_TYPES.has(part["type"]),
 );
 
-const said = { text: z.string(), origin: MessageOriginSchema };
+const said = { text: z.string(), origin: z.enum(MESSAGE_ORIGINS) };
 const SystemMessageSchema = z.strictObject({
   role: z.literal("system"),
   ...said,

@@ -99,12 +99,7 @@ export const AnswerSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("failure"), ...about, message: z.string() }),
 ]) satisfies z.ZodType<Answer>;
 
-export const AnswerTypeSchema = z.enum([
-  "approved",
-  "denied",
-  "result",
-  "failure",
-]) satisfies z.ZodType<AnswerType>;
+export const AnswerTypeSchema = z.enum(["approved", "denied", "result", "failure"]);
 
 /** The kind of question that such an answer is given to. */
 export function kindAnsweredBy(type: AnswerType): QuestionKind {

@@ -75,12 +75,7 @@ export interface ErrorRecord {
   readonly data: JsonObject;
 }
 
-export const TerminalStatusSchema = z.enum([
-  "completed",
-  "stopped",
-  "failed",
-  "cancelled",
-]) satisfies z.ZodType<TerminalStatus>;
+export const TerminalStatusSchema = z.enum(["completed", "stopped", "failed", "cancelled"]);
 
 export const StopReasonSchema = z.strictObject({
   code: z.string().min(1),

@@ -42,14 +42,21 @@ export interface SpawnRequest {
 /** Why a subagent was not started. `blocked`: a guard or a hook denied the call; `tool_not_available`: a rule or a filter forbids the tool. */
 export type SpawnRefusalCode =
   | "unknown_role"
+  /** The agent may not define roles of its own. */
   | "forbidden_role"
+  /** A role that was defined at spawn cannot be used. */
   | "invalid_role"
+  /** The context that the subagent was to inherit could not be built. */
   | "invalid_context"
+  /** The agent has no subagent of that name. */
   | "unknown_subagent"
   | "subagent_running"
   | "subagent_ended"
+  /** The outcome of others of the same reply leaves nothing to do for this one. */
   | "group_decided"
+  /** A guard or a hook denied the call. */
   | "blocked"
+  /** A rule or a filter forbids the tool. */
   | "tool_not_available"
   | "depth_limit"
   | "breadth_limit"

@@ -23,9 +23,4 @@ export interface ToolErrorRecord {
   readonly message: string;
 }
 
-export const ToolErrorSeveritySchema = z.enum([
-  "retryable",
-  "recoverable",
-  "fatal",
-  "abortive",
-]) satisfies z.ZodType<ToolErrorSeverity>;
+export const ToolErrorSeveritySchema = z.enum(["retryable", "recoverable", "fatal", "abortive"]);

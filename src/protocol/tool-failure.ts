@@ -1,5 +1,6 @@
 // The one table of what can go wrong with a tool call: where it comes from, what it means, and what counts against the error budget.
 
+import type { SpawnRefusalCode } from "./subagent.ts";
 import type { ToolErrorSeverity } from "./tool-error-record.ts";
 import type { ToolOutcomeType } from "./tool-outcome.ts";
 
@@ -13,6 +14,8 @@ export interface FailureClass {
 
 /** Why a tool call did not succeed (R160). `docs/errors.md` shows all of them with what they mean and an example of each text. */
 export type ToolFailureCode =
+  /** The delegation was refused. */
+  | SpawnRefusalCode
   /** The arguments are no JSON. */
   | "invalid_json"
   /** The arguments do not fit the schema. */
@@ -22,8 +25,6 @@ export type ToolFailureCode =
   /** The model was asked for a corrected call as often as the tool allows. */
   | "retry_limit"
   | "unknown_tool"
-  /** A filter took the tool away in this step. */
-  | "tool_not_available"
   /** The tool threw, its result is no JSON, or it was reported as failed from elsewhere. */
   | "tool_error"
   /** It did not end in its time. */
@@ -36,32 +37,12 @@ export type ToolFailureCode =
   /** A subagent ended without a text and without a typed result. */
   | "subagent_no_output"
   | "subagent_cancelled"
-  /** A guard or a hook denied it. */
-  | "blocked"
   /** The approver denied it. */
   | "denied"
   /** Whether it needs an approval could not be found out. */
   | "approval_check_failed"
   /** The caller had the calls of the step left out. */
   | "skipped"
-  | "unknown_role"
-  /** The agent may not write roles of its own. */
-  | "forbidden_role"
-  /** A role that was written at spawn cannot be used. */
-  | "invalid_role"
-  /** What the subagent was to inherit could not be put together. */
-  | "invalid_context"
-  /** The agent has no subagent of that name. */
-  | "unknown_subagent"
-  | "subagent_running"
-  | "subagent_ended"
-  /** What others of the same reply came to leaves nothing to do for this one. */
-  | "group_decided"
-  | "depth_limit"
-  | "breadth_limit"
-  | "total_limit"
-  | "budget_exhausted"
-  | "setup_failed"
   | "tool_calls_limit"
   | "time_limit"
   /** The agent had to end while the call ran. */

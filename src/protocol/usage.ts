@@ -104,6 +104,12 @@ export const NO_USAGE: Usage = Object.freeze({
   estimatedCalls: 0,
 });
 
+const USAGE_FIELDS = Object.keys(NO_USAGE).filter(isUsageField);
+
+function isUsageField(field: string): field is keyof Usage {
+  return field in NO_USAGE;
+}
+
 /** Whether each amount is a whole number from 0 up that can be added exactly. */
 export function isCountable(usage: Usage): boolean {
   for (const amount of Object.values(toAmounts(usage)))
@@ -149,28 +155,12 @@ export function addModelUsage(
 /** Returns `left` minus `right`, which must be part of `left`: no count may fall below zero. */
 export function subtractUsage(left: Usage, right: Usage): Usage {
   const negated: Record<keyof Usage, number> = { ...toAmounts(right) };
-  for (const field of Object.keys(negated)) if (isUsageField(field)) negated[field] *= -1;
+  for (const field of USAGE_FIELDS) negated[field] *= -1;
   return addUsage(left, negated);
 }
 
-function isUsageField(field: string): field is keyof Usage {
-  return field in NO_USAGE;
-}
-
 export function addUsage(left: Usage, right: Usage): Usage {
-  const costMicroUsd = (left.costMicroUsd ?? 0) + (right.costMicroUsd ?? 0);
-  const unpricedCalls = left.unpricedCalls + right.unpricedCalls;
-  return {
-    modelCalls: left.modelCalls + right.modelCalls,
-    steps: left.steps + right.steps,
-    toolCalls: left.toolCalls + right.toolCalls,
-    inputTokens: left.inputTokens + right.inputTokens,
-    cachedInputTokens: left.cachedInputTokens + right.cachedInputTokens,
-    outputTokens: left.outputTokens + right.outputTokens,
-    reasoningTokens: left.reasoningTokens + right.reasoningTokens,
-    totalTokens: left.totalTokens + right.totalTokens,
-    costMicroUsd: knownCost({ costMicroUsd, unpricedCalls }),
-    unpricedCalls,
-    estimatedCalls: left.estimatedCalls + right.estimatedCalls,
-  };
+  const sum = { ...left, costMicroUsd: left.costMicroUsd ?? 0 };
+  for (const field of USAGE_FIELDS) sum[field] += right[field] ?? 0;
+  return { ...sum, costMicroUsd: knownCost(sum) };
 }
