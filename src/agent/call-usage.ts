@@ -124,19 +124,19 @@ function sharesOf(
   return [{ ...answer, requests, estimatedCalls }, ...lost.filter((share) => share !== own)];
 }
 
-function replyShare(model: Model, lease: Lease, { reply, answeredBy = model }: Replied): Share {
-  const answer = wholeUsage(reply, lease);
-  const estimatedCalls = answer === reply.usage ? 0 : 1;
-  return { model: answeredBy, requests: [answer], estimatedCalls };
-}
-
-/** The usage of a reply. What its provider did not report of it is estimated. */
-function wholeUsage(reply: ModelReply, { inputTokens }: Lease): TokenUsage {
+/** Returns the share of the model that answered. Input is estimated if the provider did not count it, and output if it counted none. */
+function replyShare(
+  model: Model,
+  { inputTokens }: Lease,
+  { reply, answeredBy = model }: Replied,
+): Share {
   const { usage } = reply;
-  if (usage === undefined) return estimate(inputTokens, replyTokens(reply));
-  if (usage.inputTokens > 0 || inputTokens === 0) return usage;
-  const outputTokens = usage.outputTokens === 0 ? replyTokens(reply) : usage.outputTokens;
-  return { ...usage, inputTokens, outputTokens };
+  if (usage !== undefined && (usage.inputTokens > 0 || inputTokens === 0))
+    return { model: answeredBy, requests: [usage], estimatedCalls: 0 };
+  const counted = usage?.outputTokens ?? 0;
+  const outputTokens = counted === 0 ? replyTokens(reply) : counted;
+  const answer = { ...estimate(0, 0), ...usage, inputTokens, outputTokens };
+  return { model: answeredBy, requests: [answer], estimatedCalls: 1 };
 }
 
 function lossesOf(model: Model, end: BrokenAttempts): readonly (readonly [Model, AttemptLoss])[] {

@@ -266,7 +266,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     dynamicRoles:
       dynamicRoles === undefined
         ? undefined
-        : dynamicRoleBounds(`${name}.dynamicRoles`, dynamicRoles, checkModel),
+        : dynamicRoleBounds(`${name}.dynamicRoles`, dynamicRoles),
     budget,
     showBudget,
     stopWhen: Object.freeze([...stopWhen]),

@@ -2,6 +2,7 @@
 
 import { checkKeys, checkList, misdefinition } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
+import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import { checkTool } from "../tools/check-tool.ts";
@@ -22,7 +23,6 @@ export interface DynamicRoleBounds<in Context = unknown> {
 export function dynamicRoleBounds(
   field: string,
   given: DynamicRoleBounds,
-  checkModel: (field: string, model: Model) => void,
 ): Required<DynamicRoleBounds> {
   checkKeys(field, given, ["tools", "models", "budget"]);
   const { tools = [], models, budget = {} } = given;

@@ -7,7 +7,6 @@ import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { AccountView, Lease, LeaseOutcome } from "./account-view.ts";
 import type { EventBody } from "../protocol/event.ts";
-import type { LeaseId } from "../protocol/ids.ts";
 import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { runAttempts } from "./model-attempts.ts";
@@ -86,7 +85,11 @@ export function settleCall(
 
 function settledEvent(
   account: AccountView,
-  { leaseId, usage, otherModels }: Charged,
+  {
+    leaseId,
+    usage,
+    otherModels,
+  }: Pick<EventBody<"budget.settled">, "leaseId" | "usage" | "otherModels">,
 ): EventBody<"budget.settled"> {
   return {
     type: "budget.settled",
@@ -96,11 +99,6 @@ function settledEvent(
     remaining: account.remaining(),
     runRemaining: account.runRemaining(),
   };
-}
-
-interface Charged extends Pick<InferOutcome, "usage"> {
-  readonly leaseId: LeaseId;
-  readonly otherModels: InferOutcome["otherModels"];
 }
 
 /** Gives back, unused, what the agent still holds of the budget. */

@@ -24,13 +24,7 @@ export interface InferCall {
    * of them waits for room that it holds. Left out: there are no hooks around it.
    */
   readonly number?: number;
-  readonly signals: CallSignals;
-}
-
-/** What ends a model call, and what keeps it from beginning. */
-interface CallSignals {
-  readonly signal: AnySignal;
-  readonly stopSignal: AnySignal;
+  readonly signals: { readonly signal: AnySignal; readonly stopSignal: AnySignal };
 }
 
 export function nameOf({ provider, id }: Model): {

@@ -109,13 +109,8 @@ function behindHistory(
 // Which tools a request offers, and how the model may choose, for roles that say so.
 
 /** The tools of a request, and those that filters took away. */
-interface OfferedTools {
-  readonly tools: readonly ToolSpec[];
-  readonly hiddenTools: readonly HiddenTool[];
-}
-
 /** The tools that filters leave in this step; `Finish` is none of their business. */
-function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTools {
+function filteredTools(agent: AgentRuntime, state: AgentState) {
   const { identity, role, tools, metadata } = agent;
   const position = stepPosition(agent, state);
   const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);

@@ -69,17 +69,8 @@ interface Batch {
   readonly skip: string | undefined;
 }
 
-interface Done {
-  readonly state: AgentState;
-  readonly failures: readonly ErrorRecord[];
-  /** Nothing further of the reply begins. */
-  readonly isOver: boolean;
-  /** Why the calls of the step are left out, if they are. */
-  readonly skip: string | undefined;
-}
-
 /** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
-async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): Promise<Done> {
+async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch) {
   const { calls, replyCalls } = batch;
   const step = openStepOf(state);
   const isHooked = agent.hooks.points.has("beforeTool");

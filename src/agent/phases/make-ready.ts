@@ -14,7 +14,6 @@ import { failWith, addSignal, fail } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { pauseForSubagents } from "../pausing.ts";
-import type { UserInput } from "../../hooks/hook-points.ts";
 import { contentText, withText } from "../../protocol/message-content.ts";
 import { userMessage, type UserMessage } from "../../protocol/message.ts";
 import type { MailboxMessage } from "../mailbox.ts";
@@ -46,7 +45,8 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
 
 /** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
 async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const { identity, role, task, metadata } = agent;
+  const { identity, role, task, taskContent, metadata } = agent;
+  const content = typeof taskContent === "string" ? {} : { content: taskContent };
   const hooked =
     identity.depth > 0
       ? undefined
@@ -54,7 +54,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
           point: "userInput",
           stepNumber: 0,
           position: {},
-          input: { role: role.name, task, metadata, ...contentOf(agent) },
+          input: { role: role.name, task, metadata, ...content },
         });
   if (hooked?.type === "failed") return failWith(agent, unbriefed(state), hooked.error);
   if (hooked?.type === "cancelled") return unbriefed(state);
@@ -65,14 +65,8 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
     const name = changedBy.at(-1)?.hook;
     return addSignal(agent, unbriefed(state), { source: "hook", reason, ...defined({ name }) });
   }
-  const { taskContent } = agent;
   const said = patch?.task === undefined ? taskContent : withText(taskContent, patch.task);
   return await askConditions(agent, addTask(state, said));
-}
-
-/** What hooks see of a task that is more than a text. */
-function contentOf({ taskContent: content }: AgentRuntime): Pick<UserInput, "content"> {
-  return typeof content === "string" ? {} : { content };
 }
 
 function unbriefed(state: AgentState): AgentState {

@@ -38,21 +38,13 @@ const WRAP_UP = {
     "This is your last step: you cannot use tools any more. Give your result now, with what you have.",
 };
 
-/** A request with its notices, and what they take. */
-export interface Noticed {
-  readonly request: ModelRequest;
-  readonly tokens: number;
-  /** The model can do nothing but finish. */
-  readonly isClosing: boolean;
-}
-
 /** The request with its notices, now that its call is paid for. `planned`: those that it would have had before. */
 export function withNotices(
   { role, account, model }: AgentRuntime,
   state: AgentState,
   request: ModelRequest,
   { lease, planned }: { readonly lease: Lease; readonly planned: Notices },
-): Noticed {
+) {
   const remaining = (): Remaining => leftAtStep(state, account.remainingWith(lease));
   const isClosing = planned.wrapUp !== undefined && lease.lastStep !== undefined;
   const notices: Notices = {

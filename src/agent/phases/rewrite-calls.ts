@@ -2,7 +2,7 @@
 
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
+import { spanOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { parsedArguments } from "../../tools/bind-call.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
@@ -23,19 +23,12 @@ export interface HookedCall {
     | undefined;
 }
 
-/** What hooks made of the calls that they were asked about, what that took of the time, and the hooks that broke. */
-export interface HookedCalls {
-  readonly calls: ReadonlyMap<CallId, HookedCall>;
-  readonly spans: readonly TimeSpan[];
-  readonly failures: readonly ErrorRecord[];
-}
-
 /** Asks the hooks of all calls at once. Calls that were put off have been through it (R28). */
 export async function rewriteCalls(
   agent: AgentRuntime,
   step: OpenStep,
   calls: readonly ToolCall[],
-): Promise<HookedCalls> {
+) {
   const askedAtMs = agent.run.clock.nowMs();
   const asked = calls.flatMap((call) => ask(agent, step, call) ?? []);
   const answers = asked.length > 0 ? await Promise.all(asked.map(({ answer }) => answer)) : [];

@@ -53,7 +53,7 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
   }
   const subtasks = call.close();
   const children = sortChildren(await call.children());
-  const ended = await awaitOutcome(call, outcomeOf(call, tool.name, { bounded, children }));
+  const ended = await awaitOutcome(call, outcomeOf(call, tool.name, bounded, children));
   const { startedIds } = children;
   return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
@@ -63,20 +63,14 @@ async function outcomeOfOne(
   call: OpenCall,
   asked: SubagentRequest,
 ): Promise<CallOutcome | PausedChild> {
-  const { toolName, signal } = call;
   const delegation = call.delegation();
-  try {
-    const outcome = await (asked.type === "spawn"
+  const outcome =
+    asked.type === "spawn"
       ? spawnWithHooks(call, asked.request, delegation)
-      : continueWithHooks(call, asked.request, delegation));
-    call.close();
-    if (outcome.type === "paused") return outcome;
-    const startedIds = outcome.type === "started" ? [outcome.childId] : undefined;
-    return { ...delegatedOutcome(outcome), ...defined({ startedIds }) };
-  } catch (cause) {
-    call.close();
-    return signal.aborted ? CANCELLED : thrownOutcome(toolName, cause);
-  }
+      : continueWithHooks(call, asked.request, delegation);
+  const ended = await awaitOutcome(call, outcome);
+  call.close();
+  return ended;
 }
 
 /** Waits further for a subagent that was paused with the call. */
@@ -123,16 +117,12 @@ function sortChildren(children: readonly PromiseSettledResult<SpawnOutcome>[]): 
   return { pausedIds, startedIds: startedIds.length === 0 ? undefined : startedIds, broken };
 }
 
-interface EndedDelegation {
-  readonly bounded: BoundedOutcome<DelegationOutcome>;
-  readonly children: Children;
-}
-
 /** The result of a delegation, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */
 async function outcomeOf(
   { agent }: OpenCall,
   toolName: string,
-  { bounded, children: { pausedIds, broken } }: EndedDelegation,
+  bounded: BoundedOutcome<DelegationOutcome>,
+  { pausedIds, broken }: Children,
 ): Promise<DelegationOutcome> {
   const given = bounded.type === "returned" ? bounded.value : undefined;
   const outcome = isOutcome(given) ? given : undefined;
@@ -188,7 +178,7 @@ function delegatedOutcome(
   }
   const text = delegationText(outcome);
   if (outcome.type === "refused") return failed(outcome.refusal.code, text);
-  if (outcome.type === "started") return { type: "succeeded", text };
+  if (outcome.type === "started") return { type: "succeeded", text, startedIds: [outcome.childId] };
   const { outcome: worth, usage } = outcome.result;
   const counted = { usage: usage.total };
   return worth === "completed"
@@ -202,6 +192,12 @@ const SUBAGENT_FAILURES = {
   failed: "subagent_failed",
   cancelled: "subagent_cancelled",
 } as const satisfies Record<Exclude<SubagentOutcome, "completed">, ToolFailureCode>;
+
+/** The agent that delegates, and the step in which it does. */
+export interface Delegator {
+  readonly agent: AgentRuntime;
+  readonly effectPosition: EffectPosition;
+}
 
 /** Starts a subagent with the task as hooks changed it. Rejects with the coded error of a hook that broke, and with nothing else. */
 export async function spawnWithHooks(
@@ -217,12 +213,6 @@ export async function spawnWithHooks(
 }
 
 // The hooks that see a task before the subagent that is to work on it starts.
-
-/** The agent that delegates, and the step in which it does. */
-export interface Delegator {
-  readonly agent: AgentRuntime;
-  readonly effectPosition: EffectPosition;
-}
 
 /** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
 async function taskAfterHooks(
