@@ -247,24 +247,24 @@ export class AgentRuntime {
   /** The stop requests that came since this was asked last; none while the agent catches up after a crash. */
   takeStopRequests(): readonly StopSignal[] {
     const { persistence, stopRequests: taken } = this;
-    if (persistence?.isCatchingUp === true) return NO_REQUESTS;
+    if (persistence?.inFlight?.isUnderWay === true) return NO_REQUESTS;
     this.stopRequests = NO_REQUESTS;
     return persistence === undefined ? taken : persistence.unlogged(taken);
   }
 
   /** True if a stop request waits to be handled. */
   get isStopping(): boolean {
-    return this.stopRequests.length > 0 && this.persistence?.isCatchingUp !== true;
+    return this.stopRequests.length > 0 && this.persistence?.inFlight?.isUnderWay !== true;
   }
 
   /** True once the agent must end: nothing further is worth beginning. */
   get isEnding(): boolean {
-    return this.signal.aborted && this.persistence?.isBeforeStep !== true;
+    return this.signal.aborted && this.persistence?.inFlight?.isBeforeStep !== true;
   }
 
   /** True if the run is to pause. */
   get isPausing(): boolean {
-    return this.run.pauseSignal.aborted && this.persistence?.isCatchingUp !== true;
+    return this.run.pauseSignal.aborted && this.persistence?.inFlight?.isUnderWay !== true;
   }
 
   /** Aborts what it would start, what it has under way, and all that follow it, in this order. */
@@ -430,7 +430,7 @@ export class AgentRuntime {
 
   /** Records what has happened in a phase, and has the run count it: once, though the phase be done again (E3). */
   record(body: EventBody, at?: EventPosition): void {
-    if (this.persistence?.takeRecorded(body, at) === true) return;
+    if (this.persistence?.inFlight?.takeRecorded(body, at) === true) return;
     const { run, identity } = this;
     run.count(identity.agentId, body);
     run.recorder.record(this.scope(at), body);

@@ -1,5 +1,5 @@
 // What an agent waits for, and what that results in: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
-// rejects: failures are data. Where the run is kept, each has a name by its position, and what it came to is known by that (durability/in-flight.ts).
+// rejects: failures are data. Where the run is kept, each has a name by its position, and what it came to is known by that (in-flight.ts).
 
 import { AssistantMessageSchema, type Message, type ToolCall } from "../protocol/message.ts";
 import type { Answer } from "../protocol/question.ts";

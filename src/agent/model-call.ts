@@ -75,7 +75,8 @@ export function settleCall(
   const isOfStep = countsAsStep(position);
   const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
   const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
-  if (persistence?.wasSettled(leaseId) !== true) account.settle(lease, usage, otherModels);
+  if (persistence?.inFlight?.settledIds.has(leaseId) !== true)
+    account.settle(lease, usage, otherModels);
   if (agent.run.recorder.announce("budget.settled"))
     agent.record(settledEvent(account, { leaseId, usage, otherModels }), eventPositionOf(position));
   if (outcome.type === "refused")

@@ -1,14 +1,14 @@
 // What keeps the effects of an agent where its run is stored: what an effect came to is kept before it is acted
 // upon (D1), and what is known is not done again (D2). An agent of a run that is kept nowhere has none.
 
-import type { EventBody } from "../protocol/event.ts";
-import type { AgentId, CallId, LeaseId } from "../protocol/ids.ts";
+import type { AgentId, CallId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { OwnCall } from "../tools/bind-call.ts";
 import type { Lease, LeaseOutcome } from "./account-view.ts";
-import type { EffectPosition, EventPosition } from "./agent-identity.ts";
+import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "./effects.ts";
+import type { InFlightWork } from "./in-flight.ts";
 import type { Phase } from "./phase-report.ts";
 import type { Permission } from "./tool-calls/call-outcome.ts";
 
@@ -60,36 +60,13 @@ export interface Persistence {
   ): Promise<void> | undefined;
   /** Code of the user's, which is run whenever its phase is. */
   consult<T>(work: () => Promise<T>): Promise<T>;
-  /** The task of a subagent that is to start, as hooks change it. */
-  taskOf(
-    callId: CallId | null,
-    nth: number,
-    task: string,
-    work: () => Promise<string>,
-  ): Promise<string>;
 
   // What was done before the process died
 
-  /** True if this lease was settled. */
-  wasSettled(leaseId: LeaseId): boolean;
-  /** Takes one tool call that was charged. False: there is none. */
-  takeCharge(): boolean;
-  /** True if a call has a subagent that it had started. `callId`: null for a subtask. */
-  hasChildOf(callId: CallId | null): boolean;
-  /** The subagent that a call has started, or continued, as its `nth`, and that it is not to start again. */
-  adopt(callId: CallId | null, nth: number): AgentId | undefined;
-  /** True if a call has done this already. */
-  wasDone(operation: ChildOperation): boolean;
-  /** True if a call has given the agent the result of this subagent, and its end is not in the state. */
-  hasReported(childId: AgentId): boolean;
+  /** What the agent had begun when its process died; `undefined` once that is in its state. */
+  readonly inFlight: InFlightWork | undefined;
   /** Ends subagents that calls had started, and that none of them has adopted: no call waits for them (T2). */
   dismissOrphans(): Promise<void> | undefined;
-  /** Takes an event that was recorded. False: it was not. */
-  takeRecorded(body: EventBody, at: EventPosition | undefined): boolean;
-  /** True while something that had ended, or must not be done twice, is not yet back in the state. */
-  readonly isCatchingUp: boolean;
-  /** True while the step that the process died in is not open again. */
-  readonly isBeforeStep: boolean;
   /** The stop requests that are not in the log of the agent already. */
   unlogged(requests: readonly StopSignal[]): readonly StopSignal[];
 

@@ -19,7 +19,7 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   if (pending.length === 0) return state;
   if (step.lastStep !== undefined) return addSignal(agent, state, lastStepSignal(step.lastStep));
   // A reply that was let through before the process died is not evaluated again.
-  if (agent.persistence?.isCatchingUp === true) return state;
+  if (agent.persistence?.inFlight?.isUnderWay === true) return state;
   const refusal = agent.account.exhausted();
   return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
 }

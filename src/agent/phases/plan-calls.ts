@@ -92,7 +92,7 @@ export function planCalls(
     if (deferral !== undefined) {
       if (bound.type === "rejected") dropAnswer(agent, step, { call, deferral, answer });
     } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
-      const wasCharged = agent.persistence?.takeCharge() === true;
+      const wasCharged = agent.persistence?.inFlight?.takeCharge() === true;
       const refused = wasCharged ? undefined : agent.account.chargeToolCall();
       if (refused === undefined) charged += 1;
       else bound = overLimit(refused, bound.tool);

@@ -153,7 +153,7 @@ function isOutcome(value: unknown): value is DelegationOutcome {
 
 /** True if the call can start nothing further. One whose subagent ran when the process died adopts it, to end it. */
 export function isTooLate({ agent, signal, position }: OpenCall): boolean {
-  return signal.aborted && agent.persistence?.hasChildOf(position.callId) !== true;
+  return signal.aborted && agent.persistence?.inFlight?.hasChildOf(position.callId) !== true;
 }
 
 function delegationContext(call: OpenCall): DelegationContext {
@@ -230,10 +230,8 @@ async function taskAfterHooks(
     const { patch } = await applyChain(agent, { point, stepNumber, position: call, input });
     return patch.task ?? task;
   };
-  const { persistence } = agent;
-  const hooked = await (persistence === undefined
-    ? ask()
-    : persistence.taskOf(callId, nth, task, ask));
+  const hasStarted = agent.persistence?.inFlight?.hasChildOf(callId, nth) === true;
+  const hooked = hasStarted ? task : await ask();
   return hooked === task ? asked : withText(asked, hooked);
 }
 

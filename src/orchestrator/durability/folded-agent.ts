@@ -15,7 +15,7 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import { fingerprint, InFlightWork, takeFirst, type GivenLease } from "./in-flight.ts";
+import { fingerprint, InFlightWork, takeFirst, type GivenLease } from "../../agent/in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];

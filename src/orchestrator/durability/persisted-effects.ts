@@ -4,8 +4,8 @@
 // asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
 
 import { z } from "../../protocol/late-zod.ts";
-import type { Asking, ChildOperation, Persistence } from "../../agent/persistence.ts";
-import type { EffectPosition, EventPosition } from "../../agent/agent-identity.ts";
+import type { Asking, Persistence } from "../../agent/persistence.ts";
+import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { mayDelegate } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentState } from "../../agent/agent-state.ts";
@@ -29,13 +29,12 @@ import { refusedCall } from "../../agent/tool-calls/questions.ts";
 import { emitResult } from "../../agent/tool-calls/record.ts";
 import { INTERRUPTED, type Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { defined, sameJson } from "../../kernel/json.ts";
-import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
+import type { LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
-import { takeFirst, type InFlightWork } from "./in-flight.ts";
+import { takeFirst, type InFlightWork } from "../../agent/in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
 
 /** A call that may run, as the journal has it. */
@@ -54,7 +53,7 @@ const PermitSchema = z.strictObject({
 export class PersistedEffects implements Persistence {
   protected readonly agent: AgentRuntime;
   readonly #journal: RunJournal;
-  #inFlight: InFlightWork | undefined;
+  inFlight: InFlightWork | undefined;
   /** Signals that its log had from the beginning: a request that repeats one of them is dropped, once. */
   readonly #logged: StopSignal[];
   /** Ends of calls that nothing waited for, and how many of them are known to be kept. */
@@ -65,7 +64,7 @@ export class PersistedEffects implements Persistence {
   constructor(journal: RunJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
     this.agent = agent;
     this.#journal = journal;
-    this.#inFlight = inFlight;
+    this.inFlight = inFlight;
     this.#logged = [...agent.currentState.log.signals];
   }
 
@@ -75,7 +74,7 @@ export class PersistedEffects implements Persistence {
     position: EffectPosition,
     work: () => Promise<LeaseOutcome>,
   ): Promise<LeaseOutcome> {
-    return this.#inFlight?.takeLease(modelEffectName(position)) ?? (await work());
+    return this.inFlight?.takeLease(modelEffectName(position)) ?? (await work());
   }
 
   async infer(
@@ -87,7 +86,7 @@ export class PersistedEffects implements Persistence {
     const known = this.outcome(name);
     if (known !== undefined) return readInferOutcome(known);
     const { run } = this.agent;
-    const isAgain = this.#inFlight !== undefined && position.sideCall === undefined;
+    const isAgain = this.inFlight !== undefined && position.sideCall === undefined;
     if (isAgain) run.pieces?.reset(this.agent.pieceSource(position), "recovered");
     const outcome = await this.#recorded(name, work, lease.leaseId);
     await this.kept();
@@ -101,10 +100,6 @@ export class PersistedEffects implements Persistence {
   sending(): Promise<void> {
     this.#journal.workEnds();
     return this.kept().then(() => this.#journal.workBegins());
-  }
-
-  wasSettled(leaseId: LeaseId): boolean {
-    return this.#inFlight?.settledIds.has(leaseId) === true;
   }
 
   // Tool calls
@@ -158,10 +153,6 @@ export class PersistedEffects implements Persistence {
     return await work();
   }
 
-  takeCharge(): boolean {
-    return this.#inFlight?.takeCharge() === true;
-  }
-
   /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
   authorize(
     position: EffectPosition,
@@ -173,7 +164,7 @@ export class PersistedEffects implements Persistence {
       return { type: "impossible", outcome: INTERRUPTED };
     const name = permitEffectName(position, call);
     const permit = this.outcome(name);
-    if (bound.type === "delegation" && this.#inFlight?.hasChildOf(call.call.callId) === true)
+    if (bound.type === "delegation" && this.inFlight?.hasChildOf(call.call.callId) === true)
       return { type: "granted", bound: begunCall(bound, permit) };
     if (permit !== undefined) return permittedBefore(bound, permit, asking);
     const asked = asking.ask();
@@ -212,33 +203,8 @@ export class PersistedEffects implements Persistence {
 
   // Subagents
 
-  async taskOf(
-    callId: CallId | null,
-    nth: number,
-    task: string,
-    work: () => Promise<string>,
-  ): Promise<string> {
-    return this.#inFlight?.hasChildOf(callId, nth) === true ? task : await work();
-  }
-
-  hasChildOf(callId: CallId | null): boolean {
-    return this.#inFlight?.hasChildOf(callId) === true;
-  }
-
-  adopt(callId: CallId | null, nth: number): AgentId | undefined {
-    return this.#inFlight?.takeChild(callId, nth);
-  }
-
-  wasDone(operation: ChildOperation): boolean {
-    return this.#inFlight?.takeOperation(operation) === true;
-  }
-
-  hasReported(childId: AgentId): boolean {
-    return this.#inFlight?.reportedIds.has(childId) === true;
-  }
-
   dismissOrphans(): Promise<void> | undefined {
-    const { children = [] } = this.#inFlight ?? {};
+    const { children = [] } = this.inFlight ?? {};
     if (children.length === 0) return undefined;
     const { subagents } = this.agent.run;
     const dismissed = children.map(({ childId }) => subagents.dismiss(this.agent, childId));
@@ -246,14 +212,6 @@ export class PersistedEffects implements Persistence {
   }
 
   // What the agent catches up with
-
-  get isCatchingUp(): boolean {
-    return this.#inFlight?.isUnderWay === true;
-  }
-
-  get isBeforeStep(): boolean {
-    return this.#inFlight?.isBeforeStep === true;
-  }
 
   unlogged(requests: readonly StopSignal[]): readonly StopSignal[] {
     const logged = this.#logged;
@@ -265,23 +223,19 @@ export class PersistedEffects implements Persistence {
 
   // What is recorded and kept
 
-  takeRecorded(body: EventBody, at: EventPosition | undefined): boolean {
-    return this.#inFlight?.takeRecorded(body, at) === true;
-  }
-
   requested(signal: StopSignal): void {
     this.#journal.append({ type: "signal", agentId: this.agent.identity.agentId, signal });
   }
 
   stepOpened(state: AgentState): void {
-    this.#journal.stepOpened(this.agent, state);
+    this.#journal.save(this.agent, "open", state);
   }
 
   phaseOver(phase: Phase, state: AgentState): void {
     // These have no effects: after a crash they are done once more.
     if (phase === "evaluate" || phase === "incorporate") return;
     this.#journal.phaseOver(this.agent, phase, state);
-    if (phase !== "prepare") this.#inFlight = undefined;
+    if (phase !== "prepare") this.inFlight = undefined;
   }
 
   deadlineReached(deadlineAtMs: number): boolean {
@@ -300,12 +254,12 @@ export class PersistedEffects implements Persistence {
 
   /** What an effect of this name came to; undefined: it is not known. Given once. */
   protected outcome(name: string): unknown {
-    return this.#inFlight?.outcome(name);
+    return this.inFlight?.outcome(name);
   }
 
   /** True if a call that must not be repeated had begun before the process died, and its end is not known. Given once. */
   protected hadBegun(name: string): boolean {
-    return this.#inFlight?.begun.delete(name) === true;
+    return this.inFlight?.begun.delete(name) === true;
   }
 
   /** An effect under way: where the run is given up it is waited for, within the grace period. `leaseId`: of a model call. */

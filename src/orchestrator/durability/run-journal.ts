@@ -12,7 +12,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord, taskToKeep } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
-import type { InFlightWork } from "./in-flight.ts";
+import type { InFlightWork } from "../../agent/in-flight.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/call-outcome.ts";
 
@@ -95,7 +95,7 @@ export class RunJournal {
   /** An agent was created, with its account. */
   created(node: AgentRuntime, { nth = 0, ...recorded }: Created): void {
     this.append({ type: "agent", agent: agentRecord(node), nth, ...recorded });
-    this.#save(node, "born", node.currentState);
+    this.save(node, "born", node.currentState);
   }
 
   /** An agent that had ended begins a further execution. */
@@ -113,23 +113,19 @@ export class RunJournal {
       isBackground,
       nth,
     });
-    this.#save(node, "born", node.currentState);
+    this.save(node, "born", node.currentState);
   }
 
   /** A phase of an agent has ended with this state. The messages that the phase took count as read. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
     const letters = node.mailbox?.countTaken() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
-    this.#save(node, phase, state);
+    this.save(node, phase, state);
     if (phase === "decide" && !wasInterrupted(state)) this.writer.noteProgress();
   }
 
-  /** A model call is to be made: the step that it opens is over at some time, whatever happens (L4). */
-  stepOpened(node: AgentRuntime, state: AgentState): void {
-    this.#save(node, "open", state);
-  }
-
-  #save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
+  /** Records what changed in the state of an agent. */
+  save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
     const delta = deltaOf(this.#states.get(agentId), state);
     this.#states.set(agentId, state);
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });

@@ -68,7 +68,8 @@ function wasDone(
 ): boolean {
   const { agentId: childId } = child.identity;
   if (callId === undefined) return false;
-  return parent.persistence?.wasDone({ callId, childId, ...defined({ text }) }) === true;
+  const { inFlight } = parent.persistence ?? {};
+  return inFlight?.takeOperation({ callId, childId, ...defined({ text }) }) === true;
 }
 
 function foundChild(

@@ -110,7 +110,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
     isBackground: boolean,
   ): SpawnOutcome | Promise<SpawnOutcome> | undefined {
-    const childId = parent.persistence?.adopt(call.callId ?? null, call.nth ?? 0);
+    const childId = parent.persistence?.inFlight?.takeChild(call.callId ?? null, call.nth ?? 0);
     const child = childId === undefined ? undefined : this.run.tree.find(childId);
     if (child === undefined) return undefined;
     if (!child.hasEnded) return this.#runChild(child, parent.scope(call), isBackground);
@@ -216,7 +216,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       if (child === undefined) continue;
       if (!child.hasEnded) this.#runInBackground(child, parent.scope(spawnPosition(child)));
       // A call whose end is kept has given the agent the result.
-      else if (parent.persistence?.hasReported(childId) === true)
+      else if (parent.persistence?.inFlight?.reportedIds.has(childId) === true)
         parent.noteReported(childId, parent.currentState.step?.stepId);
       else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
     }

@@ -5,7 +5,7 @@ import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
-import { takeFirst } from "../../orchestrator/durability/in-flight.ts";
+import { takeFirst } from "../../agent/in-flight.ts";
 import {
   recordFrom,
   type JournalRecord,

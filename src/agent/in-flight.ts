@@ -1,14 +1,14 @@
 // InFlightWork: what an agent had begun in the phase in which its process died, according to its journal. Owns what of it is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
-import { canonicalJson } from "../../kernel/json.ts";
-import type { LeaseOutcome } from "../../agent/account-view.ts";
-import type { ChildOperation } from "../../agent/persistence.ts";
-import type { EventPosition } from "../../agent/agent-identity.ts";
-import type { MessageContent } from "../../protocol/message-content.ts";
-import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
-import type { StopSignal } from "../../protocol/stop.ts";
+import { canonicalJson } from "../kernel/json.ts";
+import type { LeaseOutcome } from "./account-view.ts";
+import type { ChildOperation } from "./persistence.ts";
+import type { EventPosition } from "./agent-identity.ts";
+import type { MessageContent } from "../protocol/message-content.ts";
+import type { EventBody } from "../protocol/event.ts";
+import type { AgentId, CallId, LeaseId } from "../protocol/ids.ts";
+import type { StopSignal } from "../protocol/stop.ts";
 
 /** A subagent that was started, or continued, in the phase. */
 export interface InFlightChild {
