@@ -161,7 +161,7 @@ function outcomeWithout(module: string, code: string, work: string): string {
     registerHooks({
       resolve(specifier, context, next) {
         if (specifier !== ${JSON.stringify(module)}) return next(specifier, context);
-        throw Object.assign(new Error("There is no " + specifier), { code: ${JSON.stringify(code)} });
+        throw Object.assign(new Error("Cannot find package '" + specifier + "'"), { code: ${JSON.stringify(code)} });
       },
     });`;
   const program = `

@@ -360,22 +360,5 @@ function isTransient(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.data["isTransient"] === true;
 }
 
-/** What takes records. */
-export type JournalWriter = Pick<
-  Journal,
-  | "append"
-  | "noteProgress"
-  | "broken"
-  | "claimed"
-  | "hasGivenUp"
-  | "isHeld"
-  | "kept"
-  | "keptUnderWay"
-  | "whenKept"
-  | "unread"
-  | "hold"
-  | "resume"
-  | "giveUp"
-  | "close"
-  | "abandon"
->;
+/** What takes records: the public members of a journal. */
+export type JournalWriter = Pick<Journal, keyof Journal>;

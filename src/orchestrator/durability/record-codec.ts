@@ -2,8 +2,9 @@
 // events and changes of one step are those of the step before but for a few fields. Owns the last record of each kind, the long texts, each
 // of which stands in a journal once (C28), and the short ones that came last.
 //
-// A line is `[records before it, [kind, change], …]`, or a whole record: the first of a journal, and each of a recording. In a change, an
-// object changes the object or the list in its place; anything else takes that place.
+// A line is `[records before it, [kind, change], …]`, or a whole record: the first of a journal, and each of a recording. A line with 0
+// records before it refers to nothing before it. In a change, an object changes the object or the list in its place; anything else takes
+// that place.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
@@ -115,6 +116,7 @@ export class RecordCodec {
       return 1;
     }
     const [before, ...entries] = listOf(JSON.parse(line));
+    if (before === 0) this.#restart();
     if (before !== this.#count)
       throw new RangeError(`it follows upon ${String(before)} records, not upon ${this.#count}`);
     this.#areRead = true;
@@ -122,21 +124,18 @@ export class RecordCodec {
     return entries.length;
   }
 
-  /** What cannot be written leaves nothing behind: the next record of its kind is compared with none, and refers to no text of it. */
+  /** If a record cannot be written, the next one is written as if it were the first: readers restart, too. */
   #entry(record: JournalRecord): readonly [kind: number, change: unknown] {
     const isAlone = record.type === "restored";
     const name = isAlone ? "" : kindOf(record);
     const kind = isAlone ? ALONE : (this.#kinds.get(name) ?? this.#templates.length);
     const template = isAlone ? undefined : this.#templates[kind];
     let change: unknown;
-    this.#long.keep();
-    this.#recent.keep();
     try {
       change = this.#change(template, record);
     } catch (cause) {
-      this.#kinds.delete(name);
-      this.#long.takeBack();
-      this.#recent.takeBack();
+      this.#endLine();
+      this.#restart();
       throw cause;
     }
     if (isAlone) return [ALONE, change];

@@ -6,8 +6,6 @@ export class TextTable {
   /** Made when a writer asks for it. */
   #numbers: Map<string, number> | undefined;
   #count: number;
-  /** What each text took the place of since `keep` was called last. */
-  #replaced: (string | undefined)[] = [];
 
   /** `most`: how many it holds; one more takes the place of the oldest. Default: all. */
   constructor(most = Infinity, texts: string[] = [], count = 0) {
@@ -29,14 +27,10 @@ export class TextTable {
   }
 
   numberOf(text: string): number | undefined {
-    return this.#numbered().get(text);
-  }
-
-  #numbered(): Map<string, number> {
     this.#numbers ??= new Map(
       this.#texts.slice(0, this.#count).map((text, number) => [text, number]),
     );
-    return this.#numbers;
+    return this.#numbers.get(text);
   }
 
   /** Throws a `RangeError` for a text that is not there. */
@@ -54,28 +48,5 @@ export class TextTable {
     if (this.#numbers === undefined) return;
     if (oldest !== undefined) this.#numbers.delete(oldest);
     this.#numbers.set(text, number);
-    this.#replaced.push(oldest);
-  }
-
-  /** What was added so far stays. */
-  keep(): void {
-    this.#numbered();
-    if (this.#replaced.length > 0) this.#replaced = [];
-  }
-
-  /** Takes back what was added since `keep` was called last. */
-  takeBack(): void {
-    for (const oldest of this.#replaced.toReversed()) {
-      this.#count -= 1;
-      const number = this.#count % this.#most;
-      this.#numbers?.delete(this.#texts[number] ?? "");
-      if (oldest === undefined) {
-        this.#texts.length = number;
-        continue;
-      }
-      this.#texts[number] = oldest;
-      this.#numbers?.set(oldest, number);
-    }
-    this.#replaced = [];
   }
 }

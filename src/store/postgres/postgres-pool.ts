@@ -1,8 +1,6 @@
 // Connections to PostgreSQL: as much of a pool of the package `pg` as is needed. The package is loaded when a pool is first needed only.
 
-import type * as pg from "pg";
-
-import { EspalierError } from "../../kernel/error.ts";
+import { loadingError } from "../../kernel/optional-package.ts";
 
 /** A connection that is lent out. */
 export interface PostgresClient {
@@ -33,7 +31,9 @@ export interface PoolOptions {
 
 /** Makes a pool. Connects to nothing yet. Throws `invalid_option` if the package is not installed. */
 export async function openPool(options: PoolOptions): Promise<OwnPool> {
-  const { Pool } = await loadPackage();
+  const { Pool } = await import("pg").catch((cause: unknown) => {
+    throw loadingError("pg", "PostgreSQL cannot be reached", cause);
+  });
   return new Pool({
     connectionString: options.connectionString,
     max: options.maxConnections,
@@ -43,20 +43,4 @@ export async function openPool(options: PoolOptions): Promise<OwnPool> {
     allowExitOnIdle: true, // An idle connection keeps no process alive.
     application_name: "espalier",
   });
-}
-
-async function loadPackage(): Promise<Pick<typeof pg, "Pool">> {
-  try {
-    return await import("pg");
-  } catch (cause) {
-    const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
-    if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") throw cause;
-    throw new EspalierError({
-      code: "invalid_option",
-      message:
-        "Expected the package pg to be installed, got none, and without it PostgreSQL cannot be reached. Run: npm install pg.",
-      data: { field: "connectionString", reason: "not_installed" },
-      cause,
-    });
-  }
 }
