@@ -3,12 +3,19 @@
 
 import { canonicalJson } from "../kernel/json.ts";
 import type { LeaseOutcome } from "./account-view.ts";
-import type { ChildOperation } from "./persistence.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
+
+/** What a call has done to a subagent of the agent. */
+export interface ChildOperation {
+  readonly callId: CallId;
+  readonly childId: AgentId;
+  /** What it wrote; undefined: it cancelled it. */
+  readonly text?: string;
+}
 
 /** A subagent that was started, or continued, in the phase. */
 export interface InFlightChild {

@@ -1,7 +1,6 @@
 // What keeps the effects of an agent where its run is stored: what an effect came to is kept before it is acted
 // upon (D1), and what is known is not done again (D2). An agent of a run that is kept nowhere has none.
 
-import type { AgentId, CallId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { OwnCall } from "../tools/bind-call.ts";
 import type { Lease, LeaseOutcome } from "./account-view.ts";
@@ -16,14 +15,6 @@ import type { Permission } from "./tool-calls/call-outcome.ts";
 export interface Asking {
   readonly ask: () => Permission | Promise<Permission>;
   readonly askAgain: (bound: OwnCall) => Promise<Permission>;
-}
-
-/** What a call has done to a subagent of the agent. */
-export interface ChildOperation {
-  readonly callId: CallId;
-  readonly childId: AgentId;
-  /** What it wrote; undefined: it cancelled it. */
-  readonly text?: string;
 }
 
 export interface Persistence {

@@ -1,7 +1,6 @@
 // FoldedAgent: one agent as its journal leaves it. Owns its state, and what it had begun since the last phase that was kept.
 
 import type { AgentState } from "../../agent/agent-state.ts";
-import type { ChildOperation } from "../../agent/persistence.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { transition } from "../../agent/transition.ts";
 import { deepFreeze, isRecord, sameJson } from "../../kernel/json.ts";
@@ -15,7 +14,13 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import { fingerprint, InFlightWork, takeFirst, type GivenLease } from "../../agent/in-flight.ts";
+import {
+  fingerprint,
+  InFlightWork,
+  type ChildOperation,
+  takeFirst,
+  type GivenLease,
+} from "../../agent/in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
