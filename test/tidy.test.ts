@@ -29,16 +29,17 @@ test("L1: stop signals from outside are read in one place, and only the loop ask
   ]);
 });
 
-test("an agent asks its persistence what was kept of it in three files, and knows no journal", () => {
-  expect(
-    agentFilesWith(
-      /[.#]inFlight\b|[cC]atchingUp|hadBegun|journal\b\??\.|[lL]ogged\b|"adopted"|[rR]ecovered\b/,
-    ),
-  ).toEqual([
+test("an agent reads its in-flight work in five files, and knows no journal", () => {
+  expect(agentFilesWith(/\?\.inFlight\b/)).toEqual([
     "src/agent/agent-runtime.ts",
-    "src/agent/persistence.ts",
+    "src/agent/model-call.ts",
+    "src/agent/tool-calls/delegate.ts",
     "src/agent/phases/evaluate.ts",
+    "src/agent/phases/plan-calls.ts",
   ]);
+  expect(
+    agentFilesWith(/[cC]atchingUp|hadBegun|journal\b\??\.|[lL]ogged\b|"adopted"|[rR]ecovered\b/),
+  ).toEqual(["src/agent/agent-runtime.ts", "src/agent/persistence.ts"]);
 });
 
 test("what is made for each call, agent or run has no getters of its own: what they close over stays until a full garbage collection", () => {

@@ -1,4 +1,4 @@
-// InFlightWork: what an agent had begun in the phase in which its process died, according to its journal. Owns what of it is not taken yet.
+// InFlightWork: the work that an agent had begun in the phase in which its process died. Owns the part that is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
 import { canonicalJson } from "../kernel/json.ts";
