@@ -4,26 +4,17 @@
 import type { EspalierError } from "../kernel/error.ts";
 import type { JournalBatch, Ownership } from "./run-store.ts";
 
-/** Stands for the time at which a query is done, by the clock that the database goes by: as its columns have it, and in milliseconds. */
-export const NOW: unique symbol = Symbol("now");
+/** Stands for the time at which a query is done, by the clock of the database, in whole milliseconds. */
 export const NOW_MS: unique symbol = Symbol("now in milliseconds");
 
-export type SqlValue = string | number | null | typeof NOW | typeof NOW_MS;
+export type SqlValue = string | number | null | typeof NOW_MS;
 
 /** What dialects say in their own way: in the text of a query in braces. */
 type SqlWord =
   /** The schema in which the tables are. */
   | "schema"
-  /** What is read of a run: under the names of stored-row.ts, its numbers as numbers. */
+  /** The columns of a run, its numbers as numbers. */
   | "run"
-  /** What is read of a post, likewise. */
-  | "post"
-  /** The columns of times. */
-  | "heartbeat"
-  | "last_crash"
-  | "created"
-  | "updated"
-  | "posted"
   /** The next number in the order in which sessions are written. */
   | "next_written"
   /** Keeps the rows that are read from others until the transaction ends. */
@@ -77,7 +68,6 @@ export interface SqlDriver {
 /** How a database wants its queries. */
 export interface SqlDialect {
   readonly words: Readonly<Record<SqlWord, string>>;
-  readonly now: string;
   readonly nowMs: string;
   /** What stands for any other value, the first of which has number 1. */
   readonly placeholder: (number: number) => string;
@@ -98,7 +88,6 @@ export function sqlTextsIn(dialect: SqlDialect): (query: SqlQuery) => string {
 function textOf(dialect: SqlDialect, { text, values }: SqlQuery): string {
   let count = 0;
   const marks = values.map((value) => {
-    if (value === NOW) return dialect.now;
     if (value === NOW_MS) return dialect.nowMs;
     count += 1;
     return dialect.placeholder(count);

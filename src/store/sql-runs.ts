@@ -13,7 +13,7 @@ import {
   type Claimant,
 } from "./holding.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredRun, StoredStatus } from "./run-store.ts";
-import { NOW, NOW_MS, lockingSql, sql, type SqlPage, type SqlWork } from "./sql-driver.ts";
+import { NOW_MS, lockingSql, sql, type SqlPage, type SqlWork } from "./sql-driver.ts";
 import { journalConflict, runExists, storeFailed, unknownRun } from "./store-errors.ts";
 import { holdingIn, numberIn, runIn, statusIn, textIn } from "./stored-row.ts";
 
@@ -21,8 +21,8 @@ export function* createRun(runId: RunId, title: string, owner: RunOwner): SqlWor
   const ownership = { runId, token: owner.token, epoch: 1 };
   const made = yield sql`
     insert into {schema}.run (run_id, title, status, epoch, record_count, owner_token, owner_hostname, owner_process_id,
-      {heartbeat}, {created}, {updated})
-    values (${runId}, ${title}, 'open', 1, 0, ${owner.token}, ${owner.hostname}, ${owner.processId}, ${NOW}, ${NOW}, ${NOW})
+      heartbeat_at_ms, created_at_ms, updated_at_ms)
+    values (${runId}, ${title}, 'open', 1, 0, ${owner.token}, ${owner.hostname}, ${owner.processId}, ${NOW_MS}, ${NOW_MS}, ${NOW_MS})
     on conflict (run_id) do nothing returning epoch`;
   if (made.length > 0) return ownership;
   const found = yield* findRun(runId);
@@ -39,11 +39,11 @@ export function* claimRun(runId: RunId, owner: RunOwner, claim: Claim): SqlWork<
   const epoch = holding.epoch + 1;
   yield sql`
     update {schema}.run set status = 'open', epoch = ${epoch}, owner_token = ${token}, owner_hostname = ${hostname},
-      owner_process_id = ${processId}, {heartbeat} = ${NOW}, {updated} = ${NOW}
+      owner_process_id = ${processId}, heartbeat_at_ms = ${NOW_MS}, updated_at_ms = ${NOW_MS}
     where run_id = ${runId}`;
   if (isCrash)
     yield sql`
-      update {schema}.run set crashes = crashes + 1, {last_crash} = ${NOW} where run_id = ${runId}`;
+      update {schema}.run set crashes = crashes + 1, last_crash_at_ms = ${NOW_MS} where run_id = ${runId}`;
   return { runId, token, epoch };
 }
 
@@ -69,7 +69,7 @@ export function* beatRun(ownership: Ownership): SqlWork<void> {
 }
 
 function* beat(runId: RunId): SqlWork<void> {
-  yield sql`update {schema}.run set {heartbeat} = ${NOW} where run_id = ${runId}`;
+  yield sql`update {schema}.run set heartbeat_at_ms = ${NOW_MS} where run_id = ${runId}`;
 }
 
 /** `lastPost`: what was posted after it opens a run that is to be paused. */
@@ -89,7 +89,7 @@ export function* releaseRun(
   const status = given === "paused" && unseen.length > 0 ? "open" : given;
   yield sql`
     update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null,
-      crashes = crashes * ${given === "open" ? 1 : 0}, {updated} = ${NOW}
+      crashes = crashes * ${given === "open" ? 1 : 0}, updated_at_ms = ${NOW_MS}
     where run_id = ${runId}`;
 }
 

@@ -2,7 +2,7 @@
 
 import { SessionIdSchema, type SessionId } from "../protocol/ids.ts";
 import type { StoredSession } from "./session-store.ts";
-import { NOW, sql, type SqlWork } from "./sql-driver.ts";
+import { NOW_MS, sql, type SqlWork } from "./sql-driver.ts";
 import { sessionConflict } from "./store-errors.ts";
 import { numberIn, textIn } from "./stored-row.ts";
 
@@ -22,11 +22,11 @@ export function* putSession(
   const written =
     before === 0
       ? yield sql`
-          insert into {schema}.session (session_id, version, body, written, {updated})
-          values (${sessionId}, 1, ${body}, {next_written}, ${NOW})
+          insert into {schema}.session (session_id, version, body, written, updated_at_ms)
+          values (${sessionId}, 1, ${body}, {next_written}, ${NOW_MS})
           on conflict (session_id) do nothing returning version`
       : yield sql`
-          update {schema}.session set version = ${version}, body = ${body}, written = {next_written}, {updated} = ${NOW}
+          update {schema}.session set version = ${version}, body = ${body}, written = {next_written}, updated_at_ms = ${NOW_MS}
           where session_id = ${sessionId} and version = ${before} returning version`;
   if (written.length > 0) return version;
   const found = yield* findSession(sessionId);

@@ -152,34 +152,22 @@ function dialectIn(schema: string): SqlDialect {
   return {
     words: {
       schema: `"${schema}"`,
-      run: `sequence::float8 as sequence, run_id, title, status, epoch, record_count, owner_token, owner_hostname,
-        owner_process_id::float8 as owner_process_id, ${milliseconds("heartbeat_at")} as heartbeat_at_ms,
-        ${milliseconds("created_at")} as created_at_ms, ${milliseconds("updated_at")} as updated_at_ms,
-        crashes, ${milliseconds("last_crash_at")} as last_crash_at_ms`,
-      post: `number, key, body, ${milliseconds("posted_at")} as posted_at_ms`,
-      heartbeat: "heartbeat_at",
-      last_crash: "last_crash_at",
-      created: "created_at",
-      updated: "updated_at",
-      posted: "posted_at",
+      run: "run.*, sequence::float8 as sequence", // The last column of a name counts.
       next_written: `nextval('"${schema}".session_written')`,
       for_update: "for update",
     },
-    now: "clock_timestamp()",
-    nowMs: milliseconds("clock_timestamp()"),
+    nowMs: POSTGRES_NOW_MS,
     placeholder: (number) => `$${number}`,
   };
 }
 
-function milliseconds(time: string): string {
-  return `floor(extract(epoch from ${time}) * 1000)::float8`;
-}
+const POSTGRES_NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::float8";
 
 /** Takes a batch that is next in line from the owner of the run. Lock, fence and count in one, and all of it in one statement. */
 function appendIn(schema: string): string {
   return `with held as (
       update "${schema}".run set record_count = record_count + cardinality($5::text[]),
-        heartbeat_at = clock_timestamp(), updated_at = clock_timestamp(), crashes = crashes * $6
+        heartbeat_at_ms = ${POSTGRES_NOW_MS}, updated_at_ms = ${POSTGRES_NOW_MS}, crashes = crashes * $6
       where run_id = $1 and epoch = $2 and owner_token = $3 and owner_hostname is not null and record_count = $4 - 1
       returning sequence
     )

@@ -46,12 +46,12 @@ function* createSchema(schema: string): SqlWork<void> {
       record_count integer not null,
       owner_token text not null, -- stays when the run is given up
       owner_hostname text, -- null: nobody owns it
-      owner_process_id bigint,
-      heartbeat_at timestamptz not null default clock_timestamp(),
-      created_at timestamptz not null default clock_timestamp(),
-      updated_at timestamptz not null default clock_timestamp(),
+      owner_process_id double precision,
+      heartbeat_at_ms double precision not null,
+      created_at_ms double precision not null,
+      updated_at_ms double precision not null,
       crashes integer not null default 0,
-      last_crash_at timestamptz -- null: none was ever counted
+      last_crash_at_ms double precision -- null: none was ever counted
     );
     create index run_by_status on {schema}.run (status, sequence);
     create table {schema}.journal (
@@ -66,14 +66,14 @@ function* createSchema(schema: string): SqlWork<void> {
       version integer not null,
       body text not null,
       written bigint not null unique default nextval('{schema}.session_written'), -- in the order of writing
-      updated_at timestamptz not null default clock_timestamp()
+      updated_at_ms double precision not null
     );
     create table {schema}.post (
       run bigint not null references {schema}.run on delete cascade,
       number integer not null,
       key text collate "C" not null,
       body text not null,
-      posted_at timestamptz not null default clock_timestamp(),
+      posted_at_ms double precision not null,
       primary key (run, number),
       unique (run, key)
     );`;

@@ -16,21 +16,14 @@ export const LONGEST_BLOCK_MS = 20;
 /** Characters after which a page is full: what is read at once blocks the event loop, and is held in memory. */
 const PAGE_LENGTH = 1_000_000;
 
-/** Times are numbers, and those of a clock that is handed in. A transaction has locked the file, so no row needs to be. */
+/** Times are those of a clock that is handed in. A transaction has locked the file, so no row needs to be. */
 const DIALECT: SqlDialect = {
   words: {
     schema: "main",
     run: "*",
-    post: "number, key, body, posted_at_ms",
-    heartbeat: "heartbeat_at_ms",
-    last_crash: "last_crash_at_ms",
-    created: "created_at_ms",
-    updated: "updated_at_ms",
-    posted: "posted_at_ms",
     next_written: "(select coalesce(max(written), 0) + 1 from session)",
     for_update: "",
   },
-  now: "?",
   nowMs: "?",
   placeholder: () => "?",
 };
