@@ -54,17 +54,17 @@ for (const name of names) {
   );
 }
 
-proves(["X25", "D681"], "another order swaps all effects of a recording but races", () => {
-  const found = names.toSorted().map((name) => {
+proves(["X25", "D681"], "another order swaps all effects of a recording but races", async () => {
+  const counted = names.toSorted().map(async (name) => {
     const [segment] = readSegments(keptRecording(name));
-    const beginning = segment && beginningOf(segment);
+    const beginning = segment && (await beginningOf(segment));
     const script = segment && beginning ? scriptOf(segment.records, beginning, false) : [];
     const effects = passagesOf(script).map((piece) =>
       piece.filter(({ record }) => record.type === "effect"),
     );
     return [name, effects.filter(({ length }) => length > 1).flat().length, effects.flat().length];
   });
-  expect(found).toEqual([
+  expect(await Promise.all(counted)).toEqual([
     ["approvals", 15, 15],
     ["background", 7, 22],
     ["compacted", 15, 15],

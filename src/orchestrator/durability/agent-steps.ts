@@ -172,20 +172,18 @@ export class AgentSteps {
   /** In order. */
   executions(): readonly RecordedExecution[] {
     const [state, present] = [this.#state(), this.#execution];
-    const all: RecordedExecution[] = this.#before.map(({ execution, executionId, state }) => ({
-      execution,
-      executionId,
-      steps: state.log.steps,
-      ...defined({ output: state.log.output }),
-    }));
-    if (state !== undefined && present !== undefined) {
-      const { execution, executionId } = present;
-      const { step, log } = state;
-      const open = step && this.#open(step);
-      const { steps, output } = log;
-      all.push({ execution, executionId, steps, ...defined({ open, output }) });
-    }
-    return all.filter(({ execution, steps }) => execution > 0 || steps.length > 0);
+    const last = state === undefined || present === undefined ? [] : [{ ...present, state }];
+    return [...this.#before, ...last]
+      .map(({ execution, executionId, state: { step, log } }) => {
+        const open = execution === present?.execution && step ? this.#open(step) : undefined;
+        return {
+          execution,
+          executionId,
+          steps: log.steps,
+          ...defined({ open, output: log.output }),
+        };
+      })
+      .filter(({ execution, steps }) => execution > 0 || steps.length > 0);
   }
 
   /** One that has no lower number than the next is that of the origin of a fork. */

@@ -77,21 +77,17 @@ export async function foldJournal(
   const reading = new Turns(RECORDS_PER_TURN);
   for await (const line of lines)
     await reading.did(fold.takeLine(() => codec.read(line).map(recordFrom)));
-  const restoring = new Turns(AGENTS_PER_TURN);
-  const ending = fold.ending();
-  let step = ending.next();
-  for (; step.done !== true; step = ending.next()) await restoring.did();
-  return { ...step.value, codec };
+  return { ...(await fold.end()), codec };
 }
 
-/** The same of records that were read. */
-export function foldRecords(runId: RunId, records: readonly JournalRecord[]): FoldedRun {
+/** Folds records that were read before. Rejects like `foldJournal`. */
+export async function foldRecords(
+  runId: RunId,
+  records: readonly JournalRecord[],
+): Promise<FoldedRun> {
   const fold = new Fold(runId);
   for (const record of records) fold.takeLine(() => [record]);
-  const ending = fold.ending();
-  let step = ending.next();
-  while (step.done !== true) step = ending.next();
-  return step.value;
+  return await fold.end();
 }
 
 class Fold {
@@ -136,18 +132,18 @@ class Fold {
     });
   }
 
-  /** The run as it stands, one agent after the other. Throws like `takeLine` where records are missing. */
-  *ending(): Generator<undefined, FoldedRun> {
+  /** Returns the run after the last record. Rejects with `invalid_journal` if records are missing. */
+  async end(): Promise<FoldedRun> {
     const head = this.#head;
     if (head === undefined) throw withoutRecords(this.#runId);
     try {
-      return yield* this.#whole(head);
+      return await this.#whole(head);
     } catch (cause) {
       throw invalidJournal(this.#runId, this.#count, cause);
     }
   }
 
-  *#whole(head: RecordOf<"run">): Generator<undefined, FoldedRun> {
+  async #whole(head: RecordOf<"run">): Promise<FoldedRun> {
     const leases = [...this.#holders].flatMap(
       ([leaseId, agentId]) => this.#ledger.accountView(agentId).openLease(leaseId) ?? [],
     );
@@ -158,9 +154,10 @@ class Fold {
     const openLeases = new Set(leases.map(({ lease }) => lease.leaseId));
     const isLiving = (agentId: AgentId): boolean => this.#agent(agentId).isLiving;
     const agents: RestoredAgent[] = [];
+    const turns = new Turns(AGENTS_PER_TURN);
     for (const agent of this.#agents.values()) {
       agents.push(agent.toRestored({ openLeases, isLiving }));
-      yield;
+      await turns.did();
     }
     const questions = agents.flatMap(({ state }) => questionsOf(state));
     const open = new Set(questions.map(({ questionId }) => questionId));

@@ -5,17 +5,17 @@
 //     date from then on: nothing starts on it until it was read again.
 // N3. An execution is in a session once, also if it is handed in again because the acknowledgement was lost.
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch, shown } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { EspalierError } from "../../kernel/error.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
+import { isRecord } from "../../kernel/json.ts";
 import { errorRecord } from "../../agent/error-record.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { Session } from "./session.ts";
-import { readStored, writeStored, type SessionVersion } from "./session-access.ts";
 import {
   boundariesOf,
   cleared,
@@ -34,7 +34,13 @@ import {
   type SessionSettings,
 } from "./session-options.ts";
 import { SessionResultSchema, type SessionOutcome, type SessionResult } from "./session-outcome.ts";
-import type { SessionExecution, SessionFork, SessionRecord } from "./session-record.ts";
+import {
+  emptyRecord,
+  readSessionRecord,
+  type SessionExecution,
+  type SessionFork,
+  type SessionRecord,
+} from "./session-record.ts";
 
 /** Where a session is found. */
 export interface SessionPlace {
@@ -49,13 +55,18 @@ export interface WriterParts extends SessionPlace {
   readonly settings: SessionSettings;
 }
 
+/** A session with the version that it has in its store; 0: it is not there yet. */
+interface SessionVersion {
+  readonly record: SessionRecord;
+  readonly version: number;
+}
+
 /** Writers that one `merge` gives way to. */
 const MOST_ATTEMPTS = 10;
 
 /** Reads a session, or makes one that is not in its store yet. Rejects like `readStored`. */
 export async function openSession(parts: WriterParts): Promise<SessionWriter> {
-  const { store, sessionId, clock } = parts;
-  return new SessionWriter(parts, await readStored(store, sessionId, clock.nowMs()));
+  return new SessionWriter(parts, await readStored(parts));
 }
 
 export class SessionWriter implements Session {
@@ -157,7 +168,8 @@ export class SessionWriter implements Session {
     });
     if (hasExecution(this.record, execution.executionId)) return outcome("saved");
     try {
-      this.#stored = await this.#write(extended(this.record, execution, messages), before);
+      const next = extended(this.record, execution, messages);
+      this.#stored = await writeStored(this.#parts, next, before);
       return outcome("saved");
     } catch (cause) {
       if (await this.#hasArrived(execution)) return outcome("saved");
@@ -170,7 +182,7 @@ export class SessionWriter implements Session {
   /** True if the store has it all the same: its answer was lost (N3). */
   async #hasArrived({ executionId }: SessionExecution): Promise<boolean> {
     try {
-      const kept = await this.#read();
+      const kept = await readStored(this.#parts);
       if (!hasExecution(kept.record, executionId)) return false;
       this.#stored = kept;
       return true;
@@ -191,11 +203,11 @@ export class SessionWriter implements Session {
     const { session, newMessages } = structuredClone(parsed.data);
     await this.#using("a merge", async () => {
       for (let attempt = 1; ; attempt += 1) {
-        const kept = await this.#read();
+        const kept = await readStored(this.#parts);
         const next = merged(kept.record, session.execution, newMessages);
         if (next === kept.record) return kept;
         try {
-          return await this.#write(next, kept.version);
+          return await writeStored(this.#parts, next, kept.version);
         } catch (cause) {
           const isConflict = EspalierError.is(cause) && cause.code === "session_conflict";
           if (!isConflict || attempt === MOST_ATTEMPTS) throw cause;
@@ -205,7 +217,7 @@ export class SessionWriter implements Session {
   }
 
   async reload(): Promise<void> {
-    await this.#using("a reload", () => this.#read());
+    await this.#using("a reload", () => readStored(this.#parts));
   }
 
   async remove(executionId: string): Promise<void> {
@@ -222,7 +234,7 @@ export class SessionWriter implements Session {
     const next = change(this.record);
     await this.#using(work, async () => {
       try {
-        return await this.#write(next, this.version);
+        return await writeStored(this.#parts, next, this.version);
       } catch (cause) {
         this.#isStale = true;
         throw cause;
@@ -241,16 +253,8 @@ export class SessionWriter implements Session {
     const point = { sessionId, executionId, atStep };
     const { forked } = await import("./session-fork.ts");
     const record = forked(this.record, point, { ids, nowMs: clock.nowMs() });
-    return new SessionWriter({ ...this.#parts, sessionId }, await this.#write(record, 0));
-  }
-
-  #read(): Promise<SessionVersion> {
-    const { store, sessionId, clock } = this.#parts;
-    return readStored(store, sessionId, clock.nowMs());
-  }
-
-  #write(record: SessionRecord, expectedVersion: number): Promise<SessionVersion> {
-    return writeStored(this.#parts.store, record, expectedVersion);
+    const stored = await writeStored(this.#parts, record, 0);
+    return new SessionWriter({ ...this.#parts, sessionId }, stored);
   }
 
   /** What the work gives is what is known from then on. */
@@ -271,4 +275,53 @@ export function writerOf(field: string, session: unknown): SessionWriter {
   if (session instanceof SessionWriter) return session;
   const advice = session instanceof Promise ? "Await it." : "Take it from orchestrator.session().";
   throw mismatch(field, "a session", session, advice);
+}
+
+// Reading and writing: an error that a store throws becomes an error of ours.
+
+/** Rejects with `store_failed`, `unsupported_version` or `invalid_session`. */
+async function readStored({ store, sessionId, clock }: WriterParts): Promise<SessionVersion> {
+  const stored: unknown = await asked(sessionId, () => store.readSession(sessionId));
+  if (stored === undefined) return { record: emptyRecord(sessionId, clock.nowMs()), version: 0 };
+  if (!isRecord(stored)) throw strange(sessionId, `gave ${shown(stored)}`);
+  const { version, body } = stored;
+  if (!isVersion(version)) throw strange(sessionId, `gave version ${shown(version)}`);
+  return { record: readSessionRecord(sessionId, body), version };
+}
+
+/** Gives it with its new version. Rejects with `store_failed`, or with `session_conflict` if it has another version than expected. */
+async function writeStored(
+  { store }: SessionPlace,
+  record: SessionRecord,
+  expectedVersion: number,
+): Promise<SessionVersion> {
+  const { sessionId } = record;
+  const body = JSON.stringify(record);
+  const version: unknown = await asked(sessionId, () =>
+    store.writeSession(sessionId, expectedVersion, body),
+  );
+  if (!isVersion(version)) throw strange(sessionId, `gave version ${shown(version)}`);
+  return { record, version };
+}
+
+function isVersion(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}
+
+async function asked<Answer>(sessionId: SessionId, ask: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await ask();
+  } catch (cause) {
+    if (EspalierError.is(cause)) throw cause;
+    throw strange(sessionId, `threw: ${messageOf(cause)}`, cause);
+  }
+}
+
+function strange(sessionId: SessionId, what: string, cause?: unknown): EspalierError {
+  return new EspalierError({
+    code: "store_failed",
+    message: `Expected the store to keep session ${JSON.stringify(sessionId)}, but it ${what}. Look at the store.`,
+    data: { sessionId, reason: "other", isTransient: false },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }

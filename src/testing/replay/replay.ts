@@ -67,7 +67,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   const played: PlayedSegment[] = [];
   let result: RunResult | undefined;
   for (const [index, segment] of segments.entries()) {
-    const beginning = beginningOf(segment);
+    const beginning = await beginningOf(segment);
     if (beginning === undefined) continue;
     const place = { number: index + 1, isLast: index === segments.length - 1, order };
     const run = { code: { role, context }, means, beginning, segment, records };

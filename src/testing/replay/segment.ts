@@ -54,7 +54,11 @@ export interface Beginning {
  * Returns `undefined` if the recording breaks off before anything can be replayed.
  * Throws `invalid_journal` or `invalid_paused_run`.
  */
-export function beginningOf({ runId, records, before }: Segment): Beginning | undefined {
+export async function beginningOf({
+  runId,
+  records,
+  before,
+}: Segment): Promise<Beginning | undefined> {
   const [head, restored] = records;
   const state = records.find((record) => record.type === "state");
   if (head?.type === "run" && restored?.type !== "restored") {
@@ -65,7 +69,7 @@ export function beginningOf({ runId, records, before }: Segment): Beginning | un
   if (first === undefined) return undefined;
   const { type, atMs } = first.event;
   const paused = restored?.type === "restored" ? parsePausedRun(restored.run) : undefined;
-  const folded = paused === undefined ? foldRecords(runId, before) : undefined;
+  const folded = paused === undefined ? await foldRecords(runId, before) : undefined;
   const run = folded?.run ?? (paused && restoredFrom(paused));
   const root = run?.agents[0];
   if (run === undefined || root === undefined) return undefined;
