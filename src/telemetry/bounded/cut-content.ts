@@ -1,6 +1,6 @@
 // Text and JSON of content, cut at a length. Pure.
 
-import type { JsonValue } from "../../kernel/json.ts";
+import { isJsonList, type JsonValue } from "../../kernel/json.ts";
 
 /** Ends a text that was cut. */
 export const CUT_MARK = "… (cut)";
@@ -19,7 +19,7 @@ export function cutWithMark(text: string, maxCharacters: number): string {
 export function beginJson(value: JsonValue, room: number): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, Math.max(0, room) + 1));
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const isList = Array.isArray(value);
+  const isList = isJsonList(value);
   let text = isList ? "[" : "{";
   for (const [key, part] of entriesOf(value)) {
     if (text.length > room) return text;
@@ -32,10 +32,6 @@ export function beginJson(value: JsonValue, room: number): string {
 
 /** Iterates over the parts of a list or an object, without reading them all first. */
 function* entriesOf(value: JsonValue & object): Iterable<readonly [string | undefined, JsonValue]> {
-  if (isList(value)) for (const part of value) yield [undefined, part];
+  if (isJsonList(value)) for (const part of value) yield [undefined, part];
   else for (const key of Object.keys(value)) yield [key, value[key] ?? null];
-}
-
-function isList(value: object): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }
