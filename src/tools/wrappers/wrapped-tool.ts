@@ -1,7 +1,7 @@
 // What all wrappers share: the same tool with another use of its calls. Nothing is kept between two calls here.
 
 import { mismatch } from "../../kernel/check.ts";
-import { isRecord, type JsonValue } from "../../kernel/json.ts";
+import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { checkTool } from "../check-tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { QUESTION_ENDED, type AskRequest, type ToolContext } from "../tool-context.ts";
@@ -24,8 +24,18 @@ export function withUse(
   tool: FunctionTool,
   change: (use: FunctionUse) => FunctionUse,
 ): FunctionTool {
+  const { name, description, inputSchema, settings, isSequential, isRepeatable } = tool;
+  const { strictSchema } = tool;
+  // Named one by one: a tool that a class makes has some of them on its prototype.
   return Object.freeze({
-    ...tool,
+    kind: "function",
+    name,
+    description,
+    inputSchema,
+    ...defined({ strictSchema }),
+    settings,
+    isSequential,
+    isRepeatable,
     bind: (input: JsonValue, parsed?: JsonValue): Bound<FunctionUse> => {
       const bound = tool.bind(input, parsed);
       if (bound.type === "invalid") return bound;

@@ -188,3 +188,32 @@ test("a tool that is asked to end ends through all wrappers, in every order, wit
     expect(fixture.clock.pendingTimers).toBe(0);
   }
 });
+
+test("a tool that a class makes keeps what the class gives it", () => {
+  class Deploy implements FunctionTool {
+    readonly kind = "function";
+    readonly name = "deploy";
+    readonly inputSchema = { type: "object" };
+    readonly isSequential = true;
+    readonly isRepeatable = false;
+    get description(): string {
+      return "Deploys.";
+    }
+    get settings(): FunctionTool["settings"] {
+      return { maxRetries: 7 };
+    }
+    bind(): ReturnType<FunctionTool["bind"]> {
+      return toolThat("deploy", () => 1).bind({});
+    }
+  }
+  const { bind: _bind, ...wrapped } = withTimeout(withRetries(new Deploy()), { timeoutMs: 1 });
+  expect(wrapped).toEqual({
+    kind: "function",
+    name: "deploy",
+    description: "Deploys.",
+    inputSchema: { type: "object" },
+    settings: { maxRetries: 7 },
+    isSequential: true,
+    isRepeatable: false,
+  });
+});
