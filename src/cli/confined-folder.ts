@@ -39,39 +39,55 @@ export interface Excerpt {
   readonly size: number;
 }
 
-export interface ConfinedFolder {
+/** One folder. What lies outside of it, or is hidden, is refused. */
+export class ConfinedFolder {
+  readonly #root: string;
+  readonly #hasHandles: boolean | undefined;
+
+  /** `hasHandles`: see `readVerified`. Throws if the folder cannot be found. */
+  constructor(rootFolder: string, hasHandles?: boolean) {
+    this.#root = realpathSync(rootFolder);
+    this.#hasHandles = hasHandles;
+  }
+
   /** Finds what a path names. Throws if it is not allowed, or not there. */
-  place(path: string): Promise<FolderPlace>;
-  /** What lies directly in a folder, sorted by name. Throws if it is no folder. */
-  list(place: FolderPlace): Promise<Listing>;
-  /** The sizes of files in a folder: a folder may have too many to measure all. */
-  sizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]>;
-  /** The beginning of a file. Throws if it is no regular file. */
-  read(place: FolderPlace, maxBytes: number): Promise<Excerpt>;
-}
+  place(path: string): Promise<FolderPlace> {
+    return placeIn(this.#root, path);
+  }
 
-/** Confines to `rootFolder`. `hasHandles`: see `readVerified`. Throws if it cannot be found. */
-export function confinedFolder(rootFolder: string, hasHandles?: boolean): ConfinedFolder {
-  const root = realpathSync(rootFolder);
-  const reading: Reading = ({ realPath }, read) =>
-    readVerified(
-      { root, realPath, isAllowed: (real) => isVisibleIn(root, real) },
-      read,
-      hasHandles,
-    );
-  return {
-    place: (path) => placeIn(root, path),
-    list: (place) => list(place, (folder) => reading(folder, listed)),
-    sizes: (place, names) => list(place, (folder) => reading(folder, sizesOf(names))),
-    read: (place, maxBytes) => read(place, maxBytes, reading),
-  };
-}
+  /** Returns what lies directly in a folder, sorted by name. Throws if it is no folder. */
+  list(place: FolderPlace): Promise<Listing> {
+    return this.#read(place, "listed", listed);
+  }
 
-/** Gives `read` a path to a place. See `readVerified`. */
-type Reading = <Result>(
-  place: FolderPlace,
-  read: (path: string) => Promise<Result>,
-) => Promise<Result>;
+  /** Returns the sizes of files in a folder: a folder may have too many to measure all. */
+  sizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]> {
+    return this.#read(place, "listed", async (folder) => {
+      const sizes = await Promise.all(names.map((name) => sizeOf(folder, name)));
+      return sizes.flat();
+    });
+  }
+
+  /** Returns the beginning of a file. Throws if it is no regular file. */
+  read(place: FolderPlace, maxBytes: number): Promise<Excerpt> {
+    return this.#read(place, "read", (path) => excerptOf(path, maxBytes));
+  }
+
+  /** Gives `read` a path to a place. See `readVerified`. */
+  async #read<Result>(
+    { path, realPath }: FolderPlace,
+    verb: "listed" | "read",
+    read: (path: string) => Promise<Result>,
+  ): Promise<Result> {
+    const root = this.#root;
+    const isAllowed = (real: string): boolean => isVisibleIn(root, real);
+    try {
+      return await readVerified({ root, realPath, isAllowed }, read, this.#hasHandles);
+    } catch (cause) {
+      throw failure(path, verb, cause);
+    }
+  }
+}
 
 const OFF_LIMITS = "node_modules";
 
@@ -135,20 +151,6 @@ async function follow(absolutePath: string, path: string): Promise<string> {
   }
 }
 
-async function list<Result>(
-  place: FolderPlace,
-  reading: (place: FolderPlace) => Promise<Result>,
-): Promise<Result> {
-  const { path } = place;
-  try {
-    return await reading(place);
-  } catch (cause) {
-    if (codeOf(cause) === "ENOTDIR")
-      throw new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
-    throw failure(path, "listed", cause);
-  }
-}
-
 async function listed(folder: string): Promise<Listing> {
   const entries = await readdir(folder, { withFileTypes: true });
   const visible = entries.filter((entry) => !isHidden(entry.name));
@@ -162,13 +164,6 @@ async function listed(folder: string): Promise<Listing> {
   };
 }
 
-function sizesOf(names: readonly string[]): (folder: string) => Promise<readonly SizedFile[]> {
-  return async (folder) => {
-    const sizes = await Promise.all(names.map((name) => sizeOf(folder, name)));
-    return sizes.flat();
-  };
-}
-
 /** Empty for a file that was there a moment ago. */
 async function sizeOf(folder: string, name: string): Promise<readonly SizedFile[]> {
   try {
@@ -178,17 +173,10 @@ async function sizeOf(folder: string, name: string): Promise<readonly SizedFile[
   }
 }
 
-async function read(place: FolderPlace, maxBytes: number, reading: Reading): Promise<Excerpt> {
-  const { path } = place;
-  try {
-    return await reading(place, (opened) => excerptOf(opened, maxBytes));
-  } catch (cause) {
-    if (cause instanceof WrongKind) throw new Error(`${quoted(path)} ${cause.message}`, { cause });
-    throw failure(path, "read", cause);
-  }
-}
-
 function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
+  if (cause instanceof WrongKind) return new Error(`${quoted(path)} ${cause.message}`, { cause });
+  if (verb === "listed" && codeOf(cause) === "ENOTDIR")
+    return new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
   const why =
     cause instanceof MovedError
       ? ": another process moved it meanwhile. Try again, or leave it out."

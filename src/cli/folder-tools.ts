@@ -4,13 +4,7 @@
 import { defineTool, type FunctionTool } from "espalier";
 import { z } from "zod";
 
-import {
-  confinedFolder,
-  type ConfinedFolder,
-  type Excerpt,
-  type Listing,
-  type FolderPlace,
-} from "./confined-folder.ts";
+import { ConfinedFolder, type Excerpt, type FolderPlace, type Listing } from "./confined-folder.ts";
 
 const MAX_ENTRIES = 200;
 const MAX_SHOWN_BYTES = 8_000;
@@ -21,7 +15,7 @@ const MAX_LINE_LENGTH = 160;
 
 /** `folder_list`, `folder_read` and `folder_search` for the folder `rootFolder`, which must exist. */
 export function folderTools(rootFolder: string): readonly FunctionTool[] {
-  const folder = confinedFolder(rootFolder);
+  const folder = new ConfinedFolder(rootFolder);
   return [listTool(folder), readTool(folder), searchTool(folder)];
 }
 

@@ -16,7 +16,7 @@ import { join } from "node:path";
 
 import { expect } from "vitest";
 
-import { confinedFolder, type ConfinedFolder } from "../../src/cli/confined-folder.ts";
+import { ConfinedFolder } from "../../src/cli/confined-folder.ts";
 import { folderTools } from "../../src/cli/folder-tools.ts";
 import { readVerified } from "../../src/cli/verified-path.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
@@ -42,7 +42,7 @@ for (const hasHandles of [process.platform === "linux", false])
     `reads and lists nothing outside while folders are swapped (${hasHandles ? "handles" : "times of change"})`,
     async () => {
       using parent = temporaryFolder(FILES);
-      const folder = confinedFolder(parent.at("root"), hasHandles);
+      const folder = new ConfinedFolder(parent.at("root"), hasHandles);
       const atRest = [await text(folder), await names(folder)];
       await using _swapping = await swapping(parent.path);
       const attempts = hasHandles ? ATTEMPTS : PATIENT_ATTEMPTS;
@@ -71,7 +71,7 @@ proves(["D509"], "reads without handles when a further change has another time",
 proves(["D423"], "reads nothing of a place that has become a link, nor sizes in it", async () => {
   using parent = temporaryFolder(FILES);
   for (const hasHandles of [process.platform === "linux", false]) {
-    const folder = confinedFolder(parent.at("root"), hasHandles);
+    const folder = new ConfinedFolder(parent.at("root"), hasHandles);
     const place = await folder.place("docs/deep");
     renameSync(parent.at("root/docs/deep"), parent.at("aside"));
     symlinkSync(parent.at("outside/deep"), parent.at("root/docs/deep"));
@@ -85,7 +85,7 @@ proves(["D423"], "refuses a pipe without opening it, with and without handles", 
   using parent = temporaryFolder({ "root/docs/": "" });
   execFileSync(MAKE_PIPE, [parent.at("root/docs/pipe")]);
   for (const hasHandles of [process.platform === "linux", false]) {
-    const folder = confinedFolder(parent.at("root"), hasHandles);
+    const folder = new ConfinedFolder(parent.at("root"), hasHandles);
     const place = await folder.place("docs/pipe");
     await expect(folder.read(place, 100)).rejects.toThrow("is no regular file");
   }
