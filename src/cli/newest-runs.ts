@@ -1,4 +1,4 @@
-// NewestRuns: the newest runs of a store, as rows. Owns what was read of them: a list that is looked at again reads what came since.
+// The newest runs of a store, as rows.
 
 import type { Store } from "espalier/extend";
 import type { RunRow } from "espalier/view";
@@ -28,28 +28,22 @@ export interface ListedRuns {
   readonly unread: number;
 }
 
-export class NewestRuns {
-  readonly #store: Store;
-  readonly #options: NewestRunsOptions;
-  #readings = new Map<string, RunReading>();
+/** Reads the newest runs. Each time it reads what came since the time before. */
+export type ReadNewestRuns = (nowMs: number) => Promise<ListedRuns>;
 
-  constructor(store: Store, options: NewestRunsOptions) {
-    this.#store = store;
-    this.#options = options;
-  }
-
-  async look(nowMs: number): Promise<ListedRuns> {
-    const { limit, statuses } = this.#options;
+export function newestRuns(store: Store, { limit, statuses }: NewestRunsOptions): ReadNewestRuns {
+  let known = new Map<string, RunReading>();
+  return async (nowMs) => {
     const readings = new Map<string, RunReading>();
     const rows: RunRow[] = [];
     const problems: string[] = [];
     let [records, unread, isMore] = [0, 0, false];
-    for (const stored of await this.#store.list({
+    for (const stored of await store.list({
       limit: statuses === undefined ? limit + 1 : MOST_LISTED,
     })) {
       isMore = rows.length === limit;
       if (isMore) break;
-      const run = this.#readings.get(stored.runId) ?? new RunReading(this.#store, stored);
+      const run = known.get(stored.runId) ?? new RunReading(store, stored);
       readings.set(stored.runId, run);
       records += stored.recordCount;
       const isRead = records <= MOST_RECORDS;
@@ -59,9 +53,9 @@ export class NewestRuns {
       const row = problem === undefined ? rowOf(run, nowMs) : run.listing(nowMs);
       if (statuses?.includes(row.status) !== false) rows.push(row);
     }
-    this.#readings = readings;
+    known = readings;
     return { rows, problems, isMore, unread };
-  }
+  };
 }
 
 /** Reads a run. What is wrong with one hides no other. */

@@ -71,16 +71,8 @@ export interface RunParts {
   readonly report?: FollowOptions["report"];
 }
 
-/** An orchestrator, and what follows the run that it leads. */
-export interface RunLead {
-  readonly orchestrator: Orchestrator;
-  readonly follower: RunFollower;
-  /** Asks the person at the terminal; undefined: there is no person to ask. */
-  readonly person: Approver | undefined;
-}
-
-/** An orchestrator with all that the configuration and the options of a command say. */
-export function leadFor(call: CommandCall, parts: RunParts): RunLead {
+/** An orchestrator with all that the configuration and the options of a command say, and what follows its run. `person`: undefined if there is none to ask. */
+export function leadFor(call: CommandCall, parts: RunParts) {
   const { shell } = call;
   const { hand, kept, tracing, viewing, report } = parts;
   const follower = new RunFollower(shell, {

@@ -7,7 +7,7 @@ import { fit } from "../terminal/terminal-text.ts";
 import { EXIT_CODES } from "./exit-codes.ts";
 import { wallTimeMs } from "./machine-time.ts";
 import { outputStyle } from "./output-style.ts";
-import type { ListedRuns, NewestRuns } from "./newest-runs.ts";
+import type { ListedRuns, ReadNewestRuns } from "./newest-runs.ts";
 import { runsText } from "./runs-text.ts";
 import type { Shell } from "./shell.ts";
 import { numberOf } from "../view/amounts.ts";
@@ -17,7 +17,11 @@ const LOOK_MS = 500;
 const USUAL_ROWS = 24;
 
 /** `empty`: what is said while there are none. Gives the exit code. */
-export async function watchRuns(shell: Shell, list: NewestRuns, empty: string): Promise<number> {
+export async function watchRuns(
+  shell: Shell,
+  read: ReadNewestRuns,
+  empty: string,
+): Promise<number> {
   const area = new LiveArea(shell.stdout);
   const leaving = new AbortController();
   const { signal } = leaving;
@@ -28,7 +32,7 @@ export async function watchRuns(shell: Shell, list: NewestRuns, empty: string): 
   try {
     while (!signal.aborted) {
       const nowMs = wallTimeMs();
-      area.draw(linesOf(shell, await list.look(nowMs), { nowMs, empty }));
+      area.draw(linesOf(shell, await read(nowMs), { nowMs, empty }));
       await wait(LOOK_MS, undefined, { signal }).catch(() => undefined);
     }
   } finally {

@@ -21,23 +21,14 @@ import { onlooker } from "./run-standing.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** What was learnt of a run by folding it, for as long as nothing is new in it. */
-export interface LearntRun {
-  readonly facts: RunOverview;
-  /** Those without an answer. */
-  readonly questions: readonly QuestionRow[];
-  /** As it may be shown. */
-  readonly title: string;
-  /** As the store had it then. */
-  readonly stored: Pick<StoredRun, "status" | "recordCount" | "updatedAtMs">;
-  /** When it was learnt. */
-  readonly atMs: number;
-}
+export type LearntRun = ReturnType<typeof learntOf>;
 
 const MOST_TITLE_CHARACTERS = 200;
 /** The role at the beginning of a title that espalier wrote. */
 const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 
-export function learntOf(run: HeldRun, nowMs: number): LearntRun {
+/** Returns the unanswered questions, and the title as it may be shown. `atMs`: when it was learnt. */
+export function learntOf(run: HeldRun, nowMs: number) {
   const snapshot = run.fold.snapshot();
   const questions = openOf(run, snapshot.questions);
   const answered = factsOnceAnswered(snapshot.run, questions.length === 0);

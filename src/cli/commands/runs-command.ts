@@ -5,7 +5,7 @@ import { jsonLine } from "../json-text.ts";
 import { wallTimeMs } from "../machine-time.ts";
 import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
-import { MOST_LISTED, NewestRuns } from "../newest-runs.ts";
+import { MOST_LISTED, newestRuns } from "../newest-runs.ts";
 import { runsText } from "../runs-text.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { STATUSES } from "../status-text.ts";
@@ -22,11 +22,11 @@ export const body: CommandBody = async (call) => {
   const isWatched = isWatchedIn(call);
   const project = await findProject(shell);
   await using kept = await openStoreToList(call, project);
-  const list = new NewestRuns(kept.store, { limit, statuses });
+  const read = newestRuns(kept.store, { limit, statuses });
   const empty = `${statuses === undefined ? "No runs" : "No such runs"} in ${kept.name}.`;
-  if (isWatched) return await watchRuns(shell, list, empty);
+  if (isWatched) return await watchRuns(shell, read, empty);
   const nowMs = wallTimeMs();
-  const { rows, problems, isMore, unread } = await list.look(nowMs);
+  const { rows, problems, isMore, unread } = await read(nowMs);
   if (has("json")) say(shell, jsonLine({ runs: rows }));
   else if (rows.length > 0) say(shell, runsText(rows, { ...outputStyle(shell), nowMs }));
   else
