@@ -19,12 +19,6 @@ export function indented(value: JsonValue, indent = ""): string {
   return members.length === 0 ? open + close : `${open}\n${members.join(",\n")}\n${indent}${close}`;
 }
 
-/** A part of a value: JSON, or a text of several lines as it is. */
-export interface JsonPart {
-  readonly text: string;
-  readonly isText: boolean;
-}
-
 /**
  * Returns a value as JSON on indented lines, with each text of several lines as a part of its own.
  * Has at most `most` parts. `leftOut` counts the characters that follow them.
