@@ -19,7 +19,6 @@ const LOADED_LATE = [
   "src/mcp/mcp-connection.ts",
   "src/orchestrator/run/recorded-source.ts",
   "src/orchestrator/durability/fold-journal.ts",
-  "src/orchestrator/run/cancel-run.ts",
   "src/orchestrator/run/execute.ts",
   "src/orchestrator/run/find-argument-problems.ts",
   "src/orchestrator/run/posted-answers.ts",

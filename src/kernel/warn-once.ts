@@ -1,5 +1,7 @@
 // Warnings about foreign code that must not stop a run: given once for each offender, as a process warning.
 
+import { messageOf } from "./error.ts";
+
 const offenders = new WeakSet<object>();
 
 /** Warns about `offender`, unless that was done before. */
@@ -18,5 +20,23 @@ export class NamedOffenders {
     if (this.#known.has(name)) return;
     this.#known.add(name);
     process.emitWarning(message, "EspalierWarning");
+  }
+}
+
+/**
+ * Calls a listener of the user's. What it throws, or rejects with later, must end neither a run nor the process: it is warned of once for
+ * each listener, in the words that `warning` makes of it.
+ */
+export function callListener(
+  listener: object,
+  call: () => unknown,
+  warning: (why: string) => string,
+): void {
+  const complain = (cause: unknown): void => warnOnce(listener, warning(messageOf(cause)));
+  try {
+    const given = call();
+    if (given instanceof Promise) given.catch(complain);
+  } catch (cause) {
+    complain(cause);
   }
 }

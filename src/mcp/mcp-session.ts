@@ -13,8 +13,7 @@ import {
 
 import { type AnySignal, CancelSignal, onAbort, runTimed } from "../kernel/cancel.ts";
 import { grouped } from "../kernel/check.ts";
-import { callListener } from "../kernel/call-listener.ts";
-import { warnOnce } from "../kernel/warn-once.ts";
+import { callListener, warnOnce } from "../kernel/warn-once.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { countParts } from "../tools/arguments/schema-size.ts";

@@ -13,7 +13,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
-import { callListener } from "../kernel/call-listener.ts";
+import { callListener } from "../kernel/warn-once.ts";
 import { BoundedLines } from "./bounded-lines.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings, McpStdio } from "./mcp-options.ts";

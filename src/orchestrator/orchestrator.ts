@@ -8,13 +8,12 @@ import { RunIdSchema } from "../protocol/ids.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
-import type { CancelOptions } from "./run/cancel-run.ts";
+import type { CancelOptions, Recovery } from "./run/recover.ts";
 import type { ExecuteOptions } from "./run/execute.ts";
 import { continuedByMail } from "./run/continue-by-mail.ts";
 import { forkRun, resumeRun } from "./run/resume.ts";
 import type { LiveRun } from "./run/live-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
-import type { Recovery } from "./run/recover.ts";
 import type { RecoveredRuns } from "./run/recover-all.ts";
 import type { Run } from "./run/run.ts";
 import {
@@ -284,7 +283,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async cancel(runId: string, options: CancelOptions = {}): Promise<void> {
     checkRunId("runId", runId);
-    const { cancelRun } = await import("./run/cancel-run.ts");
+    const { cancelRun } = await import("./run/recover.ts");
     await cancelRun(this.#settings, this.#live, runId, options);
   }
 

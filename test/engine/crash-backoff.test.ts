@@ -4,7 +4,7 @@
 import { describe, expect } from "vitest";
 
 import { storeEngine } from "../../src/engine/store-engine.ts";
-import { readResult } from "../../src/orchestrator/run/stored-rest.ts";
+import { readResult } from "../../src/orchestrator/run/recover.ts";
 import { proves } from "../harness/proves.ts";
 import { clientOf, doings, engineWorld, solo, turns } from "./engine-world.ts";
 import { mortalProcess, untilDead } from "./mortal-process.ts";

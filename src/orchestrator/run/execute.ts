@@ -101,17 +101,8 @@ export function isPostponed(settled: object): settled is Postponed {
   return "delayMs" in settled;
 }
 
-/** The same for a worker, which lets its engine wait. */
-export async function tryOrder(
-  settings: Settings,
-  live: LiveRuns,
-  given: RunOrder,
-  options: Executing,
-): Promise<RunResult<JsonValue> | Postponed> {
-  return await executionOf(settings, live, given, options).rest();
-}
-
-function executionOf(
+/** Returns the execution of an order. A worker lets its engine wait while the run is postponed. */
+export function executionOf(
   settings: Settings,
   live: LiveRuns,
   given: RunOrder,

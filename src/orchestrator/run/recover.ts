@@ -1,26 +1,29 @@
-// Recovery: a run whose process died is claimed, read from its journal and continued. Reads results from the store, too.
+// Recovery: a run whose process died is claimed, read from its journal and continued, or cancelled.
+// Reads results from the store, too.
 
 import { errorRecord } from "../../agent/error-record.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { defined, type JsonValue } from "../../kernel/json.ts";
+import { type JsonValue, defined } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { ClaimOptions, Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
-import { runEnded, storeFailed } from "../../store/store-errors.ts";
-import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
-import { tried, type RunStorage } from "../durability/journal.ts";
+import { runEnded, storeFailed, unknownRun } from "../../store/store-errors.ts";
+import { type FoldedJournal, type FoldedRun, foldJournal } from "../durability/fold-journal.ts";
+import { type RunStorage, tried } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import { requireStorage, type Settings } from "../tree/settings.ts";
+import { type Settings, requireStorage } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
-import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
+import { type Continuation, continuedParts, readyToContinue } from "./continue-run.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
-import { claimCounted, crashLoop, healthyFirst, type ClaimedRun } from "./quarantine.ts";
-import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
-import { LiveRun, type LedParts } from "./live-run.ts";
+import { type ClaimedRun, claimCounted, crashLoop, healthyFirst } from "./quarantine.ts";
+import { type ReceivedMail, isCall, postMail, unreadMail } from "./run-mail.ts";
+import { type LedParts, LiveRun } from "./live-run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./start-options.ts";
 import type { RunResult } from "./run-result.ts";
+import { checkKeys, checkText } from "../../kernel/check.ts";
+import type { LiveRuns } from "./live-runs.ts";
 
 /** A run as its journal has it, and what has come by mail since. */
 export interface KeptRun {
@@ -274,4 +277,92 @@ function nothingStored(runId: RunId): EspalierError {
     message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
     data: { runId },
   });
+}
+
+/** How a run is cancelled. */
+export interface CancelOptions {
+  /** Why, for the reason of its end. Default: that the caller cancelled it. */
+  readonly message?: string;
+  /** As in `StartOptions`, for a run that has to be led to its end here. */
+  readonly context?: unknown;
+}
+
+/** See `Orchestrator.cancel`. */
+export async function cancelRun(
+  settings: Settings,
+  live: LiveRuns,
+  runId: RunId,
+  options: CancelOptions,
+): Promise<void> {
+  checkKeys("cancel options", options, ["message", "context"]);
+  const { message = "The caller cancelled the run.", context } = options;
+  checkText("message", message);
+  const storage = requireStorage(settings);
+  const { store } = storage;
+  const here = live.find(runId);
+  if (here !== undefined) {
+    await here.cancel(message);
+    return;
+  }
+  const number = await postMail(store, runId, { type: "cancel", message });
+  const found = await storedRun(store, runId);
+  // Nothing is kept of it: it is cancelled before it begins.
+  if (found === undefined || found.recordCount === 0) return;
+  try {
+    assertFree(found, storage); // First: a run that is led elsewhere needs no roles here.
+    const run = await live.during(async () =>
+      live.add(await recoverRun(settings, runId, { context })),
+    );
+    await run.settled;
+  } catch (cause) {
+    const code = EspalierError.is(cause) ? cause.code : undefined;
+    if (code === "run_alive") return;
+    if (code !== "run_ended") throw cause;
+    const { folded } = await keptRun(storage, runId);
+    if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.
+  }
+}
+
+/** Undefined: the run does not rest. Rejects with what no worker could do, `unknown_run` or `store_failed`. */
+export async function readResult(
+  store: RunStore,
+  runId: RunId,
+): Promise<RunResult<JsonValue> | undefined> {
+  const rested = await restedRun(store, runId);
+  if (rested === undefined) return undefined;
+  const { folded, mail } = rested;
+  if (folded?.status === "ended") return await persistedResult(folded); // Whatever came too late for it.
+  const refusal = refusalIn(rested);
+  if (refusal !== undefined) throw new EspalierError(refusal);
+  // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
+  if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
+  return await persistedResult(folded);
+}
+
+/** Whether the last mail of a run is a refusal: why no worker could lead it. */
+export async function isRefused(store: RunStore, runId: RunId): Promise<boolean> {
+  const rested = await restedRun(store, runId);
+  return rested !== undefined && refusalIn(rested) !== undefined;
+}
+
+/** A run that rests, as far as the store knows. */
+interface RestedRun {
+  /** Undefined: nothing is kept of it yet. */
+  readonly folded: FoldedRun | undefined;
+  readonly mail: readonly ReceivedMail[];
+}
+
+/** Undefined: it is open. */
+async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | undefined> {
+  const found = await storedRun(store, runId);
+  if (found === undefined) throw unknownRun(runId);
+  if (found.status === "open") return undefined;
+  const folded = found.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
+  return { folded, mail: await unreadMail(store, runId, folded?.posts ?? []) };
+}
+
+/** Why no worker could lead the run, if its last mail says so. */
+function refusalIn({ folded, mail }: RestedRun) {
+  const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
+  return last?.type === "refused" ? { code: last.code, message: last.message } : undefined;
 }

@@ -2,7 +2,7 @@
 // gets more than they allow. Recorded grants alone raise them. A limit that is lower in the paused run stays.
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
-import { sameJson } from "../../kernel/json.ts";
+import { defined, sameJson } from "../../kernel/json.ts";
 import { spendLimitsOf, tighterLimits, type SpendLimits } from "../../policies/budget.ts";
 import { childLimits } from "../../policies/budget-share.ts";
 import { toolRules } from "../../policies/child-tools.ts";
@@ -209,12 +209,7 @@ function higherLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
 }
 
 function mapLimits(limit: (axis: SpendAxis) => number | undefined): SpendLimits {
-  const limits: Partial<Record<SpendAxis, number>> = {};
-  for (const axis of SPEND_AXES) {
-    const amount = limit(axis);
-    if (amount !== undefined) limits[axis] = amount;
-  }
-  return limits;
+  return defined(Object.fromEntries(SPEND_AXES.map((axis) => [axis, limit(axis)])));
 }
 
 /** The most that can have been left to subagents of an account: a limit on its path never falls. */

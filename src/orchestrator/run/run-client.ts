@@ -23,7 +23,7 @@ import { checkedRequest, orderOf, postMail, postOrder, type RunRequest } from ".
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
-import { isRefused, readResult } from "./stored-rest.ts";
+import { isRefused, readResult } from "./recover.ts";
 import { ticketOf } from "./work.ts";
 
 /** What a client of runs works with. */

@@ -27,7 +27,7 @@ import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
 import { HandedRuns, OverdueRuns } from "./unled-runs.ts";
-import { isPostponed, leftTo, tryOrder } from "./execute.ts";
+import { isPostponed, leftTo, executionOf } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storedRun } from "./recover.ts";
 import { isCall, mailIn, orderIn, orderOf, postMail, refusedMail } from "./run-mail.ts";
@@ -187,7 +187,7 @@ class Executor implements RunExecutor {
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
     const how = { contextFor, leave, graceMsNow: () => this.graceMs, ...others };
-    const settled = await tryOrder(this.#settings, this.#live, order, how);
+    const settled = await executionOf(this.#settings, this.#live, order, how).rest();
     if (isPostponed(settled))
       return {
         type: "waiting",

@@ -2,7 +2,7 @@
 // Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms no other.
 // A process that has given the run up emits nothing: its sinks may be those of the next owner.
 
-import { callListener } from "../../kernel/call-listener.ts";
+import { callListener } from "../../kernel/warn-once.ts";
 import type { SteadyClock } from "../../kernel/clock.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { Recorder } from "../../agent/run-ports.ts";

@@ -1,7 +1,7 @@
 // LivePieces: the live output of the agents of a run, and its listeners. Owns what was emitted of each reply under
 // way, so that the pieces add up to the reply. What has ended, a late reader is shown from the states of the agents.
 
-import { callListener } from "../../kernel/call-listener.ts";
+import { callListener } from "../../kernel/warn-once.ts";
 import type { Pieces } from "../../agent/run-ports.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";

@@ -4,8 +4,7 @@
 import { isJsonList, isJsonObject, valueAt, type JsonValue } from "../../kernel/json.ts";
 import { memoized } from "../../kernel/memoized.ts";
 import { isMisspelt } from "../../kernel/misspelt.ts";
-import { shortened } from "../../kernel/sentence.ts";
-import { shownJson } from "../../kernel/shown-json.ts";
+import { shortened, shownJson } from "../../kernel/sentence.ts";
 import { eitherWords, expectedWords } from "./schema-words.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 

@@ -2,7 +2,7 @@
 
 import { messageOf } from "../../kernel/error.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import { shownJson } from "../../kernel/shown-json.ts";
+import { shownJson } from "../../kernel/sentence.ts";
 import { problemsOf, type ArgumentProblem } from "./argument-problems.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { coerce } from "./coerce.ts";

@@ -8,7 +8,7 @@ import formats from "ajv-formats";
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { deepFreeze, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import { oneLine } from "../../kernel/shown-json.ts";
+import { oneLine } from "../../kernel/sentence.ts";
 import { ajvIssues, type AjvError } from "./ajv-issues.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { countRules } from "./counted-rules.ts";

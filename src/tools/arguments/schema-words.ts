@@ -1,6 +1,6 @@
 // The words for what a schema expects, as a model reads them. One line each, of bounded length.
 
-import { oneLine, shownJson } from "../../kernel/shown-json.ts";
+import { oneLine, shownJson } from "../../kernel/sentence.ts";
 import type { ValidationIssue } from "./validation-issue.ts";
 
 /** Allowed values that are listed. */
