@@ -162,6 +162,13 @@ describe("a body without an end", () => {
     });
   }
 
+  proves(["S7.3"], "is broken off there, too, if it is JSON in place of a stream", async () => {
+    const pieces = endless("{".repeat(60_000));
+    expect(await failureOn({ type: "pours", pieces }, "streamed")).toEqual(
+      excess(`a body of more than ${BODY_BYTES} bytes`, 2 * CAP),
+    );
+  });
+
   test("of an error says what its beginning says", async () => {
     const pieces = endless("Nothing works. ".repeat(100));
     const facts = await failureOn({ type: "pours", pieces, status: 400, ...json });
