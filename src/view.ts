@@ -12,8 +12,6 @@ export {
   type TakeEvent,
 } from "./orchestrator/durability/run-record.ts";
 export type { Deferral, StepReply } from "./agent/agent-state.ts";
-export type { HiddenTool } from "./tools/tool-filter.ts";
-export type { LastStep } from "./agent/account-view.ts";
 export type { OpenRecordedStep, RecordedExecution } from "./orchestrator/durability/agent-steps.ts";
 export { agentDetail, openToolCalls } from "./view/agent-row.ts";
 export { runHead, runListing, type ListedRun, type Onlooker } from "./view/run-row.ts";

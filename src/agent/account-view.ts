@@ -6,6 +6,7 @@ import type { SpendAxis } from "../protocol/account.ts";
 import type { z } from "../protocol/late-zod.ts";
 import type { LeaseId } from "../protocol/ids.ts";
 import type { ModelUsage, Usage, UsageReport } from "../protocol/usage.ts";
+import type { OpenStep } from "./agent-state.ts";
 import type { RefusalSchema } from "./effects.ts";
 
 /** What one model call asks for: its counted input, and room to answer. */
@@ -32,12 +33,7 @@ export interface Lease {
 }
 
 /** Whose budget of steps is used up after a step. */
-export interface LastStep {
-  /** The agent whose budget it is, as a place in the tree. */
-  readonly accountPath: string;
-  /** The limit, in steps, without what its agent keeps for itself. */
-  readonly maximum: number;
-}
+export type LastStep = NonNullable<OpenStep["lastStep"]>;
 
 /** A limit on the path that leaves no room. */
 export type BudgetRefusal = Readonly<z.infer<typeof RefusalSchema>>;

@@ -7,7 +7,7 @@ import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
 import { HistoryChangeSchema, type TaggedHistory } from "./message-tags.ts";
-import { NO_FAILURES } from "../policies/failure-counts.ts";
+import { FailureCountsSchema, NO_FAILURES } from "../policies/failure-counts.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
@@ -96,12 +96,7 @@ export const RunLogSchema = z.strictObject({
   /** Consecutive requests that the model refused as too long. */
   overflows: count,
   /** Failed tool calls, counted against the error budget. */
-  failures: z.strictObject({
-    toolErrors: count,
-    consecutiveErrors: count,
-    retryErrors: count,
-    retriesByTool: z.record(z.string(), count).readonly(),
-  }),
+  failures: FailureCountsSchema,
   /** Times that a stop hook made the agent continue. */
   vetoes: count,
   /** Texts with which the agent waited for its subagents while a typed result was due. They are no misses. */

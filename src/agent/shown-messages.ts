@@ -12,7 +12,7 @@ import type { DefinitionTable } from "./run-ports.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { z } from "../protocol/late-zod.ts";
-import { historyAtStep, type PersistedHistory } from "./message-tags.ts";
+import { historyAtStep } from "./message-tags.ts";
 
 /** What was shown in the last step of an agent, where it takes work to find out; by the context of that step. */
 const recent = new WeakMap<StepContext, readonly Message[]>();
@@ -58,18 +58,8 @@ function shownBefore(definitions: DefinitionTable, state: AgentState): readonly 
   return shownInStep(state, last.number, (hash) => definitions.textOf(hash)) ?? [];
 }
 
-/** What is kept of an agent: of its history, and of its steps. */
-export interface PersistedSteps {
-  readonly conversation: PersistedHistory;
-  readonly log: Pick<AgentState["log"], "compactions"> & {
-    readonly steps: readonly {
-      readonly context: StepContext;
-      readonly io: { readonly messageCount: number };
-    }[];
-  };
-  /** The step that is open. */
-  readonly step?: ShownStep | undefined;
-}
+/** The parts of a persisted state that say what its steps were shown. */
+export type PersistedSteps = Pick<AgentState, "conversation" | "log" | "step">;
 
 /** What a step began with, and how many messages its model was shown. */
 interface ShownStep {

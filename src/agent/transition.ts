@@ -10,17 +10,14 @@ import { EspalierError } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
-import type { AgentId, ExecutionId, StepId } from "../protocol/ids.ts";
+import type { AgentId, ExecutionId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";
-import type { StepContext } from "../protocol/step-context.ts";
 import { addTiming, NO_TIMING, type StepTiming } from "../protocol/step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { countFailures, hasFailures } from "../policies/failure-counts.ts";
-import type { HiddenTool } from "../tools/tool-filter.ts";
 import { resultMessage } from "../tools/tool-result.ts";
-import type { LastStep } from "./account-view.ts";
 import { replaced, tagRest, withAdded, historyChange, type TagPlace } from "./message-tags.ts";
 import {
   isRetryAfterOverflow,
@@ -44,15 +41,10 @@ import type { StepRecord } from "../protocol/step-record.ts";
 /** What may happen to a state, by its type. */
 interface Changes {
   readonly markStarted: { readonly executionId: ExecutionId; readonly atMs: number };
-  readonly openStep: {
-    readonly stepId: StepId;
-    readonly number: number;
-    readonly context: StepContext;
-    readonly messageCount: number;
-    readonly hiddenTools: readonly HiddenTool[];
-    readonly lastStep: LastStep | undefined;
-    readonly atMs: number;
-  };
+  readonly openStep: Pick<
+    OpenStep,
+    "stepId" | "number" | "context" | "messageCount" | "hiddenTools" | "lastStep"
+  > & { readonly atMs: number };
   /** The task goes into the history; without a message: it was refused. */
   readonly brief: { readonly messages: readonly Message[] };
   /** `timing`: what the time went into; left out: it took none. */
@@ -245,20 +237,15 @@ function openStep(state: RunningState, change: Change<"openStep">): RunningState
   return { ...awake, step: newStep(change) };
 }
 
-function newStep(change: Change<"openStep">): OpenStep {
+function newStep({ type: _type, atMs, ...opened }: Change<"openStep">): OpenStep {
   return {
-    stepId: change.stepId,
-    number: change.number,
-    startedAtMs: change.atMs,
-    context: change.context,
-    messageCount: change.messageCount,
-    hiddenTools: change.hiddenTools,
+    ...opened,
+    startedAtMs: atMs,
     reply: undefined,
     executions: [],
     deferrals: [],
     limit: undefined,
     isIncorporated: false,
-    lastStep: change.lastStep,
     usage: NO_USAGE,
     timing: NO_TIMING,
     error: undefined,

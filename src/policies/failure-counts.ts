@@ -1,16 +1,20 @@
 // The failed tool calls of an execution, counted. Pure.
 
+import { z } from "../protocol/late-zod.ts";
 import { TOOL_FAILURES, isToolFailureCode } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 
-/** What an execution has had of failures so far. Plain JSON; part of its state. */
-export interface FailureCounts {
-  readonly toolErrors: number;
-  readonly consecutiveErrors: number;
-  readonly retryErrors: number;
-  /** Requests for a corrected call since the last success, by tool; tools without any are absent. */
-  readonly retriesByTool: Readonly<Record<string, number>>;
-}
+const count = z.int().nonnegative();
+
+export const FailureCountsSchema = z.strictObject({
+  toolErrors: count,
+  consecutiveErrors: count,
+  retryErrors: count,
+  /** Requests for a corrected call since the last success, by tool. Tools without any are absent. */
+  retriesByTool: z.record(z.string(), count).readonly(),
+});
+/** The failures of an execution so far, as part of its state. */
+export type FailureCounts = Readonly<z.infer<typeof FailureCountsSchema>>;
 
 export const NO_FAILURES: FailureCounts = Object.freeze({
   toolErrors: 0,
