@@ -1,4 +1,5 @@
-// Goal: a model that misspelt the name of a parameter reads which name was meant.
+// Goal: a model that misspelt the name of a parameter reads which name was meant, and the rules that only
+// zod has are told in words.
 // Method: each schema twice, as zod and as the JSON Schema of it; the lines that the model reads.
 
 import { expect, test } from "vitest";
@@ -100,4 +101,21 @@ test("tells misspelt names from other ones", () => {
   ] as const;
   expect(pairs.filter(([name, other]) => isMisspelt(name, other))).toEqual(pairs.slice(0, 6));
   expect(pairs.filter(([name, other]) => isMisspelt(other, name))).toEqual(pairs.slice(0, 6));
+});
+
+test("tells a part and an exact size that zod expects", () => {
+  const input = z.object({
+    start: z.string().startsWith("ab"),
+    end: z.string().endsWith("ab"),
+    part: z.string().includes("ab"),
+    size: z.string().length(3),
+    list: z.array(z.int()).length(1),
+  });
+  expect(lines(input, { start: "x", end: "x", part: "x", size: "x", list: [1, 2] })).toEqual([
+    'start: expected text that starts with "ab", got "x"',
+    'end: expected text that ends with "ab", got "x"',
+    'part: expected text that contains "ab", got "x"',
+    'size: expected text of exactly 3 characters, got "x"',
+    "list: expected a list of exactly 1 item, got [1,2]",
+  ]);
 });

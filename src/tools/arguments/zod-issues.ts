@@ -11,9 +11,6 @@ type ZodIssue = z.core.$ZodRawIssue;
 /** The ends of the keywords that bound a size. */
 const SIZES = new Map(Object.entries({ string: "Length", array: "Items" }));
 
-/** Formats of which zod's message says more than the name. */
-const PART_FORMATS = new Set(["starts_with", "ends_with", "includes"]);
-
 /** Returns an issue of zod as issues of ours. `above`: the path of the union that has the issue. */
 export function zodIssues(issue: ZodIssue, above: Path = []): Issues {
   const path = [...above, ...(issue.path ?? []).map(String)];
@@ -51,13 +48,16 @@ export function zodIssues(issue: ZodIssue, above: Path = []): Issues {
     case "too_big": {
       const [side, bound] =
         issue.code === "too_small" ? ["in", issue.minimum] : ["ax", issue.maximum];
-      const start = issue.inclusive === false ? "exclusiveM" : "m";
-      return rule(`${start}${side}${SIZES.get(issue.origin) ?? "imum"}`, [bound]);
+      const size = SIZES.get(issue.origin) ?? "imum";
+      if (issue.exact === true) return rule(`exact${size}`, [bound]);
+      return rule(`${issue.inclusive === false ? "exclusiveM" : "m"}${side}${size}`, [bound]);
     }
     case "invalid_format": {
-      const { format, pattern } = issue;
-      if (format === "regex" || format === "template_literal") return rule("pattern", [pattern]);
-      return rule(PART_FORMATS.has(format) ? format : "format", [format]);
+      const { format, prefix, suffix, includes, pattern } = issue;
+      const part = prefix ?? suffix ?? includes;
+      if (part !== undefined) return rule(format, [part]);
+      const isPattern = format === "regex" || format === "template_literal";
+      return isPattern ? rule("pattern", [pattern]) : rule("format", [format]);
     }
     case "not_multiple_of":
       return rule("multipleOf", [issue.divisor]);
