@@ -153,7 +153,7 @@ function usageOf({ usage: { own, descendants, total } }: RunResult): UsageReport
 }
 
 /** Returns the record of what agents have from their roles, and of what became of the session. */
-export function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
+function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
   const models = Map.groupBy(agents, ({ model }) => model);
   return {
     type: "result",

@@ -245,7 +245,7 @@ function openingOf(
  * Charges model calls whose outcome is unknown, by estimate: their requests may have been sent. Releases
  * the leases of calls whose requests never left the process.
  */
-export function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
+function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
   const { tree, recorder, ledger } = run;
   for (const { agentId, lease } of unsent) {
     const node = tree.find(agentId);
@@ -280,14 +280,14 @@ export function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
 }
 
 /** Makes the root fail, and ends all agents below it. */
-export function failRoot(root: AgentRuntime, { code, message, data }: ErrorRecord): void {
+function failRoot(root: AgentRuntime, { code, message, data }: ErrorRecord): void {
   root.cancel("The run has failed.");
   const reason = { code: "error", message, data: { ...data, error: code } };
   root.requestStop({ source: "loop", reason });
 }
 
 /** Requests to agents before their process died that they have not handled yet. */
-export function reapply(
+function reapply(
   run: RunRuntime,
   { run: restored, cancelled, overdue, stops, unknownIds }: FoldedRun,
 ): void {

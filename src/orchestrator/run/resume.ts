@@ -119,7 +119,7 @@ export function readyToFork(
  *
  * Throws `unsupported_version`, `invalid_paused_run` or `invalid_signature`.
  */
-export function acceptPausedRun(
+function acceptPausedRun(
   { signer }: Pick<Settings, "signer">,
   stored: PausedRun | string,
 ): PausedRunRecord {

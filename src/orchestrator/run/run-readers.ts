@@ -152,7 +152,7 @@ export function nodeOf({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
 }
 
 /** Which events of the past are read. */
-export interface PastRange {
+interface PastRange {
   /** The numbers of the first and the last. */
   readonly from: number;
   readonly to: number;
@@ -163,10 +163,7 @@ export interface PastRange {
  * The events of a range, in order. Throws `events_not_kept` at once if the run is kept nowhere; the iteration rejects with it if its journal
  * begins later, and with `store_failed`.
  */
-export function pastEvents(
-  run: RunRuntime,
-  range: PastRange,
-): AsyncGenerator<EspalierEvent, undefined> {
+function pastEvents(run: RunRuntime, range: PastRange): AsyncGenerator<EspalierEvent, undefined> {
   const { journal, runId } = run;
   const { store } = run.settings;
   if (journal === undefined || store === undefined) throw notKept(range.from, undefined);
