@@ -2170,6 +2170,9 @@ const requirements = {
   D720: {
     text: "A row of foreign text fits its width also if its letters are joined into a character without an end",
   },
+  D721: {
+    text: "Text of a trace endpoint or an MCP server in a warning cannot steer the terminal that shows it",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

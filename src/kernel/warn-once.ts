@@ -1,6 +1,20 @@
 // Warnings about foreign code that must not stop a run: given once for each offender, as a process warning.
 
 import { messageOf } from "./error.ts";
+import { defined } from "./json.ts";
+
+/**
+ * Emits a process warning. Text of a server in it cannot steer the terminal that shows it.
+ *
+ * @param code - The `code` of the warning, if programs are to know it by one.
+ */
+export function emitWarning(message: string, code?: string): void {
+  const harmless = message.replace(STEERING, " ");
+  process.emitWarning(harmless, { type: "EspalierWarning", ...defined({ code }) });
+}
+
+/** Control characters besides line breaks and tabs, and marks that change the direction of writing. */
+const STEERING = /[^\P{Cc}\n\t]|[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 
 const offenders = new WeakSet<object>();
 
@@ -8,7 +22,7 @@ const offenders = new WeakSet<object>();
 export function warnOnce(offender: object, message: string): void {
   if (offenders.has(offender)) return;
   offenders.add(offender);
-  process.emitWarning(message, "EspalierWarning");
+  emitWarning(message);
 }
 
 /** Offenders that have no more than a name. The names must be few: each is kept. */
@@ -19,7 +33,7 @@ export class NamedOffenders {
   warn(name: string, message: string): void {
     if (this.#known.has(name)) return;
     this.#known.add(name);
-    process.emitWarning(message, "EspalierWarning");
+    emitWarning(message);
   }
 }
 

@@ -20,6 +20,7 @@ import PQueue from "p-queue";
 import { grouped } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import { valueInTime } from "../kernel/cancel.ts";
+import { emitWarning } from "../kernel/warn-once.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
 import { boundResponse, type AnswerSize } from "./bounded-response.ts";
@@ -203,10 +204,8 @@ export class AuthorizedRequests {
     const why = isSizeExcess(fault)
       ? `an event is longer than ${grouped(maxResponseBytes)} bytes. Calls still work. To accept such events, raise maxResponseBytes.`
       : `${fault.message}. Calls still work.`;
-    process.emitWarning(`The stream of notifications of ${server} was closed: ${why}`, {
-      type: "EspalierWarning",
-      code: "mcp_response_too_large",
-    });
+    const message = `The stream of notifications of ${server} was closed: ${why}`;
+    emitWarning(message, "mcp_response_too_large");
   }
 }
 

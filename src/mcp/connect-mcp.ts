@@ -2,6 +2,7 @@
 // only: it is an optional package, and a program may import this entry without it.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
+import { emitWarning } from "../kernel/warn-once.ts";
 import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
 import { codesOf, isSizeExcess, McpFault } from "./mcp-fault.ts";
@@ -141,13 +142,12 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
     const tool = `Tool ${JSON.stringify(name.slice(0, MAX_WARNED_CHARACTERS))} of ${server}`;
     const advice = "Leave it out with filter to hear no more of it.";
     const why = reason.slice(0, MAX_WARNED_CHARACTERS);
-    process.emitWarning(`${tool} is skipped: ${why} ${advice}`, "EspalierWarning");
+    emitWarning(`${tool} is skipped: ${why} ${advice}`);
   }
   const more = toolset.skipped.length - MAX_WARNINGS;
   if (more > 0)
-    process.emitWarning(
+    emitWarning(
       `${more} more tools of ${server} are skipped. Read skipped of the server for the reasons.`,
-      "EspalierWarning",
     );
   return toolset;
 }

@@ -56,6 +56,22 @@ proves(
   },
 );
 
+proves(
+  ["D721"],
+  "a tool that is skipped cannot steer the terminal with its name or schema",
+  async () => {
+    const hostile = "\u009b2J\u202e";
+    const inputSchema = { type: "object", properties: { [`${hostile}\u001b[1A`]: { type: "no" } } };
+    const filter: McpOptions["filter"] = ({ name }) => name === hostile;
+    await offering([{ name: hostile, inputSchema }], { filter });
+    await settled();
+    const [warning = "", ...others] = takeWarnings();
+    expect(others).toEqual([]);
+    expect(warning).toMatch(/^EspalierWarning: Tool " 2J " of MCP server "odd" is skipped: /);
+    expect(warning).not.toMatch(/[\p{Cc}\u202e]/u);
+  },
+);
+
 proves(["D401"], "takes all tools of a list that is as long as the limit", async () => {
   const filter: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
   const server = await offering(numbered(6), { filter, maxTools: OWN_TOOLS + 6 });

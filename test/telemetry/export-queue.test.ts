@@ -158,6 +158,21 @@ test("spans that the endpoint refuses within a success are lost, with its words"
   expect(await warnings()).toEqual([lossWarning("the endpoint refused them (too old)", lost(1))]);
 });
 
+proves(
+  ["D721"],
+  "the words of an endpoint cannot steer the terminal with the warning",
+  async () => {
+    const keeper = new Keeper();
+    const queue = queueTo(keeper);
+    const error = new Error("\u001b[2Jtoo\u009b1A old\r\u202e");
+    keeper.answer = (done) => done({ code: 0, rejectedSpans: 1, error });
+    trace(queue, smallRun());
+    await queue.forceFlush();
+    const reason = "the endpoint refused them ( [2Jtoo 1A old  )";
+    expect(await warnings()).toEqual([lossWarning(reason, lost(1))]);
+  },
+);
+
 /** Has no methods at all, not even toString. */
 const BARE: unknown = Object.create(null);
 

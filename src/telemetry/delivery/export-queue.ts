@@ -14,6 +14,7 @@ import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/chec
 import { idleClock, type Clock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { defined } from "../../kernel/json.ts";
+import { emitWarning } from "../../kernel/warn-once.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import { MeteredInstruments } from "../metrics/instruments.ts";
 import type {
@@ -260,10 +261,10 @@ export class ExportQueue {
     const counts =
       (lost > 0 ? `Spans lost: ${lost}. ` : "") +
       (unconfirmed > 0 ? `Spans that the endpoint may have stored: ${unconfirmed}. ` : "");
-    process.emitWarning(
+    emitWarning(
       `Expected the trace endpoint${where} to take all spans, got: ${reason}. ${counts}Traces have ` +
         `gaps; runs are not affected. ${advice} Further losses are counted, without another warning.`,
-      { type: "EspalierWarning", code: "ESPALIER_SPANS_LOST" },
+      "ESPALIER_SPANS_LOST",
     );
   }
 }

@@ -7,6 +7,7 @@
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 
 import { isRecord } from "../../kernel/json.ts";
+import { emitWarning } from "../../kernel/warn-once.ts";
 import { registeredApi } from "../spans/api-versions.ts";
 import type { AnyExportResult } from "./any-sdk.ts";
 import { isWebPage, NO_OTLP } from "./export-loss.ts";
@@ -55,10 +56,8 @@ const report = (...parts: readonly unknown[]): void => {
   const [line = ""] = text.slice(0, MAX_LENGTH).split("\n");
   if (CHECKED_HERE.test(line) || reports.has(line) || reports.size >= MAX_REPORTS) return;
   reports.add(line);
-  process.emitWarning(`OpenTelemetry reports: ${line}. See all reports with diag.setLogger().`, {
-    type: "EspalierWarning",
-    code: "ESPALIER_OTEL_REPORT",
-  });
+  const message = `OpenTelemetry reports: ${line}. See all reports with diag.setLogger().`;
+  emitWarning(message, "ESPALIER_OTEL_REPORT");
 };
 
 const silent = (): void => {};

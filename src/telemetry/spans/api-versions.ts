@@ -7,6 +7,7 @@ import { findPackageJSON } from "node:module";
 import { metrics, trace } from "@opentelemetry/api";
 
 import { isRecord } from "../../kernel/json.ts";
+import { emitWarning } from "../../kernel/warn-once.ts";
 
 type ApiPart = "version" | "trace" | "context" | "propagation" | "diag" | "metrics";
 
@@ -41,11 +42,11 @@ export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: bool
     ...(isMeterLost ? ["Metrics of runs are not recorded."] : []),
   ];
   hasWarned = true;
-  process.emitWarning(
+  emitWarning(
     "Expected one copy of @opentelemetry/api, got two: the application has registered its SDK with " +
       `version ${String(registered.version)}, and espalier has found version ${ownVersion()}, which ` +
       `does not see it. ${losses.join(" ")} ${ONE_COPY}`,
-    { type: "EspalierWarning", code: "ESPALIER_API_VERSIONS" },
+    "ESPALIER_API_VERSIONS",
   );
 }
 
