@@ -2173,6 +2173,9 @@ const requirements = {
   D721: {
     text: "Text of a trace endpoint or an MCP server in a warning cannot steer the terminal that shows it",
   },
+  D722: {
+    text: "Ten million blanks in a row do not exceed the call stack when a foreign text is shown as one line",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -36,6 +36,8 @@ const DIRECTION_MARKS = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/g;
 const LINE_ENDS = /\r\n?|[\u2028\u2029]/g;
 const TABS = /\t+/g;
 const CONTROLS = /[^\P{Cc}\n\t]/gu;
-const BLANKS = /[\s\p{Cc}]+/gu;
+// Without the flag `u`, with which a long run of blanks exceeds the stack of the engine.
+// oxlint-disable-next-line no-control-regex -- They are replaced.
+const BLANKS = /[\s\u0000-\u001F\u007F-\u009F]+/g;
 // Begins only where a run of spaces begins, so that each is read once.
 const TRAILING_SPACES = /(?<![^\S\n])[^\S\n]+$/gm;

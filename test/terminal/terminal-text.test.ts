@@ -88,6 +88,11 @@ proves(["D720"], "counts each code point of a character that has no end", () => 
   expect(wrappedRows("\u{1F468}\u200D\u{1F469}\u200D\u{1F467}", 1).length, "as written").toBe(1);
 });
 
+proves(["D722"], "cleans ten million blanks in a row", () => {
+  for (const blank of [" ", "\u2028", "\0", "\t"])
+    expect(singleLine(`${blank.repeat(10_000_000)}\u6587`)).toBe("\u6587");
+});
+
 test("breaks a line between words, keeps its indentation and never divides a character", () => {
   expect(wrappedRows("    return value;", 12)).toEqual(["    return", "value;"]);
   expect(wrappedRows("one  two   three", 5)).toEqual(["one", "two", "three"]);
