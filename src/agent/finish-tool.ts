@@ -148,7 +148,7 @@ const hashes = new WeakMap<ToolInput, string>();
  * Returns a hash of the JSON Schemas of what goes into an `output` and of what it makes of that, so
  * that a transform that was added or removed changes it, too.
  */
-export function hashOutputSchema(schema: ToolInput): string {
+function hashOutputSchema(schema: ToolInput): string {
   return remembered(hashes, schema, (output) => {
     const shapes =
       output instanceof z.ZodType
@@ -161,7 +161,7 @@ export function hashOutputSchema(schema: ToolInput): string {
 const IO = ["input", "output"] as const;
 
 /** Returns a result as the arguments of `Finish` have it where it is not an object. */
-export function wrapResult(output: JsonValue): JsonObject {
+function wrapResult(output: JsonValue): JsonObject {
   return { [WRAPPING_KEY]: output };
 }
 

@@ -62,7 +62,7 @@ function schemaOf({ inputSchema }: FinishTool): OutputSchema {
 }
 
 /** Hooks around Finish see every result, or change it: a text would go past them. */
-export function isFinishWatched(hooks: HookSet): boolean {
+function isFinishWatched(hooks: HookSet): boolean {
   return (["beforeTool", "afterTool"] as const).some(
     (point) => hooks.chain(point, FINISH_TOOL_NAME).length > 0,
   );

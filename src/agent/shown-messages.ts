@@ -68,7 +68,7 @@ interface ShownStep {
 }
 
 /** What the model was shown in a step; undefined: there is no such step, or something of it is missing. */
-export function shownInStep(
+function shownInStep(
   kept: PersistedSteps,
   stepNumber: number,
   textOf: DefinitionTable["textOf"],

@@ -81,7 +81,7 @@ export function budgetSignal(refusal: BudgetRefusal): StopSignal {
 }
 
 /** The record that a reply used more than was left of a limit. */
-export function overshootSignal(passed: Overshoot): StopSignal {
+function overshootSignal(passed: Overshoot): StopSignal {
   const { axis, accountPath, maximum, spent } = passed;
   const { name, unit } = shownAxis(axis);
   const message = `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, since a reply used more than was left.`;

@@ -46,7 +46,7 @@ function joined(pieces: readonly ReplyPiece[]): readonly ReplyPiece[] {
 }
 
 /** Undefined: there is nothing to keep but a text and calls after it. */
-export function partsOf(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefined {
+function partsOf(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefined {
   return pieces.every(isPlain) ? undefined : Object.freeze(pieces.map(partOf));
 }
 

@@ -85,7 +85,7 @@ function tooMuchAttached(attached: number): EspalierError {
 }
 
 /** The history, as far as the role's model may see it, with sections before and behind it, in the order that the role declares. */
-export function requestMessages(
+function requestMessages(
   { sections: declared }: Pick<AgentRole, "sections">,
   history: readonly Message[],
   sections: SectionMessages,

@@ -218,12 +218,12 @@ function deferredCall(tool: Tool, deferral: Deferral): BoundCall {
 }
 
 /** The caller has skipped the call, and says why. */
-export function skippedCall(tool: Tool | undefined, skip: string): RejectedCall {
+function skippedCall(tool: Tool | undefined, skip: string): RejectedCall {
   return rejected(tool, "skipped", `Not executed: ${skip}`);
 }
 
 /** A call of a tool that the agent does not have. */
-export function missingCall(agent: AgentRuntime, step: OpenStep, toolName: string): RejectedCall {
+function missingCall(agent: AgentRuntime, step: OpenStep, toolName: string): RejectedCall {
   const removals = agent.toolLimits.removed.filter((removed) => removed.toolName === toolName);
   const offered = offeredNames(agent, step.hiddenTools);
   return removals.length > 0
@@ -232,7 +232,7 @@ export function missingCall(agent: AgentRuntime, step: OpenStep, toolName: strin
 }
 
 /** A call of a tool that a filter hides in the step; undefined: none does. */
-export function hiddenCall(
+function hiddenCall(
   agent: AgentRuntime,
   { hiddenTools }: OpenStep,
   toolName: string,
@@ -245,7 +245,7 @@ export function hiddenCall(
 }
 
 /** A rejected call with what the model would not know: the last call of a reply that its cap ended may be a part of one. */
-export function cutShort(
+function cutShort(
   { reply, context }: OpenStep,
   { callId }: ToolCall,
   call: RejectedCall,
@@ -287,7 +287,7 @@ function offeredNames(
 }
 
 /** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
-export function dropAnswer(
+function dropAnswer(
   agent: AgentRuntime,
   { stepId }: OpenStep,
   { call, deferral, answer }: Pick<PlannedCall, "call" | "deferral" | "answer">,
@@ -310,11 +310,11 @@ export function dropAnswer(
 }
 
 /** The agent had to end, or fails, before the call. */
-export function unbegunCall(tool: Tool | undefined): RejectedCall {
+function unbegunCall(tool: Tool | undefined): RejectedCall {
   return rejected(tool, "not_executed", UNBEGUN_TEXT);
 }
 
-export function overLimit(
+function overLimit(
   { axis, accountPath, maximum, kept }: BudgetRefusal,
   tool: Tool | undefined,
 ): RejectedCall {

@@ -221,7 +221,7 @@ function denial(
 }
 
 /** Why a question has no answer, and who decided so; `nobody`: the reason if there was no approver. */
-export function unanswered(
+function unanswered(
   { agent }: OpenCall,
   question: Question,
   nobody: string,
@@ -232,7 +232,7 @@ export function unanswered(
 }
 
 /** Returns the call as it is stored while it waits for the answer. */
-export function deferralOf(
+function deferralOf(
   { planned }: OpenCall,
   bound: CheckedCall,
   question: Question,

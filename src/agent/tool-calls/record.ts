@@ -314,7 +314,7 @@ export type Formatted<Outcome extends CallOutcome = CallOutcome> = Outcome & {
   readonly shownCharacters?: number;
 };
 
-export function startedEvent(
+function startedEvent(
   { toolName, bound, planned }: OpenCall,
   type: "tool.started" | "tool.resumed",
 ): EventBody<"tool.started" | "tool.resumed"> {
@@ -322,7 +322,7 @@ export function startedEvent(
   return { type, toolName, ...descriptorOf(bound.tool), ...placeOf(planned.index), ...mended };
 }
 
-export function endedEvent(
+function endedEvent(
   call: OpenCall,
   outcome: Formatted,
   times: Pick<EventBody<"tool.ended">, "durationMs" | "queuedMs">,
@@ -342,7 +342,7 @@ export function endedEvent(
   };
 }
 
-export function rejectedEvent(
+function rejectedEvent(
   { toolName, bound, planned }: OpenCall,
   outcome: Formatted<FailedOutcome>,
 ): EventBody<"tool.rejected"> {
@@ -375,7 +375,7 @@ export function placeOf(index: number): Pick<EventBody<"tool.started">, "index">
 }
 
 /** True if the model's arguments were no JSON until a small slip in them was mended. */
-export function isMended(bound: PlannedCall["bound"]): true | undefined {
+function isMended(bound: PlannedCall["bound"]): true | undefined {
   return (bound.type !== "rejected" && bound.unmended !== undefined) || undefined;
 }
 
