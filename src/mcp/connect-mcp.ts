@@ -12,9 +12,9 @@ import {
   type McpOptions,
   type McpSettings,
   type McpStdio,
+  type SkippedMcpTool,
 } from "./mcp-options.ts";
 import { mcpToolset, type McpToolset } from "./mcp-toolset.ts";
-import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 export type {
   McpAnnotations,
@@ -25,8 +25,8 @@ export type {
   McpStdio,
   McpTool,
   McpTransport,
+  SkippedMcpTool,
 } from "./mcp-options.ts";
-export type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 /** A server that is connected. Its tools work until it is closed, over as many connections as it takes. */
 export interface McpServer extends AsyncDisposable {

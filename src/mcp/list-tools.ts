@@ -13,8 +13,7 @@ import { messageOf } from "../kernel/error.ts";
 import { isRecord, soundCopy } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { tooLarge } from "./mcp-fault.ts";
-import type { McpSettings } from "./mcp-options.ts";
-import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
+import type { McpSettings, SkippedMcpTool } from "./mcp-options.ts";
 
 /** What a server lists. */
 export interface ListedTools {

@@ -15,9 +15,8 @@ import {
 } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
 import type { ListedTools } from "./list-tools.ts";
-import { McpFault } from "./mcp-fault.ts";
+import { McpFault, redactFault } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
-import { redactFault } from "./redact-fault.ts";
 import { McpSession, type McpCall, type SessionAttributes } from "./mcp-session.ts";
 
 /** What a server says about itself and its tools. */

@@ -1,8 +1,16 @@
 // What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what does the model read?
 
 import { grouped } from "../kernel/check.ts";
+import { defined } from "../kernel/json.ts";
+import {
+  findHeaderSecrets,
+  quotesSecret,
+  redactValues,
+  type KnownSecret,
+} from "../kernel/redact-values.ts";
 import { shortened } from "../kernel/sentence.ts";
 import type { AuthChallenge } from "./auth-challenge.ts";
+import type { McpTransport } from "./mcp-options.ts";
 
 /**
  * What a failure means. `answered`: the server said no. `invalid`: it answered, and the answer cannot be used. `not_taken`: the server
@@ -67,4 +75,23 @@ export function codesOf(thrown: unknown): readonly string[] {
     error = error.cause;
   }
   return codes;
+}
+
+/** Returns the secrets in the headers of a transport. */
+export function findTransportSecrets(transport: McpTransport): readonly KnownSecret[] {
+  return transport.type === "http" ? findHeaderSecrets(transport.headers) : [];
+}
+
+/**
+ * Returns the fault without values of headers, which a careless server quotes. A fault that contained
+ * one loses its cause.
+ */
+export function redactFault(thrown: unknown, transport: McpTransport): unknown {
+  if (!(thrown instanceof McpFault)) return thrown;
+  const secrets = findTransportSecrets(transport);
+  if (!quotesSecret(thrown, secrets)) return thrown;
+  const { kind, message, detail, challenge } = thrown;
+  return new McpFault(kind, redactValues(message, secrets), undefined, {
+    ...defined({ detail: detail && redactValues(detail, secrets), challenge }),
+  });
 }

@@ -143,6 +143,14 @@ export interface McpAnnotations {
   readonly openWorldHint?: boolean;
 }
 
+/** A tool of a server that cannot be used, and why. */
+export interface SkippedMcpTool {
+  /** As the server calls it. */
+  readonly name: string;
+  /** Why it was left out. */
+  readonly reason: string;
+}
+
 /** Whether one call needs an approval; a text is the reason that is shown. If it throws, the call is refused. */
 export type McpApproval = (
   tool: McpTool,

@@ -18,12 +18,10 @@ import { ToolError } from "../tools/tool-error.ts";
 import { toolResult } from "../tools/tool-result.ts";
 import type { FunctionTool, ToolReturn } from "../tools/tool.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
-import { McpFault, type McpFaultKind } from "./mcp-fault.ts";
-import type { McpApproval, McpSettings, McpTool } from "./mcp-options.ts";
-import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
+import { findTransportSecrets, McpFault, type McpFaultKind } from "./mcp-fault.ts";
+import type { McpApproval, McpSettings, McpTool, SkippedMcpTool } from "./mcp-options.ts";
 import type { McpProgress } from "./mcp-session.ts";
 import { mcpResult } from "./mcp-result.ts";
-import { findTransportSecrets } from "./redact-fault.ts";
 import { currentTrace, describeCall } from "./trace-context.ts";
 
 /** What became of the tools of a server. */
