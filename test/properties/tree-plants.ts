@@ -98,8 +98,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "usage of a continued subagent counts twice",
     file: "orchestrator/run/run-result.ts",
-    from: "sumUp(this.#consumers.map(({ role, usage: { own } }) => [role, own]));",
-    to: "sumUp(this.#consumers.flatMap(({ role, usage: { own }, executions }) => Array.from({ length: executions }, () => [role, own] as const)));",
+    from: "sumUp(agents.map(({ role, usage: { own } }) => [role, own])),",
+    to: "sumUp(agents.flatMap(({ role, usage: { own }, executions }) => Array.from({ length: executions }, () => [role, own] as const))),",
     law: /X18: by/,
     seed: 1,
   },
