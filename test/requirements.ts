@@ -2134,6 +2134,9 @@ const requirements = {
   D711: {
     text: "Coercion tries the next form of a union if a rule refuses the value that the first one made",
   },
+  D712: {
+    text: "A refusal names a rare rule of a schema by its keyword and value, alike for zod and JSON Schema",
+  },
   D669: {
     text: "An option whose name is misspelt by a letter or two swapped ones is refused with the right name",
   },

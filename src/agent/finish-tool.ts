@@ -231,12 +231,12 @@ function findDifferences(
   expected: JsonValue | undefined,
   path: Path = [],
 ): Issues {
-  if (expected === undefined) return [{ path, keyword: "additionalProperties", allowed: [] }];
+  if (expected === undefined) return [{ path, keyword: "additionalProperties" }];
   if (sameJson(stored, expected)) return [];
   const isSameKind =
     (isJsonObject(stored) && isJsonObject(expected)) ||
     (isJsonList(stored) && isJsonList(expected));
-  if (!isSameKind) return [{ path, keyword: "enum", allowed: [expected] }];
+  if (!isSameKind) return [{ path, keyword: "enum", values: [expected] }];
   const keys = new Set([...Object.keys(expected), ...Object.keys(stored)]);
   return [...keys].flatMap((key) =>
     findDifferences(valueAt(stored, [key]), valueAt(expected, [key]), [...path, key]),

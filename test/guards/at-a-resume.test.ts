@@ -102,7 +102,7 @@ describe("a call that was approved", () => {
       ]).toEqual([
         [
           "invalid_arguments",
-          "The arguments of pay do not fit its schema:\n- amount: expected a number of at most 2, got 3\nCorrect them and call pay again.",
+          "The arguments of pay do not fit its schema:\n- amount: expected at most 2, got 3\nCorrect them and call pay again.",
         ],
         [
           "blocked",

@@ -103,7 +103,7 @@ test("tells misspelt names from other ones", () => {
   expect(pairs.filter(([name, other]) => isMisspelt(other, name))).toEqual(pairs.slice(0, 6));
 });
 
-test("tells a part and an exact size that zod expects", () => {
+proves(["D712"], "names a part and an exact size that zod expects", () => {
   const input = z.object({
     start: z.string().startsWith("ab"),
     end: z.string().endsWith("ab"),
@@ -112,10 +112,32 @@ test("tells a part and an exact size that zod expects", () => {
     list: z.array(z.int()).length(1),
   });
   expect(lines(input, { start: "x", end: "x", part: "x", size: "x", list: [1, 2] })).toEqual([
-    'start: expected text that starts with "ab", got "x"',
-    'end: expected text that ends with "ab", got "x"',
-    'part: expected text that contains "ab", got "x"',
-    'size: expected text of exactly 3 characters, got "x"',
-    "list: expected a list of exactly 1 item, got [1,2]",
+    'start: expected a value that fits starts_with: ab, got "x"',
+    'end: expected a value that fits ends_with: ab, got "x"',
+    'part: expected a value that fits includes: ab, got "x"',
+    'size: expected a value that fits length: 3, got "x"',
+    "list: expected a value that fits length: 1, got [1,2]",
+  ]);
+});
+
+test("tells what the author says about the forms of a union", () => {
+  const input = z.object({ u: z.union([z.literal("a", "Say a."), z.number("Or a number.")]) });
+  expect(lines(input, { u: true })).toEqual([
+    'u: expected a number or "a" (Say a. Or a number.), got true',
+  ]);
+});
+
+test("tells in words which rules a transformed value breaks", () => {
+  const list = z.array(z.any());
+  const input = z.object({
+    big: z.string().transform(BigInt).pipe(z.bigint().min(5n).multipleOf(3n)),
+    map: list.transform(() => new Map([["k", 2]])).pipe(z.map(z.string(), z.number().min(3))),
+    set: list.transform(() => new Set([1])).pipe(z.set(z.number()).min(3)),
+  });
+  expect(lines(input, { big: "4", map: [], set: [] })).toEqual([
+    'big: expected at least 5, got "4"',
+    'big: expected a value that fits multipleOf: 3, got "4"',
+    "map[k]: expected at least 3, but it is missing",
+    "set: expected a length of at least 3, got []",
   ]);
 });

@@ -94,13 +94,10 @@ function shapeOf(schema: unknown): unknown {
 }
 
 /** True if a schema could make the type that it expects of the value: a text of a number, for example. */
-function mayBeCoerced(
-  { keyword, allowed }: ValidationIssue,
-  value: JsonValue | undefined,
-): boolean {
-  if (keyword !== "type" || typeof value === "object" || value === undefined) return false;
-  if (allowed.includes("string") || allowed.includes("boolean")) return true;
-  const isNumber = allowed.includes("number") || allowed.includes("integer");
+function mayBeCoerced({ types }: ValidationIssue, value: JsonValue | undefined): boolean {
+  if (types === undefined || typeof value === "object" || value === undefined) return false;
+  if (types.includes("string") || types.includes("boolean")) return true;
+  const isNumber = types.includes("number") || types.includes("integer");
   if (!isNumber || typeof value === "boolean") return false;
   return typeof value === "number" || (value.trim() !== "" && Number.isFinite(Number(value)));
 }

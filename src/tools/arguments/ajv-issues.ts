@@ -4,7 +4,6 @@ import type { ErrorObject } from "ajv";
 
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { lookUp, unescapeKey } from "./schema-pointer.ts";
-import { RULE_WORDS } from "./schema-words.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /** An Ajv error with the fields that `verbose` adds. The error of a union has the errors of its forms. */
@@ -17,6 +16,9 @@ interface AjvParams {
 
 /** The parameters that name a part of the value at the path. */
 const NAMES = ["missingProperty", "additionalProperty", "unevaluatedProperty", "propertyName"];
+
+/** Keywords about the kind of a value. */
+const ON_KIND = new Set(["type", "enum", "const"]);
 
 /** References, and unions within unions, that are followed. */
 const MAX_LEVELS = 4;
@@ -32,7 +34,7 @@ export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues
 }
 
 function toIssue(error: AjvError, root: JsonObject): ValidationIssue {
-  const { instancePath, keyword, params, schema, parentSchema = {}, data, message = "" } = error;
+  const { instancePath, keyword, params, schema, parentSchema = {}, data } = error;
   const above = instancePath.split("/").slice(1).map(unescapeKey);
   const name = NAMES.map((key) => params[key]).find((value) => typeof value === "string");
   const path = name === undefined ? above : [...above, name];
@@ -41,14 +43,10 @@ function toIssue(error: AjvError, root: JsonObject): ValidationIssue {
   if (name !== undefined && params["missingProperty"] === name)
     return { ...ruleOf(path, Object.hasOwn(known, name) ? known[name] : {}, root), known };
   const forms = params.forms?.map((form) => () => ajvIssues(form, root)) ?? [];
-  if (forms.length > 0) return { path, keyword, allowed: [], refused: data, forms };
-  if (keyword === "type" || keyword === "const")
-    return { ...ruleOf(path, parentSchema, root), refused: data };
+  if (forms.length > 0) return { path, keyword, refused: data, forms };
+  if (ON_KIND.has(keyword)) return { ...ruleOf(path, parentSchema, root), refused: data };
   const limit = keyword === "pattern" ? `/${String(schema)}/` : schema;
-  const rule = { path, keyword, allowed: [limit].flat(), known };
-  const note = (): string => (RULE_WORDS.has(keyword) ? "" : message);
-  const isInteger = parentSchema["type"] === "integer";
-  return name === undefined ? { ...rule, refused: data, isInteger, note } : rule;
+  return { path, keyword, limit, ...(name === undefined ? { refused: data } : { known }) };
 }
 
 /** Returns the rule for the kind of value that a schema describes: listed values, or a type. */
@@ -61,13 +59,13 @@ function ruleOf(
   const rules = isRecord(schema) ? schema : {};
   const { $ref: reference, type, const: value, anyOf, oneOf = anyOf, allOf } = rules;
   const { enum: values = value === undefined ? value : [value] } = rules;
-  if (Array.isArray(values)) return { path, keyword: "enum", allowed: values };
-  if (type !== undefined) return { path, keyword: "type", allowed: [type].flat() };
+  if (Array.isArray(values)) return { path, keyword: "enum", values };
+  if (type !== undefined) return { path, keyword: "type", types: [type].flat() };
   const first = Array.isArray(allOf) ? allOf.slice(0, 1) : undefined;
   const parts = typeof reference === "string" ? [lookUp(root, reference)] : (oneOf ?? first);
-  if (!Array.isArray(parts) || levels === 0) return { path, keyword: "required", allowed: [] };
+  if (!Array.isArray(parts) || levels === 0) return { path, keyword: "required" };
   const forms = parts
     .slice(0, MAX_FORMS)
     .map((part) => () => [ruleOf(path, part, root, levels - 1)]);
-  return { path, keyword: "anyOf", allowed: [], forms };
+  return { path, keyword: "anyOf", forms };
 }

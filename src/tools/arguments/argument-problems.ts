@@ -4,8 +4,7 @@
 import { isJsonList, isJsonObject, valueAt, type JsonValue } from "../../kernel/json.ts";
 import { memoized } from "../../kernel/memoized.ts";
 import { isMisspelt } from "../../kernel/misspelt.ts";
-import { shortened, shownJson } from "../../kernel/sentence.ts";
-import { eitherWords, expectedWords } from "./schema-words.ts";
+import { oneLine, shortened, shownJson } from "../../kernel/sentence.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /** One thing that is wrong with arguments. */
@@ -28,6 +27,8 @@ const MAX_NAMES = 1_000;
 /** Characters of the name of a parameter. */
 const MAX_NAME = 200;
 
+/** Allowed values that are listed. */
+const MAX_VALUES = 20;
 /** Forms of a union that are compared with the value. */
 const MAX_FORMS = 20;
 
@@ -69,12 +70,14 @@ export function problemsOf(written: JsonValue, issues: Issues): readonly Argumen
   const show = memoized(shownJson);
   const listNames = memoized((owner: object) => Object.keys(owner).slice(0, MAX_NAMES));
   for (const issue of selectIssues(issues)) {
+    const expected = expectedWords(issue);
+    const key = JSON.stringify([issue.path, expected]);
+    if (problems.has(key)) continue;
+    const parameter = parameterName(written, issue.path);
     const part = valueAt(written, issue.path);
     const received = part === undefined ? undefined : show(part);
-    const expected = expectedWords(issue);
     const hint = problems.size < MAX_SHOWN ? findHint(written, issue, listNames) : undefined;
-    const parameter = parameterName(written, issue.path);
-    problems.set(JSON.stringify([issue.path, expected]), { parameter, expected, received, hint });
+    problems.set(key, { parameter, expected, received, hint });
     if (problems.size === MAX_PROBLEMS) break;
   }
   return [...problems.values()];
@@ -110,7 +113,7 @@ function findHint(
 }
 
 /** Yields the issues of which a model is told. */
-function* selectIssues(issues: Issues): Generator<ValidationIssue> {
+function* selectIssues(issues: Issues): Generator<ValidationIssue, void> {
   for (const issue of issues) {
     if (issue.forms === undefined) yield issue;
     else yield* issuesOfForm(issue);
@@ -118,12 +121,12 @@ function* selectIssues(issues: Issues): Generator<ValidationIssue> {
 }
 
 /** Yields the issues with the form that was most likely meant, or the issue that no form is it. */
-function* issuesOfForm(union: ValidationIssue): Generator<ValidationIssue> {
-  const costOf = ({ path, keyword, allowed, refused }: ValidationIssue): number => {
+function* issuesOfForm(union: ValidationIssue): Generator<ValidationIssue, void> {
+  const costOf = ({ path, types, values, refused }: ValidationIssue): number => {
     const depth = path.length - union.path.length;
-    if (depth === 0 && (keyword === "type" || keyword === "enum")) return OTHER_TYPE;
+    if (depth === 0 && (types ?? values) !== undefined) return OTHER_TYPE;
     if (depth !== 1) return 1;
-    if (keyword === "enum" && allowed.length === 1) return OTHER_TAG;
+    if (values?.length === 1) return OTHER_TAG;
     // The name is missing, or unknown.
     return refused === undefined ? OTHER_FIELD : 1;
   };
@@ -131,19 +134,16 @@ function* issuesOfForm(union: ValidationIssue): Generator<ValidationIssue> {
   const forms = formsOf(union);
   const [meant = []] = forms.toSorted((a, b) => sumOf(a) - sumOf(b));
   const decisive = meant.find((issue) => costOf(issue) >= OTHER_TAG);
-  if (decisive === undefined) {
-    yield* selectIssues(meant);
-    return;
-  }
+  if (decisive === undefined) return yield* selectIssues(meant);
   // No form has this type or tag: each form that has another one here is named.
-  const { path, known } = decisive;
   const isSame = (issue: ValidationIssue): boolean =>
-    costOf(issue) >= OTHER_TAG && String(issue.path) === String(path);
+    costOf(issue) >= OTHER_TAG && String(issue.path) === String(decisive.path);
   const same = forms.flatMap((form) => form.find(isSame) ?? []);
-  const [keyword = "", ...others] = new Set(same.map((issue) => issue.keyword));
-  const allowed = [...new Set(same.flatMap((issue) => issue.allowed))];
-  const expected = (): string => eitherWords(same.map(expectedWords));
-  yield { path, keyword, allowed, known, ...(others.length > 0 ? { expected } : {}) };
+  const types = same.flatMap((issue) => issue.types ?? []);
+  const values = [...new Set(same.flatMap((issue) => issue.values ?? []))];
+  const { path, keyword, known } = decisive;
+  const note = (): string => [...new Set(same.map((issue) => issue.note?.()))].join(" ");
+  yield { path, keyword, known, types, values, note };
 }
 
 /** Returns the issues with the first forms of a union, and with the forms of a union in its place. */
@@ -155,4 +155,53 @@ function formsOf({ path, forms = [] }: ValidationIssue): readonly Issues[] {
     return isUnion && others.length === 0 ? formsOf(first) : [form];
   });
   return flat.slice(0, MAX_FORMS);
+}
+
+const NOTHING = "nothing: there is no such parameter";
+
+/** The words for types, and for the keywords that models often break. */
+const WORDS: ReadonlyMap<unknown, string> = new Map(
+  Object.entries({
+    string: "text",
+    number: "a number",
+    integer: "an integer",
+    boolean: "true or false",
+    null: "null",
+    array: "a list",
+    tuple: "a list",
+    object: "an object",
+    record: "an object",
+    minLength: "a length of at least #",
+    maxLength: "a length of at most #",
+    minItems: "a length of at least #",
+    maxItems: "a length of at most #",
+    minimum: "at least #",
+    maximum: "at most #",
+    oneOf: "a value that fits exactly one of its forms",
+    required: "a value",
+    propertyNames: "another name: its schema does not accept this one",
+    additionalProperties: NOTHING,
+    unevaluatedProperties: NOTHING,
+    "false schema": NOTHING,
+    custom: "a value that its check accepts",
+  }),
+);
+
+/** Returns the words for a value that follows the rule of an issue: one line of bounded length. */
+export function expectedWords(issue: ValidationIssue): string {
+  const { keyword, types = [], values = [], limit, note } = issue;
+  const forms = new Set(types.map((type) => WORDS.get(type) ?? "a value"));
+  if (keyword === "enum" || values.length > 0) forms.add(listWords(values));
+  const shown = typeof limit === "string" ? oneLine(limit) : shownJson(limit);
+  const rule = WORDS.get(keyword) ?? `a value that fits ${keyword}: #`;
+  const words = [...forms].join(" or ") || rule.replace("#", () => shown);
+  const line = oneLine(note?.() ?? "");
+  return line === "" ? words : `${words} (${line})`;
+}
+
+function listWords(values: readonly unknown[]): string {
+  const listed = values.slice(0, MAX_VALUES).map(shownJson).join(", ");
+  if (values.length < 2) return listed || "nothing";
+  const rest = values.length - MAX_VALUES;
+  return `one of ${listed}${rest > 0 ? ` … and ${rest} more` : ""}`;
 }

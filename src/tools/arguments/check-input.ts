@@ -3,10 +3,9 @@
 import { messageOf } from "../../kernel/error.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import { shownJson } from "../../kernel/sentence.ts";
-import { problemsOf, type ArgumentProblem } from "./argument-problems.ts";
+import { expectedWords, problemsOf, type ArgumentProblem } from "./argument-problems.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { coerce } from "./coerce.ts";
-import { expectedWords } from "./schema-words.ts";
 import type { Reading } from "./validation-issue.ts";
 
 /** Arguments that fit, as the tool gets them; or what is wrong with them. */
@@ -62,6 +61,6 @@ function thrownProblem(input: JsonValue, thrown: unknown): ArgumentProblem {
   if (thrown instanceof TooMuchWork)
     return { parameter: "", expected: thrown.message, received: "a larger one" };
   const note = (): string => messageOf(thrown).replace(/^Maximum call stack.*/, "it goes too deep");
-  const expected = expectedWords({ path: [], keyword: "custom", allowed: [], note });
+  const expected = expectedWords({ path: [], keyword: "custom", note });
   return { parameter: "", expected, received: shownJson(input) };
 }

@@ -107,15 +107,15 @@ const keyOf = (path: Path): string => JSON.stringify(path);
 
 function coercedPart(
   value: JsonValue | undefined,
-  { keyword, allowed, refused }: ValidationIssue,
+  { types = [], values = [], refused }: ValidationIssue,
 ): number | boolean | undefined {
   // After a transform or a coercion of zod's own, the issue is not about the written value.
   const spelled = typeof value === "string" && value === refused ? spelledIn(value) : undefined;
   if (spelled === undefined) return undefined;
-  const types = typeof spelled === "number" ? ["number", "integer"] : ["boolean"];
-  const wanted: readonly unknown[] = keyword === "type" ? types : [spelled];
-  const isCoerced = keyword === "type" || keyword === "enum";
-  return isCoerced && wanted.some((one) => allowed.includes(one)) ? spelled : undefined;
+  const names = typeof spelled === "number" ? ["number", "integer"] : ["boolean"];
+  return names.some((name) => types.includes(name)) || values.includes(spelled)
+    ? spelled
+    : undefined;
 }
 
 /**

@@ -9,16 +9,16 @@ export interface ValidationIssue {
   readonly path: Path;
   /** The rule, as a keyword of JSON Schema: `type`, `enum`, `required`, `anyOf`, … */
   readonly keyword: string;
-  /** The value of the keyword: the types for `type`, the values for `enum`, a bound. */
-  readonly allowed: readonly unknown[];
+  /** The types that would have fitted. */
+  readonly types?: readonly unknown[];
+  /** The values that would have fitted. */
+  readonly values?: readonly unknown[];
+  /** The value of any other keyword: a bound, for example. */
+  readonly limit?: unknown;
   /** The value that the validator refused. Absent: coercion leaves the part alone. */
   readonly refused?: unknown;
-  /** Whether a bound is one of integers. */
-  readonly isInteger?: boolean;
-  /** Returns a message that explains the rule. */
+  /** Returns the message of the schema's author. */
   readonly note?: () => string;
-  /** Returns the words for a value that would have fitted. Absent: those of the rule. */
-  readonly expected?: () => string;
   /** Return the issues with each form of a union. A form is read when its issues are needed. */
   readonly forms?: readonly (() => Issues)[];
   /** The properties of the schema by name, if a name is missing or unknown. */

@@ -99,6 +99,5 @@ function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
 const ASYNCHRONOUS_CHECK: ValidationIssue = {
   path: [],
   keyword: "custom",
-  allowed: [],
-  expected: () => "arguments that need no asynchronous check",
+  note: () => "no asynchronous check can run",
 };
