@@ -20,8 +20,6 @@ const NAMES = ["missingProperty", "additionalProperty", "unevaluatedProperty", "
 /** Keywords about the kind of a value. */
 const ON_KIND = new Set(["type", "enum", "const"]);
 
-/** References, and unions within unions, that are followed. */
-const MAX_LEVELS = 4;
 /** Forms that are followed. Their number grows exponentially by the level. */
 const MAX_FORMS = 6;
 
@@ -49,13 +47,11 @@ function toIssue(error: AjvError, root: JsonObject): ValidationIssue {
   return { path, keyword, limit, ...(name === undefined ? { refused: data } : { known }) };
 }
 
-/** Returns the rule for the kind of value that a schema describes: listed values, or a type. */
-function ruleOf(
-  path: Path,
-  schema: unknown,
-  root: JsonObject,
-  levels = MAX_LEVELS,
-): ValidationIssue {
+/**
+ * Returns the rule for the kind of value that a schema describes: listed values, or a type. `levels`:
+ * references, and unions within unions, that are followed.
+ */
+function ruleOf(path: Path, schema: unknown, root: JsonObject, levels = 4): ValidationIssue {
   const rules = isRecord(schema) ? schema : {};
   const { $ref: reference, type, const: value, anyOf, oneOf = anyOf, allOf } = rules;
   const { enum: values = value === undefined ? value : [value] } = rules;
