@@ -1,12 +1,15 @@
 // LeaseQueue: a FIFO queue of the agents that wait for a lease. Created for the first wait.
-// Owns the waiters and, for each account with limits above one of them, a node with upper bounds of what they need from it.
+// Owns the waiters. For each account with limits above a waiter it has a node with upper bounds of the
+// amounts that these waiters need there. A waiter that finds too little room at an account contests it.
 //
-// B5. Waiters are served in order: none is granted an account that blocks an earlier waiter. They cannot deadlock, since only
-//     calls in flight hold leases, and those settle by themselves. A waiter may go if, of every account on its path, it fits into the room now and no waiter
-//     before it lacks room there. One that lacks room contests an account for all behind it, whatever else it waits for.
-// W1. A pass goes through the queue from front to back. It skips a waiter below a contested account that can contest no further account,
-//     and stops where that holds for all who remain. So a pass costs little if one account holds all up.
-// W2. The bounds of a node are never too small: what a waiter needs only shrinks as others spend, and a grant computes them again.
+// B5. Waiters are served in order. A waiter gets its lease if every account on its path has room for
+//     it, and no earlier waiter contests one of these accounts. Waiters cannot deadlock: only calls in
+//     flight hold leases, and each call ends without a waiter.
+// W1. A pass reads the queue from front to back. It skips a waiter below a contested account that can
+//     contest no further account. It ends once all remaining waiters would be skipped, so that it is
+//     short if one account blocks all of them.
+// W2. The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild
+//     computes the bounds from the waiters.
 
 import type { LeaseAsk, LeaseOutcome } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
@@ -57,15 +60,16 @@ interface AccountNode {
   readonly wanted: Bounds;
 }
 
-/** After so many visits in one pass that changed nothing, the bounds of the nodes are computed again. */
-const MOST_VAIN_VISITS = 64;
+/** A pass with more visits without a grant or a new contest computes the bounds of all nodes again. */
+const MAX_VAIN_VISITS = 64;
 
 export class LeaseQueue {
   readonly #clock: Now;
   readonly #waiters = new Set<Waiter>();
   readonly #nodes = new Map<LedgerAccount, AccountNode>();
-  /** Nodes where a waiter may lack room; those that one does lack, as of the last pass, are among them. */
+  /** Nodes where a waiter may lack room. */
   readonly #tight = new Set<AccountNode>();
+  /** Nodes where a waiter lacked room in the last pass, or when it came. All of them are tight. */
   readonly #contested = new Set<AccountNode>();
   /** Something has changed since the last pass. */
   #isStale = false;
@@ -204,7 +208,7 @@ export class LeaseQueue {
       } else vainVisits += 1;
       isClosed = this.#isClosed();
     }
-    if (mayRefuse || vainVisits > MOST_VAIN_VISITS) this.#rebuild();
+    if (mayRefuse || vainVisits > MAX_VAIN_VISITS) this.#rebuild();
     return answers;
   }
 
