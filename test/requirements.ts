@@ -2167,9 +2167,6 @@ const requirements = {
   D680: {
     text: "A replay names a difference in a size or in a hash of an event only if no state differs",
   },
-  D681: {
-    text: "A replay in another order may swap every effect whose order decides nothing between agents",
-  },
   D720: {
     text: "A row of foreign text fits its width also if its letters are joined into a character without an end",
   },
@@ -2178,6 +2175,9 @@ const requirements = {
   },
   D722: {
     text: "Ten million blanks in a row do not exceed the call stack when a foreign text is shown as one line",
+  },
+  D723: {
+    text: "Usage and text of a tree without background subagents and tight budgets do not depend on which effect ends first",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

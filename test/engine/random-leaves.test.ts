@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import { recordingOf } from "../../src/testing/replay/recording.ts";
-import { randomFrom } from "../../src/testing/replay/script.ts";
+import { randomFrom } from "../support/random-from.ts";
 import { proves } from "../harness/proves.ts";
 import { LIMITS, world, type World } from "../journal/crash-world.ts";
 import { checkRecordedOnce } from "../journal/recorded-once.ts";

@@ -9,7 +9,7 @@ import { z } from "zod";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { sha256 } from "../../src/kernel/crypto.ts";
-import { randomFrom } from "../../src/testing/replay/script.ts";
+import { randomFrom } from "../support/random-from.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import type { DelegationContext, DelegationOutcome } from "../../src/tools/tool-context.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";

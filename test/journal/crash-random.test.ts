@@ -20,7 +20,7 @@ import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
-import { randomFrom } from "../../src/testing/replay/script.ts";
+import { randomFrom } from "../support/random-from.ts";
 import { checkRun } from "../harness/run-scripted.ts";
 import { findPostgres } from "../store/postgres-server.ts";
 import { gist, linesOf, live, lostCallsIn, resultIn, type Life } from "./crash-lives.ts";

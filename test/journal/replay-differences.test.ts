@@ -281,7 +281,7 @@ function limitReached(axis: string, current: number): JournalRecord {
 test("how much of a time was over when a limit was reached is not compared, other amounts are", () => {
   const found = ["wallTimeMs", "totalTokens"].map((axis) => {
     const [expected, came] = [1_000, 1_007].map((current) =>
-      new ActionReader(new Map(), true).read(limitReached(axis, current)),
+      new ActionReader(new Map()).read(limitReached(axis, current)),
     );
     const compared = new Comparison(expected === undefined ? [] : [expected]);
     if (came !== undefined) compared.take(came);

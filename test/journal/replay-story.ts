@@ -6,7 +6,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Recording } from "../../src/testing/replay/recording.ts";
-import { replay, type ReplayOptions, type ReplayResult } from "../../src/testing/replay/replay.ts";
+import { replay, type ReplayResult } from "../../src/testing/replay/replay.ts";
 import { gist } from "../journals/play.ts";
 
 /** What a process brings along. */
@@ -25,7 +25,6 @@ export interface Kept {
 export async function replaysToTheSame(
   { role, options = {} }: Means,
   { recording, result }: Kept,
-  more: Pick<ReplayOptions, "order"> = {},
 ): Promise<ReplayResult> {
   const { roles, hooks, guards, graceMs, hookTimeoutMs } = options;
   const again = await replay(recording, {
@@ -35,9 +34,8 @@ export async function replaysToTheSame(
     ...(guards === undefined ? {} : { guards }),
     ...(graceMs === undefined ? {} : { graceMs }),
     ...(hookTimeoutMs === undefined ? {} : { hookTimeoutMs }),
-    ...more,
   });
-  if (result !== undefined && more.order === undefined) expect(gist(again)).toEqual(gist(result));
+  if (result !== undefined) expect(gist(again)).toEqual(gist(result));
   const lives = recording.split("\n").filter((line) => /^\{"type":"(?:run|recovered)"/u.test(line));
   expect(again.played.length, "every segment is played").toBe(lives.length);
   return again;

@@ -1,4 +1,4 @@
-// Goal: any small tree replays to the same, in its order and in others.
+// Goal: any small tree replays to the same. Calm trees have the same result however long their tools take.
 // Method: random trees whose tasks say what each agent does: calls that take some turns, subagents before its eyes or beside it, failures;
 // with tight limits and budgets, a clock that never stands still, and with a request from outside now and then.
 
@@ -8,7 +8,6 @@ import { z } from "zod";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { EspalierError } from "../../src/kernel/error.ts";
 import { proves } from "../harness/proves.ts";
 import { Fakes, type Act, type Build } from "../journals/fakes.ts";
 import { gist, recorded, replayed } from "../journals/play.ts";
@@ -82,7 +81,6 @@ interface World {
   /** When it comes, by the number of the event. */
   readonly at: number;
   readonly isAtOnce: boolean;
-  readonly seed: number;
 }
 
 const calm = fc.record<World>({
@@ -93,7 +91,6 @@ const calm = fc.record<World>({
   request: fc.constant("none"),
   at: fc.constant(0),
   isAtOnce: fc.constant(false),
-  seed: fc.integer({ min: 0 }),
 });
 
 const rough = fc.record<World>({
@@ -104,7 +101,6 @@ const rough = fc.record<World>({
   request: fc.constantFrom("none", "cancel", "stop", "pause", "message"),
   at: fc.integer({ min: 1, max: 40 }),
   isAtOnce: fc.boolean(),
-  seed: fc.integer({ min: 0 }),
 });
 
 function storyOf(world: World): Build {
@@ -134,17 +130,30 @@ const numRuns = Number(process.env["FC_RUNS"] ?? 30);
 
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
 
+/** Gives each tool another number of turns, so that calls and subagents end in another order. */
+function withOtherTurns(plan: Plan, shift: number): Plan {
+  return {
+    ...plan,
+    turns: plan.turns.map((turns, index) => (turns * 5 + shift + index) % 6),
+    below: plan.below.map((one, index) => withOtherTurns(one, shift + index + 1)),
+  };
+}
+
 proves(
-  ["X25", "S7.31"],
-  "calm trees have the same result in their order and in others",
+  ["X25", "S7.31", "D723"],
+  "calm trees replay to the same, and have the same result when effects end in another order",
   async () => {
     await fc.assert(
-      fc.asyncProperty(calm, async (world) => {
+      fc.asyncProperty(calm, fc.integer({ min: 0, max: 5 }), async (world, shift) => {
         const build = storyOf(world);
         const { recording, result } = await recorded(build, new TickingClock(1_000));
         const again = await replayed(build, recording);
         expect(gist(again.result)).toEqual(gist(result));
-        const other = await replayed(build, recording, { order: { shuffledBy: world.seed } });
+        const otherPlan = withOtherTurns(world.plan, shift);
+        const other = await recorded(
+          storyOf({ ...world, plan: otherPlan }),
+          new TickingClock(1_000),
+        );
         expect(other.result.usage).toEqual(result.usage);
         expect(other.result.text).toEqual(result.text);
       }),
@@ -153,27 +162,17 @@ proves(
   },
 );
 
-proves(
-  ["X25", "S7.31"],
-  "rough trees have the same result in their order; in others, or it is said why not",
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(rough, async (world) => {
-        const build = storyOf(world);
-        const { recording, result } = await recorded(build, new TickingClock(1_000));
-        const again = await replayed(build, recording);
-        expect(gist(again.result)).toEqual(gist(result));
-        try {
-          const other = await replayed(build, recording, { order: { shuffledBy: world.seed } });
-          expect(other.result.usage).toEqual(result.usage);
-        } catch (cause) {
-          if (!EspalierError.is(cause) || cause.code !== "replay_diverged") throw cause;
-        }
-      }),
-      { numRuns },
-    );
-  },
-);
+proves(["X25", "S7.31"], "rough trees replay to the same result", async () => {
+  await fc.assert(
+    fc.asyncProperty(rough, async (world) => {
+      const build = storyOf(world);
+      const { recording, result } = await recorded(build, new TickingClock(1_000));
+      const again = await replayed(build, recording);
+      expect(gist(again.result)).toEqual(gist(result));
+    }),
+    { numRuns },
+  );
+});
 
 const deaths = fc.array(
   fc.record<PlannedDeath>({ at: fc.integer({ min: 1, max: 20 }), how: fc.constantFrom(...DEATHS) }),

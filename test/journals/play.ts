@@ -10,7 +10,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
-import { replay, type ReplayOptions, type ReplayResult } from "../../src/testing/replay/replay.ts";
+import { replay, type ReplayResult } from "../../src/testing/replay/replay.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { Fakes, listener, type Build } from "./fakes.ts";
 
@@ -45,13 +45,12 @@ export async function recorded(build: Build, own?: ManualClock): Promise<Recorde
 export async function replayed(
   build: Build,
   recording: Recording,
-  more: Pick<ReplayOptions, "order"> = {},
 ): Promise<{ readonly result: RunResult; readonly events: readonly EspalierEvent[] }> {
   const fakes = new Fakes({ isAlive: false });
   const { role, means = {} } = build(fakes);
   const sink = new RecordingSink();
   try {
-    const result = await replay(recording, { role, ...means, ...more, sinks: [sink] });
+    const result = await replay(recording, { role, ...means, sinks: [sink] });
     return { result, events: sink.events };
   } finally {
     expect(fakes.calls, "nothing is called").toEqual([]);

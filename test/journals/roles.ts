@@ -360,13 +360,7 @@ const thoughtful: Build = (fakes) => {
   };
 };
 
-export interface RecordedStory {
-  readonly build: Build;
-  /** True if what becomes of the agents depends on the order in which others come to an end: a budget for which they wait. */
-  readonly isContended?: boolean;
-}
-
-export const stories: Readonly<Record<string, RecordedStory>> = {
+export const stories: Readonly<Record<string, { readonly build: Build }>> = {
   parallel: { build: parallel },
   background: { build: background },
   groups: { build: groups },
@@ -374,7 +368,7 @@ export const stories: Readonly<Record<string, RecordedStory>> = {
   approvals: { build: approvals },
   hooked: { build: hooked },
   compacted: { build: compacted },
-  tight: { build: tight, isContended: true },
+  tight: { build: tight },
   stopped: { build: stopped },
   paused: { build: paused },
   thoughtful: { build: thoughtful },

@@ -41,10 +41,6 @@ const OUTSIDE =
 const TIMES =
   /Ms$|^(?:seq|(?:trace|span|parentSpan|previousTrace|previousSpan)Id|(?:is|was)Sampled|isSpanOpen|traceparent)$/u;
 
-/** Fields that depend on what other agents have done by then, and so on the order of effects. */
-const SHARED =
-  /^(?:account|budget|leaseId|maxOutputTokens|remaining|runRemaining|subagentsByDepth)$/u;
-
 /** Fields with values of the user's: everything in them is compared. */
 const FOREIGN = /^(?:arguments|metadata|output|structured|toolCalls)$/u;
 
@@ -54,19 +50,17 @@ const DERIVED = /^budget\.|^step\.started\..*Hash$/u;
 /** Reads the actions in records. */
 export class ActionReader {
   readonly #positions: Map<string, AgentPosition>;
-  readonly #isInOrder: boolean;
   readonly #counts = new Map<string, number>();
 
-  /** `positions`: of agents that exist already. `isInOrder`: effects end in the recorded order. */
-  constructor(positions: ReadonlyMap<string, AgentPosition>, isInOrder: boolean) {
+  /** `positions`: of agents that exist already. */
+  constructor(positions: ReadonlyMap<string, AgentPosition>) {
     this.#positions = new Map(positions);
-    this.#isInOrder = isInOrder;
   }
 
   /** Returns `undefined` for a record that is not compared. */
   read(record: JournalRecord): Action | undefined {
     const [what, agentId, given] = factsOf(record);
-    const facts = withoutTimes(given, this.#isInOrder);
+    const facts = withoutTimes(given);
     if (facts === undefined) return undefined;
     let { agentPath, stepNumber } = this.positionOf(agentId);
     if (record.type === "agent") agentPath = record.agent.agentPath;
@@ -74,7 +68,7 @@ export class ActionReader {
     if (record.type === "event" && what === "step.started")
       stepNumber = Number(record.event["number"]);
     this.#positions.set(agentId, { agentPath, stepNumber });
-    const queue = this.#queueOf(agentId, what, facts);
+    const queue = what === "lease" ? `${agentId} lease` : agentId;
     const count = (this.#counts.get(queue) ?? 0) + 1;
     this.#counts.set(queue, count);
     return { agentId, key: `${queue} ${count}`, agentPath, stepNumber, what, facts };
@@ -82,14 +76,6 @@ export class ActionReader {
 
   positionOf(agentId: string): AgentPosition {
     return this.#positions.get(agentId) ?? { agentPath: agentId, stepNumber: 0 };
-  }
-
-  /** In another order, the events of one subagent do not wait for those of other subagents. */
-  #queueOf(agentId: string, what: string, facts: unknown): string {
-    if (what === "lease") return `${agentId} lease`;
-    const isOfOne = what.startsWith("subagent.") || what === "tool.started";
-    if (this.#isInOrder || !isOfOne || !isRecord(facts)) return agentId;
-    return `${agentId} ${String(facts["childId"] ?? facts["callId"])}`;
   }
 }
 
@@ -127,14 +113,14 @@ function changedFields(delta: unknown): unknown {
 }
 
 /** Returns what is compared of a value. `undefined` for an object of nothing but times. */
-function withoutTimes(value: unknown, isInOrder: boolean): unknown {
-  if (Array.isArray(value)) return value.map((item: unknown) => withoutTimes(item, isInOrder));
+function withoutTimes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutTimes);
   if (!isRecord(value)) return value;
   const parts = Object.entries(value).flatMap(([key, part]) => {
     if (FOREIGN.test(key)) return [[key, part] as const];
     const isTimeSpent = value["axis"] === "wallTimeMs" && /^(?:current|spent)$/u.test(key);
-    if (isTimeSpent || TIMES.test(key) || (!isInOrder && SHARED.test(key))) return [];
-    const compared = withoutTimes(part, isInOrder);
+    if (isTimeSpent || TIMES.test(key)) return [];
+    const compared = withoutTimes(part);
     return compared === undefined ? [] : [[key, compared] as const];
   });
   if (parts.length === 0 && Object.keys(value).length > 0) return undefined;

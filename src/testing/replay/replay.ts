@@ -1,13 +1,13 @@
 // Replay: a recorded run, once more, without a model and without its tools (R175, X25). The loop, the tree, the ledger and all policies do
 // their work anew; what came from outside comes from the recording, in its order. Where they have another result, that is a divergence.
 
-import { checkCount, checkKeys } from "../../kernel/check.ts";
+import { checkKeys } from "../../kernel/check.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { settingsOf } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { invalidLine, readSegments, type Recording } from "./recording.ts";
-import { Replayer, type ReplayOrder, type SegmentEnd } from "./replayer.ts";
+import { Replayer, type SegmentEnd } from "./replayer.ts";
 import { beginningOf, type SegmentBegin } from "./segment.ts";
 
 /** What the run had besides its recording: hooks, guards and the like are code, and run again. */
@@ -19,11 +19,6 @@ export interface ReplayOptions<out Output = unknown, in out Context = unknown> e
   readonly role: AgentRole<Output, Context>;
   /** As in `StartOptions`, for what runs again: hooks, guards, sections, `instructions`. Tools do not. */
   readonly context?: Context;
-  /**
-   * The order in which effects end that are under way at the same time. Default `recorded`. `shuffledBy`: another one, which follows from
-   * this number; what depends on the order of agents is not compared then: ids of leases, and what is left of budgets.
-   */
-  readonly order?: ReplayOrder;
 }
 
 /** What one process did of the run: from its start, a resume or a recovery to its end, a pause, or the death of the process. */
@@ -55,9 +50,8 @@ export function replay<Output, Context>(
 ): Promise<ReplayResult<Output>>;
 export async function replay(recording: Recording, options: ReplayOptions): Promise<ReplayResult> {
   checkKeys("replay options", options, OPTIONS);
-  const { role, context, order = "recorded", ...means } = options;
+  const { role, context, ...means } = options;
   checkRole("role", role);
-  checkOrder(order);
   settingsOf(means);
   // The loop loads them late. A replay must not wait for that.
   await import("../../agent/hooked-model-call.ts");
@@ -69,7 +63,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   for (const [index, segment] of segments.entries()) {
     const beginning = await beginningOf(segment);
     if (beginning === undefined) continue;
-    const place = { number: index + 1, isLast: index === segments.length - 1, order };
+    const place = { number: index + 1, isLast: index === segments.length - 1 };
     const run = { code: { role, context }, means, beginning, segment, records };
     const replayer = new Replayer({ ...place, ...run });
     result = await replayer.play();
@@ -82,13 +76,4 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   return Object.freeze({ ...result, played });
 }
 
-const OPTIONS = "role context order roles hooks guards prices hookTimeoutMs graceMs sinks".split(
-  " ",
-);
-
-function checkOrder(order: ReplayOrder): void {
-  if (order === "recorded") return;
-  const field = "replay options.order";
-  checkKeys(field, order, ["shuffledBy"]);
-  checkCount(`${field}.shuffledBy`, order.shuffledBy, "Leave the order out for the recorded one.");
-}
+const OPTIONS = "role context roles hooks guards prices hookTimeoutMs graceMs sinks".split(" ");

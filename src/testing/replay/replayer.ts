@@ -22,11 +22,8 @@ import { ManualClock } from "../manual-clock.ts";
 import { ActionReader, Comparison, divergenceError, type Divergence } from "./comparison.ts";
 import type { Segment } from "./recording.ts";
 import { OutcomeFeed, ReplayEffects } from "./replay-effects.ts";
-import { isBooking, passagesOf, randomFrom, scriptOf, type ScriptEntry } from "./script.ts";
+import { isBooking, scriptOf, type ScriptEntry } from "./script.ts";
 import { idsOf, type Beginning, type RunCode } from "./segment.ts";
-
-/** The order in which effects end that are under way at the same time. */
-export type ReplayOrder = "recorded" | { readonly shuffledBy: number };
 
 /** How a segment ends. `broken`: the process died, or the recording breaks off. */
 export type SegmentEnd = "ended" | "paused" | "broken";
@@ -34,7 +31,6 @@ export type SegmentEnd = "ended" | "paused" | "broken";
 export interface ReplayerParts {
   readonly code: RunCode;
   readonly means: OrchestratorOptions;
-  readonly order: ReplayOrder;
   readonly beginning: Beginning;
   readonly segment: Segment;
   /** The number of the segment, from 1. */
@@ -71,7 +67,7 @@ export class Replayer {
   #isSilent = false;
 
   constructor(parts: ReplayerParts) {
-    const { beginning, segment, records, order, code, means } = parts;
+    const { beginning, segment, records, code, means } = parts;
     const { root, positions, limits } = beginning;
     this.#parts = parts;
     for (const record of records) this.#noteText(record);
@@ -80,10 +76,9 @@ export class Replayer {
     if (got !== expected)
       throw this.#error({ agentPath, stepNumber: 0, field: "role", expected, got });
     this.end = endOf(segment.records);
-    const isInOrder = order === "recorded";
-    this.#script = scriptOf(segment.records, beginning, isInOrder);
+    this.#script = scriptOf(segment.records, beginning);
     this.#commands = new Set(this.#script.filter(({ after }) => after !== undefined));
-    this.#reader = new ActionReader(positions, isInOrder);
+    this.#reader = new ActionReader(positions);
     this.#compared = new Comparison(this.#script.flatMap(({ action }) => action ?? []));
     const clock = this.#clock;
     clock.advance(beginning.atMs);
@@ -133,11 +128,9 @@ export class Replayer {
   }
 
   async play(): Promise<RunResult> {
-    const { order } = this.#parts;
     try {
       await endOfTurn();
-      if (order === "recorded") for (const entry of this.#script) await this.#follow(entry);
-      else await this.#shuffle(order.shuffledBy);
+      for (const entry of this.#script) await this.#follow(entry);
       return await this.#finish();
     } catch (cause) {
       await this.#leave("The replay went its own way.");
@@ -150,8 +143,6 @@ export class Replayer {
     if (record.type === "effect") return await this.#release(record, entry);
     if (after !== undefined) return await this.#command(entry);
     if (isBooking(record)) {
-      // In another order leases have other ids, and each settlement books the whole call.
-      if (this.#parts.order !== "recorded") return;
       await this.#rest();
       this.#moveTo(atMs);
       this.#runtime.ledger.redoInFlight(record.done);
@@ -162,33 +153,12 @@ export class Replayer {
     throw this.#missing(action.what, action.facts, action.agentId);
   }
 
-  async #shuffle(seed: number): Promise<void> {
-    const random = randomFrom(seed);
-    for (const passage of passagesOf(this.#script)) {
-      // Time stands still within it, so that no effect comes after its time.
-      this.#moveTo(passage[0]?.atMs);
-      const left = passage.flatMap(({ record }) => (record.type === "effect" ? record : []));
-      while (left.length > 0) {
-        await this.#rest();
-        const ready = left.filter((record) => this.#feed.isAwaited(record));
-        const chosen = ready[Math.floor(random() * ready.length)] ?? left[0];
-        if (chosen === undefined) break;
-        left.splice(left.indexOf(chosen), 1);
-        await this.#release(chosen, {});
-      }
-      for (const entry of passage) if (entry.record.type !== "effect") await this.#follow(entry);
-    }
-  }
-
   #moveTo(atMs: number | undefined): void {
     if (atMs !== undefined) this.#clock.advance(Math.max(0, atMs - this.#clock.monotonicMs()));
   }
 
   /** Waits until the agent asks for the effect, and lets it end. */
-  async #release(
-    record: RecordOf<"effect">,
-    { atMs, isLate }: Pick<ScriptEntry, "atMs" | "isLate">,
-  ): Promise<void> {
+  async #release(record: RecordOf<"effect">, { atMs, isLate }: ScriptEntry): Promise<void> {
     const { agentId, name } = record;
     if (!(await this.#until(() => this.#feed.isAwaited(record))))
       throw this.#missing("effect", name, agentId);
