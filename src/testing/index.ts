@@ -25,6 +25,6 @@ export {
   type ReplayResult,
 } from "./replay/replay.ts";
 export type { SegmentBegin } from "./replay/segment.ts";
-export type { SegmentEnd } from "./replay/replayer.ts";
+export type { SegmentEnd } from "./replay/replay.ts";
 export { executeTool, type ExecuteToolOptions } from "./execute-tool.ts";
 export { goldenTree } from "./golden-tree.ts";

@@ -126,8 +126,8 @@ export class ReplayEffects extends PersistedEffects {
     const { agentId } = this.agent.identity;
     const permitted = this.#feed.has({ agentId, name: permit }) && this.#next(permit);
     const key = callPosition({ agentId, stepId: position.stepId, callId: call.call.callId });
-    const isLeftOpen = bound.type === "delegation" && this.#wasLeftOpen(key, permit);
-    if (!isWork || (bound.type === "delegation" && !isLeftOpen)) {
+    const open = bound.type === "delegation" ? this.#openQuestion(key, permit) : undefined;
+    if (!isWork || (bound.type === "delegation" && open === undefined)) {
       if (permitted !== false) this.#permits.set(permit, await permitted);
       const end = await work(call);
       await this.#next(name);
@@ -136,11 +136,10 @@ export class ReplayEffects extends PersistedEffects {
     this.#feed.onCall(key);
     // The call took these from what was in flight.
     if (!this.hadBegun(name)) this.outcome(permit);
-    const refusal = isLeftOpen ? this.#refusal(key) : undefined;
-    if (refusal === undefined || bound.type !== "delegation")
+    if (open?.refusal?.code !== "blocked" || bound.type !== "delegation")
       return await this.#recorded(name, call);
     // Nobody is asked again, but the refusal is recorded and counted again.
-    const { code, message: text } = refusal;
+    const { code, message: text } = open.refusal;
     const refused = { type: "rejected", tool: bound.tool, code, text } as const;
     await work({ ...call, bound: refused, onEnd: () => undefined });
     return await this.#recorded(name, { ...call, bound: refused });
@@ -158,21 +157,22 @@ export class ReplayEffects extends PersistedEffects {
     return this.#feed.outcome({ agentId: this.agent.identity.agentId, name });
   }
 
-  /** True if a question about the delegation was not answered, or not with a permission. */
-  #wasLeftOpen(key: string, permit: string): boolean {
+  /**
+   * Returns the question about a delegation that was answered with no permission, and the last
+   * refusal of the delegation. `undefined` if there is no such question.
+   */
+  #openQuestion(key: string, permit: string) {
     const { agentId } = this.agent.identity;
-    const { past } = this.#feed;
-    const isPermit = (one: JournalRecord): boolean =>
-      one.type === "effect" && one.agentId === agentId && one.name === permit;
-    return past.some(isEventOf("question.asked", key)) && !past.some(isPermit);
-  }
-
-  /** Returns the refusal of a delegation that a guard or a hook did not allow. */
-  #refusal(key: string): SpawnRefusal | undefined {
-    const found = this.#feed.past.findLast(isEventOf("subagent.refused", key));
-    const refusal = found?.type === "event" ? found.event["refusal"] : undefined;
-    const { data } = SpawnRefusalSchema.safeParse(refusal);
-    return data?.code === "blocked" ? data : undefined;
+    let isAsked = false;
+    let refusal: SpawnRefusal | undefined;
+    for (const one of this.#feed.past) {
+      if (one.type === "effect" && one.agentId === agentId && one.name === permit) return undefined;
+      if (one.type !== "event" || callPosition(one.event) !== key) continue;
+      const { type, refusal: refused } = one.event;
+      isAsked ||= type === "question.asked";
+      if (type === "subagent.refused") refusal = SpawnRefusalSchema.safeParse(refused).data;
+    }
+    return isAsked ? { refusal } : undefined;
   }
 
   override async consult<T>(work: () => Promise<T>): Promise<T> {
@@ -187,9 +187,4 @@ export class ReplayEffects extends PersistedEffects {
   protected override outcome(name: string): unknown {
     return this.#permits.get(name) ?? super.outcome(name);
   }
-}
-
-function isEventOf(type: string, key: string): (record: JournalRecord) => boolean {
-  return (record) =>
-    record.type === "event" && record.event.type === type && callPosition(record.event) === key;
 }

@@ -6,9 +6,26 @@ import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { settingsOf } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
-import { invalidLine, readSegments, type Recording } from "./recording.ts";
-import { Replayer, type SegmentEnd } from "./replayer.ts";
-import { beginningOf, type SegmentBegin } from "./segment.ts";
+import { invalidLine, readSegments, type Recording, type Segment } from "./recording.ts";
+import { beginningOf, type SegmentBegin, idsOf, type Beginning, type RunCode } from "./segment.ts";
+import { systemClock } from "../../kernel/clock.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { sameJson } from "../../kernel/json.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
+import { takeFirst } from "../../agent/in-flight.ts";
+import {
+  recordFrom,
+  type JournalRecord,
+  type RecordOf,
+} from "../../orchestrator/durability/journal-record.ts";
+import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
+import { LiveRun } from "../../orchestrator/run/live-run.ts";
+import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
+import { memoryStore } from "../../store/memory-store.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { ActionReader, Comparison, divergenceError, type Divergence } from "./comparison.ts";
+import { OutcomeFeed, ReplayEffects } from "./replay-effects.ts";
+import { isBooking, scriptOf, type ScriptEntry } from "./script.ts";
 
 /** What the run had besides its recording: hooks, guards and the like are code, and run again. */
 export interface ReplayOptions<out Output = unknown, in out Context = unknown> extends Pick<
@@ -63,9 +80,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   for (const [index, segment] of segments.entries()) {
     const beginning = await beginningOf(segment);
     if (beginning === undefined) continue;
-    const place = { number: index + 1, isLast: index === segments.length - 1 };
-    const run = { code: { role, context }, means, beginning, segment, records };
-    const replayer = new Replayer({ ...place, ...run });
+    const replayer = new Replayer({ role, context, means, records }, segment, beginning, index + 1);
     result = await replayer.play();
     const { session } = segment.records.findLast((record) => record.type === "result") ?? {};
     if (session !== undefined)
@@ -77,3 +92,278 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
 }
 
 const OPTIONS = "role context roles hooks guards prices hookTimeoutMs graceMs sinks".split(" ");
+
+/** How a segment ends. `broken`: the process died, or the recording breaks off. */
+export type SegmentEnd = "ended" | "paused" | "broken";
+
+interface ReplayedRun extends RunCode {
+  readonly means: OrchestratorOptions;
+  /** All records of the recording. */
+  readonly records: readonly JournalRecord[];
+}
+
+/** Turns of the event loop in which an agent has to do the next thing. */
+const MOST_TURNS = 500;
+/** Time by the clock of the machine in which functions of the user's have to end. */
+const PATIENCE_MS = 2_000;
+
+/**
+ * Replays one segment of a recording. Owns its clock and its place in the script. An effect ends in
+ * its recorded turn, so that the recorded interleavings come again.
+ */
+class Replayer {
+  readonly end: SegmentEnd;
+  /** The number of the segment, from 1. */
+  readonly #number: number;
+  readonly #isLast: boolean;
+  readonly #rootId: string;
+  readonly #script: readonly ScriptEntry[];
+  readonly #clock = new ManualClock();
+  readonly #feed: OutcomeFeed;
+  readonly #compared: Comparison;
+  readonly #texts = new Map<unknown, string>();
+  readonly #reader: ActionReader;
+  /** The commands that were not given yet. */
+  readonly #commands: Set<ScriptEntry>;
+  /** Signals that agents have raised themselves. */
+  readonly #raised: RecordOf<"signal">[] = [];
+  readonly #run: LiveRun;
+  readonly #runtime: RunRuntime;
+  #isSetUp = false;
+  /** The keys of actions and calls that the replay has reached. */
+  readonly #reached = new Set<string>([""]);
+  #result: RunResult | undefined;
+  /** True once the sinks get no events, because the agents continue in the next segment. */
+  #isSilent = false;
+
+  constructor(run: ReplayedRun, segment: Segment, beginning: Beginning, number: number) {
+    const { means, records } = run;
+    const { root, positions, limits } = beginning;
+    this.#number = number;
+    this.#isLast = records.at(-1) === segment.records.at(-1);
+    this.#rootId = root.agentId;
+    for (const record of records) this.#noteText(record);
+    const { agentPath, role: expected } = root;
+    const got = run.role.name;
+    if (got !== expected)
+      throw this.#error({ agentPath, stepNumber: 0, field: "role", expected, got });
+    this.end = endOf(segment.records);
+    this.#script = scriptOf(segment.records, beginning);
+    this.#commands = new Set(this.#script.filter(({ after }) => after !== undefined));
+    this.#reader = new ActionReader(positions);
+    this.#compared = new Comparison(this.#script.flatMap(({ action }) => action ?? []));
+    const clock = this.#clock;
+    clock.advance(beginning.atMs);
+    this.#feed = new OutcomeFeed(segment, (call) => this.#reach(call));
+    const sinks = (means.sinks ?? []).map((sink) => ({
+      take: (event: Parameters<typeof sink.take>[0]) => this.#isSilent || sink.take(event),
+    }));
+    const settings = settingsOf({
+      ...means,
+      sinks: [...sinks, { take: () => this.#giveDue() }],
+      limits,
+      clock,
+      ids: idsOf(records, positions),
+      store: memoryStore({ clock }), // The sessions of the user's are not written.
+    });
+    const led = beginning.create(settings, run, this.#journal());
+    this.#run = new LiveRun(led);
+    this.#runtime = led.supervisor.run;
+    this.#isSetUp = true;
+    this.#giveDue();
+    void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);
+  }
+
+  /** A journal that hands on its records and keeps nothing. */
+  #journal(): RunJournal {
+    const writer = {
+      append: (record: JournalRecord) => this.#take(record),
+      noteProgress: () => undefined,
+      broken: new Promise<never>(() => undefined),
+      claimed: () => undefined,
+      whenKept: () => undefined,
+      hasGivenUp: false,
+      isHeld: false,
+      kept: () => Promise.resolve(),
+      keptUnderWay: () => Promise.resolve(),
+      unread: () => Promise.resolve([]),
+      hold: () => false,
+      resume: () => false,
+      giveUp: () => Promise.resolve(false),
+      close: () => Promise.resolve(),
+      abandon: () => undefined,
+    };
+    return new RunJournal(writer, {
+      effects: (...agent) => new ReplayEffects(this.#feed, ...agent),
+      hasDeadlines: false,
+    });
+  }
+
+  async play(): Promise<RunResult> {
+    try {
+      await endOfTurn();
+      for (const entry of this.#script) await this.#follow(entry);
+      return await this.#finish();
+    } catch (cause) {
+      await this.#leave("The replay went its own way.");
+      throw cause;
+    }
+  }
+
+  async #follow(entry: ScriptEntry): Promise<void> {
+    const { record, action, atMs, after } = entry;
+    if (record.type === "effect") return await this.#release(record, entry);
+    if (after !== undefined) return await this.#command(entry);
+    if (isBooking(record)) {
+      await this.#rest();
+      this.#moveTo(atMs);
+      this.#runtime.ledger.redoInFlight(record.done);
+      return await endOfTurn();
+    }
+    this.#moveTo(atMs);
+    if (action === undefined || (await this.#until(() => this.#compared.isDone(action)))) return;
+    throw this.#missing(action.what, action.facts, action.agentId);
+  }
+
+  #moveTo(atMs: number | undefined): void {
+    if (atMs !== undefined) this.#clock.advance(Math.max(0, atMs - this.#clock.monotonicMs()));
+  }
+
+  /** Waits until the agent asks for the effect, and lets it end. */
+  async #release(record: RecordOf<"effect">, { atMs, isLate }: ScriptEntry): Promise<void> {
+    const { agentId, name } = record;
+    if (!(await this.#until(() => this.#feed.isAwaited(record))))
+      throw this.#missing("effect", name, agentId);
+    const deadlineAtMs = this.#runtime.tree.find(agentId)?.account.deadlineAtMs() ?? Infinity;
+    // The agent acts a little earlier than the next event: its time is over only where that was recorded.
+    this.#moveTo(atMs && (isLate === true ? atMs : Math.min(atMs, deadlineAtMs - 1)));
+    this.#feed.release(record);
+    await endOfTurn();
+  }
+
+  async #command(entry: ScriptEntry): Promise<void> {
+    const { record } = entry;
+    if (!this.#commands.has(entry)) return;
+    if (record.type === "signal") {
+      const isIt = (one: unknown): boolean => sameJson(one, record);
+      await this.#until(() => this.#feed.running === 0 || this.#raised.some(isIt));
+      if (takeFirst(this.#raised, isIt) !== undefined) return;
+    }
+    await this.#rest();
+    if (!this.#give(entry))
+      throw this.#missing(record.type, record, "agentId" in record ? record.agentId : undefined);
+    await endOfTurn();
+  }
+
+  /** Waits for all that comes of the last effect alone. */
+  async #rest(): Promise<void> {
+    await endOfTurn();
+    await endOfTurn();
+  }
+
+  /** Takes a record that the replay writes, as it would be read. */
+  #take(written: JournalRecord): void {
+    const record = recordFrom(JSON.parse(JSON.stringify(written)));
+    if (record.type === "signal") this.#raised.push(record);
+    this.#noteText(record);
+    const action = this.#reader.read(record);
+    if (action === undefined) return;
+    this.#compared.take(action);
+    this.#reached.add(action.key);
+    if (record.type !== "event") this.#giveDue(); // An event reaches the other sinks first.
+  }
+
+  #noteText(record: JournalRecord): void {
+    if (record.type === "definition") this.#texts.set(record.hash, record.text);
+  }
+
+  #reach(key: string): void {
+    this.#reached.add(key);
+    this.#giveDue();
+  }
+
+  /** Gives the commands that came right after something that the replay has reached. */
+  #giveDue(): void {
+    if (!this.#isSetUp) return;
+    for (const entry of this.#commands)
+      if (entry.after?.some((key) => this.#reached.has(key))) this.#give(entry);
+  }
+
+  /** Gives a recorded command. Returns false if it is impossible in this replay. */
+  #give(entry: ScriptEntry): boolean {
+    this.#commands.delete(entry);
+    const { record } = entry;
+    const run = this.#run;
+    const { tree } = this.#runtime;
+    try {
+      if (record.type === "cancel") run.cancelAgent(record.agentId, record.message);
+      if (record.type === "deadline") tree.find(record.agentId)?.endAt(record.deadlineAtMs);
+      if (record.type === "letter") void run.steer(record.text, record.agentId);
+      if (record.type === "pause") run.requestPause();
+      if (record.type === "signal") tree.find(record.agentId)?.requestStop(record.signal);
+      if (record.type === "skip") run.skipToolCalls(record.message);
+      if (record.type === "stop") tree.stop(record.signal);
+      if (record.type === "ledger" && record.done.operation === "grant") {
+        const { agentId, grant } = record.done;
+        run.grant(grant.budget, { by: grant.by, agentId });
+      }
+      return true;
+    } catch (cause) {
+      if (EspalierError.is(cause)) return false;
+      throw cause;
+    }
+  }
+
+  /** Returns false if it did not come in time. */
+  async #until(isSo: () => boolean): Promise<boolean> {
+    const sinceMs = systemClock.monotonicMs();
+    for (let turns = 0; ; turns += 1) {
+      if (this.#compared.found !== undefined) throw this.#error(this.#compared.found);
+      if (isSo()) return true;
+      const isPatient = this.#feed.running > 0 && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
+      if (turns >= MOST_TURNS && !isPatient) return false;
+      await endOfTurn();
+    }
+  }
+
+  async #finish(): Promise<RunResult> {
+    if (this.end === "broken") {
+      for (let turns = 0; turns < 3; turns += 1) await endOfTurn();
+      return this.#result ?? (await this.#leave("The recording ends here."));
+    }
+    await this.#until(() => this.#result !== undefined);
+    if (this.#result !== undefined && this.#compared.first === undefined) return this.#result;
+    throw this.#missing("result", "the end of the run");
+  }
+
+  /** The first difference in all that has come, or else what an agent waits for instead. */
+  #missing(what: string, expected: unknown, agentId = this.#rootId): EspalierError {
+    const { agentPath, stepNumber } = this.#reader.positionOf(agentId);
+    const got = this.#feed.unrecorded(agentId);
+    const field = got === undefined ? what : "effect";
+    return this.#error(this.#compared.first ?? { agentPath, stepNumber, field, expected, got });
+  }
+
+  #error(found: Divergence): EspalierError {
+    return divergenceError(found, this.#number, this.#texts);
+  }
+
+  /** Cancels what is under way, and waits for it. */
+  async #leave(message: string): Promise<RunResult> {
+    this.#isSilent = !this.#isLast;
+    const ending = this.#run.cancel(message);
+    ending.catch(() => undefined);
+    this.#feed.close();
+    for (let turns = 0; turns < MOST_TURNS && this.#result === undefined; turns += 1) {
+      await endOfTurn();
+      if (turns % 10 === 9) this.#clock.advance(this.#runtime.settings.graceMs);
+    }
+    return await ending;
+  }
+}
+
+function endOf(records: readonly JournalRecord[]): SegmentEnd {
+  const types = new Set(records.map((record) => record.type === "event" && record.event.type));
+  if (types.has("run.ended")) return "ended";
+  return types.has("run.paused") ? "paused" : "broken";
+}
