@@ -131,7 +131,7 @@ export type { AnswerType, QuestionKind, QuestionRef } from "./protocol/question.
 export type { AtEnd, OnFailure } from "./policies/delegation-policy.ts";
 export type { BudgetAxis } from "./policies/budget.ts";
 export type { CompactionStrategy } from "./agent/compaction.ts";
-export type { Concurrency } from "./orchestrator/tree/limiter.ts";
+export type { Concurrency } from "./run-services/limiter.ts";
 export type { ContextManifest, Tightening } from "./protocol/context-manifest.ts";
 export { textHash, type Definitions } from "./protocol/definition.ts";
 export type { Delivery } from "./agent/mailbox.ts";

@@ -10,7 +10,7 @@ import { z } from "zod";
 const VOCABULARY = ["kernel", "protocol"];
 const AGENT = ["agent", "agent/phases", "agent/tool-calls"];
 const TOOLS = ["tools", "tools/arguments", "tools/wrappers"];
-const BELOW_AGENT = [...VOCABULARY, "policies", "model", ...TOOLS, "hooks"];
+const BELOW_AGENT = [...VOCABULARY, "policies", "model", ...TOOLS, "hooks", "run-services"];
 const BELOW_TREE = [...BELOW_AGENT, ...AGENT, "store", "engine"];
 const ORCHESTRATOR = ["budget", "sessions", "durability", "tree", "run"].map(
   (folder) => `orchestrator/${folder}`,
@@ -33,6 +33,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   tools: [...VOCABULARY, "model", "tools/arguments"],
   "tools/wrappers": [...VOCABULARY, "tools", "tools/arguments"],
   hooks: [...VOCABULARY, "model"],
+  "run-services": [...VOCABULARY, "model"],
   store: VOCABULARY,
   engine: [...VOCABULARY, "store"],
   "engine/restate": [...VOCABULARY, "engine"],

@@ -40,19 +40,12 @@ import { BackgroundChildren } from "./background-children.ts";
 import type { AccountView } from "./account-view.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { Persistence } from "./persistence.ts";
-import type { Phase } from "./phase-report.ts";
-import type { PhaseStepper, RunPorts } from "./run-ports.ts";
+import type { Phase, PhaseReport } from "./phase-report.ts";
+import type { RunPorts } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
 /** The run of an agent: what all its agents share. */
-export interface AgentRun extends RunPorts<AgentRuntime> {
-  /** The clocks of its agents run. */
-  readonly isTimeWatched: boolean;
-  /** Starts the clocks of all its agents. */
-  watchTime(): void;
-  /** What keeps the effects of an agent; undefined: the run is kept nowhere. */
-  persistenceOf(agent: AgentRuntime): Persistence | undefined;
-}
+export type AgentRun = RunPorts<AgentRuntime>;
 
 /** What an agent is made of. */
 export interface NewAgent {
@@ -152,7 +145,7 @@ export class AgentRuntime {
   /** Settles with the newest execution of a subagent. `undefined` for a root, and before the first. */
   settling: Promise<unknown> | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
-  stepper: PhaseStepper | undefined;
+  stepper: { step(report: PhaseReport): Promise<void> } | undefined;
   /** The request of the last step, with which the next is compared. `undefined` if nothing hears of requests. */
   lastRequest: SentRequest | undefined;
   #scope: EventScope | undefined;

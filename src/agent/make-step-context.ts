@@ -12,7 +12,7 @@ import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { isRetryAfterOverflow, type AgentState } from "./agent-state.ts";
 import type { Lease, Remaining } from "./account-view.ts";
-import type { DefinitionTable } from "./run-ports.ts";
+import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import { noteShown, shownParts } from "./shown-messages.ts";
 
 /** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */
@@ -87,7 +87,7 @@ function namesOf(model: Model): StepContext["model"] {
 const promptHashes = new WeakMap<Message, string>();
 
 /** Keeps the instructions that are sent, and gives their hash. */
-function definePrompt(definitions: DefinitionTable, messages: ModelRequest["messages"]): string {
+function definePrompt(definitions: RunDefinitions, messages: ModelRequest["messages"]): string {
   const [first, second] = messages;
   if (first?.role !== "system" || second?.role === "system")
     return definitions.define(promptOf(messages));

@@ -1,23 +1,18 @@
-// What an agent needs of its run. The ports are owned here, below the tree; the runtime of the run has them, once for all its agents.
+// What an agent needs of its run. `RunRuntime` (orchestrator/tree) has it, once for all its agents.
+// `Agent` is the runtime of an agent, which this file must not import: that one imports it.
 
-import type { AnySignal, CancelSignal } from "../kernel/cancel.ts";
+import type { CancelSignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import type { Release } from "../kernel/semaphore.ts";
 import type { Throttle } from "../kernel/throttle.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { PriceOf } from "../model/prices.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { SpendLimits } from "../policies/budget.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { SpanSource } from "../protocol/correlation.ts";
-import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
+import type { EventBody } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
-import type { SpanContent } from "../protocol/span-content.ts";
-import type { FinishReason } from "../protocol/finish-reason.ts";
-import type { AssistantMessage } from "../protocol/message.ts";
-import type { ModelDelta, ResultBody, PieceSource, ResetReason } from "../protocol/stream-piece.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
 import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts";
@@ -28,8 +23,12 @@ import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
 import type { ParentHistory } from "./effects.ts";
-import type { PhaseReport } from "./phase-report.ts";
-import type { OutputSchema, ToolSpec } from "../model/model.ts";
+import type { EventRecorder } from "../run-services/event-recorder.ts";
+import type { RunLimiter } from "../run-services/limiter.ts";
+import type { LivePieces } from "../run-services/live-pieces.ts";
+import type { RunDefinitions } from "../run-services/run-definitions.ts";
+import type { Persistence } from "./persistence.ts";
+import type { OutputSchema } from "../model/model.ts";
 
 /** What holds for all agents of a run. */
 export interface AgentSettings {
@@ -46,14 +45,14 @@ export interface AgentSettings {
   readonly guards: readonly NamedGuard[];
 }
 
-/** What the agents of a run share. `Agent`: the runtime of an agent. */
+/** What the agents of a run share. */
 export interface RunPorts<Agent> {
   readonly settings: AgentSettings;
   /** Its time stamps never go back: see `SteadyClock`. */
   readonly clock: Clock;
-  readonly recorder: Recorder;
-  readonly limiter: Limiter;
-  readonly definitions: DefinitionTable;
+  readonly recorder: EventRecorder;
+  readonly limiter: RunLimiter;
+  readonly definitions: RunDefinitions;
   readonly subagents: Subagents<Agent>;
   /** Aborted when the run is to pause: questions are waited for no longer. */
   readonly pauseSignal: CancelSignal;
@@ -66,13 +65,19 @@ export interface RunPorts<Agent> {
   /** Where answers are handed in while an approver is asked. */
   readonly pendingAnswers: PendingAnswers;
   /** Undefined: nobody has listened to pieces so far. */
-  readonly pieces: Pieces | undefined;
+  readonly pieces: LivePieces | undefined;
   /** What the agents of a role have in common: made once for all of them. */
   partsOf(role: AgentRole): RoleParts;
   /** Counts failures and refusals: called once with each event that a phase records. */
   count(agentId: AgentId, body: EventBody): void;
   /** A model call failed: the run fails, too, if that was not in the script of the model. */
   noteFailedCall(agentPath: string, error: ErrorRecord): void;
+  /** The clocks of its agents run. */
+  readonly isTimeWatched: boolean;
+  /** Starts the clocks of all its agents. */
+  watchTime(): void;
+  /** Returns what keeps the effects of an agent. Undefined: the run is kept nowhere. */
+  persistenceOf(agent: Agent): Persistence | undefined;
 }
 
 /** What the agents of a role have in common. */
@@ -89,28 +94,6 @@ export interface RoleParts {
   readonly limits: SpendLimits;
   /** The part of the budget that subagents must leave, in the units of the ledger. */
   readonly reserve: SpendLimits;
-}
-
-/** Records what happens, and runs what belongs to a position. */
-export interface Recorder extends SpanSource {
-  /** True if something reads such an event. */
-  isHeard(type: EventType): boolean;
-  /** Returns true if something reads such an event: record it then. Otherwise counts an event that nobody makes. */
-  announce(type: EventType): boolean;
-  /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
-  record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;
-  /** Runs foreign code that has a span inside that. `correlation()` gives its ids to all that it begins. */
-  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
-  /** Records content of the span of a scope, which must be open; undefined unless a trace shows it. */
-  readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
-}
-
-/** How many model calls and tool bodies run at once. */
-export interface Limiter {
-  /** Returns the slot of a model call, at once if one is free. `undefined` if `signal` is aborted first. */
-  model(signal: AnySignal): Release | undefined | Promise<Release | undefined>;
-  /** Returns the slot of a tool body in the same way. */
-  tool(signal: AnySignal): Release | undefined | Promise<Release | undefined>;
 }
 
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */
@@ -187,44 +170,4 @@ export interface Subagents<Agent> {
   reactivate(parent: Agent, childIds: readonly AgentId[]): void;
   /** True if one of these subagents is paused. */
   hasPaused(childIds: readonly AgentId[]): boolean;
-}
-
-/** Holds the loop between two phases until the next one is asked for. */
-export interface PhaseStepper {
-  step(report: PhaseReport): Promise<void>;
-}
-
-/** Emits what agents write, while they write it. Without a listener nothing is emitted of replies under way. No method throws. */
-export interface Pieces {
-  readonly isHeard: boolean;
-  /** A piece of the reply of a step, as the model gives it. */
-  take(source: PieceSource, delta: ModelDelta): void;
-  /** What was emitted of the reply does not count; it is emitted anew. */
-  reset(source: PieceSource, reason: ResetReason): void;
-  /** The reply has come: emits what of it was not emitted. */
-  arrived(source: PieceSource, message: AssistantMessage): void;
-  /** The reply counts, with this message: emits what of it was not emitted. */
-  end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void;
-  /** There will be no reply. */
-  drop(source: PieceSource, reason: ResetReason): void;
-  /** A call of the step has its result. */
-  result(source: PieceSource, result: ResultBody): void;
-  /** The agent has settled: what it has said is in its state. */
-  settled(agentId: AgentId): void;
-}
-
-/** The texts that steps speak of, kept once for the whole run (C28). An agent adds to them and never takes any away. */
-export interface DefinitionTable {
-  /** Keeps a text, and gives its hash. `hash`: where that is known. */
-  define(text: string, hash?: string): string;
-  /** Keeps the definitions of tools, as one text; asked again with the same list it only looks up what it said. */
-  defineTools(tools: readonly ToolSpec[]): DefinedTools;
-  /** The text that was kept under the hash. */
-  textOf(hash: string): string | undefined;
-}
-
-/** Tools as a step speaks of them. */
-export interface DefinedTools {
-  readonly names: readonly string[];
-  readonly hash: string;
 }

@@ -8,7 +8,7 @@ import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { ShownPart, StepContext } from "../protocol/step-context.ts";
 import type { AgentState } from "./agent-state.ts";
-import type { DefinitionTable } from "./run-ports.ts";
+import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { z } from "../protocol/late-zod.ts";
@@ -29,7 +29,7 @@ export function noteShown(
 
 /** The parts that a list is made of; undefined: it is the history, as the model may see it, and nothing else. */
 export function shownParts(
-  definitions: DefinitionTable,
+  definitions: RunDefinitions,
   state: AgentState,
   { history, shown }: { readonly history: readonly Message[]; readonly shown: readonly Message[] },
 ): readonly ShownPart[] | undefined {
@@ -50,7 +50,7 @@ export function shownParts(
 }
 
 /** What the last completed step was shown; nothing, if that is unknown. */
-function shownBefore(definitions: DefinitionTable, state: AgentState): readonly Message[] {
+function shownBefore(definitions: RunDefinitions, state: AgentState): readonly Message[] {
   const last = state.log.steps.at(-1);
   if (last === undefined) return [];
   const known = recent.get(last.context);
@@ -71,7 +71,7 @@ interface ShownStep {
 function shownInStep(
   kept: PersistedSteps,
   stepNumber: number,
-  textOf: DefinitionTable["textOf"],
+  textOf: RunDefinitions["textOf"],
 ): readonly Message[] | undefined {
   return listInStep<Message>(kept, stepNumber, {
     historyOf: (context, whole) => forModel(whole, context.model),
@@ -222,7 +222,7 @@ function extended(
 function partOf(
   message: Message,
   sources: readonly Source[],
-  definitions: DefinitionTable,
+  definitions: RunDefinitions,
 ): ShownPart {
   for (const source of sources) {
     const from = source.placeOf(message);
@@ -275,7 +275,7 @@ export function missingOfStep(agentPath: string, stepNumber: number): EspalierEr
 export function persistedRequest(
   kept: PersistedSteps,
   stepNumber: number,
-  textOf: DefinitionTable["textOf"],
+  textOf: RunDefinitions["textOf"],
 ): RebuiltRequest | undefined {
   const { context } = contextsOf(kept).findLast((step) => step.context.number === stepNumber) ?? {};
   const messages = shownInStep(kept, stepNumber, textOf);

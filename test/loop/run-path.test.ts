@@ -79,13 +79,13 @@ proves(["H22"], "a traced run with a store passes through no more than its bound
 /** Files of features that a plain run does not use, by what they belong to. */
 const UNUSED = {
   store: ["src/agent/persistence.ts", "src/orchestrator/durability/", "src/store/"],
-  ids: ["src/orchestrator/tree/run-ids.ts", "src/kernel/trace-ids.ts", "src/kernel/crypto.ts"],
+  ids: ["src/run-services/run-ids.ts", "src/kernel/trace-ids.ts", "src/kernel/crypto.ts"],
   tracing: [
     "src/protocol/span-tree.ts",
     "src/telemetry/",
-    "src/orchestrator/tree/guarded-tracing.ts",
+    "src/run-services/guarded-tracing.ts",
   ],
-  streams: ["src/orchestrator/tree/live-pieces.ts", "src/orchestrator/run/run-readers.ts"],
+  streams: ["src/run-services/live-pieces.ts", "src/orchestrator/run/run-readers.ts"],
   hooks: ["src/agent/hooked-model-call.ts", "src/agent/phases/rewrite-calls.ts", "src/hooks/"],
   time: ["src/agent/agent-time.ts", "src/orchestrator/budget/ledger-time.ts"],
   fallback: ["src/model/fallback.ts"],

@@ -5,8 +5,7 @@ import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Throttle } from "../../src/kernel/throttle.ts";
-import type { Limiter } from "../../src/agent/run-ports.ts";
-import { DEFAULT_CONCURRENCY, RunLimiter } from "../../src/orchestrator/tree/limiter.ts";
+import { DEFAULT_CONCURRENCY, RunLimiter } from "../../src/run-services/limiter.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -18,7 +17,7 @@ const broken = (): Promise<never> =>
 
 /** Work that leaves its slot itself. */
 async function inSlot<T>(
-  slots: Limiter,
+  slots: RunLimiter,
   kind: Kind,
   signal: AbortSignal,
   work: () => Promise<T>,
@@ -40,7 +39,7 @@ class Job {
   state: "waiting" | "running" | "ended" = "waiting";
   result: unknown = "none yet";
 
-  constructor(slots: Limiter, kind: Kind, log: string[], name: string) {
+  constructor(slots: RunLimiter, kind: Kind, log: string[], name: string) {
     const work = async (): Promise<string> => {
       this.state = "running";
       log.push(name);

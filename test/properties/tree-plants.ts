@@ -121,7 +121,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "one tool body more than there are slots",
-    file: "orchestrator/tree/limiter.ts",
+    file: "run-services/limiter.ts",
     from: "new Semaphore(toolCalls)",
     to: "new Semaphore(toolCalls + 1)",
     law: /X19/,

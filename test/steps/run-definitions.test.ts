@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { RunDefinitions } from "../../src/orchestrator/tree/run-definitions.ts";
+import { RunDefinitions } from "../../src/run-services/run-definitions.ts";
 import { DefinitionsSchema, textHash } from "../../src/protocol/definition.ts";
 import type { ToolSpec } from "../../src/model/model.ts";
 

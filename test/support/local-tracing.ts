@@ -6,7 +6,7 @@ import {
   idsIn,
   newRunIds,
   type OpenRun,
-} from "../../src/orchestrator/tree/run-ids.ts";
+} from "../../src/run-services/run-ids.ts";
 import type { EventBody, EventScope, TraceIds } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";

@@ -4,7 +4,6 @@
 import { EspalierError } from "../../kernel/error.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
-import type { PhaseStepper } from "../../agent/run-ports.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 
 /** Why there is nothing more, where that is a failure. */
@@ -158,7 +157,7 @@ function overflow(maxBacklog: number): EspalierError {
 
 export class Stepper
   extends Feed<PhaseReport>
-  implements PhaseStepper, AsyncIterableIterator<PhaseReport, undefined>
+  implements AsyncIterableIterator<PhaseReport, undefined>
 {
   readonly #abandon: () => Promise<unknown>;
   /** The loop does not wait any more. */

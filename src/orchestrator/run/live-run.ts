@@ -24,7 +24,7 @@ import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOutsideExecutions } from "../tree/budget-events.ts";
-import type { RunOrigin, StartFacts } from "../tree/run-ids.ts";
+import type { RunOrigin, StartFacts } from "../../run-services/run-ids.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { recordRunEnd, recordRunPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PausesBefore } from "./pause-run.ts";

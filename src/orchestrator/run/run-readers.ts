@@ -8,6 +8,7 @@ import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Backlog, type FeedFailure, leavable } from "./feed.ts";
+import { readPastPieces } from "./past-pieces.ts";
 import type { EventsOptions, PiecesOptions } from "./run.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { RunStore } from "../../store/run-store.ts";
@@ -68,8 +69,8 @@ export class RunReaders {
     );
     const run = this.#run;
     const agents = agentId === undefined ? run.tree.nodes : [nodeOf(run, agentId)];
-    const past = run.openPieces().soFar(agents);
-    return past.length === 0 ? live : joinedReader(piecesIn(past), live);
+    const past = readPastPieces(run.openPieces(), agents);
+    return past === undefined ? live : joinedReader(past, live);
   }
 
   /** A reader of what the run gives from now on, until it leaves or the run rests. */
@@ -131,13 +132,6 @@ function joinedReader<T extends { readonly agentId: AgentId }>(
     past.return(undefined).catch(() => undefined); // Ends once it has what it reads.
     return live.return();
   });
-}
-
-async function* piecesIn(
-  steps: readonly (() => readonly StreamPiece[])[],
-): AsyncGenerator<StreamPiece, undefined> {
-  for (const step of steps) yield* step();
-  return undefined;
 }
 
 /** Throws `unknown_agent`. */

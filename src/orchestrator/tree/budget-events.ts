@@ -6,7 +6,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { ReachedThreshold } from "../budget/agent-account.ts";
 import type { BudgetLedger } from "../budget/ledger.ts";
 import type { BudgetGrant } from "../budget/ledger-grant.ts";
-import type { EventRecorder } from "./event-recorder.ts";
+import type { EventRecorder } from "../../run-services/event-recorder.ts";
 import type { RunTree } from "./run-tree.ts";
 
 /** Records that so much of a limit is spent (X6). */

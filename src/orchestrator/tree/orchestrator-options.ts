@@ -30,7 +30,7 @@ import {
   DEFAULT_MAX_CRASHES,
   DEFAULT_STALE_AFTER_MS,
 } from "../durability/journal.ts";
-import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
+import { DEFAULT_CONCURRENCY, type Concurrency } from "../../run-services/limiter.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
 export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never> = AgentRole> {

@@ -23,13 +23,13 @@ import type { RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunSession } from "../sessions/run-session.ts";
 import { recordThreshold } from "./budget-events.ts";
-import { EventRecorder } from "./event-recorder.ts";
-import { GuardedTracing } from "./guarded-tracing.ts";
-import { RunLimiter } from "./limiter.ts";
-import { LivePieces, type PieceListener } from "./live-pieces.ts";
+import { EventRecorder } from "../../run-services/event-recorder.ts";
+import { GuardedTracing } from "../../run-services/guarded-tracing.ts";
+import { RunLimiter } from "../../run-services/limiter.ts";
+import { LivePieces, type PieceListener } from "../../run-services/live-pieces.ts";
 import type { Settings } from "./settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
-import { RunDefinitions } from "./run-definitions.ts";
+import { RunDefinitions } from "../../run-services/run-definitions.ts";
 import { RunTree } from "./run-tree.ts";
 
 /** What a run is made of, besides the settings of its orchestrator. */

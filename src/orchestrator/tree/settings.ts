@@ -23,8 +23,8 @@ import {
   type RunStorage,
 } from "../durability/journal.ts";
 import { PausedRunSigner } from "../durability/paused-run-signature.ts";
-import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
-import type { PieceListener } from "./live-pieces.ts";
+import { DEFAULT_CONCURRENCY, type Concurrency } from "../../run-services/limiter.ts";
+import type { PieceListener } from "../../run-services/live-pieces.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import {
   checkOrchestratorOptions,

@@ -1,19 +1,28 @@
 // RunDefinitions: the texts that the steps of a run refer to, each once, under its hash (C28). Owns the table; every agent adds to it.
 // A text that is there already costs one look: fifty steps with one prompt, or a thousand agents of one role, hash it once.
 
-import type { DefinedTools, DefinitionTable } from "../../agent/run-ports.ts";
-import { deepFreeze } from "../../kernel/json.ts";
-import type { ToolSpec } from "../../model/model.ts";
-import type { RunJournal } from "../durability/run-journal.ts";
-import { textHash, type Definitions } from "../../protocol/definition.ts";
+import { deepFreeze } from "../kernel/json.ts";
+import type { ToolSpec } from "../model/model.ts";
+import { textHash, type Definitions } from "../protocol/definition.ts";
 
-export class RunDefinitions implements DefinitionTable {
+/** Keeps each definition that comes. */
+interface DefinitionJournal {
+  append(record: { readonly type: "definition"; readonly hash: string; readonly text: string }): void;
+}
+
+/** Tools as a step speaks of them. */
+export interface DefinedTools {
+  readonly names: readonly string[];
+  readonly hash: string;
+}
+
+export class RunDefinitions {
   /** The hash of each text, in the order in which they came. */
   readonly #hashes = new Map<string, string>();
-  readonly #journal: Pick<RunJournal, "append"> | undefined;
+  readonly #journal: DefinitionJournal | undefined;
 
   /** `earlier`: those of the run up to a pause. `journal`: gets each that comes. */
-  constructor(earlier: Definitions = {}, journal?: Pick<RunJournal, "append">) {
+  constructor(earlier: Definitions = {}, journal?: DefinitionJournal) {
     for (const [hash, text] of Object.entries(earlier)) this.#hashes.set(text, hash);
     this.#journal = journal;
   }
@@ -23,17 +32,20 @@ export class RunDefinitions implements DefinitionTable {
     return this.#hashes.size;
   }
 
+  /** Keeps a text and returns its hash. `hash`: given where it is known. */
   define(text: string, hash = this.#hashes.get(text) ?? textHash(text)): string {
     if (!this.#hashes.has(text)) this.#add(hash, text);
     return hash;
   }
 
+  /** Keeps the definitions of tools as one text. Asked again with the same list, it only looks them up. */
   defineTools(tools: readonly ToolSpec[]): DefinedTools {
     const { text, defined } = describedTools.get(tools) ?? describeTools(tools);
     if (!this.#hashes.has(text)) this.#add(defined.hash, text);
     return defined;
   }
 
+  /** Returns the text that was kept under the hash. */
   textOf(hash: string): string | undefined {
     for (const [text, known] of this.#hashes) if (known === hash) return text;
     return undefined;

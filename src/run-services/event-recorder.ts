@@ -2,14 +2,14 @@
 // Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms no other.
 // A process that has given the run up emits nothing: its sinks may be those of the next owner.
 
-import { callListener } from "../../kernel/warn-once.ts";
-import type { SteadyClock } from "../../kernel/clock.ts";
-import { deepFreeze } from "../../kernel/json.ts";
-import type { Recorder } from "../../agent/run-ports.ts";
-import { inScope, type SpanSource } from "../../protocol/correlation.ts";
-import type { EventSink } from "../../protocol/event-sink.ts";
-import type { RunId } from "../../protocol/ids.ts";
-import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
+import { callListener } from "../kernel/warn-once.ts";
+import type { SteadyClock } from "../kernel/clock.ts";
+import { deepFreeze } from "../kernel/json.ts";
+import { inScope, type SpanSource } from "../protocol/correlation.ts";
+import type { EventSink } from "../protocol/event-sink.ts";
+import type { RunId } from "../protocol/ids.ts";
+import type { SpanContent } from "../protocol/span-content.ts";
+import type { LostSpan, Tracing } from "../protocol/tracing.ts";
 import type {
   EventScope,
   EspalierEvent,
@@ -17,7 +17,7 @@ import type {
   EventDraft,
   EventType,
   TraceIds,
-} from "../../protocol/event.ts";
+} from "../protocol/event.ts";
 import { isSpanEvent, newRunIds, RunIds, type RunOrigin, type StartFacts } from "./run-ids.ts";
 
 /** Has the ids of the span of a run. They are made when they are first read. */
@@ -38,8 +38,9 @@ export interface EventJournal extends EventSink {
   readonly hasGivenUp: boolean;
 }
 
-export class EventRecorder implements Recorder, SpanSource {
-  readonly recordContent: Recorder["recordContent"];
+export class EventRecorder implements SpanSource {
+  /** Records content of the span of a scope, which must be open. Undefined unless a trace shows it. */
+  readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
   readonly #clock: SteadyClock;
   readonly #tracing: Tracing | undefined;
   /** The ids of a run without tracing. Undefined until something reads one. */
@@ -81,6 +82,7 @@ export class EventRecorder implements Recorder, SpanSource {
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
+  /** Returns true if something reads such an event. */
   isHeard(type: EventType): boolean {
     if (this.#isTaken) return true;
     if (this.#tracing !== undefined) return this.#ignored?.has(type) !== true;
@@ -96,6 +98,10 @@ export class EventRecorder implements Recorder, SpanSource {
     if (this.announce("run.started")) this.record(scope, { ...origin, ...facts() });
   }
 
+  /**
+   * Records an event. `contents`: what was said within a span that begins and ends with the event.
+   * It is made only if a trace shows it.
+   */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     if (this.#journal?.hasGivenUp === true) return;
     this.#seq += 1;
@@ -107,6 +113,10 @@ export class EventRecorder implements Recorder, SpanSource {
     this.#ignored = this.#tracing?.ignored;
   }
 
+  /**
+   * Returns true if something reads such an event: record it then. Otherwise counts an event that
+   * nobody makes.
+   */
   announce(type: EventType): boolean {
     const mayBeHeard = this.#isTaken || this.#tracing !== undefined || this.#ids !== undefined;
     if (mayBeHeard && this.isHeard(type)) return true;
@@ -154,6 +164,10 @@ export class EventRecorder implements Recorder, SpanSource {
     return this.#runIds === undefined ? this : { runIds: this.#runIds };
   }
 
+  /**
+   * Runs foreign code that has a span inside that span. `correlation()` gives its ids to all that it
+   * begins.
+   */
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     const tracing = this.#tracing;
     return tracing === undefined

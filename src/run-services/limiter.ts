@@ -1,10 +1,9 @@
 // How many model calls and tool bodies of one run are under way at once.
 // S1: only leaf effects enter; an agent that waits for its children would deadlock a tree as deep as the slots are few.
 
-import type { AnySignal } from "../../kernel/cancel.ts";
-import { Semaphore, type Release } from "../../kernel/semaphore.ts";
-import type { Throttle } from "../../kernel/throttle.ts";
-import type { Limiter } from "../../agent/run-ports.ts";
+import type { AnySignal } from "../kernel/cancel.ts";
+import { Semaphore, type Release } from "../kernel/semaphore.ts";
+import type { Throttle } from "../kernel/throttle.ts";
 
 /** How much of a run may be under way at once, over the whole tree. */
 export interface Concurrency {
@@ -25,7 +24,7 @@ interface WorkCount {
   workEnds(): void;
 }
 
-export class RunLimiter implements Limiter {
+export class RunLimiter {
   readonly #count: WorkCount | undefined;
   readonly #throttle: Throttle;
   readonly #models: Semaphore;
@@ -53,6 +52,10 @@ export class RunLimiter implements Limiter {
     this.#tools.resume();
   }
 
+  /**
+   * Returns the slot of a model call, at once if one is free. Gives `undefined` if `signal` is
+   * aborted first.
+   */
   model(signal: AnySignal): Acquired {
     const turn = this.#throttle.turn();
     return turn === undefined
@@ -60,6 +63,7 @@ export class RunLimiter implements Limiter {
       : turn.then(() => this.#enter(this.#models, signal));
   }
 
+  /** Returns the slot of a tool body in the same way. */
   tool(signal: AnySignal): Acquired {
     return this.#enter(this.#tools, signal);
   }

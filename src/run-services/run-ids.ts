@@ -8,15 +8,15 @@ import {
   parseTraceparent,
   randomHex,
   type TraceParent,
-} from "../../kernel/trace-ids.ts";
+} from "../kernel/trace-ids.ts";
 import {
   type EventBody,
   type EventDraft,
   type EventScope,
   type EventType,
   type TraceIds,
-} from "../../protocol/event.ts";
-import { callKey, type AgentId } from "../../protocol/ids.ts";
+} from "../protocol/event.ts";
+import { callKey, type AgentId } from "../protocol/ids.ts";
 
 /** A run whose ids are followed. */
 export interface OpenRun {

@@ -1,14 +1,14 @@
 // GuardedTracing: the tracing that an orchestrator was given, for one run, which it cannot harm. One that throws is left out from then on, and
 // forgets the run; the events stay in the trace that they began.
 
-import type { SteadyClock } from "../../kernel/clock.ts";
-import { messageOf } from "../../kernel/error.ts";
-import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
-import { warnOnce } from "../../kernel/warn-once.ts";
-import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
-import type { EventScope, EventDraft, TraceIds } from "../../protocol/event.ts";
-import type { RunId } from "../../protocol/ids.ts";
-import type { EventMoment } from "../../protocol/span-tree.ts";
+import type { SteadyClock } from "../kernel/clock.ts";
+import { messageOf } from "../kernel/error.ts";
+import { mintTraceIds, randomHex } from "../kernel/trace-ids.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { LostSpan, Tracing } from "../protocol/tracing.ts";
+import type { EventScope, EventDraft, TraceIds } from "../protocol/event.ts";
+import type { RunId } from "../protocol/ids.ts";
+import type { EventMoment } from "../protocol/span-tree.ts";
 
 export class GuardedTracing implements Tracing {
   readonly recordContent: Tracing["recordContent"];

@@ -1,0 +1,216 @@
+// LivePieces: the live output of the agents of a run, and its listeners. Owns what was emitted of each
+// reply under way, so that the pieces add up to the reply. `orchestrator/run/said-steps.ts` makes what
+// has ended into pieces for a late reader.
+
+import { callListener } from "../kernel/warn-once.ts";
+import type { FinishReason } from "../protocol/finish-reason.ts";
+import type { AgentId, CallId } from "../protocol/ids.ts";
+import type { AssistantMessage } from "../protocol/message.ts";
+import type {
+  ModelDelta,
+  PieceBody,
+  PieceSource,
+  ResetReason,
+  ResultBody,
+  StreamPiece,
+} from "../protocol/stream-piece.ts";
+import { replyPieces } from "../protocol/reply-message.ts";
+
+export type PieceListener = (piece: StreamPiece) => void;
+
+const NONE: readonly never[] = Object.freeze([]);
+
+/** What follows is emitted from its beginning, for a reader that was not there. */
+export const JOINED = { type: "reset", reason: "joined", characters: 0 } as const;
+
+/** Without a listener nothing is emitted of replies under way. No method throws. */
+export class LivePieces {
+  #listeners: readonly PieceListener[] = NONE;
+  /** The reply of each agent that is under way, or the last one that came to nothing. */
+  readonly #replies = new Map<AgentId, OpenReply>();
+  #sequence = 0;
+
+  get isHeard(): boolean {
+    return this.#listeners.length > 0;
+  }
+
+  /** Adds a listener for pieces from now on; the returned function removes it. */
+  subscribe(listener: PieceListener): () => void {
+    this.#listeners = [...this.#listeners, listener];
+    return () => (this.#listeners = this.#listeners.filter((one) => one !== listener));
+  }
+
+  /** Continues the numbers of the pieces that the run had before. */
+  follow(before: LivePieces): void {
+    this.#sequence = before.#sequence;
+  }
+
+  /** Emits a piece of the reply of a step, as the model gives it. */
+  take(source: PieceSource, delta: ModelDelta): void {
+    if (delta.type === "reset") return this.reset(source, delta.reason);
+    if ("text" in delta && delta.text === "") return;
+    const said = this.#replyOf(source);
+    switch (delta.type) {
+      case "call": {
+        const { callId, toolName } = delta;
+        said.calls.set(delta.index, { callId, toolName, argumentsText: "" });
+        break;
+      }
+      case "arguments": {
+        const call = said.calls.get(delta.index);
+        if (call !== undefined) call.argumentsText += delta.text;
+        break;
+      }
+      default:
+        said[delta.type] += delta.text;
+    }
+    this.#emit(source, delta);
+  }
+
+  /** Emits that what was emitted of the reply does not count: it is emitted anew. */
+  reset(source: PieceSource, reason: ResetReason): void {
+    const said = this.#replies.get(source.agentId);
+    const characters = said === undefined ? 0 : countCharacters(said);
+    if (characters === 0 && reason !== "recovered") return;
+    this.#replies.set(source.agentId, openReply(source));
+    this.#emit(source, { type: "reset", reason, characters });
+  }
+
+  /** The reply has come: emits what of it was not emitted. */
+  arrived(source: PieceSource, message: AssistantMessage): void {
+    const came = makeReply(message);
+    if (!addsTo(this.#replyOf(source), came)) this.reset(source, "replaced");
+    for (const body of listPieces(came, this.#replyOf(source))) this.take(source, body);
+  }
+
+  /** The reply counts, with this message: emits what of it was not emitted. */
+  end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void {
+    if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
+      if (!this.isHeard) return;
+      this.#emit(source, JOINED); // The listeners came after it was made, or had it before a crash.
+    }
+    this.arrived(source, message);
+    this.#replies.delete(source.agentId);
+    this.#emit(source, { type: "end", finishReason });
+  }
+
+  /** There will be no reply. */
+  drop(source: PieceSource, reason: ResetReason): void {
+    this.reset(source, reason); // It stays, empty: a reader that reconnects has to drop what it had of it.
+  }
+
+  /** A call of the step has its result. */
+  result(source: PieceSource, body: ResultBody): void {
+    this.#emit(source, body);
+  }
+
+  /** The agent has settled: what it has said is in its state. */
+  settled(agentId: AgentId): void {
+    this.#replies.delete(agentId);
+  }
+
+  /** The number of the last piece. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /** Returns the reply of an agent that is under way, or the last one that came to nothing. */
+  findReply(agentId: AgentId): OpenReply | undefined {
+    return this.#replies.get(agentId);
+  }
+
+  #replyOf(source: PieceSource): OpenReply {
+    const known = this.#replies.get(source.agentId);
+    if (known?.source.stepId === source.stepId) return known;
+    const reply = openReply(source);
+    this.#replies.set(source.agentId, reply);
+    return reply;
+  }
+
+  #emit(source: PieceSource, body: PieceBody): void {
+    this.#sequence += 1;
+    if (!this.isHeard) return;
+    const piece: StreamPiece = Object.freeze({ ...source, sequence: this.#sequence, ...body });
+    for (const listener of this.#listeners) hand(listener, piece);
+  }
+}
+
+/** A listener that throws harms no run (E2). */
+function hand(listener: PieceListener, piece: StreamPiece): void {
+  callListener(
+    listener,
+    () => listener(piece),
+    (why) => `A listener to pieces threw (${why}); the run continues.`,
+  );
+}
+
+interface SaidCall {
+  readonly callId: CallId;
+  readonly toolName: string;
+  argumentsText: string;
+}
+
+/** What was said of a reply: texts and calls, as far as they matter to a reader. */
+export interface SaidReply {
+  reasoning: string;
+  text: string;
+  refusal: string;
+  /** By their index: a model may say a later one first. */
+  calls: Map<number, SaidCall>;
+}
+
+/** A reply that is under way. */
+interface OpenReply extends SaidReply {
+  readonly source: PieceSource;
+}
+
+const NOTHING_SAID: SaidReply = { reasoning: "", text: "", refusal: "", calls: new Map() };
+
+function openReply(source: PieceSource): OpenReply {
+  return { ...NOTHING_SAID, source, calls: new Map() };
+}
+
+/** Returns a reply as it is when nothing more is said of it. */
+export function makeReply(message: AssistantMessage): SaidReply {
+  const { text, refusal = "", toolCalls } = message;
+  const reasoning = replyPieces(message)
+    .map((piece) => (piece.type === "reasoning" ? piece.text : ""))
+    .join("");
+  const calls = new Map(toolCalls.map((call, index) => [index, { ...call }]));
+  return { reasoning, text, refusal, calls };
+}
+
+function countCharacters({ reasoning, text, refusal, calls }: SaidReply): number {
+  let ofCalls = 0;
+  for (const call of calls.values()) ofCalls += call.toolName.length + call.argumentsText.length;
+  return reasoning.length + text.length + refusal.length + ofCalls;
+}
+
+/**
+ * Returns true if a reply only adds to what was said of it. Arguments may come to be others, and
+ * reasoning is not always kept as it came.
+ */
+function addsTo(said: SaidReply, { text, refusal, calls }: SaidReply): boolean {
+  if (!text.startsWith(said.text) || !refusal.startsWith(said.refusal)) return false;
+  return [...said.calls].every(([index, { callId, toolName }]) => {
+    const call = calls.get(index);
+    return call?.callId === callId && call.toolName === toolName;
+  });
+}
+
+type ReplyPieceBody = Exclude<ModelDelta, { readonly type: "reset" }>;
+
+/** Returns the pieces of all of a reply that was not said. */
+export function listPieces(came: SaidReply, said = NOTHING_SAID): readonly ReplyPieceBody[] {
+  const pieces: ReplyPieceBody[] = [];
+  if (said.reasoning === "") pieces.push({ type: "reasoning", text: came.reasoning });
+  pieces.push({ type: "text", text: came.text.slice(said.text.length) });
+  pieces.push({ type: "refusal", text: came.refusal.slice(said.refusal.length) });
+  for (const [index, { callId, toolName, argumentsText }] of came.calls) {
+    const known = said.calls.get(index);
+    if (known === undefined) pieces.push({ type: "call", index, callId, toolName });
+    if (known === undefined || known.argumentsText === "")
+      pieces.push({ type: "arguments", index, text: argumentsText });
+  }
+  return pieces.filter((piece) => !("text" in piece) || piece.text !== "");
+}
