@@ -17,7 +17,7 @@ import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import { inScope } from "../protocol/correlation.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import { contentText, type MessageContent } from "../protocol/message-content.ts";
-import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
+import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { PieceSource } from "../protocol/stream-piece.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
@@ -45,33 +45,41 @@ import type { RunPorts } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
 /** The run of an agent: what all its agents share. */
-export type AgentRun = RunPorts<AgentRuntime>;
+export interface AgentRun extends RunPorts<AgentRuntime> {
+  /** Returns what keeps the effects of an agent. Undefined: the run is kept nowhere. */
+  persistenceOf(agent: AgentRuntime): Persistence | undefined;
+}
 
-/** What an agent is made of. */
-export interface NewAgent {
-  readonly identity: AgentIdentity;
+/** What is known of an agent when it is created. */
+export interface AgentFacts {
   readonly role: AgentRole;
-  /** The model of the role, as `readModel` returns it. */
-  readonly model: Model;
   /** What it is to do. */
   readonly task: MessageContent;
   readonly metadata: JsonObject;
-  readonly parent: AgentRuntime | undefined;
-  /** The call in its parent that started it. */
-  readonly spawnCallId: CallId | undefined;
-  /** The step of its parent in which it was started. */
-  readonly spawnStepId: StepId | undefined;
-  /** The state from which it begins: its first, or that of a paused run. */
+  /** The agent that starts it. Left out: it is the root. */
+  readonly parent?: AgentRuntime | undefined;
+  readonly agentPath: string;
+  /** The call in its parent that starts it. */
+  readonly spawnCallId?: CallId | undefined;
+  /** The step of its parent in which it is started. */
+  readonly spawnStepId?: StepId | undefined;
+  /** What it may not use. Default: it has all tools of its role. */
+  readonly toolLimits?: ToolLimits | undefined;
+  /** What its parent's model wrote, where its role was made at spawn (X27). */
+  readonly draft?: DynamicRole | undefined;
+}
+
+/** With what an agent begins, for the first time or once more. */
+export interface ExecutionStart {
+  readonly agentId: AgentId;
+  readonly executionId: ExecutionId;
+  /** The model of the role, as `readModel` returns it. */
+  readonly model: Model;
+  /** Its first state, or that of a paused run. */
   readonly state: PendingState | SettledState;
   readonly account: AccountView;
   /** Of an agent that ran before the run was paused. */
   readonly before?: EarlierExecutions;
-  /** What its parent's model wrote, where its role was made at spawn (X27). */
-  readonly draft?: DynamicRole | undefined;
-  /** How deep and how broad the tree below may be, as it holds above the agent. */
-  readonly shape: TreeShape;
-  /** What it may not use. Default: it has all tools of its role. */
-  readonly toolLimits?: ToolLimits | undefined;
 }
 
 /** Counts and marks of an agent that ran before. */
@@ -148,10 +156,11 @@ export class AgentRuntime {
   stepper: { step(report: PhaseReport): Promise<void> } | undefined;
   /** The request of the last step, with which the next is compared. `undefined` if nothing hears of requests. */
   lastRequest: SentRequest | undefined;
+  /** True while its loop runs. */
+  isActive = false;
   #scope: EventScope | undefined;
   #guards: readonly NamedGuard[] | undefined;
   #aborted: StopSignal | undefined;
-  #isActive = false;
   /** The status in which it has settled in this process, until it is active again. While it is paused, its time stands still. */
   #restStatus: SettledStatus | undefined;
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
@@ -164,24 +173,32 @@ export class AgentRuntime {
   /** In which step a call of its own last gave it the result of a subagent. */
   #reported: Map<AgentId, StepId | undefined> | undefined;
 
-  constructor(run: AgentRun, made: NewAgent) {
-    const { identity, role, parent, before, state } = made;
+  constructor(run: AgentRun, facts: AgentFacts, start: ExecutionStart) {
+    const { role, parent, agentPath } = facts;
+    const { agentId, executionId, state, before } = start;
     this.run = run;
-    this.identity = identity;
+    this.identity = Object.freeze({
+      runId: run.runId,
+      agentId,
+      parentAgentId: parent?.identity.agentId ?? null,
+      agentPath,
+      depth: parent === undefined ? 0 : parent.identity.depth + 1,
+      executionId,
+    });
     this.role = role;
-    this.model = made.model;
+    this.model = start.model;
     this.priceOf = run.settings.priceOf;
     const { tools, hooks, output, cacheKey } = run.partsOf(role);
-    this.cacheKey = { role: cacheKey, agent: ordinalOf(identity.agentPath) };
-    this.task = contentText(made.task);
-    this.taskContent = made.task;
-    this.metadata = made.metadata;
-    this.spawnCallId = made.spawnCallId;
-    this.spawnStepId = made.spawnStepId;
-    this.draft = made.draft;
-    this.shape = tighterShape(made.shape, role.limits);
-    this.toolLimits = made.toolLimits ?? NO_TOOL_LIMITS;
-    this.account = made.account;
+    this.cacheKey = { role: cacheKey, agent: ordinalOf(agentPath) };
+    this.task = contentText(facts.task);
+    this.taskContent = facts.task;
+    this.metadata = facts.metadata;
+    this.spawnCallId = facts.spawnCallId;
+    this.spawnStepId = facts.spawnStepId;
+    this.draft = facts.draft;
+    this.shape = tighterShape(parent?.shape ?? run.tree.limits, role.limits);
+    this.toolLimits = facts.toolLimits ?? NO_TOOL_LIMITS;
+    this.account = start.account;
     this.tools = withoutRemoved(tools, this.toolLimits.removed);
     this.hooks = hooks;
     this.output = output;
@@ -207,9 +224,7 @@ export class AgentRuntime {
 
   /** Cancels the agent and all below it. */
   cancel(message: string): void {
-    const { agentId } = this.identity;
-    const reason: CancelReason = { type: "cancelled", message, agentId };
-    this.#abort(reason);
+    this.#abort({ type: "cancelled", message, agentId: this.identity.agentId });
   }
 
   /** Ends the agent and all below it, since its time is over. */
@@ -283,7 +298,7 @@ export class AgentRuntime {
     root.#followers?.delete(this);
   }
 
-  #closeMailbox(status: SettledStatus): void {
+  #rest(status: SettledStatus): void {
     this.#restStatus = status;
     this.mailbox?.close(status);
   }
@@ -299,20 +314,15 @@ export class AgentRuntime {
   activate(): PendingState | PausedState {
     const state = this.currentState;
     invariant(
-      !this.#isActive && (state.status === "pending" || state.status === "paused"),
+      !this.isActive && (state.status === "pending" || state.status === "paused"),
       `${this.identity.agentPath} is not active and has not ended`,
     );
-    this.#isActive = true;
+    this.isActive = true;
     this.settled = undefined;
     if (this.#restStatus === "paused") this.endQuestion();
     this.#restStatus = undefined;
     this.mailbox?.reopen();
     return state;
-  }
-
-  /** True while its loop runs. */
-  get isActive(): boolean {
-    return this.#isActive;
   }
 
   /** Notes how far it has come within a phase: late readers of pieces are shown that. */
@@ -334,17 +344,17 @@ export class AgentRuntime {
 
   /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
   settle(state: SettledState): void {
-    this.#isActive = false;
+    this.isActive = false;
     this.currentState = state;
     this.settled = state;
     this.run.pieces?.settled(this.identity.agentId);
     if (state.status !== "paused") return this.close();
-    this.#closeMailbox(state.status);
+    this.#rest(state.status);
     this.beginQuestion();
   }
 
   close(): void {
-    if (this.settled !== undefined) this.#closeMailbox(this.settled.status);
+    if (this.settled !== undefined) this.#rest(this.settled.status);
     this.time?.close();
     this.#unfollow();
   }
@@ -411,10 +421,7 @@ export class AgentRuntime {
 
   /** The ids that an event at a position of the agent carries, or one outside of its steps. */
   scope(at?: EventPosition): EventScope {
-    return at === undefined ? (this.#scope ??= this.#scopeAt({})) : this.#scopeAt(at);
-  }
-
-  #scopeAt(at: EventPosition): EventScope {
+    if (at === undefined) return (this.#scope ??= this.scope({}));
     const { runId, agentId, parentAgentId, agentPath, depth, executionId } = this.identity;
     const { stepId = null, callId = null, modelCallNumber } = at;
     const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
@@ -459,6 +466,11 @@ export class AgentRuntime {
 
   get root(): AgentRuntime {
     return this.parent === undefined ? this : this.parent.root;
+  }
+
+  /** Yields the agent itself and those above it. */
+  *pathUp(): Generator<AgentRuntime, void, undefined> {
+    for (let at: AgentRuntime | undefined = this; at !== undefined; at = at.parent) yield at;
   }
 
   /** Leaves it to the run: its parent may end. A cancel of the root still reaches it. */

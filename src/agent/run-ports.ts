@@ -10,8 +10,9 @@ import type { PriceOf } from "../model/prices.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { SpendLimits } from "../policies/budget.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
+import type { TreeShape } from "../policies/subagent-limits.ts";
 import type { EventBody } from "../protocol/event.ts";
-import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
+import type { AgentId, CallId, QuestionId, RunId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
@@ -27,7 +28,6 @@ import type { EventRecorder } from "../run-services/event-recorder.ts";
 import type { RunLimiter } from "../run-services/limiter.ts";
 import type { LivePieces } from "../run-services/live-pieces.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
-import type { Persistence } from "./persistence.ts";
 import type { OutputSchema } from "../model/model.ts";
 
 /** What holds for all agents of a run. */
@@ -47,6 +47,7 @@ export interface AgentSettings {
 
 /** What the agents of a run share. */
 export interface RunPorts<Agent> {
+  readonly runId: RunId;
   readonly settings: AgentSettings;
   /** Its time stamps never go back: see `SteadyClock`. */
   readonly clock: Clock;
@@ -54,6 +55,7 @@ export interface RunPorts<Agent> {
   readonly limiter: RunLimiter;
   readonly definitions: RunDefinitions;
   readonly subagents: Subagents<Agent>;
+  readonly tree: { readonly limits: TreeShape };
   /** Aborted when the run is to pause: questions are waited for no longer. */
   readonly pauseSignal: CancelSignal;
   /** What the user gave with the run for tools, hooks and the like: by reference, never frozen, copied or kept. Undefined: nothing. */
@@ -76,8 +78,6 @@ export interface RunPorts<Agent> {
   readonly isTimeWatched: boolean;
   /** Starts the clocks of all its agents. */
   watchTime(): void;
-  /** Returns what keeps the effects of an agent. Undefined: the run is kept nowhere. */
-  persistenceOf(agent: Agent): Persistence | undefined;
 }
 
 /** What the agents of a role have in common. */

@@ -9,7 +9,9 @@ export interface ChildToolFacts {
   /** From the root down: of the policies of all agents above it, and of the request. */
   readonly rules: readonly ToolRule[];
   /** Set if it could start no subagent: the tools that would be of no use, and the agent whose limit says so. */
-  readonly noDepthLeft?: { readonly toolNames: readonly string[]; readonly source: string };
+  readonly noDepthLeft?:
+    | { readonly toolNames: readonly string[]; readonly source: string }
+    | undefined;
 }
 
 /**

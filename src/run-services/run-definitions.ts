@@ -7,7 +7,11 @@ import { textHash, type Definitions } from "../protocol/definition.ts";
 
 /** Keeps each definition that comes. */
 interface DefinitionJournal {
-  append(record: { readonly type: "definition"; readonly hash: string; readonly text: string }): void;
+  append(record: {
+    readonly type: "definition";
+    readonly hash: string;
+    readonly text: string;
+  }): void;
 }
 
 /** Tools as a step speaks of them. */

@@ -9,7 +9,7 @@ import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { PersistedEffects } from "../../src/orchestrator/durability/persisted-effects.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
-import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { bareRun, unopenedJournal } from "../support/bare-run.ts";
@@ -335,26 +335,17 @@ function node(
   const agentId = AgentIdSchema.parse(path);
   const parentAgentId = parent?.identity.agentId ?? null;
   fixture.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
-  return new AgentRuntime(bareRun(ROLE, fixture.clock), {
-    identity: {
-      runId: RunIdSchema.parse("run_1"),
+  return new AgentRuntime(
+    bareRun(ROLE, fixture.clock),
+    { role: ROLE, task: "Wait.", metadata: {}, parent, agentPath: path },
+    {
       agentId,
-      parentAgentId,
-      agentPath: path,
-      depth: parent === undefined ? 0 : parent.identity.depth + 1,
       executionId: ExecutionIdSchema.parse(`execution of ${path}`),
+      model: ROLE.model,
+      state: { ...first, log: { ...first.log, signals } },
+      account: fixture.ledger.accountView(agentId),
     },
-    role: ROLE,
-    model: ROLE.model,
-    task: "Wait.",
-    metadata: {},
-    parent,
-    spawnCallId: undefined,
-    spawnStepId: undefined,
-    shape: { maxDepth: 3, maxBreadthPerParent: 5 },
-    state: { ...first, log: { ...first.log, signals } },
-    account: fixture.ledger.accountView(agentId),
-  });
+  );
 }
 
 const STOP_REQUEST: StopSignal = {

@@ -1,5 +1,5 @@
-// Goal: what a subagent starts with is put together from no more than is needed, and a request that cannot be met says so.
-// Method: hand-made facts of a parent whose costly parts fail the test when they are looked at.
+// Goal: what a subagent starts with is put together from the facts of its parent, and a request that cannot be met says so.
+// Method: hand-made facts of a parent and of the role of its subagent.
 
 import { expect, test } from "vitest";
 
@@ -7,7 +7,6 @@ import {
   childContext,
   type ChildContext,
   type ChildFacts,
-  type ParentFacts,
 } from "../../src/orchestrator/tree/child-context.ts";
 import { subagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
@@ -15,84 +14,59 @@ import type { SpawnRefusal, SpawnRequest } from "../../src/protocol/subagent.ts"
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 
-function parentWith(
+const TIGHTENED = [{ field: "limits.maxDepth", asked: 3, given: 2, source: "lead" }];
+
+function factsWith(
   given: Partial<SubagentContextPolicy>,
-  more: Partial<ParentFacts> = {},
-): ParentFacts {
-  const facts: ParentFacts = {
+  more: Partial<ChildFacts> = {},
+): ChildFacts {
+  const facts: ChildFacts = {
     agentPath: "lead/middle#1",
     policy: subagentContextPolicy("middle.context", given),
     messages: [],
     metadata: {},
     toolRules: [{ source: "lead", denied: ["b"] }],
-    get siblings() {
-      return expect.fail("the siblings are not needed");
-    },
-    get constraints() {
-      return expect.fail("the constraints are not needed");
-    },
-    get failedAttempts() {
-      return expect.fail("the attempts are not needed");
-    },
+    siblings: [],
+    constraints: { remaining: {}, subagentsLeft: 0, deniedTools: [] },
+    failedAttempts: [],
+    role: "leaf",
+    toolNames: ["a", "b", "c", "Finish"],
+    toolNamesBelow: new Set(),
+    tightened: TIGHTENED,
+    beyondBounds: [],
   };
   return Object.defineProperties(facts, Object.getOwnPropertyDescriptors(more));
 }
 
-const TIGHTENED = [{ field: "limits.maxDepth", asked: 3, given: 2, source: "lead" }];
-
-const CHILD: ChildFacts = {
-  role: "leaf",
-  toolNames: ["a", "b", "c", "Finish"],
-  toolNamesBelow: () => {
-    return expect.fail("the names of tools below are not needed");
-  },
-  tightened: TIGHTENED,
-  beyondBounds: [],
-};
-
-function childWith(...names: readonly string[]): ChildFacts {
+function childWith(...names: readonly string[]): Partial<ChildFacts> {
   const toolNames = names.length === 0 ? [] : [...names, "Finish"];
-  const toolNamesBelow = new Set(names);
-  return {
-    role: "leaf",
-    toolNames,
-    toolNamesBelow: () => toolNamesBelow,
-    tightened: [],
-    beyondBounds: [],
-  };
+  return { toolNames, toolNamesBelow: new Set(names), tightened: [] };
 }
 
 function born(outcome: ChildContext | SpawnRefusal): ChildContext {
   return "code" in outcome ? expect.fail(outcome.message) : outcome;
 }
 
-proves(
-  ["R127", "R132"],
-  "a plain request looks at nothing that costs something, and hands on the rules",
-  () => {
-    const context = born(childContext(parentWith({ deniedTools: ["c"] }), CHILD, {}));
-    const removed = [
-      { toolName: "b", rule: "denied", source: "lead" },
-      { toolName: "c", rule: "denied", source: "lead/middle#1" },
-    ];
-    expect(context.toolLimits).toEqual({
-      rules: [
-        { source: "lead", denied: ["b"] },
-        { source: "lead/middle#1", denied: ["c"] },
-      ],
-      removed,
-    });
-    expect([context.manifest.removedTools, context.manifest.tightened]).toEqual([
-      removed,
-      TIGHTENED,
-    ]);
-    expect(unfrozenParts(context)).toEqual([]);
-  },
-);
+proves(["R127", "R132"], "a plain request hands on the rules of all agents above", () => {
+  const context = born(childContext(factsWith({ deniedTools: ["c"] }), {}));
+  const removed = [
+    { toolName: "b", rule: "denied", source: "lead" },
+    { toolName: "c", rule: "denied", source: "lead/middle#1" },
+  ];
+  expect(context.toolLimits).toEqual({
+    rules: [
+      { source: "lead", denied: ["b"] },
+      { source: "lead/middle#1", denied: ["c"] },
+    ],
+    removed,
+  });
+  expect([context.manifest.removedTools, context.manifest.tightened]).toEqual([removed, TIGHTENED]);
+  expect(unfrozenParts(context)).toEqual([]);
+});
 
 test("rules come from the root down: ancestors, policy, request", () => {
-  const parent = parentWith({ allowedTools: ["a", "b"] });
-  const context = childContext(parent, childWith("a", "b", "c"), { deniedTools: ["a"] });
+  const facts = factsWith({ allowedTools: ["a", "b"] }, childWith("a", "b", "c"));
+  const context = childContext(facts, { deniedTools: ["a"] });
   const { toolLimits } = born(context);
   expect(toolLimits.rules).toEqual([
     { source: "lead", denied: ["b"] },
@@ -130,13 +104,13 @@ const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
 for (const [what, request, code, message] of REFUSED) {
   test(`${what} is refused with words for the model`, () => {
     const siblings = [{ childName: "leaf#1", role: "leaf", result: undefined }];
-    const parent = parentWith({}, { siblings });
-    expect(childContext(parent, childWith("a", "b", "c"), request)).toEqual({ code, message });
+    const facts = factsWith({}, { ...childWith("a", "b", "c"), siblings });
+    expect(childContext(facts, request)).toEqual({ code, message });
   });
 }
 
 test("a child without any tools is said to have none", () => {
-  expect(childContext(parentWith({}), childWith(), { allowedTools: ["x"] })).toEqual({
+  expect(childContext(factsWith({}, childWith()), { allowedTools: ["x"] })).toEqual({
     code: "invalid_context",
     message:
       'Not started: allowedTools[0] of the request by lead/middle#1 names "x", and leaf has no such tool. It has no tools. Correct the name.',
@@ -144,7 +118,7 @@ test("a child without any tools is said to have none", () => {
 });
 
 test("an error that is not about the context comes through as it is", () => {
-  const parent = parentWith(
+  const facts = factsWith(
     { parentConstraints: true },
     {
       get constraints(): never {
@@ -152,5 +126,5 @@ test("an error that is not about the context comes through as it is", () => {
       },
     },
   );
-  expect(() => childContext(parent, CHILD, {})).toThrow(RangeError);
+  expect(() => childContext(facts, {})).toThrow(RangeError);
 });

@@ -1,12 +1,7 @@
 // Tracing without spans for tests: the ids of runs that nothing traces, from their first event on.
 
 import { mintTraceIds, randomHex } from "../../src/kernel/trace-ids.ts";
-import {
-  followAgent,
-  idsIn,
-  newRunIds,
-  type OpenRun,
-} from "../../src/run-services/run-ids.ts";
+import { followAgent, idsIn, newRunIds, type OpenRun } from "../../src/run-services/run-ids.ts";
 import type { EventBody, EventScope, TraceIds } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";

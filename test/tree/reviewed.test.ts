@@ -9,7 +9,7 @@ import { RunTree } from "../../src/orchestrator/tree/run-tree.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { bareRun } from "../support/bare-run.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
@@ -126,31 +126,22 @@ test("S2: with one slot and a budget that makes siblings wait, all of them end",
 });
 
 test("T3: a slot can be given back once only", () => {
-  const identity = {
-    runId: RunIdSchema.parse("run_1"),
-    agentId: AgentIdSchema.parse("agent_1"),
-    parentAgentId: null,
-    agentPath: "lead",
-    depth: 0,
-    executionId: ExecutionIdSchema.parse("execution_1"),
-  };
+  const agentId = AgentIdSchema.parse("agent_1");
   const { role } = soloist([]);
   const ledger = new BudgetLedger(new ManualClock());
-  ledger.open({ agentId: identity.agentId, path: "lead", limits: {} }, null);
+  ledger.open({ agentId, path: "lead", limits: {} }, null);
   const clock = new ManualClock();
-  const node = new AgentRuntime(bareRun(role, clock), {
-    identity,
-    role,
-    model: role.model,
-    task: "Lead.",
-    metadata: {},
-    parent: undefined,
-    spawnCallId: undefined,
-    spawnStepId: undefined,
-    shape: { maxDepth: 1, maxBreadthPerParent: 1 },
-    state: pendingState({ messages: [], prefix: NO_PREFIX }),
-    account: ledger.accountView(identity.agentId),
-  });
+  const node = new AgentRuntime(
+    bareRun(role, clock),
+    { role, task: "Lead.", metadata: {}, agentPath: "lead" },
+    {
+      agentId,
+      executionId: ExecutionIdSchema.parse("execution_1"),
+      model: role.model,
+      state: pendingState({ messages: [], prefix: NO_PREFIX }),
+      account: ledger.accountView(agentId),
+    },
+  );
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
   tree.take(node, "child");
   tree.giveBack(node);

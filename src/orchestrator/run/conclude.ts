@@ -15,11 +15,10 @@ import type { PausedRun } from "../durability/paused-run.ts";
 import { type PausesBefore, pausedRunOf } from "./pause-run.ts";
 import { type LateFacts, type RunResult, runResult } from "./run-result.ts";
 import { type RunningAgent, type SettledAgent, describeAgent } from "../tree/agent-report.ts";
-import { scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { RunIdSource } from "../../run-services/event-recorder.ts";
 import type { RunDefinitions } from "../../run-services/run-definitions.ts";
 import { type RunTree, type SubagentCounts, countsOf } from "../tree/run-tree.ts";
-import type { RunRuntime } from "../tree/run-runtime.ts";
+import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 
 /**

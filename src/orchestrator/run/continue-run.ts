@@ -21,19 +21,18 @@ import {
 import { type ReceivedMail, isCall } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, NO_HISTORY } from "./start.ts";
+import { NO_HISTORY } from "./start.ts";
 import { type Settings, registryOf } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import type { LedParts, RunBeginning } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import { grantBudget, scopeOutsideExecutions } from "../tree/budget-events.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { backgroundOf } from "../../agent/agent-state.ts";
 import { callUsage } from "../../agent/call-usage.ts";
 import { addUsage } from "../../protocol/usage.ts";
-import type { RunRuntime } from "../tree/run-runtime.ts";
+import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 
 /** What a run that stands still continues with. */
 export type Continuation = ReturnType<typeof readyToContinue>;
@@ -183,12 +182,11 @@ function restoredParts(
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
   const recordGrants = grants.map(({ agentId, field, ...grant }) => {
     const node = runtime.tree.find(agentId) ?? restored;
-    return grantBudget(runtime, node, grant, field);
+    return runtime.grantBudget(node, grant, field);
   });
   let root = restored;
   if (ready.next !== undefined) {
-    const next = { ...AS_ROOT, task: restored.taskContent, ...ready.next };
-    root = continueAgent(runtime, restored, next);
+    root = continueAgent(runtime, restored, { task: restored.taskContent, ...ready.next });
     journal?.continued(root, false);
   }
   session?.begin(run.runId);

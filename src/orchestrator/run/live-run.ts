@@ -23,7 +23,7 @@ import { MailReader } from "./mail-reader.ts";
 import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
-import { grantBudget, scopeOutsideExecutions } from "../tree/budget-events.ts";
+import { scopeOutsideExecutions } from "../tree/run-runtime.ts";
 import type { RunOrigin, StartFacts } from "../../run-services/run-ids.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { recordRunEnd, recordRunPause, lateEnds, resultOf } from "./conclude.ts";
@@ -247,7 +247,7 @@ export class LiveRun implements Run {
     const given = copyGrant("grant", { budget, by });
     const node = this.#node(agentId);
     if (this.#isOver) return false;
-    const record = grantBudget(this.#supervisor.run, node, given);
+    const record = this.#supervisor.run.grantBudget(node, given);
     if (this.#hasBegun) record();
     else this.#early = [...this.#early, record];
     return true;

@@ -12,8 +12,8 @@ import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { pricesUsed } from "../budget/prices-used.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import { modelForAgent } from "../tree/create-agent.ts";
-import { restoredToolLimits } from "../tree/child-facts.ts";
-import { makeDynamicRole } from "../tree/dynamic-role.ts";
+import { restoreToolLimits } from "../tree/child-context.ts";
+import { makeDynamicRole } from "../tree/admission.ts";
 import {
   PAUSED_RUN_VERSION,
   type PausedAgent,
@@ -150,26 +150,32 @@ function startsLeft(
 }
 
 function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole): AgentRuntime {
-  const { ledger, tree, runId } = runtime;
-  const { agentId, executionId, parentAgentId, agentPath, depth, draft, toolRules: rules } = agent;
+  const { ledger, tree } = runtime;
+  const { agentId, executionId, parentAgentId, agentPath, draft } = agent;
   const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
   parent?.countBelow(1);
-  return new AgentRuntime(runtime, {
-    identity: Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId }),
-    role,
-    model: modelForAgent(runtime, role),
-    task: agent.task,
-    metadata: deepFreeze(agent.metadata),
-    parent,
-    spawnCallId: agent.spawnCallId ?? undefined,
-    spawnStepId: agent.spawnStepId ?? undefined,
-    state: agent.state,
-    account: ledger.accountView(agentId),
-    before: { ...agent, subagentsBelow: 0 },
-    shape: parent?.shape ?? tree.limits,
-    toolLimits: restoredToolLimits(runtime, { parent, role, agentPath, depth }, { rules, draft }),
-    draft,
-  });
+  return new AgentRuntime(
+    runtime,
+    {
+      role,
+      task: agent.task,
+      metadata: deepFreeze(agent.metadata),
+      parent,
+      agentPath,
+      spawnCallId: agent.spawnCallId ?? undefined,
+      spawnStepId: agent.spawnStepId ?? undefined,
+      toolLimits: restoreToolLimits(runtime, parent, { ...agent, role }),
+      draft,
+    },
+    {
+      agentId,
+      executionId,
+      model: modelForAgent(runtime, role),
+      state: agent.state,
+      account: ledger.accountView(agentId),
+      before: { ...agent, subagentsBelow: 0 },
+    },
+  );
 }
 
 /** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */

@@ -10,7 +10,7 @@ import { idOf } from "../../protocol/ids.ts";
 import type { Ownership } from "../../store/run-store.ts";
 import { newJournal, titleOf } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
-import { createAgent, type AgentFacts } from "../tree/create-agent.ts";
+import { createAgent, type NewAgent } from "../tree/create-agent.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import { findStorage, registryOf, type Settings } from "../tree/settings.ts";
 import type { NewRun } from "../tree/run-runtime.ts";
@@ -52,6 +52,7 @@ export function startRun(
   const root = {
     role,
     task,
+    agentPath: role.name,
     instructions,
     metadata,
     history: session?.opening,
@@ -77,12 +78,6 @@ export function checkedRoles(settings: Settings, root: AgentRole, budget: Budget
   return registry;
 }
 
-/** What is not the same for every root. */
-type RootFacts = Omit<
-  AgentFacts,
-  "agentPath" | "depth" | "parent" | "inherited" | "spawnCallId" | "spawnStepId"
->;
-
 /** `traceparent`: the span of its caller. */
 interface Outside extends Pick<RunBeginning, "mail" | "isRefusable"> {
   readonly traceparent?: string | undefined;
@@ -92,21 +87,14 @@ interface Outside extends Pick<RunBeginning, "mail" | "isRefusable"> {
 export function startedParts(
   settings: Settings,
   newRun: NewRun,
-  given: RootFacts,
+  facts: NewAgent,
   { traceparent, ...how }: Outside,
 ): LedParts {
   const supervisor = new Supervisor(settings, newRun);
   const { run: runtime } = supervisor;
   let root: AgentRuntime;
   try {
-    root = createAgent(runtime, {
-      ...AS_ROOT,
-      ...given,
-      agentPath: given.role.name,
-      depth: 0,
-      parent: undefined,
-      inherited: [],
-    });
+    root = createAgent(runtime, facts);
   } catch (cause) {
     runtime.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
     throw cause;
@@ -136,7 +124,6 @@ function checkedTask(task: unknown): MessageContent {
 
 const NO_METADATA: JsonObject = Object.freeze({});
 export const NO_HISTORY = { pauses: 0, answered: [] } as const;
-export const AS_ROOT = { spawnCallId: undefined, spawnStepId: undefined } as const;
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);

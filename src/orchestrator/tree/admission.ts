@@ -4,14 +4,20 @@
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import { shownAxis } from "../../policies/budget.ts";
+import { checkSubagentLimits, checkTotal } from "../../policies/subagent-limits.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
+import { defineAgent } from "../../agent/define-agent.ts";
 import type { BudgetRefusal } from "../../agent/account-view.ts";
 import type { DelegatedCall, RefusedSpawn } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
-import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
+import type {
+  DynamicRole,
+  SpawnOutcome,
+  SpawnRefusal,
+  SpawnRequest,
+} from "../../protocol/subagent.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { choiceOf, makeDynamicRole } from "./dynamic-role.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { isNamed } from "./subagent-tools.ts";
@@ -35,15 +41,38 @@ export const PARENT_ENDING: SpawnRefusal = Object.freeze({
 export function findStartableRole(
   { tree, registry }: RunRuntime,
   parent: AgentRuntime,
-  request: SpawnRequest,
+  { role: name, draft }: SpawnRequest,
   ahead = 0,
 ): AgentRole | SpawnRefusal {
-  const role = roleFor(parent.role, request, registry);
+  const roles = registry.subagentsOf(parent.role);
+  const role =
+    draft === undefined
+      ? roles.find((candidate) => candidate.name === name)
+      : makeDynamicRole(parent.role, { role: name, draft }, registry);
+  if (role === undefined) {
+    const problem = `there is no subagent ${JSON.stringify(name)}`;
+    return { code: "unknown_role", message: `Not started: ${problem}. ${describeChoice(roles)}` };
+  }
   if ("code" in role) return role;
-  const refusal = tree.refusalBelow(parent, ahead);
+  const { shape, identity, breadth } = parent;
+  const limits = { ...shape, maxTotalSubagents: tree.limits.maxTotalSubagents };
+  const facts = { parentDepth: identity.depth, breadth, total: tree.total, ahead };
+  const refusal = checkSubagentLimits(limits, facts) ?? checkTotalsAbove(parent, ahead);
   if (refusal !== undefined) return refusal;
   const spent = parent.account.exhaustedForChild();
   return spent === undefined ? role : nothingLeft(spent);
+}
+
+/** Returns the refusal if an agent on the path may have no further subagents below it. */
+function checkTotalsAbove(parent: AgentRuntime, ahead: number): SpawnRefusal | undefined {
+  for (let at: AgentRuntime | undefined = parent; at !== undefined; at = at.parent) {
+    const { identity, subagentsBelow } = at;
+    const { maxTotalSubagents: maximum } = at.role.limits;
+    if (maximum === undefined) continue;
+    const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
 }
 
 /** The refusal of a subagent that could not be set up. */
@@ -71,17 +100,56 @@ export function nothingLeft({
   };
 }
 
-function roleFor(
+/**
+ * Returns the role that follows from what the model wrote, or why there is none: the intersection of what
+ * it asks for and of the bounds in its own role (X27). `role`: the name that the role is to have.
+ */
+export function makeDynamicRole(
   parent: AgentRole,
-  { role: name, draft }: SpawnRequest,
+  { role: name, draft }: { readonly role: string; readonly draft: DynamicRole },
   registry: RoleRegistry,
 ): AgentRole | SpawnRefusal {
-  if (draft !== undefined) return makeDynamicRole(parent, { role: name, draft }, registry);
-  const roles = registry.subagentsOf(parent);
-  const role = roles.find((candidate) => candidate.name === name);
-  if (role !== undefined) return role;
-  const message = `Not started: there is no subagent ${JSON.stringify(name)}. ${choiceOf(roles)}`;
-  return { code: "unknown_role", message };
+  const { dynamicRoles: bounds } = parent;
+  if (bounds === undefined) {
+    const choice = describeChoice(registry.subagentsOf(parent));
+    return { code: "forbidden_role", message: `Not started: you may not write roles. ${choice}` };
+  }
+  if (registry.find(name) !== undefined)
+    return invalidRole(
+      `there is a role "${name}" already. Give yours another name, or start that one`,
+    );
+  const models = Object.keys(bounds.models);
+  const { instructions, tools: asked, model: modelName = models[0] ?? "", steps } = draft;
+  const model = Object.hasOwn(bounds.models, modelName) ? bounds.models[modelName] : undefined;
+  if (model === undefined)
+    return invalidRole(`there is no model "${modelName}". Choose one of: ${models.join(", ")}`);
+  const { tools, budget } = bounds;
+  try {
+    return defineAgent({
+      name,
+      purpose: `Written by ${parent.name} for one task.`,
+      instructions,
+      model,
+      tools: asked === undefined ? tools : tools.filter((tool) => asked.includes(tool.name)),
+      toolDefaults: parent.toolDefaults,
+      budget:
+        steps === undefined ? budget : { ...budget, steps: Math.min(budget.steps ?? steps, steps) },
+    });
+  } catch (cause) {
+    return invalidRole(`the role cannot be used (${messageOf(cause)}). Write it anew`);
+  }
+}
+
+function invalidRole(problem: string): SpawnRefusal {
+  return { code: "invalid_role", message: `Not started: ${problem}.` };
+}
+
+/** Returns what the model can start instead. */
+function describeChoice(roles: readonly AgentRole[]): string {
+  const names = roles.map((role) => role.name).join(", ");
+  return names === ""
+    ? "You can start none: do this part yourself."
+    : `You can start: ${names}. Call again with one of these.`;
 }
 
 /** The role that was asked for, and why no subagent of it starts. */
@@ -113,30 +181,6 @@ export function recordRefusal(
   const childDepth = parent.identity.depth + 1;
   parent.record({ type: "subagent.refused", ...refused, childDepth }, at);
   return refused;
-}
-
-/**
- * Refuses a subagent that cannot be started as things stand, with those ahead of it in its reply if a guard, a hook or an approver
- * decides about it first (`isReviewed`); undefined: it can. An error happens again, and is reported, when the subagent is started.
- */
-export function checkSpawn(
-  run: RunRuntime,
-  parent: AgentRuntime,
-  { request, isReviewed }: { readonly request: SpawnRequest; readonly isReviewed: boolean },
-  { call, group }: SpawnCall,
-): RefusedSpawn | undefined {
-  let role: AgentRole | SpawnRefusal;
-  try {
-    role = findStartableRole(run, parent, request, isReviewed ? (group?.ahead ?? 0) : 0);
-  } catch {
-    return undefined;
-  }
-  if ("code" in role) {
-    group?.miss();
-    return recordRefusal(run, parent, { role: request.role, refusal: role }, call);
-  }
-  if (call.callId !== undefined) group?.expect(call.callId);
-  return undefined;
 }
 
 /** The role of the subagent that these arguments of `SpawnSubagent` ask to start or to continue. */

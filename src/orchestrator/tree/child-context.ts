@@ -1,11 +1,11 @@
-// What a subagent begins with, or why there is none: the policies above it and the request, applied to the affairs of its parent. Pure.
+// What a subagent begins with, or why there is none: the policies above it and the request, applied to the
+// affairs of its parent.
 
+import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { ParentHistory } from "../../agent/effects.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
 import { shared } from "../../kernel/shared.ts";
-import type { Tightening } from "../../protocol/context-manifest.ts";
-import type { SpawnRefusal, SpawnRequest, SubagentResult } from "../../protocol/subagent.ts";
-import type { RemovedTool, ToolLimits, ToolRule } from "../../protocol/tool-rule.ts";
 import {
   toolsTakenAway,
   unknownToolName,
@@ -19,7 +19,23 @@ import {
 } from "../../policies/inherit-context.ts";
 import type { FramedResult } from "../../policies/result-frame.ts";
 import type { SubagentContextPolicy } from "../../policies/subagent-context-policy.ts";
+import type { Tightening } from "../../protocol/context-manifest.ts";
+import type {
+  DynamicRole,
+  SpawnRefusal,
+  SpawnRequest,
+  SubagentResult,
+} from "../../protocol/subagent.ts";
+import {
+  NO_TOOL_LIMITS,
+  type RemovedTool,
+  type ToolLimits,
+  type ToolRule,
+} from "../../protocol/tool-rule.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
+import { resultOfEnded } from "./agent-report.ts";
+import type { RunRuntime } from "./run-runtime.ts";
+import { toolErrors } from "./tool-report.ts";
 
 /** A subagent that the parent started before. */
 export interface Sibling {
@@ -29,25 +45,22 @@ export interface Sibling {
   readonly result: SubagentResult | undefined;
 }
 
-/** The affairs of the parent. Those that cost something to gather are read only if they are needed. */
-export interface ParentFacts extends ParentContext {
+/** The affairs of a parent at the time of a delegation, and what the role and the place of its subagent say. */
+export interface ChildFacts extends ParentContext {
   readonly policy: SubagentContextPolicy;
   /** Those that hold for the parent itself. */
   readonly toolRules: readonly ToolRule[];
   /** In the order of their start. */
   readonly siblings: readonly Sibling[];
-}
-
-/** What the role of the subagent and its place in the tree say. */
-export interface ChildFacts {
+  /** The role of the subagent. */
   readonly role: string;
   /** The tools of its role. */
   readonly toolNames: readonly string[];
-  /** The tools of its role and of all roles that can live below it: costs something to gather. */
-  readonly toolNamesBelow: () => ReadonlySet<string>;
-  readonly noDepthLeft?: NonNullable<ChildToolFacts["noDepthLeft"]>;
+  /** The tools of its role and of all roles that can live below it. */
+  readonly toolNamesBelow: ReadonlySet<string>;
+  readonly noDepthLeft?: ChildToolFacts["noDepthLeft"];
   readonly tightened: readonly Tightening[];
-  /** Tools that were asked for with a new role and that its bounds does not have (X27). */
+  /** Tools that were asked for with a new role and that its bounds do not have (X27). */
   readonly beyondBounds: readonly RemovedTool[];
 }
 
@@ -58,27 +71,68 @@ export interface ChildContext extends InheritedContext {
 
 type Asked = Pick<SpawnRequest, "resultsOf" | "allowedTools" | "deniedTools">;
 
+/** Gathers the facts of a subagent that is to start at `agentPath`, as far as the policy and the request ask for them. */
+export function gatherChildFacts(
+  run: RunRuntime,
+  parent: AgentRuntime,
+  child: {
+    readonly role: AgentRole;
+    readonly agentPath: string;
+    readonly tightened: readonly Tightening[];
+    readonly request: SpawnRequest;
+  },
+  { messages, steps }: ParentHistory,
+): ChildFacts {
+  const { role, tightened, request } = child;
+  const { registry, tree } = run;
+  const { context: policy } = parent.role;
+  const needsSiblings = policy.siblingResults || request.resultsOf !== undefined;
+  return {
+    agentPath: parent.identity.agentPath,
+    policy,
+    messages,
+    metadata: parent.metadata,
+    toolRules: parent.toolLimits.rules,
+    siblings: needsSiblings ? parent.subagents.map(describeSibling) : [],
+    constraints: {
+      remaining: policy.parentConstraints ? parent.account.remainingForChildren() : {},
+      subagentsLeft: policy.parentConstraints ? tree.subagentsLeft(parent) : 0,
+      deniedTools: parent.toolLimits.removed.map(({ toolName }) => toolName),
+    },
+    failedAttempts: policy.failedAttempts ? toolErrors(steps) : [],
+    role: role.name,
+    toolNames: run.partsOf(role).tools.names,
+    toolNamesBelow:
+      request.allowedTools === undefined
+        ? new Set()
+        : registry.toolNamesOf(registry.reachableFrom(role)),
+    noDepthLeft: findDepthLimit(run, parent, child),
+    tightened,
+    beyondBounds: listBeyondBounds(run, parent, request.draft),
+  };
+}
+
+function describeSibling(sibling: AgentRuntime): Sibling {
+  const { childName, role, hasEnded } = sibling;
+  return { childName, role: role.name, result: hasEnded ? resultOfEnded(sibling) : undefined };
+}
+
 /** Puts it together, or says what is wrong with the request or with the policy. */
-export function childContext(
-  parent: ParentFacts,
-  child: ChildFacts,
-  request: Asked,
-): ChildContext | SpawnRefusal {
-  const unknown = unknownToolRefusal(parent, child, request);
+export function childContext(facts: ChildFacts, request: Asked): ChildContext | SpawnRefusal {
+  const unknown = unknownToolRefusal(facts, request);
   if (unknown !== undefined) return unknown;
-  const results = request.resultsOf === undefined ? [] : askedResults(parent, request.resultsOf);
+  const results = request.resultsOf === undefined ? [] : askedResults(facts, request.resultsOf);
   if ("code" in results) return results;
-  const { toolNames: names, noDepthLeft, tightened, beyondBounds } = child;
+  const { agentPath, policy, toolNames: names, noDepthLeft, tightened } = facts;
   const rules = [
-    ...parent.toolRules,
-    ...toolRules(parent.agentPath, parent.policy),
-    ...toolRules(parent.agentPath, request),
+    ...facts.toolRules,
+    ...toolRules(agentPath, policy),
+    ...toolRules(agentPath, request),
   ];
-  const removed = toolsTakenAway({ names, rules, ...defined({ noDepthLeft }) });
-  const removedTools = [...removed, ...beyondBounds];
+  const removedTools = [...toolsTakenAway({ names, rules, noDepthLeft }), ...facts.beyondBounds];
   try {
-    const inherited = inheritContext(parent.policy, parent, {
-      siblings: () => parent.siblings.flatMap((sibling) => inShort(sibling)),
+    const inherited = inheritContext(policy, facts, {
+      siblings: () => facts.siblings.flatMap((sibling) => inShort(sibling)),
       results,
       removedTools,
       tightened,
@@ -86,20 +140,16 @@ export function childContext(
     return shared({ ...inherited, toolLimits: { rules, removed: removedTools } });
   } catch (cause) {
     if (!EspalierError.is(cause) || cause.code !== "invalid_context") throw cause;
-    const message = `Not started: what ${child.role} is to see of your conversation could not be picked. ${messageOf(cause)} Until then do this part yourself.`;
+    const message = `Not started: what ${facts.role} is to see of your conversation could not be picked. ${messageOf(cause)} Until then do this part yourself.`;
     return { code: "invalid_context", message };
   }
 }
 
 /** Only a list of what is allowed must name tools that there are: what is not there may be denied all the same. */
-function unknownToolRefusal(
-  { agentPath }: ParentFacts,
-  child: ChildFacts,
-  { allowedTools }: Asked,
-): SpawnRefusal | undefined {
-  const unknown = allowedTools && unknownToolName({ allowedTools }, child.toolNamesBelow());
+function unknownToolRefusal(facts: ChildFacts, { allowedTools }: Asked): SpawnRefusal | undefined {
+  const unknown = allowedTools && unknownToolName({ allowedTools }, facts.toolNamesBelow);
   if (unknown === undefined) return undefined;
-  const { role, toolNames } = child;
+  const { agentPath, role, toolNames } = facts;
   const { field, toolName } = unknown;
   const tools =
     toolNames.length === 0 ? "It has no tools." : `Its tools are: ${toolNames.join(", ")}.`;
@@ -109,7 +159,7 @@ function unknownToolRefusal(
 
 /** The results that were asked for by name, in that order; the first name that cannot be served refuses the whole. */
 function askedResults(
-  { siblings, agentPath }: ParentFacts,
+  { siblings, agentPath }: ChildFacts,
   names: readonly string[],
 ): readonly FramedResult[] | SpawnRefusal {
   const results: FramedResult[] = [];
@@ -158,4 +208,56 @@ function inShort(sibling: Sibling): readonly FramedResult[] {
   if (!isShortened) return [result];
   const shown = text.slice(0, shownCharacters);
   return [{ ...result, text: `${shown}\n[${shownCharacters} of ${text.length} characters]` }];
+}
+
+/** What the rules that an agent had before a pause take away from it. */
+export function restoreToolLimits(
+  run: RunRuntime,
+  parent: AgentRuntime | undefined,
+  child: {
+    readonly role: AgentRole;
+    readonly agentPath: string;
+    readonly toolRules: readonly ToolRule[];
+    readonly draft?: DynamicRole | undefined;
+  },
+): ToolLimits {
+  if (parent === undefined) return NO_TOOL_LIMITS;
+  const { role, toolRules: rules, draft } = child;
+  const names = run.partsOf(role).tools.names;
+  const noDepthLeft = findDepthLimit(run, parent, child);
+  const removed = toolsTakenAway({ names, rules, noDepthLeft });
+  return { rules, removed: [...removed, ...listBeyondBounds(run, parent, draft)] };
+}
+
+/** The tools that a model asks for with a role that it writes and that the bounds do not have, as they are reported. */
+function listBeyondBounds(
+  { registry }: RunRuntime,
+  { role, identity }: AgentRuntime,
+  draft: DynamicRole | undefined,
+): readonly RemovedTool[] {
+  if (draft?.tools === undefined) return [];
+  const allowed = new Set(role.dynamicRoles?.tools.map(({ name }) => name));
+  const known = registry.toolNamesOf(registry.all);
+  return draft.tools.flatMap((toolName): readonly RemovedTool[] => {
+    if (allowed.has(toolName)) return [];
+    const rule = known.has(toolName) ? "not_allowed" : "unknown";
+    return [{ toolName, rule, source: identity.agentPath }];
+  });
+}
+
+const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
+
+/** Set if no agent may start below a place: the delegation tools, of no use there, and the highest limit that forbids it. */
+function findDepthLimit(
+  { tree }: RunRuntime,
+  parent: AgentRuntime,
+  { role, agentPath }: { readonly role: AgentRole; readonly agentPath: string },
+): ChildToolFacts["noDepthLeft"] {
+  const depth = parent.identity.depth + 1;
+  const isTight = ({ limits }: AgentRole): boolean => (limits.maxDepth ?? Infinity) <= depth;
+  let source = isTight(role) ? agentPath : undefined;
+  for (let node: AgentRuntime | undefined = parent; node !== undefined; node = node.parent)
+    if (isTight(node.role)) source = node.identity.agentPath;
+  if (tree.limits.maxDepth <= depth) source = parent.root.identity.agentPath;
+  return source === undefined ? undefined : { toolNames: DELEGATION_TOOLS, source };
 }

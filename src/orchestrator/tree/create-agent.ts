@@ -13,20 +13,15 @@ import { idOf, type CallId, type ExecutionId, type StepId } from "../../protocol
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { SpendLimits } from "../../policies/budget.ts";
-import { AgentRuntime, type NewAgent } from "../../agent/agent-runtime.ts";
+import { AgentRuntime, type AgentFacts } from "../../agent/agent-runtime.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SessionHistory } from "../sessions/session-changes.ts";
 
 /** What an agent is created from. */
-export interface AgentFacts extends Pick<
-  NewAgent,
-  "role" | "task" | "metadata" | "parent" | "spawnCallId" | "spawnStepId" | "toolLimits" | "draft"
-> {
-  readonly agentPath: string;
-  readonly depth: number;
+export interface NewAgent extends AgentFacts {
   /** The text that its role has for it: see `instructionsFor`. */
   readonly instructions: string;
-  readonly inherited: readonly Message[];
+  readonly inherited?: readonly Message[];
   /** What was said before it was created, with where it came from. Default: nothing. */
   readonly history?: SessionHistory | undefined;
   readonly limits: SpendLimits;
@@ -45,29 +40,21 @@ export function modelForAgent({ settings }: RunRuntime, { name, model: given }: 
 }
 
 /** Creates an agent: ids, account, runtime. */
-export function createAgent(run: RunRuntime, facts: AgentFacts): AgentRuntime {
-  const { role, parent, agentPath, depth, limits, wallTimeMs, deadlineAtMs } = facts;
-  const { ids, ledger, runId, tree } = run;
+export function createAgent(run: RunRuntime, facts: NewAgent): AgentRuntime {
+  const { role, parent, agentPath: path, limits, wallTimeMs, deadlineAtMs } = facts;
+  const { ids, ledger, tree } = run;
   const model = modelForAgent(run, role);
-  const agentId = idOf<"AgentId">(ids.next("agent", agentPath));
-  const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
-  const parentAgentId = parent?.identity.agentId ?? null;
-  const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
+  const agentId = idOf<"AgentId">(ids.next("agent", path));
+  const executionId = idOf<"ExecutionId">(ids.next("execution", `${path} 1`));
   const { reserve } = run.registry.partsOf(role);
   const account = ledger.open(
-    { agentId, path: agentPath, limits, reserve, wallTimeMs, deadlineAtMs },
-    parentAgentId,
+    { agentId, path, limits, reserve, wallTimeMs, deadlineAtMs },
+    parent?.identity.agentId ?? null,
   );
   let agent: AgentRuntime | undefined;
   try {
-    agent = new AgentRuntime(run, {
-      ...facts,
-      model,
-      identity,
-      state: pendingState({ ...openingOf(facts, executionId), prefix: NO_PREFIX }),
-      account,
-      shape: parent?.shape ?? tree.limits,
-    });
+    const state = pendingState({ ...makeOpening(facts, executionId), prefix: NO_PREFIX });
+    agent = new AgentRuntime(run, facts, { agentId, executionId, model, state, account });
     tree.add(agent);
     return agent;
   } catch (cause) {
@@ -77,11 +64,12 @@ export function createAgent(run: RunRuntime, facts: AgentFacts): AgentRuntime {
   }
 }
 
+const NONE: readonly never[] = Object.freeze([]);
 const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], leftOut: [], added: 0 });
 
 /** What the agent is given before its task. What is inherited becomes its own, under new ids. */
-function openingOf(
-  { role, instructions, inherited, history }: AgentFacts,
+function makeOpening(
+  { role, instructions, inherited = NONE, history }: NewAgent,
   executionId: ExecutionId,
 ): TaggedHistory {
   const place = { executionId, stepNumber: 0 };
@@ -110,8 +98,8 @@ export interface NextExecution {
   readonly instructions: string;
   /** Its task; undefined: none, it continues from where it was. */
   readonly message: UserMessage | undefined;
-  readonly spawnCallId: CallId | undefined;
-  readonly spawnStepId: StepId | undefined;
+  readonly spawnCallId?: CallId | undefined;
+  readonly spawnStepId?: StepId | undefined;
 }
 
 /**
@@ -124,49 +112,53 @@ export function continueAgent(
   next: NextExecution,
 ): AgentRuntime {
   const { clock, ids, ledger, tree } = run;
-  const { settled, identity, role, metadata } = ended;
+  const { settled, identity, role } = ended;
+  const { agentId, parentAgentId, agentPath } = identity;
   if (settled === undefined || settled.status === "paused")
     throw new EspalierError({
       code: "internal_error",
-      message: `${identity.agentPath} has not ended. This is a bug in espalier.`,
+      message: `${agentPath} has not ended. This is a bug in espalier.`,
     });
   const model = modelForAgent(run, role);
-  // The parent may have been continued itself since it started this one.
-  const parent = identity.parentAgentId === null ? undefined : tree.find(identity.parentAgentId);
   const { task, instructions, message, spawnCallId, spawnStepId } = next;
   const execution = ended.execution + 1;
-  const executionId = idOf<"ExecutionId">(
-    ids.next("execution", `${identity.agentPath} ${execution}`),
-  );
+  const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} ${execution}`));
   const messages = message === undefined ? [] : [message];
   const change = { type: "nextExecution", executionId, instructions, messages } as const;
   const state = transition(settled, change);
   if (state.status !== "pending") throw new Error("A next execution is pending.");
   const nowMs = clock.nowMs();
-  ledger.accountView(identity.agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
-  const agent = new AgentRuntime(run, {
-    identity: Object.freeze({ ...identity, executionId }),
-    role,
-    model,
-    task,
-    metadata,
-    parent,
-    spawnCallId,
-    spawnStepId,
-    state,
-    account: ended.account,
-    shape: parent?.shape ?? tree.limits,
-    toolLimits: ended.toolLimits,
-    draft: ended.draft,
-    before: {
-      startedAtMs: ended.startedAtMs,
-      children: ended.breadth,
-      subagentsBelow: ended.subagentsBelow,
-      ordinals: ended.ordinals,
-      execution,
-      isDetached: false,
+  ledger.accountView(agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
+  const agent = new AgentRuntime(
+    run,
+    {
+      role,
+      task,
+      metadata: ended.metadata,
+      // The parent may have been continued itself since it started this one.
+      parent: parentAgentId === null ? undefined : tree.find(parentAgentId),
+      agentPath,
+      spawnCallId,
+      spawnStepId,
+      toolLimits: ended.toolLimits,
+      draft: ended.draft,
     },
-  });
+    {
+      agentId,
+      executionId,
+      model,
+      state,
+      account: ended.account,
+      before: {
+        startedAtMs: ended.startedAtMs,
+        children: ended.breadth,
+        subagentsBelow: ended.subagentsBelow,
+        ordinals: ended.ordinals,
+        execution,
+        isDetached: false,
+      },
+    },
+  );
   for (const child of ended.subagents) agent.enlist(child);
   tree.add(agent);
   return agent;

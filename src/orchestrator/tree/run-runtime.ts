@@ -14,15 +14,15 @@ import { notify } from "../../hooks/run-chain.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
-import type { EventBody } from "../../protocol/event.ts";
+import type { EventBody, EventScope } from "../../protocol/event.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { LedgerWatch, ReachedThreshold } from "../budget/agent-account.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
+import type { BudgetGrant } from "../budget/ledger-grant.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunSession } from "../sessions/run-session.ts";
-import { recordThreshold } from "./budget-events.ts";
 import { EventRecorder } from "../../run-services/event-recorder.ts";
 import { GuardedTracing } from "../../run-services/guarded-tracing.ts";
 import { RunLimiter } from "../../run-services/limiter.ts";
@@ -116,8 +116,26 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     return (this.pieces ??= new LivePieces());
   }
 
-  onThreshold(reached: ReachedThreshold): void {
-    recordThreshold(this, reached);
+  /** Records that so much of a limit is spent (X6). */
+  onThreshold({ agentId, ...reached }: ReachedThreshold): void {
+    const owner = this.tree.find(agentId);
+    if (owner === undefined) return;
+    const scope = scopeOutsideExecutions(owner);
+    this.recorder.record(scope, { type: "budget.threshold_reached", ...reached });
+  }
+
+  /**
+   * Raises limits of an agent's account. Returns what records that (X7). `field` names the grant in errors.
+   *
+   * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
+   */
+  grantBudget(node: AgentRuntime, grant: BudgetGrant, field?: string): () => void {
+    const { agentId, agentPath: accountPath } = node.identity;
+    const { by, budget } = this.ledger.grant(agentId, grant, field);
+    node.time?.rearm();
+    const remaining = node.account.remaining();
+    const granted = { type: "budget.granted", accountPath, budget, by, remaining } as const;
+    return () => this.recorder.record(scopeOutsideExecutions(node), granted);
   }
 
   get pendingAnswers(): PendingAnswers {
@@ -149,6 +167,14 @@ export class RunRuntime implements AgentRun, LedgerWatch {
   partsOf(role: AgentRole): RoleParts {
     return this.registry.partsOf(role);
   }
+}
+
+/**
+ * Returns the ids of an event about the run itself, or about an account, which outlives executions: it is
+ * in none of them (L2). It belongs to the agent whose account it is, also while that agent has settled.
+ */
+export function scopeOutsideExecutions({ identity }: AgentRuntime): EventScope {
+  return { ...identity, executionId: null, stepId: null, callId: null };
 }
 
 /** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). None: there are none. */

@@ -5,12 +5,7 @@ import { invariant } from "../../kernel/assert.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { SpawnRefusal } from "../../protocol/subagent.ts";
-import {
-  checkSubagentLimits,
-  checkTotal,
-  type SubagentLimits,
-} from "../../policies/subagent-limits.ts";
+import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import type { Model } from "../../model/model.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Delegation } from "../../agent/run-ports.ts";
@@ -49,7 +44,8 @@ export class RunTree {
   /** Settles once all detached agents have; undefined: there were none. */
   #detached: Promise<void> | undefined;
   #detachedOpen = 0;
-  #total = 0;
+  /** Subagents that the tree has started. */
+  total = 0;
   #stops: readonly StopSignal[] = NONE;
   #failed: readonly AgentId[];
   /** The prices of the models that had run before the run was paused. */
@@ -170,20 +166,14 @@ export class RunTree {
 
   /** The limits that hold for what is started below an agent: on each the tightest from the root down to it (X16). */
   limitsBelow(parent: AgentRuntime): SubagentLimits {
-    const totals = [...lineOf(parent)].map(({ role }) => role.limits.maxTotalSubagents ?? Infinity);
+    const totals = [...parent.pathUp()].map(
+      ({ role }) => role.limits.maxTotalSubagents ?? Infinity,
+    );
     const maxTotalSubagents = Math.min(this.limits.maxTotalSubagents, ...totals);
     return { ...parent.shape, maxTotalSubagents };
   }
 
-  /** The limit that forbids one more subagent below `parent`, if there is one. `ahead`: so many count as started by it already. */
-  refusalBelow(parent: AgentRuntime, ahead = 0): SpawnRefusal | undefined {
-    const { identity, breadth } = parent;
-    const limits = { ...parent.shape, maxTotalSubagents: this.limits.maxTotalSubagents };
-    const facts = { parentDepth: identity.depth, breadth, total: this.#total, ahead };
-    return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
-  }
-
-  /** Takes a place below `parent`, for which there must be room: see `refusalBelow`. Gives its path. */
+  /** Takes a place below `parent`, for which there must be room: see `findStartableRole`. Returns its path. */
   take(parent: AgentRuntime, roleName: string): string {
     const childPath = parent.countChild(roleName);
     this.#count(parent.identity.depth + 1, 1);
@@ -201,11 +191,8 @@ export class RunTree {
   subagentsLeft(parent: AgentRuntime): number {
     const { shape, breadth, identity } = parent;
     if (identity.depth >= shape.maxDepth) return 0;
-    const lefts = [
-      shape.maxBreadthPerParent - breadth,
-      this.limits.maxTotalSubagents - this.#total,
-    ];
-    for (const { role, subagentsBelow } of lineOf(parent))
+    const lefts = [shape.maxBreadthPerParent - breadth, this.limits.maxTotalSubagents - this.total];
+    for (const { role, subagentsBelow } of parent.pathUp())
       lefts.push((role.limits.maxTotalSubagents ?? Infinity) - subagentsBelow);
     return Math.max(0, Math.min(...lefts));
   }
@@ -216,26 +203,10 @@ export class RunTree {
   }
 
   #count(depth: number, by: number): void {
-    this.#total += by;
+    this.total += by;
     const { byDepth } = this.counts;
     byDepth[depth] = (byDepth[depth] ?? 0) + by;
   }
-}
-
-/** The refusal if an agent on the path may have no further subagents below it. */
-function totalRefusal(parent: AgentRuntime, ahead: number): SpawnRefusal | undefined {
-  for (const { identity, subagentsBelow, role } of lineOf(parent)) {
-    const { maxTotalSubagents: maximum } = role.limits;
-    if (maximum === undefined) continue;
-    const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
-    if (refusal !== undefined) return refusal;
-  }
-  return undefined;
-}
-
-/** An agent and those above it. */
-function* lineOf(node: AgentRuntime): Generator<AgentRuntime, void, undefined> {
-  for (let one: AgentRuntime | undefined = node; one !== undefined; one = one.parent) yield one;
 }
 
 /** Tasks that differ in white space alone are the same. */

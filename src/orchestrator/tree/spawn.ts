@@ -4,17 +4,18 @@
 
 import { instructionsFor, mayDelegate, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { Remaining } from "../../agent/account-view.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
+import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";
 import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
+import { tightenedLimits } from "../../policies/subagent-limits.ts";
 import type { ContextManifest, Tightening } from "../../protocol/context-manifest.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
 import { setupFailed, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
-import { childBudget } from "./child-budget.ts";
-import { childContext, type ChildContext } from "./child-context.ts";
-import { childFacts, DelegatingParent } from "./child-facts.ts";
+import { childContext, gatherChildFacts, type ChildContext } from "./child-context.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { countsOf } from "./run-tree.ts";
@@ -33,26 +34,24 @@ export function setUpChild(
     return { code: "group_decided", message: `Not started: ${group.decision}` };
   if (parent.stopSignal.aborted) return PARENT_ENDING;
   let agentPath: string | undefined;
-  let child: AgentRuntime | undefined;
+  let created: AgentRuntime | undefined;
   try {
     const role = findStartableRole(run, parent, request);
     if ("code" in role) return role;
     agentPath = run.tree.take(parent, role.name);
-    const { tightened, ...budget } = childBudget(run, parent, role, asked);
-    const place = { parent, role, agentPath, depth: parent.identity.depth + 1 };
+    const { tightened, ...budget } = shareBudget(run, parent, role, asked);
+    const child = { role, agentPath, tightened, request };
     const context = inheritsNothing(parent, role, request)
       ? withNothing(tightened)
-      : childContext(
-          new DelegatingParent(run, parent, call),
-          childFacts(run, place, { tightened, draft: request.draft }),
-          request,
-        );
+      : childContext(gatherChildFacts(run, parent, child, call.history), request);
     if ("code" in context) {
       run.tree.giveBack(parent);
       return context;
     }
-    child = createAgent(run, {
-      ...place,
+    created = createAgent(run, {
+      role,
+      parent,
+      agentPath,
       task: request.task,
       instructions: instructionsFor(role, run.context),
       spawnCallId: callId,
@@ -63,12 +62,12 @@ export function setUpChild(
       draft: request.draft,
       ...budget,
     });
-    announce(run, child, { call, isBackground: request.background === true }, context.manifest);
-    return child;
+    announce(run, created, { call, isBackground: request.background === true }, context.manifest);
+    return created;
   } catch (cause) {
-    if (child !== undefined) {
-      run.tree.remove(child);
-      run.ledger.forget(child.identity.agentId);
+    if (created !== undefined) {
+      run.tree.remove(created);
+      run.ledger.forget(created.identity.agentId);
     }
     if (agentPath !== undefined) run.tree.giveBack(parent);
     return setupFailed(request.role, cause);
@@ -95,6 +94,40 @@ function inheritsNothing(
 function withNothing(tightened: readonly Tightening[]): ChildContext {
   const manifest = { ...NOTHING_INHERITED.manifest, tightened };
   return { ...NOTHING_INHERITED, manifest, toolLimits: NO_TOOL_LIMITS };
+}
+
+/**
+ * Returns the limits of a subagent's account: what its role asks for, tightened by what holds above (R142,
+ * X4, X16). With them it returns the audit of what its role asked for and does not get.
+ */
+function shareBudget(
+  { tree }: RunRuntime,
+  parent: AgentRuntime,
+  role: AgentRole,
+  { call: { delegatedRoles }, group }: SpawnCall,
+): ChildLimits {
+  const { agentPath: source } = parent.identity;
+  const read = (): Remaining => parent.account.remainingForChildren();
+  const { share } = parent.role.delegation;
+  const groupLeft = group?.leftToShare(read);
+  if (share === COMMON_POOL && isEmpty(role.budget) && isEmpty(role.limits)) return NO_LIMITS;
+  const shared = childLimits({
+    share,
+    definition: role.budget,
+    left: groupLeft ?? read(),
+    role: role.name,
+    delegatedRoles: delegatedRoles.length === 0 ? [role.name] : delegatedRoles,
+    source,
+  });
+  const shape = tightenedLimits(tree.limitsBelow(parent), role.limits, source);
+  return { ...shared, tightened: [...shape, ...shared.tightened] };
+}
+
+/** Of a subagent that asks for none, below a parent that shares with all alike. */
+const NO_LIMITS: ChildLimits = Object.freeze({ limits: {}, wallTimeMs: undefined, tightened: [] });
+
+function isEmpty(limits: object): boolean {
+  return Object.keys(limits).length === 0;
 }
 
 /** Persists and records the new subagent. Nothing that may throw follows. */

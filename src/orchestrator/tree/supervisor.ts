@@ -8,6 +8,7 @@ import { onAbort } from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
 import { runAgent } from "../../agent/run-agent.ts";
@@ -20,7 +21,7 @@ import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continueChild } from "./continuation.ts";
 import {
-  checkSpawn,
+  findStartableRole,
   recordRefusal,
   refuse,
   roleAskedFor,
@@ -183,7 +184,18 @@ export class Supervisor implements Subagents<AgentRuntime> {
     isReviewed: boolean,
   ): RefusedSpawn | undefined {
     const group = groupOf(parent, call);
-    return checkSpawn(this.run, parent, { request, isReviewed }, { call, group });
+    let role: AgentRole | SpawnRefusal;
+    try {
+      role = findStartableRole(this.run, parent, request, isReviewed ? (group?.ahead ?? 0) : 0);
+    } catch {
+      return undefined; // It happens again, and is reported, when the subagent is started.
+    }
+    if ("code" in role) {
+      group?.miss();
+      return recordRefusal(this.run, parent, { role: request.role, refusal: role }, call);
+    }
+    if (call.callId !== undefined) group?.expect(call.callId);
+    return undefined;
   }
 
   forbid(

@@ -116,6 +116,7 @@ function startOf(
     const facts = {
       role,
       task: root.task,
+      agentPath: role.name,
       instructions: instructionsFor(role, context),
       metadata: root.metadata,
       // The session has all but the instructions.
