@@ -70,6 +70,9 @@ class Books {
       case "budget.reserved":
         this.#reserve(event);
         break;
+      case "step.started":
+        this.#start(event);
+        break;
       case "model.requested":
         this.#request(event);
         break;
@@ -150,15 +153,25 @@ class Books {
     this.#add(agentId, "reserved", hold, 1);
   }
 
+  /** A call with hooks around it may be cancelled, and give back what it held, before it asks a model. */
+  #start({ agentId, agentPath }: EspalierEvent<"step.started">): void {
+    for (const lease of this.#leases.values())
+      if (lease.agentId === agentId) this.#forgetHold(lease, agentPath);
+  }
+
   #request({ agentId, agentPath, maxOutputTokens }: EspalierEvent<"model.requested">): void {
     const [lease, ...others] = [...this.#leases.values()].filter((one) => one.agentId === agentId);
     law(lease !== undefined && others.length === 0, `B4: ${agentPath} asks a model with one lease`);
     if (lease === undefined || lease.isUsed) return;
     lease.isUsed = true;
     law(maxOutputTokens === lease.hold.outputTokens, "X1: the output cap is the lease's");
-    if (!this.#isChargedInParts(agentPath)) return;
+    this.#forgetHold(lease, agentPath);
+  }
+
+  #forgetHold(lease: OpenLease, agentPath: string): void {
+    if (lease.isUnknown || !this.#isChargedInParts(agentPath)) return;
     lease.isUnknown = true;
-    this.#add(agentId, "reserved", lease.hold, -1);
+    this.#add(lease.agentId, "reserved", lease.hold, -1);
   }
 
   /** Attempts that broke, and calls that hooks make of one, are charged before their lease is settled. */
