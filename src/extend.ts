@@ -17,18 +17,18 @@ export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
 export { replyMessage, replyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
 export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
 export { textOnly } from "./model/written-by.ts";
-export { contentParts, type ContentMessage } from "./model/accepted-content.ts";
+export { contentParts, type ContentMessage } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";
 export { toRunId } from "./orchestrator/run/start-options.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
 export type { ModelLimitsOptions } from "./model/limits-gate.ts";
 export type { FallbackOptions } from "./model/fallback.ts";
-export type { KnownPrice } from "./model/known-price.ts";
+export type { KnownPrice } from "./model/prices.ts";
 export type { ModelRates, PriceTier } from "./model/model-price.ts";
 export type { PricedModel, Prices } from "./model/prices.ts";
 export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
 export type { OpenAiApi } from "./model/openai/wire-api.ts";
-export type { ReasoningField } from "./model/openai/reasoning-field.ts";
+export type { ReasoningField } from "./model/openai/answer-options.ts";
 export type { MaxTokensField } from "./model/openai/to-openai.ts";
 export {
   MESSAGE_ORIGINS,
@@ -42,6 +42,8 @@ export {
   type ToolCall,
   type ToolMessage,
   type UserMessage,
+  type OfferedTool,
+  type SpanContent,
 } from "./protocol/message.ts";
 
 // Stores
@@ -70,7 +72,6 @@ export type {
   SpanNote,
   SpanOpening,
 } from "./protocol/span-tree.ts";
-export type { OfferedTool, SpanContent } from "./protocol/span-content.ts";
 export type { EventBody, EventDraft, EventScope, TraceIds } from "./protocol/event.ts";
 export type { Clock } from "./kernel/clock.ts";
 export type { IdSource } from "./kernel/id-source.ts";

@@ -65,7 +65,7 @@ export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
 export { modelLimits, type ModelLimits } from "./model/model-limits.ts";
 export { withFallback } from "./model/with-fallback.ts";
 export type { ModelPrice } from "./model/model-price.ts";
-export { knownPrice, PRICES_AS_OF } from "./model/known-price.ts";
+export { knownPrice, PRICES_AS_OF } from "./model/prices.ts";
 
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
@@ -120,9 +120,9 @@ export { removeMessages } from "./policies/remove-messages.ts";
 // Observe
 export { checkEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";
 export { EVENT_SCHEMA_VERSION } from "./protocol/event-bodies.ts";
-export type { EventSink } from "./protocol/event-sink.ts";
+export type { EventSink } from "./protocol/event.ts";
 export { correlation, type CorrelationIds } from "./protocol/correlation.ts";
-export { usageOf } from "./protocol/usage-of-events.ts";
+export { usageOf } from "./protocol/event.ts";
 export type { Usage } from "./protocol/usage.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
 export type { SpawnOutcome, SpawnRequest, SubagentResult } from "./protocol/subagent.ts";

@@ -18,7 +18,7 @@ import { inScope } from "../protocol/correlation.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import { contentText, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
-import type { SpanContent } from "../protocol/span-content.ts";
+import type { SpanContent } from "../protocol/message.ts";
 import type { PieceSource } from "../protocol/stream-piece.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";

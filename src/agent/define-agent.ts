@@ -21,8 +21,8 @@ import {
   copyModelSettings,
   SETTING_NAMES,
   toolChoiceAmong,
+  MAX_TEMPERATURE,
 } from "../model/check-model-settings.ts";
-import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import { delegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
 import type { StopCondition } from "../policies/stop-conditions.ts";

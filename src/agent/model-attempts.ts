@@ -19,7 +19,7 @@ import {
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import { readable, withoutData } from "../model/written-by.ts";
 import type { EventBody } from "../protocol/event.ts";
-import type { SpanContent } from "../protocol/span-content.ts";
+import type { SpanContent } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { BudgetRefusal, LeaseOutcome } from "./account-view.ts";

@@ -2,7 +2,7 @@
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { z } from "../protocol/late-zod.ts";
-import { MAX_TEMPERATURE } from "../model/temperature.ts";
+import { MAX_TEMPERATURE } from "../model/check-model-settings.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";

@@ -22,12 +22,10 @@ import { defined } from "../kernel/json.ts";
 import { valueInTime } from "../kernel/cancel.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
-import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
-import { boundResponse, type AnswerSize } from "./bounded-response.ts";
-import { JsonMeter } from "./json-meter.ts";
-import { isSizeExcess, McpFault } from "./mcp-fault.ts";
+import { challengeOf, challengeText, reasonOf } from "./sdk-fault.ts";
+import { boundResponse, type AnswerSize, JsonMeter } from "./json-meter.ts";
+import { isSizeExcess, McpFault, type AuthChallenge } from "./mcp-fault.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
-import { reasonOf } from "./sdk-fault.ts";
 
 /** A message that is sent, by as many requests as it takes. */
 interface Sending {

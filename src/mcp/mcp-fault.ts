@@ -9,7 +9,6 @@ import {
   type KnownSecret,
 } from "../kernel/redact-values.ts";
 import { shortened } from "../kernel/sentence.ts";
-import type { AuthChallenge } from "./auth-challenge.ts";
 import type { McpTransport } from "./mcp-options.ts";
 
 /**
@@ -27,6 +26,20 @@ export type McpFaultKind =
   | "unreachable"
   | "closed"
   | "cancelled";
+
+/** As its `WWW-Authenticate` says, as far as it does. */
+export interface AuthChallenge {
+  readonly status: number;
+  /** `Bearer`, or another way. */
+  readonly scheme?: string;
+  /** What the token must permit, separated by spaces. */
+  readonly scope?: string;
+  /** Such as `invalid_token` or `insufficient_scope`, and what the server says about it. */
+  readonly error?: string;
+  readonly description?: string;
+  /** Where the server names its authorization servers. */
+  readonly resourceMetadataUrl?: string;
+}
 
 /** A server may answer with an error, or a page, of megabytes. */
 const MAX_CHARACTERS = 10_000;

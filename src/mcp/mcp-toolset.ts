@@ -1,12 +1,20 @@
 // From the tools of a server to tools that agents can be given.
 
 import type { CallToolResult, Tool } from "@modelcontextprotocol/client";
-import { trace } from "@opentelemetry/api";
+import {
+  trace,
+  context,
+  createContextKey,
+  propagation,
+  type Attributes,
+  type Baggage,
+  type Span,
+} from "@opentelemetry/api";
 
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { grouped, misdefinition } from "../kernel/check.ts";
 import { messageOf } from "../kernel/error.ts";
-import { deepFreeze, defined, type JsonObject } from "../kernel/json.ts";
+import { deepFreeze, defined, type JsonObject, canonicalJson } from "../kernel/json.ts";
 import { quotesSecret, redactValues, type KnownSecret } from "../kernel/redact-values.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
@@ -21,8 +29,9 @@ import type { McpConnection, McpListing } from "./mcp-connection.ts";
 import { findTransportSecrets, McpFault, type McpFaultKind } from "./mcp-fault.ts";
 import type { McpApproval, McpSettings, McpTool, SkippedMcpTool } from "./mcp-options.ts";
 import type { McpProgress } from "./mcp-session.ts";
-import { mcpResult } from "./mcp-result.ts";
-import { currentTrace, describeCall } from "./trace-context.ts";
+import { attachmentLine, AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import { OWN_BAGGAGE } from "../protocol/tracing.ts";
 
 /** What became of the tools of a server. */
 export interface McpToolset {
@@ -249,4 +258,143 @@ function unusableName(name: string, tool: Tool, other: string | undefined): stri
     return `Its name has more than ${MAX_NAME_CHARACTERS} characters with its prefix. Choose a shorter prefix.`;
   if (other === undefined) return undefined;
   return `Its name becomes ${JSON.stringify(name)}, which is also the name of the tool ${JSON.stringify(other)}.`;
+}
+
+// From the result of an MCP tool to what the model reads and what is kept with the call.
+
+/** A result as we keep it. */
+interface McpResult {
+  /** What the model reads: the text parts, one under the other, and a line for each part that is no text. */
+  readonly text: string;
+  /** Images, sounds, resources and links to resources. */
+  readonly attachments: readonly Attachment[];
+  /** The result as data, if the tool gives it. */
+  readonly structured?: JsonObject;
+}
+
+type Part = CallToolResult["content"][number];
+type Resource = Extract<Part, { readonly type: "resource" }>["resource"];
+
+/** Reads a result. Pure. */
+export function mcpResult(result: CallToolResult): McpResult {
+  const parts = result.content.map(readPart);
+  const attachments = parts.flatMap(({ attachment }) => attachment ?? []);
+  const lines = parts.map(({ text }) => text);
+  if (result.structuredContent === undefined) return { text: lines.join("\n"), attachments };
+  const structured = JsonObjectSchema.parse(result.structuredContent);
+  // A server should give the same as text, too; where it does not, the model reads the data.
+  const hasText = result.content.some(({ type }) => type === "text");
+  const all = hasText ? lines : [canonicalJson(structured), ...lines];
+  return { text: all.join("\n"), attachments, structured };
+}
+
+interface ReadPart {
+  readonly text: string;
+  readonly attachment?: Attachment;
+}
+
+function readPart(part: Part): ReadPart {
+  switch (part.type) {
+    case "text":
+      return { text: part.text };
+    case "image":
+    case "audio": {
+      const { type, data } = part;
+      return withAttachment({ type, mediaType: part.mimeType, data });
+    }
+    case "resource":
+      return readResource(part.resource);
+    case "resource_link": {
+      const { uri, name, description } = part;
+      const { mimeType: mediaType = UNKNOWN } = part;
+      const link = withAttachment({ type: kindOf(mediaType), mediaType, name, uri });
+      return description === undefined ? link : { ...link, text: `${link.text} ${description}` };
+    }
+  }
+}
+
+/** A text is for the model to read; it is kept as well, with its address. */
+function readResource(resource: Resource): ReadPart {
+  const { uri } = resource;
+  if ("text" in resource) {
+    const { mimeType: mediaType = "text/plain" } = resource;
+    const part = withAttachment({ type: kindOf(mediaType), mediaType, uri, text: resource.text });
+    return { ...part, text: `${part.text}\n${resource.text}` };
+  }
+  const { mimeType: mediaType = UNKNOWN } = resource;
+  return withAttachment({ type: kindOf(mediaType), mediaType, uri, data: resource.blob });
+}
+
+/** An attachment, and the line that names it to the model: the same as for tools of our own. One that cannot be read costs no other. */
+function withAttachment(given: Attachment): ReadPart {
+  const { data } = given;
+  const parsed = AttachmentSchema.safeParse({
+    ...given,
+    mediaType: mediaTypeOf(given.mediaType),
+    ...(data === undefined ? {} : { data: data.replaceAll(/\s/g, "") }),
+  });
+  if (parsed.success) {
+    const { data: attachment } = parsed;
+    return { text: attachmentLine(attachment), attachment };
+  }
+  const field = parsed.error.issues[0]?.path[0] ?? "content";
+  return { text: `[${given.type}, left out: its ${String(field)} cannot be read]` };
+}
+
+const UNKNOWN = "application/octet-stream";
+
+/** What servers give instead of a media type must not cost the rest. */
+function mediaTypeOf(given: string): string {
+  return AttachmentSchema.shape.mediaType.safeParse(given).success ? given : UNKNOWN;
+}
+
+function kindOf(mediaType: string): Attachment["type"] {
+  if (mediaType.startsWith("image/")) return "image";
+  return mediaType.startsWith("audio/") ? "audio" : "file";
+}
+
+/** What of a trace goes to a server. */
+const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
+
+/**
+ * The current trace in W3C form, for a server to continue it; empty without tracing. Of its baggage only what we put into it where
+ * that is switched on: the rest is private to the application. Never throws: a propagator that does causes one warning, and nothing is sent.
+ */
+export function currentTrace(): Readonly<Record<string, string>> {
+  try {
+    return injected();
+  } catch (cause) {
+    warnOnce(
+      propagation,
+      `Expected the propagator of OpenTelemetry to write a trace, got an error (${messageOf(cause)}). MCP servers get no trace context; tools are not affected.`,
+    );
+    return {};
+  }
+}
+
+/** Says something about the span of a call. Never throws. */
+function describeCall(span: Span | undefined, attributes: Attributes): void {
+  try {
+    span?.setAttributes(attributes);
+  } catch (cause) {
+    const what = `A span threw (${messageOf(cause)}); it says nothing of its MCP server.`;
+    warnOnce(describeCall, what);
+  }
+}
+
+function injected(): Readonly<Record<string, string>> {
+  const carrier: Record<string, unknown> = {};
+  const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
+  const bare = propagation.deleteBaggage(context.active());
+  propagation.inject(isBaggage(own) ? propagation.setBaggage(bare, own) : bare, carrier);
+  const entries = FIELDS.flatMap((field) => {
+    const value = carrier[field];
+    return typeof value === "string" && value !== "" ? [[field, value] as const] : [];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** What we put into the baggage of the active context, without the entries of other code. The key is the same for all copies of the package. */
+function isBaggage(value: unknown): value is Baggage {
+  return typeof value === "object" && value !== null && "getAllEntries" in value;
 }

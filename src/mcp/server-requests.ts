@@ -9,12 +9,15 @@ import {
   type ElicitResult,
   type JSONRPCRequest,
   type Result,
+  type JsonSchemaType,
+  type jsonSchemaValidator,
+  type JsonSchemaValidator,
 } from "@modelcontextprotocol/client";
 
 import { messageOf } from "../kernel/error.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue, soundCopy } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import { problemLines } from "../tools/arguments/argument-problems.ts";
+import { problemLines, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
 import { serverSchemaProblems } from "../tools/arguments/json-schema-input.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
@@ -106,4 +109,42 @@ function accepted(content: JsonValue): ElicitResult {
   if (read.issues === undefined) return read.value;
   const [issue] = read.issues;
   throw new ProtocolError(ProtocolErrorCode.InternalError, issue?.message ?? "No answer fits.");
+}
+
+// OutputChecks: does the data that a tool gave fit the tool's own output schema? Both come from the server, so they are checked as
+// arguments are: in bounded time, and patterns are not run. The SDK's own checker runs patterns on RegExp, and reads a schema anew at every call.
+// Owns the checks that were made.
+
+const MAX_LEVELS = 1_000;
+const NOT_SOUND = {
+  parameter: "",
+  expected: `JSON of at most ${MAX_LEVELS} levels`,
+  received: "another value",
+};
+
+type Check = (value: JsonValue) => readonly ArgumentProblem[];
+
+/** For the SDK's client. */
+export class OutputChecks implements jsonSchemaValidator {
+  readonly #checks = new WeakMap<JsonSchemaType, Check>();
+
+  /** Throws `invalid_definition` for a schema that cannot be checked. */
+  getValidator<T>(schema: JsonSchemaType): JsonSchemaValidator<T> {
+    const check = this.#checks.get(schema) ?? serverSchemaProblems("outputSchema", schema);
+    this.#checks.set(schema, check);
+    let problems: readonly ArgumentProblem[] = [];
+    const fits = (value: unknown): value is T => {
+      const json = soundCopy(value, MAX_LEVELS);
+      problems = json === undefined ? [NOT_SOUND] : check(json);
+      return problems.length === 0;
+    };
+    return (value) =>
+      fits(value)
+        ? { valid: true, data: value, errorMessage: undefined }
+        : {
+            valid: false,
+            data: undefined,
+            errorMessage: problemLines("data", problems).join("; "),
+          };
+  }
 }

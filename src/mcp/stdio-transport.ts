@@ -8,15 +8,15 @@
 import { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 
-import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { type JSONRPCMessage, ReadBuffer } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
 import { callListener } from "../kernel/warn-once.ts";
-import { BoundedLines } from "./bounded-lines.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings, McpStdio } from "./mcp-options.ts";
+import { JsonMeter } from "./json-meter.ts";
 
 /** How long a child has after SIGTERM. */
 const TERMINATION_MS = 1_000;
@@ -151,4 +151,33 @@ function destroyPipes({ stdin, stdout, stderr }: ChildProcess): void {
 
 function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
+}
+
+// Bounds the lines that a server writes to its standard output. Holds back chunks without a line end,
+// because the SDK's buffer copies the whole line for each chunk.
+
+/** The buffer of the SDK's transport, which closes the connection when `append` throws. */
+export class BoundedLines extends ReadBuffer {
+  readonly #json: JsonMeter;
+  #heldBack: Buffer[] = [];
+
+  constructor(maxBytes: number) {
+    super({ maxBufferSize: Infinity });
+    this.#json = new JsonMeter("line", maxBytes);
+  }
+
+  /** Throws a fault `too_large` if a line exceeds a limit. */
+  override append(chunk: Buffer): void {
+    const excess = this.#json.read(chunk, "its answer");
+    if (excess !== undefined) throw excess;
+    this.#heldBack.push(chunk);
+    if (!chunk.includes("\n")) return;
+    super.append(Buffer.concat(this.#heldBack));
+    this.#heldBack = [];
+  }
+
+  override clear(): void {
+    this.#heldBack = [];
+    super.clear();
+  }
 }

@@ -2,10 +2,8 @@
 
 import { sameJson } from "../kernel/json.ts";
 import type { CallSize } from "./believable-usage.ts";
-import { builtReply, withOwnCalls } from "./check-reply.ts";
+import { builtReply, withOwnCalls, parsedReply, PlainReplySchema } from "./check-reply.ts";
 import type { Model, ModelReply } from "./model.ts";
-import { PlainReplySchema } from "./reply-schema.ts";
-import { parsedReply } from "./reply-with-parts.ts";
 import { partsFitted } from "../protocol/reply-message.ts";
 
 /**

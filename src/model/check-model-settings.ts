@@ -80,3 +80,6 @@ export function toolChoiceAmong(
     throw misdefinition(field, "the name of one of its tools", unknown, advice);
   return deepFreeze(choice);
 }
+
+/** The highest that a provider takes; the least is 0. */
+export const MAX_TEMPERATURE = 2;

@@ -34,6 +34,14 @@ export function mustBe(
   };
 }
 
+/** The same for a function. */
+export function mustBeFunction(
+  expected: string,
+  advice: string,
+): (field: string, value: unknown) => void {
+  return mustBe(expected, (value) => typeof value === "function", advice);
+}
+
 /** The same for a whole number from 1 up. */
 export function mustBeWhole(advice: string): (field: string, value: unknown) => void {
   return mustBe(

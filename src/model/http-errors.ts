@@ -5,6 +5,7 @@ import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
 import { fieldsOf, listOf, type Fields } from "./wire-json.ts";
+import { quotesSecret, redactCutValues, type KnownSecret } from "../kernel/redact-values.ts";
 
 const LONGEST_QUOTE = 500;
 /** Groq's word for a call that the model wrote wrongly, as it may not the next time. */
@@ -20,7 +21,7 @@ export interface CallProgress {
 }
 
 /** A failure in words: what came instead of a reply. */
-export interface Failure extends FailureDetails {
+interface Failure extends FailureDetails {
   readonly code: ModelErrorCode;
   readonly got: string;
   /** Default: that of the code. */
@@ -339,4 +340,69 @@ export function plainData(fields: Fields): JsonObject {
     if (typeof value === "string" || typeof value === "number") data[name] = value;
   }
   return data;
+}
+
+// Removes secrets from errors of models: a server or a client may have quoted what was sent.
+
+/** Returns the error without the secrets. An error that contained one loses its cause. */
+export function redactModelError(error: ModelError, secrets: readonly KnownSecret[]): ModelError {
+  if (secrets.length === 0) return error;
+  const message = redactCutValues(error.message, secrets);
+  if (message === error.message && !quotesSecret(error, secrets)) return error;
+  const data = redactData(error.data, secrets);
+  return changedError(error, { message, data, cause: undefined });
+}
+
+/** Redacts the texts of the data. A nested field that contains a secret is left out. */
+function redactData(data: JsonObject, secrets: readonly KnownSecret[]): JsonObject {
+  const fields = Object.entries(data).map(([name, value]) => {
+    const text = typeof value === "string" ? redactCutValues(value, secrets) : value;
+    return [name, text] as const;
+  });
+  return Object.fromEntries(fields.filter(([, value]) => !quotesSecret(value, secrets)));
+}
+
+// The redirects that an adapter follows: within one origin, so that neither the key nor the prompt
+// reaches another server.
+
+const MOST_REDIRECTS = 5;
+/** Redirects that keep the method and the body. */
+const FOLLOWED: ReadonlySet<number> = new Set([307, 308]);
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, ...FOLLOWED]);
+
+/** A response that names another address. */
+interface Redirect {
+  readonly status: number;
+  readonly location: string;
+  /** The address that was requested. */
+  readonly from: string;
+  /** Redirects that were followed before. */
+  readonly count: number;
+}
+
+/** True for the status of a redirect. */
+export function isRedirect(status: number): boolean {
+  return REDIRECTS.has(status);
+}
+
+/**
+ * Returns the address to which the request is sent instead.
+ *
+ * @throws ModelError `model_refused_request` for another origin, a redirect that changes the request, or the sixth.
+ */
+export function followRedirect(
+  { status, location, from, count }: Redirect,
+  failures: AdapterFailures,
+  option: string,
+): URL {
+  const { origin } = new URL(from);
+  const to = URL.canParse(location, from) ? new URL(location, from) : undefined;
+  if (to?.origin === origin && FOLLOWED.has(status) && count < MOST_REDIRECTS) return to;
+  const target = to?.origin ?? "no address";
+  throw failures.failure({
+    code: "model_refused_request",
+    got: `a redirect (status ${status}) from ${origin} to ${target}`,
+    advice: `${option}: only a 307 or 308 within one origin is followed, at most five times.`,
+    data: { status, from: origin, to: target },
+  });
 }

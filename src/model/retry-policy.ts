@@ -1,6 +1,6 @@
 // How often a model call may be tried and how long it waits, as a user says it.
 
-import { checkOptions, mustBe, mustBeWhole, type OptionChecks } from "./check-options.ts";
+import { checkOptions, mustBeFunction, mustBeWhole, type OptionChecks } from "./check-options.ts";
 
 /** How often a model call may be tried, and how long it waits in between. */
 export interface RetryPolicy {
@@ -25,7 +25,7 @@ export const DEFAULT_RANDOM = Math.random;
 const CHECKS: OptionChecks<RetryPolicy> = {
   maxAttempts: mustBeWhole("1 means no retries."),
   longestWaitMs: mustBeWhole("Leave it out for a minute."),
-  random: mustBe("a function", (value) => typeof value === "function", "Math.random is one."),
+  random: mustBeFunction("a function", "Math.random is one."),
 };
 
 /** Throws `invalid_option` unless `policy` can be used. */

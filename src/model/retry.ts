@@ -2,9 +2,17 @@
 // one model of a fallback to the next.
 
 import { sleep, type AnySignal } from "../kernel/cancel.ts";
-import { askModel, askWithinLimits, type AskEnd, type AskOptions } from "./ask-model.ts";
+import {
+  askModel,
+  askWithinLimits,
+  type AskEnd,
+  type AskOptions,
+  chanceBy,
+  delayBefore,
+  waitTooLong,
+  type FailedAttempt,
+} from "./ask-model.ts";
 import { signedReply } from "./check-reply.ts";
-import { chanceBy, delayBefore, waitTooLong, type FailedAttempt } from "./failed-attempt.ts";
 import { fallbackOf, moreHopeful, requestFor, type Fallback } from "./fallback.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";

@@ -2,8 +2,56 @@
 // Owns the line and the event that have not ended yet. Names, ids and comments are skipped: nothing here uses them.
 // E1. The work grows with the bytes, however small the pieces are: what is held is not looked through again.
 
-import { GrowingBytes } from "./growing-bytes.ts";
 import { parseWireJson } from "./wire-json.ts";
+
+// GrowingBytes: bytes that come in pieces of any size, kept as one.
+// Owns a copy, which grows by doubling up to the most that is kept: pieces of a single byte cost no object each, and each byte is copied a
+// few times at most. A piece that stays alone, as most do, is not copied.
+
+const FIRST_BYTES = 4096;
+const NOTHING = Buffer.alloc(0);
+
+export class GrowingBytes {
+  #bytes: Buffer = NOTHING;
+  #length = 0;
+  readonly #mostBytes: number;
+
+  /** `mostBytes`: the caller makes sure that there are no more; then no room is held for them. */
+  constructor(mostBytes = Infinity) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  push(piece: Uint8Array): void {
+    const length = this.#length + piece.length;
+    if (this.#length === 0) {
+      this.#bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+      this.#length = length;
+      return;
+    }
+    if (length > this.#bytes.length) {
+      const doubled = Math.min(Math.max(this.#bytes.length * 2, FIRST_BYTES), this.#mostBytes);
+      const grown = Buffer.allocUnsafe(Math.max(length, doubled));
+      this.#bytes.copy(grown, 0, 0, this.#length);
+      this.#bytes = grown;
+    }
+    this.#bytes.set(piece, this.#length);
+    this.#length = length;
+  }
+
+  /** All of it; good until the next piece. */
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  clear(): void {
+    this.#bytes = NOTHING;
+    this.#length = 0;
+  }
+}
 
 const DATA_FIELD = "data:";
 /** llama.cpp reports an error in a field with this name. */

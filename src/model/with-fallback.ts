@@ -6,7 +6,7 @@ import { systemClock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
 import { checkModel } from "./check-model.ts";
-import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
+import { checkOptions, mustBeFunction, type OptionChecks } from "./check-options.ts";
 import { estimateRequest } from "./count-tokens.ts";
 import {
   DEFAULT_COOLDOWN_MS,
@@ -20,9 +20,8 @@ import { generateWithRetries, type RetryOptions } from "./retry.ts";
 import { replayKeyOf } from "./written-by.ts";
 
 const CHECKS: OptionChecks<FallbackOptions> = {
-  on: mustBe(
+  on: mustBeFunction(
     "a function of an error",
-    (value) => typeof value === "function",
     "Leave it out for failures that may pass, and keys that do not work.",
   ),
   cooldownMs: (field, value) => checkAmount(field, value, defaultAdvice(DEFAULT_COOLDOWN_MS)),

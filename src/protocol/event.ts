@@ -16,7 +16,8 @@ import {
   type StepId,
 } from "./ids.ts";
 import { z } from "./late-zod.ts";
-import type { SpanContent } from "./span-content.ts";
+import type { SpanContent } from "./message.ts";
+import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
 /** The ids that place an event in the tree (R176). */
 export interface EventScope {
@@ -126,4 +127,41 @@ export function checkEvent(value: unknown): void {
 /** True for a recovery of a run whose span had not ended. */
 export function continuesSpan(body: EventBody): body is EventBody<"run.resumed"> {
   return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
+}
+
+/** Takes events: a log, a metric, a live view. */
+export interface EventSink {
+  /** Called once for each event, in order, at once. Must not block; if it throws, the run continues and a warning is given once (E2). */
+  take(event: EspalierEvent): void;
+}
+
+// What was consumed, by events: the one place that knows which of them add up.
+
+/**
+ * What was consumed by these events, in all: by the steps, which include their tool calls and the summaries of their results, and by
+ * the model calls that belong to no step: summaries of a history, and calls that a dead process left behind.
+ *
+ * All events of a run give `result.usage.total`; those of one agent, its `usage.own`. Events of a run that is under way are still incomplete by
+ * the steps that are open.
+ */
+export function usageOf(events: Iterable<EspalierEvent>): Usage {
+  let sum = NO_USAGE;
+  for (const event of events) {
+    const usage = countedUsage(event);
+    if (usage !== undefined) sum = addUsage(sum, usage);
+  }
+  return sum;
+}
+
+/** Left out: what repeats a part of another event. */
+function countedUsage(event: EspalierEvent): Usage | undefined {
+  switch (event.type) {
+    case "step.completed":
+    case "conversation.compacted":
+      return event.usage;
+    case "budget.settled":
+      return event.lostCall === undefined ? undefined : event.usage;
+    default:
+      return undefined;
+  }
 }

@@ -2,7 +2,7 @@
 
 import type { EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
 import type { RunId } from "./ids.ts";
-import type { SpanContent } from "./span-content.ts";
+import type { SpanContent } from "./message.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
 /** The name under which a context keeps what we put into its baggage: for code that takes it to another process. */

@@ -6,11 +6,8 @@ import { callListener } from "../kernel/warn-once.ts";
 import type { SteadyClock } from "../kernel/clock.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { inScope, type SpanSource } from "../protocol/correlation.ts";
-import type { EventSink } from "../protocol/event-sink.ts";
-import type { RunId } from "../protocol/ids.ts";
-import type { SpanContent } from "../protocol/span-content.ts";
-import type { LostSpan, Tracing } from "../protocol/tracing.ts";
 import type {
+  EventSink,
   EventScope,
   EspalierEvent,
   EventBody,
@@ -18,6 +15,9 @@ import type {
   EventType,
   TraceIds,
 } from "../protocol/event.ts";
+import type { RunId } from "../protocol/ids.ts";
+import type { SpanContent } from "../protocol/message.ts";
+import type { LostSpan, Tracing } from "../protocol/tracing.ts";
 import { isSpanEvent, newRunIds, RunIds, type RunOrigin, type StartFacts } from "./run-ids.ts";
 
 /** Has the ids of the span of a run. They are made when they are first read. */

@@ -31,22 +31,30 @@ import { systemClock, type Clock } from "../kernel/clock.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { contentSettings } from "./content/content-options.ts";
-import { warnWithCode } from "./coded-warning.ts";
-import type { AnySpanExporter, BatchSettings } from "./delivery/any-sdk.ts";
-import { DEFAULTS, ExportQueue, type DeliveryCounts } from "./delivery/export-queue.ts";
+import { contentSettings } from "./content/content.ts";
 import {
+  warnWithCode,
   isHttpUrl,
   readTracingVariables,
   warnOfVariable,
   type TracingVariables,
 } from "./delivery/otel-variables.ts";
-import { applyRemark, listenToSdk } from "./delivery/sdk-diagnostics.ts";
-import { servicePerRole } from "./delivery/service-per-role.ts";
-import { createTraceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
+import {
+  type AnySpanExporter,
+  type BatchSettings,
+  DEFAULTS,
+  ExportQueue,
+  type DeliveryCounts,
+} from "./delivery/export-queue.ts";
+import {
+  applyRemark,
+  listenToSdk,
+  createTraceExporter,
+  type TraceExporter,
+  servicePerRole,
+} from "./delivery/trace-exporter.ts";
 import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
-import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
-import { SHOWN_OPTIONS } from "./shown-options.ts";
+import { openTelemetry, type OpenTelemetryOptions, SHOWN_OPTIONS } from "./otel.ts";
 import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
 

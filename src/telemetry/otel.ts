@@ -6,14 +6,13 @@ import { checkBoolean, checkCount, checkKeys, defaultAdvice } from "../kernel/ch
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { contentSettings, type ContentOptions } from "./content/content-options.ts";
-import { SHOWN_OPTIONS } from "./shown-options.ts";
-import type { MetricsOptions } from "./metrics/metrics-options.ts";
+import { contentSettings, type ContentOptions } from "./content/content.ts";
+import type { MetricsOptions } from "./metrics/instruments.ts";
 import { RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
 
-export type { ContentOptions, RedactContent } from "./content/content-options.ts";
-export type { MetricsOptions } from "./metrics/metrics-options.ts";
+export type { ContentOptions, RedactContent } from "./content/content.ts";
+export type { MetricsOptions } from "./metrics/instruments.ts";
 export type {
   EndingSpan,
   AnySpanExporter,
@@ -21,7 +20,7 @@ export type {
   AnyExportResult,
   BatchSettings,
   FinishedSpan,
-} from "./delivery/any-sdk.ts";
+} from "./delivery/export-queue.ts";
 export {
   ExportQueue,
   type DeliveryCounts,
@@ -85,3 +84,6 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   const shown = { content, metrics, maxSpansPerTrace, hasBaggage, globals };
   return new SpanProjector(tracer, randomHex, shown);
 }
+
+/** The names of the options that say how runs are shown, however the SDK was set up. */
+export const SHOWN_OPTIONS = ["content", "maxSpansPerTrace", "baggage", "meter", "legacyMetrics"];

@@ -1,5 +1,4 @@
-import type { EventSink } from "../protocol/event-sink.ts";
-import type { EspalierEvent, EventType } from "../protocol/event.ts";
+import type { EventSink, EspalierEvent, EventType } from "../protocol/event.ts";
 
 /** Keeps every event it is given. */
 export class RecordingSink implements EventSink {

@@ -11,7 +11,7 @@ import { messageOf } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
-import type { EventSink } from "../protocol/event-sink.ts";
+import type { EventSink } from "../protocol/event.ts";
 import { forgetfulStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";

@@ -6,8 +6,7 @@ import { describe, expect, test } from "vitest";
 
 import { aiSdkModel, type AiSdkOptions } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { defined } from "../../src/kernel/json.ts";
-import { knownPrice } from "../../src/model/known-price.ts";
-import { priceLookup } from "../../src/model/prices.ts";
+import { knownPrice, priceLookup } from "../../src/model/prices.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { saying } from "./fake-model.ts";

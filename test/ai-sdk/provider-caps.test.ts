@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import { aiSdkModel, type AiSdkOptions } from "../../src/model/ai-sdk/ai-sdk-model.ts";
-import { sentCap } from "../../src/model/ai-sdk/output-cap.ts";
+import { sentCap } from "../../src/model/ai-sdk/call-options.ts";
 import { proves } from "../harness/proves.ts";
 import { rejection } from "../support/openai-calls.ts";
 import { ask, fakeModel, finish, streamOf, text } from "./fake-model.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
+import { usageOf } from "../../src/protocol/event.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";

@@ -8,7 +8,7 @@ import { afterAll, expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event.ts";
 import { approve, type Question } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";

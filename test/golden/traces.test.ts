@@ -3,8 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import type { EspalierEvent } from "../../src/protocol/event.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
+import { type EspalierEvent, usageOf } from "../../src/protocol/event.ts";
 import { winningSignal } from "../../src/policies/stop-signals.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";

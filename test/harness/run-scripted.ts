@@ -18,9 +18,12 @@ import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts"
 import type { MessageContent } from "../../src/protocol/message-content.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
-import { continuesSpan } from "../../src/protocol/event.ts";
+import {
+  usageOf,
+  checkEvent,
+  type EspalierEvent,
+  continuesSpan,
+} from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";

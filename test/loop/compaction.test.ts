@@ -10,7 +10,7 @@ import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { rebuildRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
+import { usageOf } from "../../src/protocol/event.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";

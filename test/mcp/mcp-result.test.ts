@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import { mcpResult } from "../../src/mcp/mcp-result.ts";
+import { mcpResult } from "../../src/mcp/mcp-toolset.ts";
 
 test("texts stand one under the other, and every other part has a line and is kept", () => {
   expect(

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import type { McpTransport } from "../../src/mcp/mcp-options.ts";
 import { parseJson } from "../../src/kernel/json.ts";
-import { currentTrace } from "../../src/mcp/trace-context.ts";
+import { currentTrace } from "../../src/mcp/mcp-toolset.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";

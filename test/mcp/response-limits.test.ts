@@ -4,7 +4,7 @@
 import { ClientCredentialsProvider } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 
-import { BoundedLines } from "../../src/mcp/bounded-lines.ts";
+import { BoundedLines } from "../../src/mcp/stdio-transport.ts";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { JsonMeter, MAX_LEVELS, MAX_PARTS, type JsonEnd } from "../../src/mcp/json-meter.ts";
 import type { McpTransport } from "../../src/mcp/mcp-options.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { transform } from "../../src/hooks/hook.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
+import { usageOf } from "../../src/protocol/event.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";

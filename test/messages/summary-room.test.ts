@@ -5,7 +5,7 @@ import { expect } from "vitest";
 
 import type { Compaction } from "../../src/agent/compaction.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
+import { usageOf } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { knownPrice } from "../../src/model/known-price.ts";
+import { knownPrice } from "../../src/model/prices.ts";
 import { checkPrice, copyPrice, isDay } from "../../src/model/model-price.ts";
 import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";

@@ -6,10 +6,13 @@ import { createServer, type Server, type Socket } from "node:net";
 import { expect, test } from "vitest";
 
 import { CancelSignal } from "../../src/kernel/cancel.ts";
-import { NodeTransport, transportTo } from "../../src/model/openai/node-transport.ts";
-import { sendBy, type Send } from "../../src/model/openai/send-request.ts";
-import { requestTarget } from "../../src/model/openai/send-request.ts";
-import type { WireResponse } from "../../src/model/openai/wire-response.ts";
+import {
+  NodeTransport,
+  transportTo,
+  type Send,
+  type WireResponse,
+} from "../../src/model/openai/node-transport.ts";
+import { requestTarget, sendBy } from "../../src/model/openai/lean-client.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";

@@ -3,11 +3,10 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { knownPrice } from "../../src/model/known-price.ts";
+import { knownPrice, priceLookup } from "../../src/model/prices.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
-import { priceLookup } from "../../src/model/prices.ts";
 import { proves } from "../harness/proves.ts";
 import { API_KEY, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";

@@ -19,7 +19,7 @@ import {
   type PriceTable,
   type SourceModel,
 } from "../../scripts/update-prices.ts";
-import { knownPrice } from "../../src/model/known-price.ts";
+import { knownPrice } from "../../src/model/prices.ts";
 import { costMicroUsd } from "../../src/model/model-price.ts";
 import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";

@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 
 import { expect } from "vitest";
 
-import { StreamPieces } from "../../src/model/openai/stream-pieces.ts";
+import { StreamPieces } from "../../src/model/openai/node-transport.ts";
 import { proves } from "../harness/proves.ts";
 
 /** The most bytes and pieces that were handed over in one turn, and all bytes. */

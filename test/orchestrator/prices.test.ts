@@ -10,7 +10,7 @@ import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { PRICES_AS_OF } from "../../src/model/known-price.ts";
+import { PRICES_AS_OF } from "../../src/model/prices.ts";
 import table from "../../src/model/price-table.json" with { type: "json" };
 import { asks, says as speaks, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { PRICES_AS_OF } from "../../src/model/known-price.ts";
+import { PRICES_AS_OF } from "../../src/model/prices.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";

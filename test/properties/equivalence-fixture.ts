@@ -10,7 +10,7 @@ import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { answerTo, Outside, rootRole, taskOf } from "./equivalence-agents.ts";

@@ -6,7 +6,7 @@ import { agentText } from "../../src/cli/agent-text.ts";
 import { RunReading } from "../../src/cli/run-reading.ts";
 import { runText } from "../../src/cli/run-text.ts";
 import { runsText } from "../../src/cli/runs-text.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
+import { usageOf } from "../../src/protocol/event.ts";
 import { plainLine } from "../../src/terminal/plain-lines.ts";
 import { renderTree } from "../../src/terminal/render-tree.ts";
 import { runReport } from "../../src/terminal/report.ts";

@@ -2,7 +2,7 @@
 
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import { localTracing } from "../support/local-tracing.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { FOREIGN, Outside, ticks } from "./tree-foreign.ts";

@@ -3,10 +3,7 @@
 
 import { afterEach, expect, test, vi } from "vitest";
 
-import {
-  contentSettings,
-  type ContentOptions,
-} from "../../src/telemetry/content/content-options.ts";
+import { contentSettings, type ContentOptions } from "../../src/telemetry/content/content.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { readTracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";

@@ -9,7 +9,7 @@ import type { ModelReply } from "../../src/model/model.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
-import type { SpanContent } from "../../src/protocol/span-content.ts";
+import type { SpanContent } from "../../src/protocol/message.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";

@@ -5,8 +5,7 @@ import { expect, test } from "vitest";
 
 import { parseJson } from "../../src/kernel/json.ts";
 import type { EventScope } from "../../src/protocol/event.ts";
-import type { Message } from "../../src/protocol/message.ts";
-import type { SpanContent } from "../../src/protocol/span-content.ts";
+import type { Message, SpanContent } from "../../src/protocol/message.ts";
 import { openTelemetry, type RedactContent } from "../../src/telemetry/otel.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
-import { beginJson, cutWithMark } from "../../src/telemetry/bounded/cut-content.ts";
+import { beginJson, cutWithMark } from "../../src/telemetry/bounded/bounded-attributes.ts";
 import { proves } from "../harness/proves.ts";
 
 test("leaves a text that fits as it is", () => {

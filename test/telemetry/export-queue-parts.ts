@@ -4,13 +4,13 @@ import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace
 
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
-import type {
-  AnySpanExporter,
-  AnyExportResult,
-  BatchSettings,
-  FinishedSpan,
-} from "../../src/telemetry/delivery/any-sdk.ts";
-import { ExportQueue } from "../../src/telemetry/delivery/export-queue.ts";
+import {
+  type AnySpanExporter,
+  type AnyExportResult,
+  type BatchSettings,
+  type FinishedSpan,
+  ExportQueue,
+} from "../../src/telemetry/delivery/export-queue.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { placeAll } from "./recorded-spans.ts";

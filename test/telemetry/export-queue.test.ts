@@ -5,12 +5,12 @@ import { metrics } from "@opentelemetry/api";
 import { BatchSpanProcessor, NoopSpanProcessor } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
-import type {
-  AnySpanExporter,
-  AnyExportResult,
-  FinishedSpan,
-} from "../../src/telemetry/delivery/any-sdk.ts";
-import { ExportQueue } from "../../src/telemetry/delivery/export-queue.ts";
+import {
+  type AnySpanExporter,
+  type AnyExportResult,
+  type FinishedSpan,
+  ExportQueue,
+} from "../../src/telemetry/delivery/export-queue.ts";
 import { proves } from "../harness/proves.ts";
 import { settled } from "../harness/run-scripted.ts";
 import {

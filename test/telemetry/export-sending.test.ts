@@ -6,8 +6,7 @@ import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import type { AnyExportResult } from "../../src/telemetry/delivery/any-sdk.ts";
-import type { DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
+import type { AnyExportResult, DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { proves } from "../harness/proves.ts";
 import { settled } from "../harness/run-scripted.ts";
 import {

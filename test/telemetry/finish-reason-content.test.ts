@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { checkReply } from "../../src/model/check-reply.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";
-import type { SpanContent } from "../../src/protocol/span-content.ts";
+import type { SpanContent } from "../../src/protocol/message.ts";
 import { openTelemetry, type RedactContent } from "../../src/telemetry/otel.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";

@@ -10,8 +10,8 @@ import * as constants from "@opentelemetry/semantic-conventions/incubating";
 import { expect, test } from "vitest";
 
 import manifest from "../../node_modules/@opentelemetry/semantic-conventions/package.json" with { type: "json" };
-import { providerNameOf } from "../../src/model/ai-sdk/provider-name.ts";
-import { providerAt } from "../../src/model/openai/provider-at.ts";
+import { providerNameOf } from "../../src/model/ai-sdk/ai-sdk-providers.ts";
+import { providerAt } from "../../src/model/openai/openai-model.ts";
 import type { EventBodies } from "../../src/protocol/event-bodies.ts";
 import * as names from "../../src/telemetry/gen-ai-attributes.ts";
 import {

@@ -6,7 +6,7 @@
 import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";

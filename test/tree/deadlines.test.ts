@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { cancelReasonOf } from "../../src/kernel/cancel.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -4,10 +4,13 @@
 
 import { describe, expect, test } from "vitest";
 
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import {
+  checkEvent,
+  type EspalierEvent,
+  type EventSink,
+  usageOf,
+} from "../../src/protocol/event.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

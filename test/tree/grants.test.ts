@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";

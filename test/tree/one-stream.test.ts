@@ -3,8 +3,7 @@
 import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EspalierEvent, EventSink } from "../../src/protocol/event.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -7,7 +7,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";

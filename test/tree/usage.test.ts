@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { usageOf } from "../../src/protocol/usage-of-events.ts";
+import { usageOf } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -5,8 +5,7 @@
 import { expect, test } from "vitest";
 
 import { localTracing } from "../support/local-tracing.ts";
-import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { EspalierEvent, EventSink } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";

@@ -2,7 +2,7 @@
 // it rejects.
 
 import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
-import type { SpanContent } from "../../protocol/span-content.ts";
+import type { SpanContent } from "../../protocol/message.ts";
 import { resultBody } from "../../protocol/stream-piece.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";

@@ -1,15 +1,11 @@
 // AiSdkConnection: one attempt at one model call over a model of the AI SDK.
-// Owns what is learnt of the model's cap. What differs between providers is in provider-options.ts and output-cap.ts.
+// Owns what is learnt of the model's cap. What differs between providers is in ai-sdk-providers.ts and output-cap.ts.
 // A1. An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline, whether
 //     or not the provider obeys the signal.
 // A2. No reply is read that was asked for with a higher cap than the request's.
 // A3. What comes after a complete reply cannot spoil it: it is paid for.
 
-import type {
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4StreamPart,
-} from "@ai-sdk/provider";
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
 import { invoke, linkedController, onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -17,14 +13,18 @@ import { messageOf } from "../../kernel/error.ts";
 import { findHeaderSecrets } from "../../kernel/redact-values.ts";
 import { ModelError } from "../model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
-import { withLostInput } from "../http-errors.ts";
+import { withLostInput, redactModelError } from "../http-errors.ts";
 import { heldTools, unheld } from "../held-tools.ts";
-import { redactModelError } from "../redact-model-error.ts";
 import { replyLimits } from "../reply-limits.ts";
 import { capError, failures, strangeError, toModelError } from "./ai-sdk-errors.ts";
-import { callOptions, type CallSettings } from "./call-options.ts";
-import type { FetchedAddresses } from "./taken-content.ts";
-import { OutputCap, sentCap, type AskedOptions } from "./output-cap.ts";
+import {
+  callOptions,
+  type CallSettings,
+  OutputCap,
+  sentCap,
+  type AskedOptions,
+} from "./call-options.ts";
+import type { FetchedAddresses } from "./ai-sdk-providers.ts";
 import { SdkReply } from "./sdk-reply.ts";
 
 type Parts = ReadableStream<LanguageModelV4StreamPart>;
@@ -68,12 +68,13 @@ export class AiSdkConnection {
     } catch (thrown) {
       signal.throwIfAborted();
       const { progress } = reply;
-      const { lostOutputTokens, lostInput } = progress;
-      if (attemptSignal.aborted)
-        throw withLostInput(failures.timeout(timeoutMs, lostOutputTokens), lostInput);
-      const secrets = findHeaderSecrets(this.#settings.headers);
-      const failed = withLostInput(toModelError(thrown, progress), lostInput);
-      throw redactModelError(failed, secrets);
+      const failed = attemptSignal.aborted
+        ? failures.timeout(timeoutMs, progress.lostOutputTokens)
+        : redactModelError(
+            toModelError(thrown, progress),
+            findHeaderSecrets(this.#settings.headers),
+          );
+      throw withLostInput(failed, progress.lostInput);
     } finally {
       stopDeadline();
       attempt.unlink();
@@ -84,11 +85,24 @@ export class AiSdkConnection {
   async #open(
     asked: AskedOptions,
     cap: number,
-  ): Promise<Omit<Answer, "body"> & { readonly warnings: readonly string[] }> {
+  ): Promise<{
+    readonly parts: Parts;
+    readonly contentType: string | undefined;
+    readonly warnings: readonly string[];
+  }> {
     const learnt: string[] = [];
+    const { abortSignal } = asked;
     for (;;) {
       const { options, warnings, isBudgeted } = this.#cap.within(asked, cap);
-      const { parts, body, contentType } = await openStream(this.#settings.model, options);
+      abortSignal.throwIfAborted();
+      const opening = invoke(() => this.#settings.model.doStream(options));
+      const opened = await withinSignal(abortSignal, opening).catch((thrown: unknown) => {
+        // Not waited for any more (A1).
+        void opening.then(({ stream }) => letGo(stream)).catch(() => undefined);
+        throw thrown;
+      });
+      const { stream: parts, request: { body } = {}, response } = opened;
+      const contentType = response?.headers?.["content-type"];
       const sent = sentCap(body);
       if (sent <= cap) return { parts, contentType, warnings: [...learnt, ...warnings] };
       letGo(parts);
@@ -97,33 +111,6 @@ export class AiSdkConnection {
         `The provider asked for ${sent} output tokens where ${cap} are allowed: broken off, and asked again with a smaller budget for reasoning. The provider may charge the input of both.`,
       );
     }
-  }
-}
-
-/** The answer to a request, of which the head has come. */
-interface Answer {
-  readonly parts: Parts;
-  /** The body of the request, if its package reports it. */
-  readonly body: unknown;
-  readonly contentType: string | undefined;
-}
-
-/** Settles when the provider answers or the signal is aborted, whichever is first (A1). */
-async function openStream(
-  model: LanguageModelV4,
-  options: LanguageModelV4CallOptions & { readonly abortSignal: AbortSignal },
-): Promise<Answer> {
-  const { abortSignal } = options;
-  abortSignal.throwIfAborted();
-  const opening = invoke(() => model.doStream(options));
-  try {
-    const { stream, request, response } = await withinSignal(abortSignal, opening);
-    const contentType = response?.headers?.["content-type"];
-    return { parts: stream, body: request?.body, contentType };
-  } catch (thrown) {
-    // Not waited for any more.
-    void opening.then(({ stream }) => letGo(stream)).catch(() => undefined);
-    throw thrown;
   }
 }
 
@@ -150,7 +137,12 @@ async function readParts(
   const unlink = signal.aborted ? undefined : onAbort(signal, cancel);
   try {
     while (!signal.aborted && !reply.isComplete) {
-      const { done, value } = await readPart(reader, reply, signal);
+      const { done, value } = await reader.read().catch((thrown: unknown) => {
+        // A stream that breaks after a complete reply has ended.
+        if (!signal.aborted) reply.end();
+        if (reply.isComplete) return { done: true, value: undefined } as const;
+        throw thrown;
+      });
       if (done) return signal.aborted ? undefined : reply.end();
       reading(reply, () => reply.take(value));
     }
@@ -161,28 +153,14 @@ async function readParts(
   }
 }
 
-type PartsReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
-
-/** Reads the next part; a stream that breaks after a complete reply has ended. */
-async function readPart(
-  reader: PartsReader,
-  reply: SdkReply,
-  signal: AbortSignal,
-): ReturnType<PartsReader["read"]> {
-  try {
-    return await reader.read();
-  } catch (thrown) {
-    if (!signal.aborted) reply.end();
-    if (reply.isComplete) return { done: true, value: undefined };
-    throw thrown;
-  }
-}
-
 const LONGEST_DRAIN_MS = 1_000;
 const MOST_DRAINED_PARTS = 100;
 
 /** A connection whose stream has come to its end serves the next request; one that is left before is closed. */
-async function drain(reader: PartsReader, clock: Clock): Promise<void> {
+async function drain(
+  reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
+  clock: Clock,
+): Promise<void> {
   const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, () => letGo(reader));
   try {
     for (let parts = 0; parts < MOST_DRAINED_PARTS; parts += 1) {

@@ -23,9 +23,8 @@ import type { Model } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isStandardTier } from "../prices.ts";
-import { takenBy } from "./taken-content.ts";
+import { takenBy, providerNameOf } from "./ai-sdk-providers.ts";
 import { AiSdkConnection } from "./ai-sdk-connection.ts";
-import { providerNameOf } from "./provider-name.ts";
 
 export { sameOriginFetch } from "./same-origin-fetch.ts";
 

@@ -11,14 +11,12 @@ import type {
 
 import { defined, isRecord } from "../../kernel/json.ts";
 import { mendedJson } from "../../kernel/mend-json.ts";
-import type { Attachment } from "../../protocol/attachment.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
-import type { Message, ProviderData, ToolMessage, UserMessage } from "../../protocol/message.ts";
+import type { Message } from "../../protocol/message.ts";
 import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
-import { sentCallId, type CallIdForm } from "../sent-call-id.ts";
+import { sentCallId, type CallIdForm } from "../well-formed.ts";
 import { parseWireJson } from "../wire-json.ts";
-import { asText, contentParts, followingHeading } from "../accepted-content.ts";
-import { hasContent, sendable, type Recipient } from "../written-by.ts";
+import { asText, contentParts, followingHeading, sendable, type Recipient } from "../written-by.ts";
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];
 
@@ -34,7 +32,7 @@ const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
 ]);
 
 /** The model that reads the prompt. */
-export interface PromptReader extends Recipient {
+interface PromptReader extends Recipient {
   /** It sees what stands in the result of a tool; of others the provider would make text. */
   readonly seesResults: boolean;
   /** Whether it takes texts without a word. Claude refuses them, as some models write them before a call. */
@@ -52,7 +50,9 @@ export function toPrompt(
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
   /** What belongs to the results of a reply and does not stand in them: it follows the last of them. */
-  let following: UserParts = [];
+  let following: UserPart[] = [];
+  const toUserParts = (parts: readonly ContentPart[]): UserPart[] =>
+    parts.map((part) => toUserPart(part, reader));
   for (const message of sendable(messages, reader)) {
     if (message.role !== "tool" && following.length > 0) {
       prompt.push({ role: "user", content: following });
@@ -64,15 +64,24 @@ export function toPrompt(
         prompt.push({ role: "system", content: message.text });
         break;
       case "user":
-        prompt.push({ role: "user", content: toUserParts(message, reader) });
+        prompt.push({ role: "user", content: toUserParts(contentParts(message)) });
         break;
-      case "tool":
+      case "tool": {
+        const { toolName, text, content } = message;
+        const toolCallId = sentCallId(message.callId, reader.callIdForm);
+        const isSeen = reader.seesResults && content !== undefined;
+        const output: LanguageModelV4ToolResultPart["output"] = isSeen
+          ? { type: "content", value: toUserParts(contentParts(message)) }
+          : { type: "text", value: text };
+        const result = { type: "tool-result", toolCallId, toolName, output } as const;
         // The results of one reply are one message: Gemini wants as many of them as there were calls.
-        if (last?.role === "tool") last.content.push(toResult(message, reader));
-        else prompt.push({ role: "tool", content: [toResult(message, reader)] });
-        if (!reader.seesResults && hasContent(message))
-          following = [...following, ...toFollowing(message, reader)];
+        if (last?.role === "tool") last.content.push(result);
+        else prompt.push({ role: "tool", content: [result] });
+        const heading = followingHeading(toolName, toolCallId);
+        if (!isSeen && content !== undefined)
+          following = [...following, ...toUserParts([heading, ...content])];
         break;
+      }
       case "assistant": {
         const content = replyPieces(message).flatMap((piece) => toParts(piece, reader));
         if (content.length > 0) prompt.push({ role: "assistant", content });
@@ -84,38 +93,18 @@ export function toPrompt(
   return prompt;
 }
 
-type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
-type UserParts = UserPart[];
-
-function toUserParts(message: UserMessage, reader: PromptReader): UserParts {
-  if (message.content === undefined) return [{ type: "text", text: message.text }];
-  return contentParts(message).map((part) => toUserPart(part, reader));
-}
-
-function toFollowing(message: ToolMessage, reader: PromptReader): UserParts {
-  const { toolName, callId, content = [] } = message;
-  const heading = followingHeading(toolName, sentCallId(callId, reader.callIdForm));
-  const parts = [heading, ...content];
-  return parts.map((part) => toUserPart(part, reader));
-}
-
 /** A file that cannot be had by its provider goes as the line that names it: nothing is fetched here. */
 function toUserPart(part: ContentPart, { fetches }: PromptReader): UserPart {
-  const data = part.type === "text" ? undefined : dataOf(part, fetches);
-  if (part.type === "text" || data === undefined) return asText(part);
-  const { mediaType, name: filename } = part;
-  return { type: "file", data, mediaType, ...defined({ filename }) };
+  if (part.type === "text") return asText(part);
+  const { data, mediaType, uri, name } = part;
+  const file = { type: "file", mediaType, ...defined({ filename: name }) } as const;
+  if (data !== undefined) return { ...file, data: { type: "data", data } };
+  return uri !== undefined && isHttps(uri) && fetches(mediaType, uri)
+    ? { ...file, data: { type: "url", url: new URL(uri) } }
+    : asText(part);
 }
 
-function dataOf(
-  { data, mediaType, uri }: Attachment,
-  fetches: PromptReader["fetches"],
-): LanguageModelV4FilePart["data"] | undefined {
-  if (data !== undefined) return { type: "data", data };
-  return uri !== undefined && isHttps(uri) && fetches(mediaType, uri)
-    ? { type: "url", url: new URL(uri) }
-    : undefined;
-}
+type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
 /** The value of arguments: providers want one, and most of them an object. */
 export function argumentsValue(text: string): unknown {
@@ -127,49 +116,25 @@ export function argumentsValue(text: string): unknown {
 }
 
 function toParts(piece: ReplyPiece, reader: PromptReader): readonly AssistantPart[] {
+  const own = isByProvider(piece.data) ? { providerOptions: piece.data } : {};
   switch (piece.type) {
     case "text":
-      if (!reader.takesBlanks && piece.text.trim() === "") return [];
-      return [toTextPart(piece)];
-    case "reasoning":
-      return [toTextPart(piece)];
-    case "call":
-      return [
-        {
-          type: "tool-call",
-          toolCallId: sentCallId(piece.callId, reader.callIdForm),
-          toolName: piece.toolName,
-          input: argumentsValue(piece.argumentsText),
-          ...providerOptions(piece.data),
-        },
-      ];
+    case "reasoning": {
+      const { type, text } = piece;
+      const isLeftOut = type === "text" && !reader.takesBlanks && text.trim() === "";
+      return isLeftOut ? [] : [{ type, text, ...own }];
+    }
+    case "call": {
+      const { toolName, argumentsText } = piece;
+      const toolCallId = sentCallId(piece.callId, reader.callIdForm);
+      const input = argumentsValue(argumentsText);
+      return [{ type: "tool-call", toolCallId, toolName, input, ...own }];
+    }
     case "opaque": {
       const part = { type: piece.kind, ...piece.data };
       return isSentBack(part) ? [part] : [];
     }
   }
-}
-
-function toTextPart({ type, text, data }: TextualPiece): AssistantPart {
-  return { type, text, ...providerOptions(data) };
-}
-
-type TextualPiece = Extract<ReplyPiece, { readonly type: "text" | "reasoning" }>;
-
-function toResult(message: ToolMessage, reader: PromptReader): LanguageModelV4ToolResultPart {
-  const { callId, toolName, text } = message;
-  const output: LanguageModelV4ToolResultPart["output"] =
-    reader.seesResults && hasContent(message)
-      ? { type: "content", value: contentParts(message).map((part) => toUserPart(part, reader)) }
-      : { type: "text", value: text };
-  const toolCallId = sentCallId(callId, reader.callIdForm);
-  return { type: "tool-result", toolCallId, toolName, output };
-}
-
-function providerOptions(data: ProviderData | undefined): {
-  readonly providerOptions?: SharedV4ProviderOptions;
-} {
-  return isByProvider(data) ? { providerOptions: data } : {};
 }
 
 /** As streamed-reply.ts has kept it: what the provider gave, by its name. */

@@ -1,11 +1,17 @@
 // The pieces of a reply as providers of the AI SDK give them, and in our form.
 
-import type { LanguageModelV4ToolCall, SharedV4ProviderMetadata } from "@ai-sdk/provider";
+import type {
+  LanguageModelV4ToolCall,
+  SharedV4ProviderMetadata,
+  LanguageModelV4StreamPart,
+} from "@ai-sdk/provider";
 
-import { defined } from "../../kernel/json.ts";
+import { defined, parseJson, type JsonObject } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
-import { dataOf, type OpaquePart } from "./opaque.ts";
+import type { ProviderData } from "../../protocol/message.ts";
+import { isParsed } from "../wire-json.ts";
+import { argumentsValue } from "./prompt.ts";
 
 /**
  * A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some
@@ -67,4 +73,51 @@ export function mergeMetadata(
   for (const [provider, fields] of Object.entries(more))
     sum[provider] = { ...sum[provider], ...fields };
   return sum;
+}
+
+export interface OpaquePart {
+  readonly type: "opaque";
+  readonly kind: string;
+  readonly data: ProviderData;
+}
+
+/** A call that the provider runs itself, its result, a file, a source and the like. Undefined: it is no content. */
+export function opaqueOf(part: LanguageModelV4StreamPart): OpaquePart | undefined {
+  let content: object = part;
+  if (part.type === "tool-result" && part.preliminary === true) return undefined;
+  if (part.type === "custom" && part.kind.endsWith(".message_start")) return undefined;
+  if (part.type === "tool-call") {
+    const { toolCallId, toolName, input } = part;
+    content = { toolCallId, toolName, input: argumentsValue(input), providerExecuted: true };
+  }
+  if (part.type === "tool-result") {
+    const { toolCallId, toolName, result: value, isError } = part;
+    const type = isError === true ? "error-json" : typeof value === "string" ? "text" : "json";
+    content = { toolCallId, toolName, output: { type, value } };
+  }
+  if (part.type === "file" || part.type === "reasoning-file") {
+    const { data } = part;
+    const isBytes = data.type === "data" && typeof data.data !== "string";
+    if (isBytes)
+      content = { ...part, data: { ...data, data: Buffer.from(data.data).toString("base64") } };
+  }
+  const { type: _type, providerMetadata: _metadata, ...own } = plain(content);
+  const metadata = "providerMetadata" in part ? part.providerMetadata : undefined;
+  const data = { ...own, ...defined({ providerOptions: dataOf(metadata) }) };
+  return { type: "opaque", kind: part.type, data };
+}
+
+/** The data of a piece; undefined if the provider says nothing of it. */
+function dataOf(metadata: SharedV4ProviderMetadata | undefined): ProviderData | undefined {
+  const said = Object.entries(metadata ?? {}).filter(
+    ([, fields]) => Object.keys(fields).length > 0,
+  );
+  return said.length === 0 ? undefined : plain(Object.fromEntries(said));
+}
+
+/** Not our copy of foreign values, which refuses what JSON has no form for: addresses have one. */
+function plain(value: object): JsonObject {
+  const copy = parseJson(JSON.stringify(value));
+  if (!isParsed(copy)) throw new TypeError("Expected an object.");
+  return copy;
 }

@@ -1,9 +1,16 @@
 // A `fetch` for providers of the AI SDK that sends prompt and key to no other server.
 
 import { failures } from "./ai-sdk-errors.ts";
-import { fieldsOf, parseWireJson } from "../wire-json.ts";
-import { followRedirect, isRedirect } from "../redirects.ts";
-import { withReadableBody } from "./readable-response.ts";
+import { fieldsOf, parseWireJson, errorInBody } from "../wire-json.ts";
+import { followRedirect, isRedirect } from "../http-errors.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
+import {
+  GrowingBytes,
+  beginsWithEvent,
+  EventSplitter,
+  isWholeData,
+} from "../server-sent-events.ts";
+import { lostTokensIn } from "./raw-events.ts";
 
 const BASE_URL = "Give the provider the address of the server as baseURL";
 
@@ -48,4 +55,185 @@ export async function sameOriginFetch(
 function requestsEvents(url: string, body = new ArrayBuffer()): boolean {
   const { stream } = fieldsOf(parseWireJson(Buffer.from(body).toString()));
   return stream === true || url.includes(":streamGenerateContent");
+}
+
+// Rewrites the response of a server so that providers of the AI SDK read all of it.
+// They skip an event without a blank line after it, a bare `error:` line, a page, and a JSON error
+// with status 200. They take the bytes of an unknown encoding for text.
+
+const EVENT_STREAM = /event-stream/i;
+const EVENTS_OR_PAGE = /event-stream|html/i;
+/** Types of an answer that may be a stream of events, a page or an error. */
+const READ_TYPES = /event-stream|^text\/|json|^$/i;
+/** Encodings that `fetch` decodes; before Node 24 it leaves zstd as it is. */
+const ENCODINGS: ReadonlySet<string> = new Set(",identity,gzip,x-gzip,deflate,br,zstd".split(","));
+const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+/** An error is read from a body of at most this length. */
+const BEGINNING_BYTES = 64 * 1024;
+/** A body that contains only comments so far is then a stream of events. */
+const UNDECIDED_BYTES = 1_000;
+const MAX_EVENT_BYTES = 64 * 1024 * 1024;
+const BLANK = /^\s*$/;
+
+/**
+ * Returns the response with a body that can be read. Events end with a blank line, also if the
+ * connection breaks. The body fails with the error that it consists of. `requestsEvents` is called if
+ * the body is not a stream of events.
+ *
+ * @throws ModelError `model_protocol_error` for an encoding that `fetch` does not decode. A refusal is
+ * returned without its body: its status says what to do.
+ */
+function withReadableBody(response: Response, requestsEvents: () => boolean): Response {
+  const { body, headers, ok } = response;
+  const encoding = headers.get("content-encoding")?.toLowerCase() ?? "";
+  if (!encoding.split(",").every((name) => ENCODINGS.has(name.trim()))) {
+    void body?.cancel();
+    if (!ok) return new Response(null, response);
+    throw encodingError(encoding);
+  }
+  const type = headers.get("content-type") ?? "";
+  if (body === null || !ok || !READ_TYPES.test(type)) return response;
+  const rewriter = new BodyRewriter(body.getReader(), type, requestsEvents);
+  const pull = (controller: Controller): Promise<void> => rewriter.pull(controller);
+  const cancel = (reason: unknown): Promise<void> => rewriter.reader.cancel(reason);
+  const readable = new ReadableStream<Uint8Array>({ pull, cancel }, { highWaterMark: 0 });
+  return new Response(readable, response);
+}
+
+type Controller = ReadableStreamDefaultController<Uint8Array>;
+
+class BodyRewriter {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #type: string;
+  readonly #requestsEvents: () => boolean;
+  /** `undefined` until enough of the body has come. */
+  #isEvents: boolean | undefined;
+  readonly #held: Uint8Array[] = [];
+  readonly #events = new EventSplitter();
+  readonly #encoder = new TextEncoder();
+  readonly #beginning = new GrowingBytes();
+  #hasEvents = false;
+  /** Since the last event: comments, or a part of an event. */
+  #silentBytes = 0;
+  #broken: { readonly thrown: unknown } | undefined;
+
+  constructor(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    type: string,
+    requestsEvents: () => boolean,
+  ) {
+    this.reader = reader;
+    this.#type = type;
+    this.#requestsEvents = requestsEvents;
+    this.#isEvents = EVENT_STREAM.test(type) ? true : undefined;
+  }
+
+  /** Enqueues at least one piece, or ends the stream. */
+  async pull(controller: Controller): Promise<void> {
+    for (;;) {
+      if (this.#broken !== undefined) {
+        // Streams that are piped drop the events that they hold once they fail.
+        await endOfTurn();
+        throw this.#broken.thrown;
+      }
+      const piece = await this.#read();
+      const rewritten = piece === undefined ? this.#lastPieces() : this.#take(piece);
+      for (const one of rewritten) controller.enqueue(one);
+      if (piece === undefined && this.#broken === undefined) {
+        this.#checkBeginning();
+        return controller.close();
+      }
+      if (rewritten.length > 0) return;
+    }
+  }
+
+  /** Holds the beginning of a body until it shows whether the body is a stream of events. */
+  #take(piece: Uint8Array): readonly Uint8Array[] {
+    this.#keepBeginning(piece);
+    if (this.#isEvents !== undefined) return this.#rewrite(piece);
+    this.#held.push(piece);
+    const isLong = this.#beginning.length > UNDECIDED_BYTES;
+    this.#isEvents = beginsWithEvent(this.#opening) ?? (isLong ? true : undefined);
+    return this.#isEvents === undefined ? [] : this.#rewrite(Buffer.concat(this.#held.splice(0)));
+  }
+
+  #rewrite(piece: Uint8Array): readonly Uint8Array[] {
+    if (this.#isEvents === false) return [piece];
+    const events: Uint8Array[] = [];
+    this.#events.push(piece, (data) => void events.push(this.#eventOf(data)));
+    this.#silentBytes =
+      events.length > 0 ? this.#events.heldBytes : this.#silentBytes + piece.length;
+    if (this.#silentBytes > MAX_EVENT_BYTES) throw this.#refused(failures.excess(TOO_LONG, 0));
+    return events;
+  }
+
+  /** Returns the last event unless the stream was cut in it, or the body that was held. */
+  #lastPieces(): readonly Uint8Array[] {
+    const pieces: Uint8Array[] = this.#held.splice(0);
+    if (this.#isEvents !== true) return pieces;
+    this.#events.end((data) => {
+      if (isWholeData(data)) pieces.push(this.#eventOf(data));
+    });
+    return pieces;
+  }
+
+  #eventOf(data: string): Uint8Array {
+    if (!this.#hasEvents) this.#checkFirst(data);
+    this.#hasEvents = true;
+    return this.#encoder.encode(`data: ${data.replaceAll("\n", "\ndata: ")}\n\n`);
+  }
+
+  /** Returns `undefined` at the end. A broken connection ends the events; the next pull fails. */
+  async #read(): Promise<Uint8Array | undefined> {
+    try {
+      return (await this.reader.read()).value;
+    } catch (thrown) {
+      this.#broken = { thrown };
+      return undefined;
+    }
+  }
+
+  #keepBeginning(piece: Uint8Array): void {
+    if (this.#hasEvents || this.#beginning.length > BEGINNING_BYTES) return;
+    this.#beginning.push(piece.subarray(0, BEGINNING_BYTES + 1));
+    if (ZSTD_MAGIC.equals(this.#beginning.bytes.subarray(0, ZSTD_MAGIC.length)))
+      throw this.#refused(encodingError("zstd"));
+  }
+
+  /** Throws for a bare error. Anthropic's provider would hide it if it came first. */
+  #checkFirst(data: string): void {
+    const event = parseWireJson(data);
+    if (fieldsOf(event)["type"] !== undefined) return;
+    const error = errorInBody(event);
+    if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
+  }
+
+  /** Throws for a body that is an error, or not the stream of events that was requested. */
+  #checkBeginning(): void {
+    const text = this.#opening;
+    if (this.#hasEvents || BLANK.test(text)) return;
+    const body = parseWireJson(text);
+    const error = errorInBody(body);
+    if (error !== undefined) throw failures.reported(error, undefined);
+    if (this.#isEvents === true && beginsWithEvent(text) !== false) return;
+    if (!EVENTS_OR_PAGE.test(this.#type) && !this.#requestsEvents()) return;
+    const got = `a body that is not a stream of events: ${text.trim()}`;
+    throw failures.failure({ code: "model_protocol_error", got, ...lostTokensIn(body) });
+  }
+
+  get #opening(): string {
+    return Buffer.from(this.#beginning.bytes).toString();
+  }
+
+  #refused(error: Error): Error {
+    void this.reader.cancel().catch(() => undefined);
+    return error;
+  }
+}
+
+const TOO_LONG = `more than ${MAX_EVENT_BYTES} bytes without an event`;
+
+function encodingError(encoding: string): Error {
+  const got = `a body in the encoding ${encoding}, which the request did not accept`;
+  return failures.failure({ code: "model_protocol_error", got });
 }

@@ -26,10 +26,17 @@ import {
   silentAnswer,
 } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
-import { blockWarnings, finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
-import { RawEvents } from "./raw-events.ts";
-import { opaqueOf, type OpaquePart } from "./opaque.ts";
 import {
+  blockWarnings,
+  finishReasonOf,
+  isCutOff,
+  usageOfReply,
+  warningText,
+  RawEvents,
+} from "./raw-events.ts";
+import {
+  opaqueOf,
+  type OpaquePart,
   hasReasoning,
   isCompaction,
   mergeMetadata,

@@ -109,16 +109,20 @@ export function requestOptions(
   hasCacheKeys: boolean,
 ): RequestOptions {
   const { serviceTier, promptCacheKey, strictTools = false, extraBody = {} } = options;
+  const copy = deepFreeze(jsonCopy(extraBody));
   return {
     settings: copyModelSettings(options),
     serviceTier,
     promptCacheKey: promptCacheKey ?? (hasCacheKeys ? "role" : false),
     strictTools,
-    extraBody: frozenCopy(extraBody),
+    extraBody: isParsed(copy) ? copy : {},
   };
 }
 
-function frozenCopy(fields: JsonObject): JsonObject {
-  const copy = deepFreeze(jsonCopy(fields));
-  return isParsed(copy) ? copy : {};
-}
+/**
+ * The field of a message that contains its reasoning. DeepSeek, Kimi, GLM and SGLang use the first,
+ * OpenRouter, Groq, vLLM and Ollama the second.
+ */
+export type ReasoningField = "reasoning_content" | "reasoning";
+
+export const REASONING_FIELDS: readonly ReasoningField[] = ["reasoning_content", "reasoning"];

@@ -1,10 +1,8 @@
 // Chat Completions, which every server speaks, as the connection uses it.
 
 import { withLostInput } from "../http-errors.ts";
-import type { ModelReply } from "../model.ts";
-import { ReplyCut, type ReplyLimits } from "../reply-limits.ts";
+import { ReplyCut } from "../reply-limits.ts";
 import { errorInBody } from "../wire-json.ts";
-import type { ReasoningOption } from "./chat-reasoning.ts";
 import { failedCall, objectOfBody, replyOfFailedCall } from "./from-openai.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import { StreamedReply } from "./streamed-reply.ts";
@@ -17,33 +15,21 @@ export function chatApi(settings: WireSettings): WireApi {
     name: "chat",
     path: "/chat/completions",
     write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
-    read: (body, limits) => replyOfBody(body, limits, reasoningField),
+    read: (body, limits) => {
+      const response = objectOfBody(body, limits, protocolError);
+      const reply = new StreamedReply(limits, () => undefined, reasoningField);
+      if (reply.takeWhole(response)) return reply.finish();
+      const error = errorInBody(response);
+      const refused =
+        error === undefined
+          ? protocolError(`a response without choices: ${body}`, undefined)
+          : failures.reported(error, undefined);
+      throw withLostInput(refused, reply.lostInput);
+    },
     stream: (limits, onDelta) => new StreamedReply(limits, onDelta, reasoningField),
     rescue: (body, limits) => {
       const failed = failedCall(body);
       return failed === undefined ? undefined : replyOfFailedCall(failed, new ReplyCut(limits));
     },
   };
-}
-
-/**
- * Reads the body of a response that was not streamed.
- *
- * @throws ModelError `model_protocol_error` if it is not a chat completion, or longer than `limits` allow;
- * the code of the error that it reports, if it does.
- */
-function replyOfBody(
-  body: string,
-  limits: ReplyLimits,
-  reasoningField: ReasoningOption,
-): ModelReply {
-  const response = objectOfBody(body, limits, protocolError);
-  const reply = new StreamedReply(limits, () => undefined, reasoningField);
-  if (reply.takeWhole(response)) return reply.finish();
-  const error = errorInBody(response);
-  const refused =
-    error === undefined
-      ? protocolError(`a response without choices: ${body}`, undefined)
-      : failures.reported(error, undefined);
-  throw withLostInput(refused, reply.lostInput);
 }

@@ -2,13 +2,13 @@
 // the name that each has for it, and data that goes with it. OpenAI's own messages contain neither.
 // Mistral's reasoning comes as parts of `content`: { type: "thinking", thinking: [{ type: "text", … }] }.
 
-import { defined, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import { defined, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import { OPENED_BYTES } from "../reply-limits.ts";
 import { GrowingText } from "./growing-text.ts";
-import { fieldsOf, isParsed, ownData, type Fields } from "../wire-json.ts";
-import { REASONING_FIELDS, type ReasoningField } from "./reasoning-field.ts";
+import { fieldsOf, isParsed, listOf, ownData, type Fields } from "../wire-json.ts";
+import { REASONING_FIELDS, type ReasoningField } from "./answer-options.ts";
 
 /** By default it is the field that came; `false`: reasoning is neither kept nor sent. */
 export type ReasoningOption = ReasoningField | false | undefined;
@@ -52,20 +52,20 @@ export class ChatReasoning {
    * reasoning as `admit` takes it, and how many bytes are kept besides.
    */
   take(message: Fields, textLength: number, admit: (text: string) => string): TakenReasoning {
-    const thinking = this.#thinkingIn(message);
+    const hasField = (this.#option || this.#field) !== undefined;
+    const thinking = hasField ? [] : listOf(message["content"]).filter(isParsed).filter(isThinking);
     if (thinking.length > 0) return this.#takeThinking(thinking, textLength, admit);
-    const field = this.#fieldIn(message);
+    const known = this.#option === false ? undefined : (this.#option ?? this.#field);
+    const field = known ?? REASONING_FIELDS.find((name) => textOf(message[name]) !== "");
     const text = field === undefined ? "" : admit(textOf(message[field]));
     if (this.#option === false) return { text, openedBytes: 0, dataBytes: 0 };
     if (text !== "") {
       this.#field ??= field;
       this.#text.push(text);
     }
-    const details = message["reasoning_details"];
     let dataBytes = 0;
-    for (const detail of Array.isArray(details) ? details : []) {
-      if (isParsed(detail)) dataBytes += this.#takeDetail(detail, text !== "");
-    }
+    for (const detail of listOf(message["reasoning_details"]).filter(isParsed))
+      dataBytes += this.#takeDetail(detail, text !== "");
     return { text, openedBytes: 0, dataBytes };
   }
 
@@ -77,27 +77,23 @@ export class ChatReasoning {
       if (part.textLength > from)
         pieces.push({ type: "text", text: text.slice(from, part.textLength) });
       from = part.textLength;
-      pieces.push(thinkingPiece(part));
+      const data = {
+        thinking: part.fields,
+        ...(part.isText ? { isText: true as const } : {}),
+      } satisfies ReasoningData;
+      pieces.push({ type: "reasoning", text: String(part.text), data: { [NAMESPACE]: data } });
     }
-    return [...pieces, ...this.#fieldPieces, { type: "text", text: text.slice(from), data }];
-  }
-
-  /** The reasoning that came in a field beside the text. */
-  get #fieldPieces(): readonly ReplyPiece[] {
     const details = this.#details;
-    const text = String(this.#text);
-    if (text === "" && details.length === 0) return [];
-    const data = {
-      ...defined({ field: this.#field }),
-      ...(details.length === 0 ? {} : { details }),
-    } satisfies ReasoningData;
-    return [{ type: "reasoning", text, data: { [NAMESPACE]: data } }];
-  }
-
-  /** Returns Mistral's thinking parts, unless the reasoning comes in a field of its own. */
-  #thinkingIn({ content }: Fields): readonly JsonObject[] {
-    if (!Array.isArray(content) || (this.#option || this.#field) !== undefined) return [];
-    return content.filter(isParsed).filter(isThinking);
+    const thought = String(this.#text);
+    if (thought !== "" || details.length > 0) {
+      // The reasoning that came in a field beside the text.
+      const own = {
+        ...defined({ field: this.#field }),
+        ...(details.length === 0 ? {} : { details }),
+      } satisfies ReasoningData;
+      pieces.push({ type: "reasoning", text: thought, data: { [NAMESPACE]: own } });
+    }
+    return [...pieces, { type: "text", text: text.slice(from), data }];
   }
 
   /** Streamed parts continue the last one until its signature, or a text, has come. */
@@ -133,16 +129,12 @@ export class ChatReasoning {
     return { text: all, openedBytes, dataBytes };
   }
 
-  #fieldIn(message: Fields): ReasoningField | undefined {
-    const known = this.#option === false ? undefined : (this.#option ?? this.#field);
-    if (known !== undefined) return known;
-    return REASONING_FIELDS.find((field) => textOf(message[field]) !== "");
-  }
-
   /** Details that are streamed come in pieces with one index. Gives the bytes that it adds; `isCounted`: but not those of its text. */
   #takeDetail(detail: JsonObject, isCounted: boolean): number {
     const open = this.#details.at(-1);
-    if (!isNext(open, detail)) {
+    const { type, index } = detail;
+    const isNext = typeof index === "number" && open?.["index"] === index && open["type"] === type;
+    if (open === undefined || !isNext) {
       this.#details.push({ ...detail });
       return Buffer.byteLength(JSON.stringify(detail));
     }
@@ -193,20 +185,7 @@ interface ThinkingPart {
   readonly fields: Record<string, JsonValue>;
 }
 
-function thinkingPiece({ text, fields, isText }: ThinkingPart): ReplyPiece {
-  const form = isText ? ({ isText } as const) : {};
-  const data = { thinking: fields, ...form } satisfies ReasoningData;
-  return { type: "reasoning", text: String(text), data: { [NAMESPACE]: data } };
-}
-
 const GROWING: readonly string[] = ["text", "summary", "data"];
-
-function isNext(
-  open: JsonObject | undefined,
-  { type, index }: JsonObject,
-): open is Record<string, JsonValue> {
-  return typeof index === "number" && open?.["index"] === index && open["type"] === type;
-}
 
 /** The fields of a message that send the reasoning of its pieces back, under the names that it came by. */
 export function sentReasoning(pieces: readonly ReplyPiece[], option: ReasoningOption): Fields {
@@ -278,6 +257,7 @@ export function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content
-    .map((part) => (isRecord(part) && typeof part["text"] === "string" ? part["text"] : ""))
+    .map((part) => fieldsOf(part)["text"])
+    .filter((text) => typeof text === "string")
     .join("");
 }

@@ -91,14 +91,13 @@ export function replyOfFailedCall(
   reasoning: readonly ReplyPiece[] = [],
 ): ModelReply {
   const [name = "", argumentsText = ""] = cut.admitItem([call.name, call.argumentsText], 0);
-  if (!cut.isCut) return toReply([...reasoning, callPiece(call, "call.0")], FAILED);
+  if (!cut.isCut)
+    return toReply([...reasoning, callPiece(call, "call.0")], { finishReason: "tool_calls" });
   // Half a name would be the name of another tool.
   const calls = name === call.name ? [callPiece({ ...call, argumentsText }, "call.0")] : [];
   const reply = toReply([...reasoning, ...calls], { finishReason: "length" });
   return { ...reply, warnings: [CUT_WARNING] };
 }
-
-const FAILED: Completion = { finishReason: "tool_calls" };
 
 /** The usage, wherever in a response or chunk its server puts it. */
 export function usageOfReply(response: Fields, choice: Fields | undefined): unknown {
@@ -145,12 +144,8 @@ export function reportOf(response: Fields): unknown {
 
 /** The first choice: we never ask for more than one. */
 export function firstChoice(response: Fields): Fields | undefined {
-  for (const choice of listOf(response["choices"])) {
-    if (!isRecord(choice)) continue;
-    const { index = 0 } = choice;
-    if (index === 0 || index === null) return choice;
-  }
-  return undefined;
+  const choices = listOf(response["choices"]).filter(isRecord);
+  return choices.find(({ index }) => (index ?? 0) === 0);
 }
 
 /** A call, or a piece of one: what is missing is empty text. */

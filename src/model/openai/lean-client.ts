@@ -1,25 +1,30 @@
 // LeanClient: what we have of the client of the `openai` package: the head of a request, and its own errors.
 // Owns the heads, which are built once. Its way to send is passed by: it takes as long as ours for the whole of a request, describes each
 // request and response for a log that has no reader, would follow redirects anywhere, and read an error of any length.
+// Redirects are followed by us alone, so that neither the key nor the prompt reaches another origin, whatever sends the requests.
 
 import { APIError, OpenAI, type ClientOptions } from "openai";
 
-import type { CancelSignal } from "../../kernel/cancel.ts";
-import { ACCEPTED_ENCODINGS } from "./content-encoding.ts";
-import {
-  requestTarget,
-  sendRequest,
-  type RequestHead,
-  type Send,
-  type ServerAnswer,
-} from "./send-request.ts";
-import type { WireResponse } from "./wire-response.ts";
+import { invoke, type CancelSignal } from "../../kernel/cancel.ts";
+import { followRedirect, isRedirect } from "../http-errors.ts";
 import { parseWireJson } from "../wire-json.ts";
+import {
+  ACCEPTED_ENCODINGS,
+  checkStatus,
+  fetchedResponse,
+  headersOf,
+  openingOf,
+  type RequestHead,
+  type RequestTarget,
+  type Send,
+  type WireResponse,
+} from "./node-transport.ts";
+import { failures, unreachedError } from "./openai-errors.ts";
 
 const ACCEPT_ENCODING = "accept-encoding";
 const JSON_BODY = { "content-type": "application/json" };
 
-export interface LeanClientOptions extends Omit<ClientOptions, "fetch"> {
+interface LeanClientOptions extends Omit<ClientOptions, "fetch"> {
   /** Of all requests, behind the base URL. */
   readonly path: string;
   readonly send: Send;
@@ -41,21 +46,17 @@ export class LeanClient extends OpenAI {
     this.#isDecoding = isDecoding;
   }
 
-  /** The answer to a request of JSON; rejects with a `ModelError` if there is none. */
-  ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<ServerAnswer> {
-    const head = this.#heads.get(stream);
-    if (head !== undefined) return sendRequest(this.#send, head, body, signal);
-    return this.#newHead(stream).then((made) => sendRequest(this.#send, made, body, signal));
-  }
-
   /**
-   * The response of an answer, if it is a success.
+   * Returns the response to a request of JSON, if it is a success.
    *
-   * @throws APIError by the status of any other.
+   * @throws APIError by the status of any other; ModelError if there is none, and `model_refused_request` for a redirect to another
+   * origin, one that changes the request, or the sixth.
    */
-  responseOf({ response, opening }: ServerAnswer): WireResponse {
-    if (opening !== undefined) throw this.#refusal(response, opening);
-    return response;
+  ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<WireResponse> {
+    const head = this.#heads.get(stream);
+    return head === undefined
+      ? this.#newHead(stream).then((made) => this.#exchange(made, body, signal))
+      : this.#exchange(head, body, signal);
   }
 
   /** The body is left out: nothing in a head goes by it. */
@@ -68,6 +69,35 @@ export class LeanClient extends OpenAI {
     const head = { target: requestTarget(new URL(url)), headers: [...headers].flat() };
     this.#heads.set(stream, head);
     return head;
+  }
+
+  #exchange(
+    head: RequestHead,
+    body: Buffer,
+    signal: CancelSignal,
+    redirects = 0,
+  ): Promise<WireResponse> {
+    const sending = invoke(() => {
+      if (signal.aborted) throw signal.reason;
+      return this.#send(head, body, signal);
+    });
+    // Not awaited here: what an async function holds while it waits is held by every call that waits.
+    return sending.then(
+      async (response) => {
+        const { status } = response;
+        if (status < 300) return response;
+        const opening = await openingOf(response);
+        const location = response.header("location");
+        if (location === null || !isRedirect(status)) throw this.#refusal(response, opening);
+        const redirect = { status, location, from: head.target.href, count: redirects };
+        const option = "Give the address where the server is as baseUrl";
+        const target = requestTarget(followRedirect(redirect, failures, option));
+        return await this.#exchange({ ...head, target }, body, signal, redirects + 1);
+      },
+      (thrown: unknown) => {
+        throw unreachedError(thrown);
+      },
+    );
   }
 
   #refusal(response: WireResponse, opening: string): APIError {
@@ -83,4 +113,25 @@ export class LeanClient extends OpenAI {
     }
     return APIError.generate(status, undefined, opening, headers);
   }
+}
+
+export function requestTarget(url: URL): RequestTarget {
+  const { href, hostname, host, port, pathname, search } = url;
+  const path = `${pathname}${search}`;
+  return { href, host: hostname.replace(/^\[|\]$/g, ""), authority: host, port, path };
+}
+
+/** Sends requests by a `fetch` of the user's. */
+export function sendBy(fetch: typeof globalThis.fetch): Send {
+  return async ({ target, headers }, body, { abortSignal: signal }) => {
+    const response = await fetch(target.href, {
+      method: "POST",
+      headers: headersOf(headers),
+      body: body.toString(),
+      signal,
+      redirect: "manual",
+    });
+    checkStatus(response.status); // `Response.error()` has none.
+    return fetchedResponse(response);
+  };
 }

@@ -1,20 +1,69 @@
 // NodeTransport: requests by Node's own `http` and `https`, at about half the CPU of `fetch`.
-// Owns the pool of sockets of one scheme and one way out; the whole process has one of each.
-// F1. Only to connect has a time limit: the signal ends a request, in whatever state, and closes its socket.
-// F2. A socket that the server closed while it was idle costs no attempt: the request is sent once more, on a new one. Not if
-// anything has come, or if the server may have been at work on it for a while.
+// Owns the keep-alive agent of one scheme and one way out; the whole process has one of each. Idle sockets do not keep the process
+// alive.
+// 1. A socket that is not open in time is given up, whatever it waits for: the network, the proxy, or the TLS handshake. After that
+//    the signal alone ends a request, in whatever state, and closes its socket.
+// 2. A socket that the server closed while it was idle costs no attempt: the request is sent once more, on a new one. Not if
+//    anything has come, or if the server may have been at work on it for a while.
 
-import type { IncomingMessage } from "node:http";
+import {
+  type IncomingMessage,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type ClientRequest,
+} from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { type Duplex, pipeline, Readable, type Transform } from "node:stream";
+import {
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from "node:zlib";
 
 import { systemClock, type Clock } from "../../kernel/clock.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, defined } from "../../kernel/json.ts";
 import type { CancelSignal } from "../../kernel/cancel.ts";
-import { decoded } from "./content-encoding.ts";
 import type { Proxy } from "./proxy.ts";
-import type { RequestHead, Send } from "./send-request.ts";
-import { SocketPool, type PooledRequest } from "./socket-pool.ts";
-import { checkStatus, headersOf, type WireResponse } from "./wire-response.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { GrowingBytes } from "../server-sent-events.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 
+/** The parts of an address that `http` takes, and the address. Parsing it costs more than a request's head. */
+export interface RequestTarget {
+  readonly href: string;
+  readonly host: string;
+  /** As the header `host` has it. */
+  readonly authority: string;
+  readonly port: string;
+  readonly path: string;
+}
+
+/** The same in all requests to one address for a reply of one kind. */
+export interface RequestHead {
+  readonly target: RequestTarget;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+}
+
+/** Sends one request by POST, and follows nothing. Fails soon after the signal was aborted, with its reason. */
+export type Send = (head: RequestHead, body: Buffer, signal: CancelSignal) => Promise<WireResponse>;
+
+/** A response whose head has come, whatever sent the request. */
+export interface WireResponse {
+  readonly status: number;
+  /** The pieces of the body as they arrive, decoded. To stop reading them closes the socket. */
+  readonly pieces: AsyncIterable<Uint8Array>;
+  /** The value of a header, by its name in small letters; null: there is none. */
+  header(name: string): string | null;
+  /** All of them. */
+  headers(): Headers;
+}
+
+const CONNECT_MS = 10_000;
+/** Routers on the way forget a connection that is silent for longer, and say nothing. */
+const IDLE_MS = 30_000;
 const STALE_MS = 1_000;
 /** Of a server that changes to another protocol Node says nothing but that it is over. */
 const NO_HEAD = "The server closed the connection without a response, or changed its protocol.";
@@ -33,135 +82,313 @@ export function transportTo(url: string, proxy: Proxy | undefined): NodeTranspor
 }
 
 export class NodeTransport {
-  readonly #pool: SocketPool;
+  readonly #agent: HttpAgent;
   readonly #clock: Clock;
+  readonly #isSecure: boolean;
+  readonly #isProxied: boolean;
+  /** The socket that is opened for a request: before a tunnel through a proxy is open the request does not know of it. */
+  #opening: Duplex | undefined;
 
   constructor(scheme: "http:" | "https:", proxy?: Proxy, clock = systemClock) {
-    this.#pool = new SocketPool(scheme, proxy, clock);
     this.#clock = clock;
+    this.#isSecure = scheme === "https:";
+    this.#isProxied = proxy !== undefined;
+    // The names in lower case go before the others.
+    const proxyEnv = proxy && {
+      http_proxy: proxy.url,
+      https_proxy: proxy.url,
+      ...defined({ no_proxy: proxy.noProxy }),
+    };
+    const options = { keepAlive: true, timeout: IDLE_MS, ...defined({ proxyEnv }) };
+    this.#agent = this.#isSecure ? new HttpsAgent(options) : new HttpAgent(options);
+    const connect = this.#agent.createConnection.bind(this.#agent);
+    this.#agent.createConnection = (to, opened) => {
+      const socket = connect(to, (error, open) => {
+        stopTimer();
+        opened?.(error, open);
+      });
+      const stopTimer = this.#limitOpening(socket);
+      return socket;
+    };
   }
 
   /** Does what `fetch` does for a POST, but follows no redirects. */
-  readonly send: Send = (head, body, signal) =>
-    new Exchange({ pool: this.#pool, clock: this.#clock, head, body, signal }).response;
+  readonly send: Send = (head, body, signal) => {
+    const { promise, resolve, reject } = Promise.withResolvers<WireResponse>();
+    const sentAtMs = this.#clock.monotonicMs();
+    let isSecond = false;
+    let close: (() => void) | undefined;
+    const stop = (): void => {
+      reject(signal.reason);
+      close?.();
+    };
+    const begin = (): void => {
+      const request = this.#begin(head, body.length);
+      const opening = this.#opening;
+      let bytesBefore = 0;
+      let isReplaced = false;
+      let hasHead = false;
+      close = () => {
+        request.destroy();
+        opening?.destroy();
+      };
+      request.on("socket", ({ bytesRead }) => (bytesBefore = bytesRead));
+      request.on("response", (message) => {
+        hasHead = true;
+        try {
+          resolve(nodeResponse(message));
+        } catch (thrown) {
+          reject(thrown);
+          close?.(); // It will not be read.
+        }
+      });
+      // Stays: what goes wrong behind the head reaches the reader of the body.
+      request.on("error", (thrown) => {
+        const isLate = this.#clock.monotonicMs() - sentAtMs > STALE_MS;
+        // The server had closed the socket before it could see the request.
+        const wasStale =
+          request.reusedSocket && request.socket?.bytesRead === bytesBefore && isBroken(thrown);
+        if (isSecond || isLate || signal.aborted || !wasStale) return reject(thrown);
+        isSecond = true;
+        isReplaced = true;
+        // It was the one that had been used last: the others have been idle for longer.
+        for (const sockets of Object.values(this.#agent.freeSockets))
+          for (const socket of sockets ?? []) socket.destroy();
+        begin();
+      });
+      request.on("close", () => {
+        if (isReplaced) return;
+        signal.offAbort(stop);
+        if (!hasHead) reject(new Error(NO_HEAD));
+      });
+      request.end(body);
+    };
+    begin();
+    signal.onAbort(stop);
+    return promise;
+  };
+
+  /** Begins a POST, whose body of so many bytes is still to be given. */
+  #begin({ target, headers: given }: RequestHead, bodyBytes: number): ClientRequest {
+    const { host, authority, port, path } = target;
+    this.#opening = undefined;
+    const hasHost = given.some((field, at) => at % 2 === 0 && field === "host");
+    const added = hasHost ? [] : ["host", authority];
+    const list = given.concat(added, "content-length", String(bodyBytes));
+    // Of an object Node makes a table, which the request holds until it has ended; but only there it puts in what a proxy asks for.
+    const headers = this.#isProxied ? Object.fromEntries(headersOf(list)) : list;
+    const ask = this.#isSecure ? httpsRequest : httpRequest;
+    return ask({ method: "POST", headers, host, port, path, agent: this.#agent });
+  }
+
+  #limitOpening(socket: Duplex | null | undefined): () => void {
+    if (socket === null || socket === undefined) return () => undefined;
+    this.#opening = socket;
+    const stopTimer = this.#clock.setTimer(CONNECT_MS, () =>
+      socket.destroy(new Error(`Connection timed out after ${CONNECT_MS} ms`)),
+    );
+    // An open socket, of which there may be thousands, holds on to none of this.
+    const stop = (): void => {
+      stopTimer();
+      socket.off("close", stop);
+    };
+    socket.once(this.#isSecure ? "secureConnect" : "connect", stop).once("close", stop);
+    return stop;
+  }
+}
+
+function isBroken(thrown: unknown): boolean {
+  return isRecord(thrown) && BROKEN.has(thrown["code"]);
 }
 
 /** A response of Node's, without the `Response` and the `Headers` that no caller asks for. */
-class NodeResponse implements WireResponse {
-  readonly status: number;
-  readonly pieces: AsyncIterable<Uint8Array>;
-  /** Names and values in turn. */
-  readonly #fields: readonly string[];
-
-  constructor(message: IncomingMessage) {
-    this.status = message.statusCode ?? 0;
-    this.#fields = message.rawHeaders;
-    this.pieces = decoded(message, this.header("content-encoding"));
-  }
-
-  header(name: string): string | null {
-    let value: string | null = null;
-    for (let at = 0; at + 1 < this.#fields.length; at += 2) {
-      const field = this.#fields[at] ?? "";
-      if (field.length !== name.length || field.toLowerCase() !== name) continue;
-      const next = this.#fields[at + 1] ?? "";
-      value = value === null ? next : `${value}, ${next}`;
-    }
-    return value;
-  }
-
-  headers(): Headers {
-    return headersOf(this.#fields);
-  }
-}
-
-/** What is to be sent, and by which sockets. */
-interface Sending {
-  readonly pool: SocketPool;
-  readonly clock: Clock;
-  readonly head: RequestHead;
-  readonly body: Buffer;
-  readonly signal: CancelSignal;
-}
-
-/** One request, on one socket, or on two (F2). */
-class Exchange {
-  readonly #answer = Promise.withResolvers<WireResponse>();
-  readonly #sending: Sending;
-  readonly #sentAtMs: number;
-  #sent: PooledRequest;
-  #bytesBefore = 0;
-  #hasHead = false;
-  #isSecond = false;
-
-  constructor(sending: Sending) {
-    const { clock, signal } = sending;
-    this.#sending = sending;
-    this.#sentAtMs = clock.monotonicMs();
-    this.#sent = this.#begin();
-    signal.onAbort(this.#stop);
-  }
-
-  get response(): Promise<WireResponse> {
-    return this.#answer.promise;
-  }
-
-  readonly #stop = (): void => {
-    this.#answer.reject(this.#sending.signal.reason);
-    this.#close();
+function nodeResponse(message: IncomingMessage): WireResponse {
+  const { statusCode: status = 0, rawHeaders } = message;
+  checkStatus(status);
+  const header = (name: string): string | null => {
+    const values = rawHeaders.filter(
+      (_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name,
+    );
+    return values.length === 0 ? null : values.join(", ");
   };
+  const pieces = decoded(message, header("content-encoding"));
+  return { status, pieces, header, headers: () => headersOf(rawHeaders) };
+}
 
-  #begin(): PooledRequest {
-    const { pool, head, body } = this.#sending;
-    const sent = pool.begin(head, body.length);
-    const { request } = sent;
-    request.on("socket", ({ bytesRead }) => (this.#bytesBefore = bytesRead));
-    request.on("response", (message) => {
-      this.#hasHead = true;
-      this.#take(message);
+// What is done to a body for the way: the encodings that we ask for, undone as the pieces come. However little was sent, nothing is
+// decoded before the next piece is asked for, so that a reader that counts what comes out is safe.
+
+/** For the header `accept-encoding`. */
+export const ACCEPTED_ENCODINGS = "gzip, br";
+
+type Decode = (options: { readonly chunkSize: number }) => Transform;
+
+const DECODERS: ReadonlyMap<string, Decode> = new Map<string, Decode>([
+  ["gzip", createGunzip],
+  ["x-gzip", createGunzip],
+  ["br", createBrotliDecompress],
+  // Not asked for: some servers send them all the same.
+  ["deflate", createInflate],
+  ["zstd", createZstdDecompress],
+]);
+const PIECE_BYTES = 64 * 1024;
+/** No encoding makes a body longer by more than that. One that does would never come to an end by what comes out of it. */
+const MOST_EXTRA_BYTES = 1024 * 1024;
+/** How zlib says that there should have been more. */
+const CUT = "Z_BUF_ERROR";
+
+/** The server did not send what it said, or what was asked for; to ask again would not help. */
+export class UndecodableBody extends Error {}
+
+/**
+ * The pieces of a body in this encoding, decoded. To stop reading them destroys it. They fail with an `UndecodableBody` if they are not
+ * in their encoding, or if the request did not accept it.
+ */
+function decoded(body: Readable, encoding: string | null): AsyncIterable<Uint8Array> {
+  const name = encoding?.trim().toLowerCase() ?? "";
+  if (name === "identity" || name === "") return new StreamPieces(body);
+  return piecesThrough(body, name);
+}
+
+async function* piecesThrough(
+  body: Readable,
+  name: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const decode = DECODERS.get(name);
+  if (decode === undefined) {
+    body.destroy();
+    throw new UndecodableBody(`a body in the encoding ${name}, which the request did not accept`);
+  }
+  const isRaw = name === "deflate" && (await isRawDeflate(body));
+  const decoder = (isRaw ? createInflateRaw : decode)({ chunkSize: PIECE_BYTES });
+  const undecodable = (why: string): UndecodableBody =>
+    new UndecodableBody(`a body that is not in its encoding ${name} (${why})`);
+  let taken = 0;
+  let given = 0;
+  async function* counted(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const piece of pieces) {
+      taken += piece.length;
+      if (taken - given > MOST_EXTRA_BYTES) throw undecodable("it has no end");
+      yield piece;
+    }
+  }
+  const pieces: AsyncIterable<Uint8Array> = pipeline(body, counted, decoder, () => undefined);
+  try {
+    for await (const piece of pieces) {
+      given += piece.length;
+      yield piece;
+    }
+  } catch (thrown) {
+    // zlib complains, and not only of what is missing.
+    const isWrong = isRecord(thrown) && "errno" in thrown && thrown["code"] !== CUT;
+    throw decoder.errored === thrown && isWrong ? undecodable(messageOf(thrown)) : thrown;
+  }
+}
+
+/** True for a body that some servers send as `deflate`: one without the header of zlib. */
+async function isRawDeflate(body: Readable): Promise<boolean> {
+  const readable = new Promise((resolve) => body.once("readable", resolve).once("close", resolve));
+  if (body.readableLength === 0) await readable;
+  const first: unknown = body.read();
+  if (!(first instanceof Uint8Array)) return false;
+  body.unshift(first);
+  return ((first[0] ?? 0) & 0x0f) !== 8;
+}
+
+/** The response of a `fetch`. */
+export function fetchedResponse({ status, headers, body }: Response): WireResponse {
+  return {
+    status,
+    pieces: new StreamPieces(body === null ? Readable.from([]) : Readable.fromWeb(body)),
+    header: (name) => headers.get(name),
+    headers: () => headers,
+  };
+}
+
+/** Of names and values in turn. */
+export function headersOf(fields: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    headers.append(fields[at] ?? "", fields[at + 1] ?? "");
+  return headers;
+}
+
+/** Throws a `RangeError` for what is no status of a response. */
+export function checkStatus(status: number): void {
+  if (status < 200 || status > 599)
+    throw new RangeError(`The server answered with the status ${status}.`);
+}
+
+/** Errors and redirects say what matters at once. */
+const OPENING_BYTES = 64 * 1024;
+
+/** The beginning of a body, or as much of it as came before it broke. */
+export async function openingOf({ pieces }: WireResponse): Promise<string> {
+  const bytes = new GrowingBytes();
+  try {
+    for await (const piece of pieces) {
+      bytes.push(piece);
+      if (bytes.length >= OPENING_BYTES) break;
+    }
+  } catch {
+    // An answer that was no success is known by its status; what it says besides is a courtesy.
+  }
+  return bytes.bytes.toString("utf8", 0, OPENING_BYTES);
+}
+
+// StreamPieces: what comes out of a stream of bytes, piece by piece, at less cost than the iterator of the stream itself.
+// Owns the stream: to stop reading destroys it, and what it was read from. What has arrived at once, megabytes maybe, does not hold up the
+// process: everything else has its turn in between.
+
+/** The most that is handed over as one piece, and in one turn of the event loop; a piece counts for so many bytes at least. */
+const MAX_PIECE_BYTES = 64 * 1024;
+const BYTES_AT_ONCE = 256 * 1024;
+const LEAST_PIECE_BYTES = 512;
+const END = Object.freeze({ value: undefined, done: true });
+
+export class StreamPieces implements AsyncIterableIterator<Uint8Array, undefined> {
+  readonly #stream: Readable;
+  #fault: { readonly thrown: unknown } | undefined;
+  #wake = (): void => undefined;
+  #bytesOfTurn = 0;
+
+  constructor(stream: Readable) {
+    this.#stream = stream;
+    const wake = (): void => this.#wake();
+    stream.on("readable", wake).on("end", wake);
+    stream.on("error", (thrown) => {
+      this.#fault = { thrown };
+      wake();
     });
-    // Stays: what goes wrong behind the head reaches the reader of the body.
-    request.on("error", (thrown) => this.#fail(thrown));
-    request.on("close", () => {
-      if (request !== this.#sent.request) return;
-      this.#sending.signal.offAbort(this.#stop);
-      if (!this.#hasHead) this.#answer.reject(new Error(NO_HEAD));
-    });
-    request.end(body);
-    return sent;
+    stream.on("close", wake);
   }
 
-  #fail(thrown: unknown): void {
-    const { pool, clock } = this.#sending;
-    const isLate = clock.monotonicMs() - this.#sentAtMs > STALE_MS;
-    if (this.#isSecond || isLate || !this.#wasStale(thrown)) return this.#answer.reject(thrown);
-    this.#isSecond = true;
-    // It was the one that had been used last: the others have been idle for longer.
-    pool.closeIdle();
-    this.#sent = this.#begin();
+  [Symbol.asyncIterator](): this {
+    return this;
   }
 
-  /** The server had closed the socket before it could see the request. */
-  #wasStale(thrown: unknown): boolean {
-    const { request } = this.#sent;
-    if (!request.reusedSocket || this.#sending.signal.aborted) return false;
-    const hasAnswered = request.socket?.bytesRead !== this.#bytesBefore;
-    return !hasAnswered && isRecord(thrown) && BROKEN.has(thrown["code"]);
-  }
-
-  #take(message: IncomingMessage): void {
-    try {
-      checkStatus(message.statusCode ?? 0);
-      this.#answer.resolve(new NodeResponse(message));
-    } catch (thrown) {
-      this.#answer.reject(thrown);
-      this.#close(); // It will not be read.
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    if (this.#bytesOfTurn >= BYTES_AT_ONCE) {
+      await endOfTurn();
+      this.#bytesOfTurn = 0;
+    }
+    for (;;) {
+      const here = Math.min(this.#stream.readableLength, MAX_PIECE_BYTES);
+      const piece: unknown = here === 0 ? this.#stream.read() : this.#stream.read(here);
+      if (piece instanceof Uint8Array) {
+        this.#bytesOfTurn += Math.max(piece.length, LEAST_PIECE_BYTES);
+        return { value: piece, done: false };
+      }
+      if (this.#stream.readableEnded) return END;
+      if (this.#fault !== undefined) throw this.#fault.thrown;
+      if (this.#stream.closed)
+        throw this.#stream.errored ?? new Error("The server closed the connection.");
+      await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }
 
-  #close(): void {
-    const { request, opening } = this.#sent;
-    request.destroy();
-    opening?.destroy();
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#stream.destroy();
+    return END;
   }
 }

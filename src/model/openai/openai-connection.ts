@@ -14,9 +14,14 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { ModelError } from "../model-error.ts";
 import { uncarriedError } from "./answer-options.ts";
 import { chatApi } from "./chat-api.ts";
-import { LeanClient } from "./lean-client.ts";
-import { GrowingBytes } from "../growing-bytes.ts";
-import { transportTo } from "./node-transport.ts";
+import { LeanClient, sendBy } from "./lean-client.ts";
+import {
+  GrowingBytes,
+  beginsWithEvent,
+  EventSplitter,
+  isWholeData,
+} from "../server-sent-events.ts";
+import { transportTo, type WireResponse } from "./node-transport.ts";
 import {
   failures,
   protocolError,
@@ -24,20 +29,21 @@ import {
   uncarriedSettingError,
   withoutBlindRetry,
 } from "./openai-errors.ts";
-import { isStackOverflow, withLostInput, type CallProgress } from "../http-errors.ts";
+import {
+  isStackOverflow,
+  withLostInput,
+  type CallProgress,
+  redactModelError,
+} from "../http-errors.ts";
 import { ownReply } from "../check-reply.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
-import { redactModelError } from "../redact-model-error.ts";
-import { sendBy } from "./send-request.ts";
-import { beginsWithEvent, EventSplitter, isWholeData } from "../server-sent-events.ts";
 import { heldTools, unheld } from "../held-tools.ts";
-import { isLastReplyMended } from "./mended-arguments.ts";
+import { isLastReplyMended } from "./request-fields.ts";
 import { ResponsesApi } from "./responses-api.ts";
 import type { WireSettings } from "./to-openai.ts";
 import type { OpenAiApi, Relented, ReplyStream, WireApi } from "./wire-api.ts";
 import { parseWireJson } from "../wire-json.ts";
-import type { WireResponse } from "./wire-response.ts";
 
 export interface ConnectionSettings extends WireSettings {
   readonly api: OpenAiApi;
@@ -64,10 +70,11 @@ const UTF8 = new TextDecoder();
 /** A request that was sent, and to which there is no reply. */
 interface FailedRequest {
   readonly thrown: unknown;
-  readonly body: Buffer;
   readonly progress: CallProgress;
   /** Its attempt is over: its time, if not its caller. */
   readonly isLate: boolean;
+  /** True if the request would be written otherwise now. */
+  readonly isChanged: () => boolean;
 }
 
 export class OpenAiConnection {
@@ -78,12 +85,24 @@ export class OpenAiConnection {
   constructor(settings: ConnectionSettings) {
     this.#settings = settings;
     this.#api = settings.api === "chat" ? chatApi(settings) : new ResponsesApi(settings);
-    this.#client = clientOf(settings, this.#api.path);
+    const { apiKey = NO_KEY, baseUrl = OPENAI_URL, headers, fetch, proxy } = settings;
+    this.#client = new LeanClient({
+      path: this.#api.path,
+      apiKey,
+      // Said, or the client would look into the environment itself, later than we did.
+      baseURL: baseUrl,
+      defaultHeaders: { "User-Agent": "espalier", ...headers },
+      // One layer retries, and one deadline counts: ours.
+      maxRetries: 0,
+      timeout: NEVER_MS,
+      send: fetch === undefined ? transportTo(baseUrl, proxy).send : sendBy(fetch),
+      isDecoding: fetch === undefined,
+    });
   }
 
   /** As `Model.generate`. */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
-    const { signal, onDelta } = options;
+    const { signal, onDelta, cacheKey } = options;
     const { timeoutMs, clock } = this.#settings;
     const uncarried = uncarriedError(this.#api.name, "settings", request.settings ?? {});
     if (uncarried !== undefined) throw uncarriedSettingError(uncarried);
@@ -92,22 +111,26 @@ export class OpenAiConnection {
     const stop = new CancelSignal();
     const follow = (): void => stop.abort(signal.reason);
     onAbort(signal, follow);
-    const stopDeadline = clock.setTimer(timeoutMs, () => stop.abort(undefined));
+    const stopIn = (ms: number): (() => void) => clock.setTimer(ms, () => stop.abort(undefined));
+    const stopDeadline = stopIn(timeoutMs);
+    const limits = replyLimits(request.maxOutputTokens);
+    const write = (): Buffer => this.#api.write({ ...request, cacheKey }, onDelta !== undefined);
     let warnings: readonly string[] = NO_WARNINGS;
     try {
       for (;;) {
-        const answer = this.#answerTo(request, onDelta, stop);
-        const body = this.#bodyOf(request, options);
+        const stream = onDelta && this.#api.stream(limits, onDelta);
+        const answer = new Answer(this.#api, limits, stream, () => stopIn(LONGEST_END_MS));
+        const body = write();
         let reply: ModelReply | Relented;
         try {
-          const answered = await this.#client.ask(onDelta !== undefined, body, stop);
-          reply = await answer.read(this.#client.responseOf(answered));
-          reply = unheld(reply, heldTools(request.tools, this.#settings.options.strictTools));
+          const response = await this.#client.ask(onDelta !== undefined, body, stop);
+          const held = heldTools(request.tools, this.#settings.options.strictTools);
+          reply = unheld(await answer.read(response), held);
         } catch (thrown) {
           signal.throwIfAborted();
-          const { progress } = answer;
-          const failed = { thrown, body, progress, isLate: stop.aborted };
-          reply = this.#afterFailure(request, options, failed);
+          const isChanged = (): boolean => !write().equals(body);
+          const failed = { thrown, progress: answer.progress, isLate: stop.aborted, isChanged };
+          reply = this.#afterFailure(request, limits, failed);
         }
         if (!("warning" in reply))
           return ownReply(warnings.length === 0 ? reply : withWarnings(reply, warnings));
@@ -119,89 +142,56 @@ export class OpenAiConnection {
     }
   }
 
-  #bodyOf(request: ModelRequest, { onDelta, cacheKey }: GenerateOptions): Buffer {
-    return this.#api.write({ ...request, cacheKey }, onDelta !== undefined);
-  }
-
-  /** The reply after all, or what is left out when the request is sent again; else throws what its failure means. */
+  /** Returns the reply after all, or what is left out when the request is sent again; else throws what its failure means. */
   #afterFailure(
     request: ModelRequest,
-    options: GenerateOptions,
-    { thrown, body, progress, isLate }: FailedRequest,
+    limits: ReplyLimits,
+    { thrown, progress, isLate, isChanged }: FailedRequest,
   ): ModelReply | Relented {
-    const rescued = this.#rescued(thrown, request);
+    const rescued =
+      thrown instanceof APIError ? this.#api.rescue?.(thrown.error, limits) : undefined;
     if (rescued !== undefined) return rescued;
-    const { apiKey, headers } = this.#settings;
+    const { apiKey, headers, timeoutMs } = this.#settings;
     const secrets = [...findKeySecrets(apiKey), ...findHeaderSecrets(headers)];
     const failed = isLate
-      ? failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens)
+      ? failures.timeout(timeoutMs, progress.lostOutputTokens)
       : redactModelError(toModelError(thrown, progress, this.#api.name), secrets);
     const error = withLostInput(failed, progress.lostInput);
-    if (isLate) throw error;
-    const relented = this.#relent(request, error);
-    if (relented !== undefined && !this.#bodyOf(request, options).equals(body)) return relented;
+    // Only as long as nothing was paid for .
+    const isPaid = isLate || error.lostOutputTokens !== undefined;
+    const relented = isPaid ? undefined : this.#api.relent?.(request, error);
+    if (relented !== undefined && isChanged()) return relented;
     throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
   }
-
-  #answerTo(
-    { maxOutputTokens }: ModelRequest,
-    onDelta: GenerateOptions["onDelta"],
-    stop: CancelSignal,
-  ): Answer {
-    const limits = replyLimits(maxOutputTokens);
-    if (onDelta === undefined) return new Answer(this.#api, limits, undefined);
-    const letGo = (): (() => void) =>
-      this.#settings.clock.setTimer(LONGEST_END_MS, () => stop.abort(undefined));
-    return new Answer(this.#api, limits, { onDelta, letGo });
-  }
-
-  #rescued(thrown: unknown, { maxOutputTokens }: ModelRequest): ModelReply | undefined {
-    if (!(thrown instanceof APIError)) return undefined;
-    return this.#api.rescue?.(thrown.error, replyLimits(maxOutputTokens));
-  }
-
-  /** Only as long as nothing was paid for (A3). */
-  #relent(request: ModelRequest, error: ModelError): Relented | undefined {
-    return error.lostOutputTokens === undefined ? this.#api.relent?.(request, error) : undefined;
-  }
 }
 
-function clientOf(settings: ConnectionSettings, path: string): LeanClient {
-  const { apiKey = NO_KEY, baseUrl = OPENAI_URL, headers, fetch, proxy } = settings;
-  return new LeanClient({
-    path,
-    apiKey,
-    // Said, or the client would look into the environment itself, later than we did.
-    baseURL: baseUrl,
-    defaultHeaders: { "User-Agent": "espalier", ...headers },
-    // One layer retries, and one deadline counts: ours.
-    maxRetries: 0,
-    timeout: NEVER_MS,
-    send: fetch === undefined ? transportTo(baseUrl, proxy).send : sendBy(fetch),
-    isDecoding: fetch === undefined,
-  });
-}
-
-/** How pieces of a reply are handed on. */
-interface Streaming {
-  readonly onDelta: NonNullable<GenerateOptions["onDelta"]>;
-  /** Has the stream closed soon, unless what it gives is called before. */
-  readonly letGo: () => () => void;
+function withWarnings(reply: ModelReply, warnings: readonly string[]): ModelReply {
+  return { ...reply, warnings: [...warnings, ...(reply.warnings ?? [])] };
 }
 
 /** The answer to one request: in pieces, if they are asked for and the server supports it, or else as a whole. */
 class Answer {
   readonly #api: WireApi;
   readonly #limits: ReplyLimits;
-  readonly #streaming: Streaming | undefined;
   readonly #reply: ReplyStream | undefined;
+  readonly #closeSoon: () => () => void;
   #hasHead = false;
+  /** The beginning of the body, or all of a body of JSON: some servers send one in place of a stream. */
+  readonly #opening: GrowingBytes;
+  #isJson = false;
 
-  constructor(api: WireApi, limits: ReplyLimits, streaming: Streaming | undefined) {
+  /** `closeSoon` has the stream closed soon, unless the function that it returns is called before. */
+  constructor(
+    api: WireApi,
+    limits: ReplyLimits,
+    reply: ReplyStream | undefined,
+    closeSoon: () => () => void,
+  ) {
     this.#api = api;
     this.#limits = limits;
-    this.#streaming = streaming;
-    this.#reply = streaming === undefined ? undefined : api.stream(limits, streaming.onDelta);
+    this.#reply = reply;
+    this.#closeSoon = closeSoon;
+    this.#opening = new GrowingBytes(limits.bodyBytes);
   }
 
   get progress(): CallProgress {
@@ -215,21 +205,28 @@ class Answer {
   async read(response: WireResponse): Promise<ModelReply> {
     this.#hasHead = true;
     const reply = this.#reply;
-    const opening = new Opening(reply === undefined || isJson(response), this.#limits.bodyBytes);
+    this.#isJson =
+      reply === undefined || /application\/json/i.test(response.header("content-type") ?? "");
     const events = new EventSplitter();
     try {
       try {
-        await this.#readPieces(response, { events, opening });
+        await this.#readPieces(response, events);
       } catch (thrown) {
         if (thrown instanceof ModelError) throw thrown;
-        if (opening.isJson || reply === undefined) return this.#readBody(opening.bytes, thrown);
+        if (this.#isJson || reply === undefined) return this.#readBody(thrown);
         // The last event may have come whole, but for the blank line after it.
-        events.end((data) => takeLast(data, reply, true));
+        events.end((data) => void (isWholeData(data) && reply.take(data)));
         throw thrown;
       }
-      if (opening.isJson || reply === undefined) return this.#readBody(opening.bytes);
-      events.end((data) => takeLast(data, reply, false));
-      opening.check();
+      if (this.#isJson || reply === undefined) return this.#readBody();
+      events.end((data) => {
+        if (isWholeData(data)) reply.take(data);
+        else if (!reply.isComplete) throw failures.cutStream(reply.lostOutputTokens);
+      });
+      // A page of HTML and the like.
+      const text = UTF8.decode(this.#opening.bytes).trim();
+      if (text !== "" && beginsWithEvent(text) === false)
+        throw protocolError(`a body that is not a stream of events: ${text}`, undefined);
     } catch (thrown) {
       if (reply?.isComplete !== true) throw thrown;
     }
@@ -237,7 +234,8 @@ class Answer {
   }
 
   /** Reads a reply that came in one piece. `broken`: the failure behind it, thrown if it is not whole. */
-  #readBody(bytes: Uint8Array, broken?: unknown): ModelReply {
+  #readBody(broken?: unknown): ModelReply {
+    const { bytes } = this.#opening;
     const body = UTF8.decode(bytes);
     if (broken !== undefined && !isRecord(parseWireJson(body))) throw broken;
     try {
@@ -249,10 +247,7 @@ class Answer {
     }
   }
 
-  async #readPieces(
-    response: WireResponse,
-    { events, opening }: { readonly events: EventSplitter; readonly opening: Opening },
-  ): Promise<void> {
+  async #readPieces(response: WireResponse, events: EventSplitter): Promise<void> {
     const reply = this.#reply;
     const { lineBytes, streamBytes, bodyBytes } = this.#limits;
     const take = (data: string): void => reply?.take(data);
@@ -267,16 +262,17 @@ class Answer {
       for await (const piece of response.pieces) {
         const isOpening = bytes < OPENING_BYTES;
         bytes += piece.length;
-        if (opening.isJson && bytes > bodyBytes)
+        if (this.#isJson && bytes > bodyBytes)
           throw excess(`a body of more than ${bodyBytes} bytes`, bytes);
-        if (isOpening || opening.isJson) opening.push(piece);
-        if (opening.isJson) continue;
+        if (isOpening || this.#isJson) this.#opening.push(piece);
+        if (isOpening) this.#isJson ||= beginsWithJson(this.#opening.bytes);
+        if (this.#isJson) continue;
         if (bytes > streamBytes) throw excess(`a stream of more than ${streamBytes} bytes`, 0);
         events.push(piece, take);
         if (reply?.isCut === true) return; // Leaving the loop closes the connection.
         const held = events.heldBytes;
         if (held > lineBytes) throw excess(`an event of more than ${lineBytes} bytes`, held);
-        if (reply?.isOver === true) stay ??= this.#streaming?.letGo();
+        if (reply?.isOver === true) stay ??= this.#closeSoon();
       }
     } finally {
       stay?.();
@@ -285,47 +281,8 @@ class Answer {
 }
 
 const OPENING_BYTES = 1_000;
-const JSON_STARTS: readonly unknown[] = [123, 91]; // "{" and "["
-const SPACE = 32;
 
-/** The beginning of a body, or all of a body of JSON: some servers send one in place of a stream. */
-class Opening {
-  readonly #bytes: GrowingBytes;
-  isJson: boolean;
-
-  /** `isJson`: true if the body cannot be a stream of events. */
-  constructor(isJson: boolean, mostBytes: number) {
-    this.isJson = isJson;
-    this.#bytes = new GrowingBytes(mostBytes);
-  }
-
-  get bytes(): Uint8Array {
-    return this.#bytes.bytes;
-  }
-
-  push(piece: Uint8Array): void {
-    this.#bytes.push(piece);
-    this.isJson ||= JSON_STARTS.includes(this.bytes.find((byte) => byte > SPACE));
-  }
-
-  /** Throws `model_protocol_error` for a page of HTML and the like. */
-  check(): void {
-    const text = UTF8.decode(this.bytes).trim();
-    if (text === "" || beginsWithEvent(text) !== false) return;
-    throw protocolError(`a body that is not a stream of events: ${text}`, undefined);
-  }
-}
-
-function withWarnings(reply: ModelReply, warnings: readonly string[]): ModelReply {
-  return { ...reply, warnings: [...warnings, ...(reply.warnings ?? [])] };
-}
-
-function isJson(response: WireResponse): boolean {
-  return /application\/json/i.test(response.header("content-type") ?? "");
-}
-
-/** Takes the last data of a stream that ended, or that broke and fails with another error. */
-function takeLast(data: string, reply: ReplyStream, hasBroken: boolean): void {
-  if (isWholeData(data)) reply.take(data);
-  else if (!hasBroken && !reply.isComplete) throw failures.cutStream(reply.lostOutputTokens);
+function beginsWithJson(bytes: Uint8Array): boolean {
+  const first = bytes.find((byte) => byte > 32);
+  return first === 123 || first === 91; // "{" and "["
 }

@@ -3,7 +3,6 @@
 import { APIError } from "openai";
 
 import { messageOf, type EspalierError } from "../../kernel/error.ts";
-import { isRecord } from "../../kernel/json.ts";
 import {
   AdapterFailures,
   codeOfRefusal,
@@ -15,9 +14,9 @@ import {
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
-import { UndecodableBody } from "./content-encoding.ts";
+import { UndecodableBody } from "./node-transport.ts";
 import type { OpenAiApi } from "./wire-api.ts";
-import type { Fields } from "../wire-json.ts";
+import { fieldsOf } from "../wire-json.ts";
 
 const WRONG_SERVER = "Check that the base URL is that of a server that speaks Chat Completions.";
 
@@ -51,22 +50,27 @@ export function toModelError(thrown: unknown, progress: CallProgress, api: OpenA
 /** No response came: what sent the request threw this. */
 export function unreachedError(cause: unknown): ModelError {
   if (cause instanceof ModelError) return cause;
-  if (hasTimedOut(cause))
+  const { name, code, cause: reason, statusCode, message } = fieldsOf(cause);
+  // A `fetch` says it in words, of its own or in what caused it.
+  const said = [cause, reason].map(
+    (one) => `${one instanceof Error ? one.name : ""} ${messageOf(one)}`,
+  );
+  if (name === "AbortError" || said.some((text) => /timed? ?out/i.test(text)))
     return failures.failure({ code: "model_timeout", got: "no connection in time", cause });
-  if (isRecord(cause) && cause["code"] === "ERR_PROXY_TUNNEL") return proxyError(cause);
+  if (code === "ERR_PROXY_TUNNEL") {
+    // The proxy asks for credentials, or refuses everyone: it will answer the same again.
+    const isRefused = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
+    // Without a cause: some versions of Node name the proxy with its password.
+    return failures.failure({
+      code: isRefused ? "model_refused_request" : "model_unavailable",
+      got: `no way through the proxy (${String(message).replace(/\/\/\S*@/g, "//")})`,
+      advice: "Check the proxy and what it wants (HTTPS_PROXY or the option proxy).",
+    });
+  }
   // What was tried at each address of a host has no message of its own.
   const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
   const got = `no connection (${causes.map(messageOf).join("; ")})`;
   return failures.failure({ code: "model_unavailable", got, cause });
-}
-
-/** A `fetch` says it in words, of its own or in what caused it. */
-function hasTimedOut(thrown: unknown): boolean {
-  const { name, cause } = isRecord(thrown) ? thrown : {};
-  const said = [thrown, cause].map(
-    (one) => `${one instanceof Error ? one.name : ""} ${messageOf(one)}`,
-  );
-  return name === "AbortError" || said.some((text) => /timed? ?out/i.test(text));
 }
 
 /** The server answered with something that is no reply. `advice`: default as for Chat Completions. */
@@ -105,24 +109,20 @@ function isApiError(thrown: unknown): thrown is APIError {
   return thrown instanceof APIError;
 }
 
-/** Has no cause: some versions of Node name the proxy with its password. */
-function proxyError(cause: Fields): ModelError {
-  const { statusCode, message } = cause;
-  // It asks for credentials, or refuses everyone: it will answer the same again.
-  const isRefused = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
-  return failures.failure({
-    code: isRefused ? "model_refused_request" : "model_unavailable",
-    got: `no way through the proxy (${String(message).replace(/\/\/\S*@/g, "//")})`,
-    advice: "Check the proxy and what it wants (HTTPS_PROXY or the option proxy).",
-  });
-}
-
 /** Has no cause: all that the client's own error knows is in message and data, and its body may quote what we sent. */
 function statusError(error: APIError, api: OpenAiApi): ModelError {
   const { status = 0, code: word, type, message, headers, requestID } = error;
-  const hasNone = api === "responses" && isNowhere(status, word, message);
+  // A model, or a deployment of one, that is not there is another matter, and a server says so.
+  const isNowhere =
+    status === 405 || (status === 404 && !/model|deployment/i.test(`${String(word)} ${message}`));
+  const hasNone = api === "responses" && isNowhere;
   const code = hasNone ? "model_protocol_error" : codeOfRefusal(status, word, message);
-  const advice = hasNone ? NO_RESPONSES : adviceIn(message, api);
+  const advice = hasNone
+    ? 'There is no Responses interface at this address: say api: "chat", or correct the base URL.'
+    : // Some models take tools, or anything at all, over Responses only.
+      api === "chat" && message.includes("v1/responses")
+      ? 'Leave api out at OpenAI itself, elsewhere say api: "responses"; or say reasoning: { effort: "none" }.'
+      : undefined;
   return failures.failure({
     code,
     got: `status ${message}`,
@@ -130,19 +130,4 @@ function statusError(error: APIError, api: OpenAiApi): ModelError {
     data: plainData({ status, providerCode: word, providerType: type, requestId: requestID }),
     retryAfterMs: (headers && retryAfterMs(headers)) ?? retryDelayIn(error.error, message),
   });
-}
-
-const NO_RESPONSES =
-  'There is no Responses interface at this address: say api: "chat", or correct the base URL.';
-
-/** Nothing is there. A model, or a deployment of one, that is not there is another matter, and a server says so. */
-function isNowhere(status: number, word: unknown, message: string): boolean {
-  if (status === 405) return true;
-  return status === 404 && !/model|deployment/i.test(`${String(word)} ${message}`);
-}
-
-/** Some models take tools, or anything at all, over Responses only. */
-function adviceIn(message: string, api: OpenAiApi): string | undefined {
-  if (api !== "chat" || !message.includes("v1/responses")) return undefined;
-  return 'Leave api out at OpenAI itself, elsewhere say api: "responses"; or say reasoning: { effort: "none" }.';
 }

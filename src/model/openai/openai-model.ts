@@ -16,13 +16,14 @@ import {
   checkOptions,
   checkTimeout,
   mustBe,
+  mustBeFunction,
   type OptionChecks,
 } from "../check-options.ts";
 import type { Model, ModelRequest, ModelServer } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isOpenAiItself, isStandardTier } from "../prices.ts";
-import { callIdFormAt } from "../sent-call-id.ts";
+import { callIdFormAt } from "../well-formed.ts";
 import {
   ANSWER_CHECKS,
   checkApi,
@@ -30,10 +31,10 @@ import {
   requestOptions,
   uncarriedError,
   type OpenAiAnswerOptions,
+  REASONING_FIELDS,
+  type ReasoningField,
 } from "./answer-options.ts";
-import { REASONING_FIELDS, type ReasoningField } from "./reasoning-field.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
-import { providerAt } from "./provider-at.ts";
 import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 import type { OpenAiApi } from "./wire-api.ts";
@@ -115,7 +116,10 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   let connection: OpenAiConnection | undefined;
   const connected = async (): Promise<OpenAiConnection> => {
     settings ??= settingsOf(modelId, options);
-    connecting ??= connect(settings);
+    const known = settings;
+    connecting ??= import("./openai-connection.ts").then(
+      ({ OpenAiConnection }) => new OpenAiConnection(known),
+    );
     connection = await connecting;
     return connection;
   };
@@ -187,6 +191,7 @@ function addressOf(baseUrl: string | undefined, modelId: string) {
   const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
   const url = isHttpAddress(text) ? new URL(text) : undefined;
   const { hostname = "" } = url ?? {};
+  const usualPort = url?.protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
   const isItself = isOpenAiItself(text);
   const usualApi: OpenAiApi = RESPONSES_HOSTS.test(hostname) ? "responses" : "chat";
   return {
@@ -195,7 +200,7 @@ function addressOf(baseUrl: string | undefined, modelId: string) {
     url: text,
     provider: providerAt(hostname),
     replayKey: isItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,
-    server: url && serverAt(url),
+    server: url && { address: hostname, port: Number(url.port || usualPort) },
     /** False at a region's address and at Azure: they may charge more. */
     isOpenAiItself: isItself,
     /** At OpenAI or at Azure, which take all fields that OpenAI has. */
@@ -206,18 +211,23 @@ function addressOf(baseUrl: string | undefined, modelId: string) {
   };
 }
 
-async function connect(settings: ConnectionSettings): Promise<OpenAiConnection> {
-  const { OpenAiConnection } = await import("./openai-connection.ts");
-  return new OpenAiConnection(settings);
-}
-
 /** Options and environment together, as they are now. */
 function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings {
   const baseUrl = baseUrlOf(options);
   if (options.baseUrl === undefined && baseUrl !== undefined) checkUrl(URL_VARIABLE, baseUrl);
   const apiKey = (options.apiKey ?? readVariable(KEY_VARIABLE))?.trim();
-  if (baseUrl === undefined && (apiKey === undefined || apiKey === "")) throw missingKey(modelId);
-  checkKey(options.apiKey === undefined ? KEY_VARIABLE : "openai.apiKey", apiKey);
+  if (baseUrl === undefined && (apiKey === undefined || apiKey === ""))
+    throw new EspalierError({
+      code: "missing_api_key",
+      message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; a server that needs no key is named by ${URL_VARIABLE} or the option baseUrl.`,
+      data: { model: modelId, variable: KEY_VARIABLE, option: "apiKey" },
+    });
+  if (!areHeaders({ authorization: apiKey ?? "" })) {
+    const field = options.apiKey === undefined ? KEY_VARIABLE : "openai.apiKey";
+    const expected = "characters that HTTP allows in a header";
+    // The key is not quoted.
+    throw mismatch(field, expected, "others", "Copy the key anew, on one line.");
+  }
   const named = readVariable(API_VARIABLE);
   if (options.api === undefined && named !== undefined) checkApi(API_VARIABLE, named);
   const { replayKey, isAtOpenAi, callIdForm, usualApi } = addressOf(baseUrl, modelId);
@@ -255,11 +265,6 @@ function baseUrlOf(options: OpenAiOptions): string | undefined {
   return options.baseUrl ?? readVariable(URL_VARIABLE);
 }
 
-function serverAt({ hostname, port, protocol }: URL): ModelServer {
-  const usual = protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
-  return { address: hostname, port: port === "" ? usual : Number(port) };
-}
-
 function readVariable(name: string): string | undefined {
   const value = process.env[name]?.trim();
   return value === "" ? undefined : value;
@@ -268,21 +273,6 @@ function readVariable(name: string): string | undefined {
 function refuseUncarried(api: OpenAiApi, field: string, settings: ModelSettings): void {
   const refused = uncarriedError(api, field, settings);
   if (refused !== undefined) throw refused;
-}
-
-function missingKey(modelId: string): EspalierError {
-  return new EspalierError({
-    code: "missing_api_key",
-    message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; a server that needs no key is named by ${URL_VARIABLE} or the option baseUrl.`,
-    data: { model: modelId, variable: KEY_VARIABLE, option: "apiKey" },
-  });
-}
-
-/** Whatever is said of it, the key is not quoted. */
-function checkKey(field: string, apiKey = ""): void {
-  if (areHeaders({ authorization: apiKey })) return;
-  const expected = "characters that HTTP allows in a header";
-  throw mismatch(field, expected, "others", "Copy the key anew, on one line.");
 }
 
 function apiAt({ api }: OpenAiOptions, usualApi: OpenAiApi): OpenAiApi {
@@ -298,7 +288,7 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
   },
   baseUrl: checkUrl,
   price: checkPriceOption,
-  countTokens: mustBe("a function of a request", isFunction, "Leave it out for an estimate."),
+  countTokens: mustBeFunction("a function of a request", "Leave it out for an estimate."),
   timeoutMs: checkTimeout,
   limits: checkModelLimits,
   maxTokensField: mustBe(
@@ -314,7 +304,7 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
   accepts: checkAccepts,
   headers: checkHeaders,
   proxy: checkProxy,
-  fetch: mustBe("a function like fetch", isFunction, "Leave it out for our own transport."),
+  fetch: mustBeFunction("a function like fetch", "Leave it out for our own transport."),
   ...ANSWER_CHECKS,
 };
 
@@ -328,10 +318,6 @@ function checkAll(options: OpenAiOptions): void {
   throw mismatch("openai.proxy", "left out beside the option fetch", "both", advice);
 }
 
-function isFunction(value: unknown): boolean {
-  return typeof value === "function";
-}
-
 function checkUrl(field: string, url: unknown): void {
   if (isHttpAddress(url)) return;
   const isBare = typeof url === "string" && !url.includes("://") && URL.canParse(`http://${url}`);
@@ -339,4 +325,22 @@ function checkUrl(field: string, url: unknown): void {
     ? `Say how it is reached: http://${url}, or https://.`
     : "Give the address up to and without /chat/completions.";
   throw mismatch(field, "an http or https URL", url, advice);
+}
+
+/** In the words of `gen_ai.provider.name`, where it has one. */
+const PROVIDERS: readonly (readonly [host: RegExp, provider: string])[] = [
+  [/(^|\.)openai\.com$/, "openai"],
+  [/\.azure\.com$/, "azure.ai.openai"],
+  [/(^|\.)deepseek\.com$/, "deepseek"],
+  [/(^|\.)groq\.com$/, "groq"],
+  [/(^|\.)mistral\.ai$/, "mistral_ai"],
+  [/(^|\.)openrouter\.ai$/, "openrouter"],
+  [/(^|\.)perplexity\.ai$/, "perplexity"],
+  [/(^|\.)x\.ai$/, "x_ai"],
+  [/^generativelanguage\.googleapis\.com$/, "gcp.gemini"],
+];
+
+/** The provider at a host; `openai` where nothing better is known. */
+export function providerAt(hostname: string): string {
+  return PROVIDERS.find(([host]) => host.test(hostname))?.[1] ?? "openai";
 }

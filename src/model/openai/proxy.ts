@@ -10,8 +10,6 @@ export interface Proxy {
   readonly noProxy?: string;
 }
 
-const OPTION = "openai.proxy";
-
 export function checkProxy(field: string, proxy: unknown): void {
   if (typeof proxy === "string") return checkProxyUrl(field, proxy);
   const advice = "Leave it out to go by HTTPS_PROXY and HTTP_PROXY.";
@@ -26,36 +24,33 @@ export function checkProxy(field: string, proxy: unknown): void {
 export function proxyTo(
   url: string,
   option: string | false | undefined,
-  { environment = process.env, canProxy = canNodeProxy } = {},
+  // The agents of a Node that has this flag know `proxyEnv`. To list the flags takes milliseconds.
+  {
+    environment = process.env,
+    canProxy = () => process.allowedNodeEnvironmentFlags.has("--use-env-proxy"),
+  } = {},
 ): Proxy | undefined {
   if (option === false) return undefined;
-  const { field, proxy } =
-    option === undefined ? proxyIn(environment, url) : { field: OPTION, proxy: { url: option } };
-  if (proxy === undefined) return undefined;
-  const isAble = canProxy();
-  if (!isAble && isDirect(url, proxy.noProxy)) return undefined;
-  checkProxyUrl(field, proxy.url);
-  if (!isAble) throw cannotProxy(field);
-  return proxy;
-}
-
-/** The agents of a Node that has this flag know `proxyEnv`. To list the flags takes milliseconds. */
-function canNodeProxy(): boolean {
-  return process.allowedNodeEnvironmentFlags.has("--use-env-proxy");
-}
-
-function proxyIn(
-  environment: NodeJS.ProcessEnv,
-  url: string,
-): { readonly field: string; readonly proxy: Proxy | undefined } {
   const read = (name: string): string | undefined =>
     [environment[name.toLowerCase()], environment[name]]
       .find((value) => value !== undefined && value.trim() !== "")
       ?.trim();
-  const field = url.startsWith("https:") ? "HTTPS_PROXY" : "HTTP_PROXY";
-  const [proxy, noProxy] = [read(field), read("NO_PROXY")];
-  if (proxy === undefined) return { field, proxy: undefined };
-  return { field, proxy: { url: proxy, ...defined({ noProxy }) } };
+  const variable = url.startsWith("https:") ? "HTTPS_PROXY" : "HTTP_PROXY";
+  const field = option === undefined ? variable : "openai.proxy";
+  const address = option ?? read(variable);
+  if (address === undefined) return undefined;
+  const noProxy = option === undefined ? read("NO_PROXY") : undefined;
+  const proxy: Proxy = { url: address, ...defined({ noProxy }) };
+  const isAble = canProxy();
+  if (!isAble && isDirect(url, proxy.noProxy)) return undefined;
+  checkProxyUrl(field, proxy.url);
+  if (isAble) return proxy;
+  const { version } = process;
+  throw new EspalierError({
+    code: "invalid_option",
+    message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${version}. Use a newer Node, give a fetch that goes through the proxy as the option fetch, or say proxy: false to go directly.`,
+    data: { field, expected: "Node 24.5, or 22.21, or later", got: version },
+  });
 }
 
 /** Enough of what Node knows of `NO_PROXY` where Node knows nothing: names, endings of names, and `*`. */
@@ -74,7 +69,13 @@ function isDirect(url: string, noProxy = ""): boolean {
 }
 
 function checkProxyUrl(field: string, url: string): void {
-  if (isHttpAddress(url) && isDecodable(url)) return;
+  try {
+    const { username, password } = new URL(url);
+    decodeURIComponent(username + password); // As Node does.
+    if (isHttpAddress(url)) return;
+  } catch {
+    // It is no address, or cannot be decoded.
+  }
   // A name and a password may stand before the host.
   const shown = url.replace(/^.*@/s, "…@");
   throw mismatch(
@@ -88,23 +89,4 @@ function checkProxyUrl(field: string, url: string): void {
 /** True for an address of a server, or of a proxy. */
 export function isHttpAddress(url: unknown): boolean {
   return typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url);
-}
-
-/** Node decodes the name and the password. */
-function isDecodable(url: string): boolean {
-  const { username, password } = new URL(url);
-  try {
-    return decodeURIComponent(username + password) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
-function cannotProxy(field: string): EspalierError {
-  const { version } = process;
-  return new EspalierError({
-    code: "invalid_option",
-    message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${version}. Use a newer Node, give a fetch that goes through the proxy as the option fetch, or say proxy: false to go directly.`,
-    data: { field, expected: "Node 24.5, or 22.21, or later", got: version },
-  });
 }

@@ -1,14 +1,18 @@
 // The fields of a request besides messages, tools and cap: how the model is to answer, in the words of each interface. Pure.
 
-import type { JsonObject } from "../../kernel/json.ts";
-import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
+import { type JsonObject, isRecord } from "../../kernel/json.ts";
+import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
-import type { ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
-import { promptCacheKey } from "../prompt-cache-key.ts";
+import type { ModelRequest, ToolSpec } from "../model.ts";
+import { promptCacheKey, wireText } from "../well-formed.ts";
 import { remembered } from "../remembered.ts";
-import { wireText } from "../well-formed.ts";
-import type { WireRequest } from "./wire-api.ts";
-import type { Fields } from "../wire-json.ts";
+import type { OpenAiApi, WireRequest } from "./wire-api.ts";
+import { type Fields, parseWireJson } from "../wire-json.ts";
+import { mendedJson } from "../../kernel/mend-json.ts";
+import type { Message } from "../../protocol/message.ts";
+import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
+import type { Attachment } from "../../protocol/attachment.ts";
+import { asText } from "../written-by.ts";
 
 /** What of the options of a model goes into each request. */
 export interface RequestOptions {
@@ -44,44 +48,45 @@ function settingsFor({ settings }: ModelRequest, options: ModelSettings): ModelS
   return Object.keys(reasoning).length === 0 ? merged : { ...merged, reasoning };
 }
 
-/** The fields of a Chat Completions request, in a fixed order; undefined: left out. */
-export function chatFields(request: WireRequest, options: RequestOptions): Fields {
+/** The fields of a request over one of the interfaces, in a fixed order; undefined: left out. */
+export function requestFields(
+  api: OpenAiApi,
+  request: WireRequest,
+  options: RequestOptions,
+): Fields {
+  const { temperature, output, tools, cacheKey } = request;
   const settings = settingsFor(request, options.settings);
-  return {
-    temperature: request.temperature,
-    top_p: settings.topP,
-    seed: settings.seed,
-    stop: settings.stop,
-    reasoning_effort: settings.reasoning?.effort,
-    verbosity: settings.verbosity,
-    response_format: request.output && {
-      type: "json_schema",
-      json_schema: formatOf(request.output),
-    },
-    ...toolFields(request, settings, chatTool),
-    service_tier: options.serviceTier,
-    prompt_cache_key: cacheKeyOf(request, options),
+  const { reasoning, verbosity, topP: top_p, parallelToolCalls } = settings;
+  const { promptCacheKey: by, serviceTier: service_tier } = options;
+  const format = output && { name: output.name, strict: output.strict, schema: output.schema };
+  const last = {
+    // Without tools, servers refuse any field about them.
+    ...(tools.length === 0
+      ? {}
+      : { tool_choice: choiceField(api, request), parallel_tool_calls: parallelToolCalls }),
+    service_tier,
+    prompt_cache_key:
+      cacheKey === undefined || by === false ? undefined : promptCacheKey(cacheKey, by),
   };
+  if (api === "responses") {
+    const text = { verbosity, format: format && { type: "json_schema", ...format } };
+    const hasText = verbosity !== undefined || format !== undefined;
+    return { temperature, top_p, reasoning, text: hasText ? text : undefined, ...last };
+  }
+  const { seed, stop } = settings;
+  const response_format = format && { type: "json_schema", json_schema: format };
+  const reasoning_effort = reasoning?.effort;
+  return { temperature, top_p, seed, stop, reasoning_effort, verbosity, response_format, ...last };
 }
 
-/** The fields of a Responses request, in a fixed order. */
-export function responsesFields(request: WireRequest, options: RequestOptions): Fields {
-  const settings = settingsFor(request, options.settings);
-  const { reasoning, verbosity } = settings;
-  const format = request.output && { type: "json_schema", ...formatOf(request.output) };
-  return {
-    temperature: request.temperature,
-    top_p: settings.topP,
-    reasoning,
-    text: verbosity === undefined && format === undefined ? undefined : { verbosity, format },
-    ...toolFields(request, settings, responsesTool),
-    service_tier: options.serviceTier,
-    prompt_cache_key: cacheKeyOf(request, options),
-  };
-}
-
-function formatOf({ name, strict, schema }: OutputSchema): object {
-  return { name, strict, schema };
+/** One of several: all tools stay listed, so that the provider's cache holds. */
+function choiceField(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unknown {
+  if (choice === undefined || typeof choice === "string") return choice;
+  const wireTool = (name: string): object =>
+    api === "chat" ? { type: "function", function: { name } } : { type: "function", name };
+  if ("tool" in choice) return wireTool(choice.tool);
+  const allowed = { mode: "required", tools: choice.oneOf.map(wireTool) };
+  return { type: "allowed_tools", ...(api === "chat" ? { allowed_tools: allowed } : allowed) };
 }
 
 /** Fields as text that continues an open object; those that are undefined are left out. */
@@ -105,33 +110,72 @@ export function toolsWriter(
         );
 }
 
-/** Without tools, servers refuse any field about them. */
-function toolFields(
-  { tools, toolChoice }: ModelRequest,
-  { parallelToolCalls }: ModelSettings,
-  wireTool: (name: string) => object,
-): Fields {
-  if (tools.length === 0) return {};
-  return {
-    tool_choice: choiceField(toolChoice, wireTool),
-    parallel_tool_calls: parallelToolCalls,
-  };
+// Arguments of calls as they go back to a server, which may parse them.
+
+/**
+ * Arguments that are no JSON object, without a small slip or as one that holds what the model wrote: many servers parse them, and some fail on
+ * anything else. Nothing at all is an empty object. Undefined: they go back as they are.
+ */
+export function mendedArguments(text: string): string | undefined {
+  if (text.trim() === "") return "{}";
+  if (isRecord(parseWireJson(text))) return undefined;
+  const meant = mendedJson(text);
+  return JSON.stringify(isRecord(meant) ? meant : { [UNREADABLE]: text });
 }
 
-const chatTool = (name: string): object => ({ type: "function", function: { name } });
-const responsesTool = (name: string): object => ({ type: "function", name });
+const UNREADABLE = "not_a_json_object";
 
-/** One of several: all tools stay listed, so that the provider's cache holds. */
-function choiceField(choice: ToolChoice | undefined, wireTool: (name: string) => object): unknown {
-  if (choice === undefined || typeof choice === "string") return choice;
-  if ("tool" in choice) return wireTool(choice.tool);
-  const allowed = { mode: "required", tools: choice.oneOf.map(wireTool) };
-  return wireTool === chatTool
-    ? { type: "allowed_tools", allowed_tools: allowed }
-    : { type: "allowed_tools", ...allowed };
+/** True if the last reply in a list of messages goes back with unreadable arguments. */
+export function isLastReplyMended(messages: readonly Message[]): boolean {
+  const last = messages.findLast((message) => message.role === "assistant");
+  return (
+    last?.toolCalls.some(({ argumentsText }) => {
+      const mended = mendedArguments(argumentsText);
+      return mended?.startsWith(`{"${UNREADABLE}":`) === true;
+    }) === true
+  );
 }
 
-function cacheKeyOf({ cacheKey }: WireRequest, options: RequestOptions): string | undefined {
-  const by = options.promptCacheKey;
-  return cacheKey === undefined || by === false ? undefined : promptCacheKey(cacheKey, by);
+// What is no text, in the words of each interface. What an interface has no word for goes as the line that names it.
+
+/**
+ * Returns the parts of a message in the words of an interface. Responses, whose results of tools are written like user messages, has no
+ * word for sounds. A part that an interface has no word for becomes the line that names it.
+ */
+export function wireParts(api: OpenAiApi, content: readonly ContentPart[]): readonly object[] {
+  const type = api === "chat" ? "text" : "input_text";
+  return content.map((part) => {
+    const shown = part.type === "text" ? undefined : wireAttachment(api, part);
+    return shown ?? { type, text: asText(part).text };
+  });
+}
+
+/** The formats of sound that there are words for. */
+const AUDIO_FORMATS: Readonly<Record<string, string>> = {
+  "audio/mpeg": "mp3",
+  "audio/mp3": "mp3",
+  "audio/wav": "wav",
+  "audio/x-wav": "wav",
+};
+
+function wireAttachment(api: OpenAiApi, attachment: Attachment): object | undefined {
+  const { type, data, mediaType, uri, name = "" } = attachment;
+  const isChat = api === "chat";
+  if (type === "audio") {
+    const format = AUDIO_FORMATS[mediaType.toLowerCase()];
+    if (!isChat || data === undefined || format === undefined) return undefined;
+    return { type: "input_audio", input_audio: { data, format } };
+  }
+  // The provider has its bytes within the address, or fetches them itself.
+  const address = data === undefined ? uri : `data:${mediaType};base64,${data}`;
+  if (address === undefined || (data === undefined && !isHttps(uri))) return undefined;
+  if (type === "image")
+    return isChat
+      ? { type: "image_url", image_url: { url: address } }
+      : { type: "input_image", image_url: address, detail: "auto" };
+  if (data === undefined) return isChat ? undefined : { type: "input_file", file_url: address };
+  // Servers want a name.
+  const filename = name === "" ? `file.${mediaType.split(/[/;]/)[1] ?? "bin"}` : name;
+  const file = { filename, file_data: address };
+  return isChat ? { type: "file", file } : { type: "input_file", ...file };
 }

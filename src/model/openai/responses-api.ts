@@ -6,9 +6,13 @@ import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
-import type { ReplyLimits } from "../reply-limits.ts";
+import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import { sendable, textOnly } from "../written-by.ts";
-import { responseOfBody } from "./from-responses.ts";
+import { withLostInput } from "../http-errors.ts";
+import { errorInBody } from "../wire-json.ts";
+import { objectOfBody } from "./from-openai.ts";
+import { failureOfResponse, noResponseError, readResponseUsage } from "./from-responses.ts";
+import { failures } from "./openai-errors.ts";
 import { StreamedResponse } from "./streamed-response.ts";
 import type { WireSettings } from "./to-openai.ts";
 import { toResponses } from "./to-responses.ts";
@@ -33,7 +37,7 @@ export class ResponsesApi implements WireApi {
 
   write(request: WireRequest, isStreaming: boolean): Buffer {
     const bare = this.#bare;
-    const shown = this.#sendable(request.messages);
+    const shown = sendable(request.messages, this.#settings);
     const messages =
       bare === undefined ? shown : shown.map((message) => bare.get(message) ?? message);
     const sent = { ...request, messages };
@@ -41,7 +45,18 @@ export class ResponsesApi implements WireApi {
   }
 
   read(body: string, limits: ReplyLimits): ModelReply {
-    return responseOfBody(body, limits);
+    const response = objectOfBody(body, limits, noResponseError);
+    const failure = failureOfResponse(response, undefined);
+    if (failure !== undefined) throw withLostInput(failure, readResponseUsage(response));
+    if (!Array.isArray(response["output"])) {
+      const error = errorInBody(response);
+      throw error === undefined
+        ? noResponseError(`a response without output: ${body}`, undefined)
+        : failures.reported(error, undefined);
+    }
+    const reply = new StreamedResponse(limits, () => undefined);
+    reply.takeWhole(response, tokensThatCame(Buffer.byteLength(body), limits));
+    return reply.finish();
   }
 
   stream(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void): ReplyStream {
@@ -56,7 +71,7 @@ export class ResponsesApi implements WireApi {
     if (data["providerCode"] !== "invalid_encrypted_content" && !UNREADABLE.test(message))
       return undefined;
     const bare = (this.#bare ??= new WeakMap());
-    const refused = this.#sendable(request.messages).filter(
+    const refused = sendable(request.messages, this.#settings).filter(
       (sent) => sent.role === "assistant" && sent.parts !== undefined && !bare.has(sent),
     );
     // Another call has met it meanwhile.
@@ -67,9 +82,5 @@ export class ResponsesApi implements WireApi {
     }
     const warning = `The reasoning of ${refused.length} earlier replies was left out, since the provider could not read it: ${message}`;
     return { warning };
-  }
-
-  #sendable(messages: readonly Message[]): readonly Message[] {
-    return sendable(messages, this.#settings);
   }
 }

@@ -7,7 +7,6 @@
 import { isRecord } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
-import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import {
@@ -19,7 +18,7 @@ import {
 } from "../reply-limits.ts";
 import { withLostInput } from "../http-errors.ts";
 import type { ReportedInput } from "../token-usage.ts";
-import { AlikeChunks } from "./alike-chunks.ts";
+import { AlikeChunks, GrowingText } from "./growing-text.ts";
 import {
   ChatReasoning,
   extraContent,
@@ -41,7 +40,6 @@ import {
   readChatUsage,
   usageOfReply,
 } from "./from-openai.ts";
-import { GrowingText } from "./growing-text.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import {
   errorInBody,
@@ -164,8 +162,11 @@ export class StreamedReply {
   takeWhole(response: Fields): boolean {
     const choice = firstChoice(response);
     const { message, finish_reason: reason } = choice ?? {};
+    // Calls that come at once are distinguished by their index, whatever their ids.
+    const calls = listOf(fieldsOf(message)["tool_calls"]);
+    const tool_calls = calls.map((call, index) => ({ ...fieldsOf(call), index }));
     // A choice that was filtered as a whole has a reason to end and no message.
-    const delta = isRecord(message) ? withPlaces(message) : {};
+    const delta = isRecord(message) ? { ...message, tool_calls } : {};
     const isSaid = isRecord(message) || isText(reason);
     this.#cut.trust(reportedTokens(usageOfReply(response, choice)));
     this.#takeChunk(response, isSaid ? { ...choice, delta } : undefined);
@@ -179,7 +180,11 @@ export class StreamedReply {
     this.#serviceTier = chunk["service_tier"] ?? this.#serviceTier;
     const error = reportOf(chunk);
     if (error !== undefined) {
-      this.#takeError(error);
+      this.#failedCall = failedCall(error);
+      if (this.#failedCall === undefined)
+        throw withLostInput(failures.reported(error, this.lostOutputTokens), this.lostInput);
+      this.#hasBegun = true;
+      this.#hasEnded = true;
       return "";
     }
     // Some name themselves only after a chunk without a name.
@@ -205,52 +210,33 @@ export class StreamedReply {
   finish(): ModelReply {
     if (!this.#hasBegun && this.#report !== undefined)
       throw failures.reported(this.#report, undefined);
-    if (!this.#hasBegun && this.#hasEnded) {
+    if (!this.#hasBegun && this.#hasEnded)
       throw protocolError("a stream without choices", undefined);
-    }
     if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
-      return replyOfFailedCall(
-        this.#failedCall,
-        this.#cut,
-        this.#reasoning.piecesWith("", undefined),
-      );
+      const reasoning = this.#reasoning.piecesWith("", undefined);
+      return replyOfFailedCall(this.#failedCall, this.#cut, reasoning);
     }
     const { isCut } = this;
     const said = this.#reasoning.piecesWith(String(this.#text), this.#data);
-    const reply = toReply([...said, ...this.#callPieces()], {
+    const calls = isCut ? this.#calls.filter(({ name }) => name !== "") : this.#calls;
+    const callPieces = calls.map(({ argumentsText, index, ...call }) => {
+      if (call.name === "")
+        throw protocolError("a tool call that names no tool", this.#arrivedTokens);
+      return callPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
+    });
+    // With the reported usage, unless what came counts for more.
+    const isHonest = !isCut || this.#cut.isHonest(reportedTokens(this.#usage));
+    const reply = toReply([...said, ...callPieces], {
       refusal: this.#refusal,
       finishReason: isCut ? "length" : this.#finishReason,
-      usage: isCut ? this.#usageOfCut : this.#usage,
+      usage: isHonest ? this.#usage : undefined,
       serviceTier: this.#serviceTier,
       hasServerTools: this.#hasServerTools,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     });
     return isCut ? { ...reply, warnings: [CUT_WARNING] } : reply;
-  }
-
-  /** The reported usage, unless the received text counts for more. */
-  get #usageOfCut(): unknown {
-    return this.#cut.isHonest(reportedTokens(this.#usage)) ? this.#usage : undefined;
-  }
-
-  #callPieces(): readonly ReplyPiece[] {
-    const calls = this.isCut ? this.#calls.filter(({ name }) => name !== "") : this.#calls;
-    return calls.map(({ argumentsText, index, ...call }) => {
-      if (call.name === "")
-        throw protocolError("a tool call that names no tool", this.#arrivedTokens);
-      return callPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
-    });
-  }
-
-  #takeError(error: unknown): void {
-    this.#failedCall = failedCall(error);
-    if (this.#failedCall === undefined) {
-      throw withLostInput(failures.reported(error, this.lostOutputTokens), this.lostInput);
-    }
-    this.#hasBegun = true;
-    this.#hasEnded = true;
   }
 
   #takeDelta(delta: Fields): string {
@@ -269,9 +255,8 @@ export class StreamedReply {
     const refusal = this.#cut.admit(textOf(delta["refusal"]));
     this.#refusal += refusal;
     if (refusal !== "") this.#onDelta({ type: "refusal", text: refusal });
-    for (const piece of listOf(delta["tool_calls"])) {
-      this.#takeCallPiece(isRecord(piece) ? piece["index"] : undefined, completionCall(piece));
-    }
+    for (const piece of listOf(delta["tool_calls"]))
+      this.#takeCallPiece(fieldsOf(piece)["index"], completionCall(piece));
     return text;
   }
 
@@ -289,19 +274,39 @@ export class StreamedReply {
    */
   #takeCallPiece(index: unknown, piece: CompletionCall): void {
     const open = this.#callAt.get(index);
-    const known = open === undefined || isAnother(piece, open) ? undefined : open;
+    const isWhole = open?.cameWhole === true;
+    const isOther = piece.name !== open?.name || piece.argumentsText !== "";
+    const isAnother =
+      piece.name !== "" && ((piece.id !== "" && piece.id !== open?.id) || (isWhole && isOther));
+    const known = isAnother ? undefined : open;
     const isNamed = piece.name !== (known?.name ?? "");
     if (isNamed) this.#cut.admit(piece.name);
     // Half a name would be the name of another tool.
     if (this.isCut) return;
-    const call = known ?? this.#openCall(index);
+    const call: GrowingCall = known ?? {
+      index: this.#calls.length,
+      id: "",
+      name: "",
+      argumentsText: new GrowingText(),
+      cameWhole: false,
+      isSaid: false,
+    };
+    if (known === undefined) {
+      this.#countBeside(OPENED_BYTES, 0);
+      this.#calls.push(call);
+      this.#callAt.set(index, call);
+    }
     if (call.id === "") {
       this.#countBeside(Buffer.byteLength(piece.id), 0);
       call.id = piece.id;
     }
     if (isNamed) call.name += piece.name;
     const argumentsText = this.#cut.admit(piece.argumentsText);
-    if (argumentsText !== "") call.cameWhole = call.argumentsText.isEmpty && isWhole(argumentsText);
+    if (argumentsText !== "")
+      call.cameWhole =
+        call.argumentsText.isEmpty &&
+        argumentsText.trimEnd().endsWith("}") &&
+        isRecord(parseWireJson(argumentsText));
     call.argumentsText.push(argumentsText);
     this.#say(call, argumentsText);
     if (piece.data !== undefined) {
@@ -327,22 +332,6 @@ export class StreamedReply {
     return `${this.#responseId ?? "call"}.${index}`;
   }
 
-  #openCall(index: unknown): GrowingCall {
-    const argumentsText = new GrowingText();
-    const call: GrowingCall = {
-      index: this.#calls.length,
-      id: "",
-      name: "",
-      argumentsText,
-      cameWhole: false,
-      isSaid: false,
-    };
-    this.#countBeside(OPENED_BYTES, 0);
-    this.#calls.push(call);
-    this.#callAt.set(index, call);
-    return call;
-  }
-
   /** Takes account of what is kept besides the text, before it is kept (S3). */
   #countBeside(openedBytes: number, addedBytes: number): void {
     this.#openedBytes += openedBytes;
@@ -360,17 +349,6 @@ export class StreamedReply {
   }
 }
 
-/** Whether a piece under the place of an open call begins another one. */
-function isAnother({ id, name, argumentsText }: CompletionCall, open: GrowingCall): boolean {
-  if (name === "") return false;
-  if (id !== "" && id !== open.id) return true;
-  return open.cameWhole && (name !== open.name || argumentsText !== "");
-}
-
-function isWhole(argumentsText: string): boolean {
-  return argumentsText.trimEnd().endsWith("}") && isRecord(parseWireJson(argumentsText));
-}
-
 /** The text of a chunk that has nothing else to say; undefined of any other. */
 function bareText(data: string): string | undefined {
   const chunk = parseWireJson(data);
@@ -381,13 +359,4 @@ function bareText(data: string): string | undefined {
   const isBare =
     typeof content === "string" && Object.values(rest).every((value) => value === null);
   return isBare ? content : undefined;
-}
-
-/** Calls that come at once are distinguished by their index, whatever their ids. */
-function withPlaces(message: Fields): Fields {
-  const calls = listOf(message["tool_calls"]);
-  return {
-    ...message,
-    tool_calls: calls.map((call, index) => (isRecord(call) ? { ...call, index } : { index })),
-  };
 }

@@ -10,6 +10,8 @@ import { isRecord } from "../../kernel/json.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import {
+  CUT_WARNING,
+  MOST_DATA_BYTES,
   OPENED_BYTES,
   ReplyCut,
   sizeOf,
@@ -19,8 +21,6 @@ import {
 import type { ReportedInput } from "../token-usage.ts";
 import {
   callIdIn,
-  checkData,
-  cutReply,
   failureOfResponse,
   noResponseError,
   outputTokensOf,
@@ -40,6 +40,12 @@ import { errorInBody, fieldsOf, isText, parseWireJson, type Fields } from "../wi
 const END_MARK = "[DONE]";
 const TYPE_KEY = '"type":"';
 const FIRST_TYPE = `{${TYPE_KEY}`;
+
+/** The end of a reply that was cut. */
+const CUT_END: Fields = {
+  status: "incomplete",
+  incomplete_details: { reason: "max_output_tokens" },
+};
 
 type Reader = (reply: StreamedResponse, event: Fields) => void;
 
@@ -79,6 +85,8 @@ export class StreamedResponse implements ReplyStream {
   #report: unknown;
   #isMarked = false;
   #isQueued = false;
+  /** Of a response that came whole. */
+  #wholeTokens: number | undefined;
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
     this.#limits = limits;
@@ -130,7 +138,13 @@ export class StreamedResponse implements ReplyStream {
    * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no response.
    */
   finish(): ModelReply {
-    if (this.isCut) return cutReply(this.#response ?? {}, this.#items(), this.#cut);
+    if (this.isCut) {
+      // With the reported usage, unless what came counts for more.
+      const { usage, ...response } = this.#response ?? {};
+      const isHonest = this.#cut.isHonest(outputTokensOf({ usage }));
+      const ended = { ...response, ...CUT_END, ...(isHonest ? { usage } : {}) };
+      return { ...toReplyOfResponse(ended, this.#items()), warnings: [CUT_WARNING] };
+    }
     if (this.#response === undefined) {
       if (this.#isQueued && this.#slots.size === 0) throw failures.unfinished("queued", undefined);
       if (this.#report !== undefined) throw failures.reported(this.#report, this.lostOutputTokens);
@@ -153,10 +167,17 @@ export class StreamedResponse implements ReplyStream {
 
   /** What is done about each type of event; all others say nothing of the reply. */
   static readonly #readers: ReadonlyMap<unknown, Reader> = new Map<unknown, Reader>([
-    ["response.output_item.added", (reply, event) => reply.#open(event)],
+    [
+      "response.output_item.added",
+      (reply, event) => {
+        const place = placeOf(event) ?? reply.#slots.size;
+        reply.#lastPlace = place;
+        if (!reply.#slots.has(place)) reply.#addSlot(place, fieldsOf(event["item"]));
+      },
+    ],
     [
       "response.output_item.done",
-      (reply, event) => reply.#close(reply.#placeIn(event), event["item"]),
+      (reply, event) => reply.#close(reply.#findPlace(event), event["item"]),
     ],
     ["response.output_text.delta", (reply, event) => reply.#grow(event, "message", "text")],
     ["response.refusal.delta", (reply, event) => reply.#grow(event, "message", "refusal")],
@@ -171,18 +192,20 @@ export class StreamedResponse implements ReplyStream {
     ["response.cancelled", (reply, event) => reply.#end(event)],
     ["response.failed", (reply, event) => reply.#end(event)],
     ["response.queued", (reply) => void (reply.#isQueued = true)],
-    ["error", (reply, event) => reply.#fail(event)],
+    [
+      "error",
+      (reply, event) => {
+        throw failures.reported(reportIn(event) ?? event, reply.lostOutputTokens);
+      },
+    ],
   ]);
-
-  #fail(event: Fields): never {
-    throw failures.reported(reportIn(event) ?? event, this.lostOutputTokens);
-  }
 
   /** Appends the piece of an event to a text of its item. */
   #grow(event: Fields, itemType: string, field: GrowingField, before = ""): void {
-    const slot = this.#slotFor(event, itemType);
+    const slot = this.#findSlot(event, itemType);
     const { delta } = event;
-    const text = this.#admit(slot, before + (typeof delta === "string" ? delta : ""));
+    const text = this.#cut.admit(before + (typeof delta === "string" ? delta : ""));
+    slot.countedBytes += Buffer.byteLength(text);
     if (text === "") return;
     slot[field].push(text);
     const { callIndex: index } = slot;
@@ -190,14 +213,8 @@ export class StreamedResponse implements ReplyStream {
     else if (index !== undefined) this.#onDelta({ type: field, index, text });
   }
 
-  #open(event: Fields): void {
-    const place = placeOf(event) ?? this.#slots.size;
-    this.#lastPlace = place;
-    if (!this.#slots.has(place)) this.#addSlot(place, fieldsOf(event["item"]));
-  }
-
   #takeReasoning(event: Fields): void {
-    const slot = this.#slotFor(event, "reasoning");
+    const slot = this.#findSlot(event, "reasoning");
     const { summary_index: index } = event;
     const isNext = !slot.reasoning.isEmpty && index !== slot.summaryIndex;
     slot.summaryIndex = index;
@@ -213,23 +230,18 @@ export class StreamedResponse implements ReplyStream {
       return admitted;
     };
     const read = readItem(item, place, admit, this.#arrivedTokens);
-    this.#sayRest(slot, read.text, countedBytes);
+    // Some servers say only in the end what others say in pieces. Bytes that were counted for anything but the text do not pay for its rest.
+    const said = String(slot.text);
+    const rest = read.text.startsWith(said) ? read.text.slice(said.length) : "";
+    if (rest !== "" && Buffer.byteLength(said) === countedBytes) {
+      slot.text.push(rest);
+      this.#onDelta({ type: "text", text: rest });
+    }
     this.#dataBytes += read.dataBytes - (slot.done?.dataBytes ?? 0);
     slot.done = read;
-    checkData(this.#dataBytes, this.#arrivedTokens);
-  }
-
-  /**
-   * Some servers say only in the end what others say in pieces. Bytes that were counted for anything but
-   * the text do not pay for its rest.
-   */
-  #sayRest(slot: Slot, text: string, countedBytes: number): void {
-    const said = String(slot.text);
-    if (text.length <= said.length || !text.startsWith(said)) return;
-    if (Buffer.byteLength(said) !== countedBytes) return;
-    const rest = text.slice(said.length);
-    slot.text.push(rest);
-    this.#onDelta({ type: "text", text: rest });
+    if (this.#dataBytes <= MOST_DATA_BYTES) return;
+    const got = `a reply with more than ${MOST_DATA_BYTES} bytes of data`;
+    throw failures.excess(got, this.#arrivedTokens);
   }
 
   #end(event: Fields): void {
@@ -244,27 +256,34 @@ export class StreamedResponse implements ReplyStream {
       this.#failed = ended;
       throw failure;
     }
-    const { output } = ended;
-    // Some servers send all of it, or a part, only at the end.
-    this.#cut.trust(outputTokensOf(ended));
-    if (Array.isArray(output) && output.length > this.#doneItems) {
+    this.#takeOutput(ended);
+  }
+
+  /** Takes a response that came whole. `arrivedTokens`: an estimate of its length. */
+  takeWhole(response: Fields, arrivedTokens: number): void {
+    this.#wholeTokens = arrivedTokens;
+    this.#takeOutput(response);
+  }
+
+  /** Some servers send all of the output, or a part, only at the end. */
+  #takeOutput(response: Fields): void {
+    const { output } = response;
+    this.#cut.trust(outputTokensOf(response));
+    const done = [...this.#slots.values()].filter((slot) => slot.done !== undefined);
+    if (Array.isArray(output) && output.length > done.length) {
       for (const place of this.#slots.keys()) if (place >= output.length) this.#slots.delete(place);
       for (const [place, item] of output.entries()) this.#close(place, item);
     }
-    this.#response = ended;
-  }
-
-  get #doneItems(): number {
-    return [...this.#slots.values()].filter(({ done }) => done !== undefined).length;
+    this.#response = response;
   }
 
   /** The pieces of an event belong to the item at its place, or else to the one that was opened last. */
-  #placeIn(event: Fields): number {
+  #findPlace(event: Fields): number {
     return placeOf(event) ?? Math.max(this.#lastPlace, 0);
   }
 
-  #slotFor(event: Fields, type: string): Slot {
-    const place = this.#placeIn(event);
+  #findSlot(event: Fields, type: string): Slot {
+    const place = this.#findPlace(event);
     return this.#slots.get(place) ?? this.#addSlot(place, { type });
   }
 
@@ -272,12 +291,19 @@ export class StreamedResponse implements ReplyStream {
     const { type, call_id, id, name } = opened;
     const said = type === "function_call" && isText(name) ? name : "";
     // Half a name would be the name of another tool.
-    const kept = this.#cut.admit(said) === said ? { type, call_id, id, name } : {};
+    const kept: Fields = this.#cut.admit(said) === said ? { type, call_id, id, name } : {};
     this.#openedBytes += OPENED_BYTES + Buffer.byteLength(JSON.stringify(kept));
     const { besideBytes } = this.#limits;
     if (this.#openedBytes > besideBytes) {
       const got = `a reply with more than ${besideBytes} bytes of ids`;
       throw failures.excess(got, this.#arrivedTokens);
+    }
+    const toolName = kept["type"] === "function_call" ? kept["name"] : undefined;
+    const callIndex = isText(toolName) ? this.#callCount : undefined;
+    if (callIndex !== undefined && isText(toolName)) {
+      this.#callCount += 1;
+      const callId = callIdIn(kept, place);
+      this.#onDelta({ type: "call", index: callIndex, callId, toolName });
     }
     const slot: Slot = {
       opened: kept,
@@ -287,21 +313,11 @@ export class StreamedResponse implements ReplyStream {
       reasoning: new GrowingText(),
       arguments: new GrowingText(),
       summaryIndex: undefined,
-      callIndex: this.#sayCall(kept, place),
+      callIndex,
       done: undefined,
     };
     this.#slots.set(place, slot);
     return slot;
-  }
-
-  /** Gives which call of the reply it is; undefined: it is none, or its event does not name its tool. */
-  #sayCall(opened: Fields, place: number): number | undefined {
-    const { type, name: toolName } = opened;
-    if (type !== "function_call" || !isText(toolName)) return undefined;
-    const index = this.#callCount;
-    this.#callCount += 1;
-    this.#onDelta({ type: "call", index, callId: callIdIn(opened, place), toolName });
-    return index;
   }
 
   #items(): readonly ReadItem[] {
@@ -311,16 +327,10 @@ export class StreamedResponse implements ReplyStream {
     );
   }
 
-  /** Returns the part of a piece of this item that fits below the cut (S3). */
-  #admit(slot: Slot, piece: string): string {
-    const admitted = this.#cut.admit(piece);
-    slot.countedBytes += Buffer.byteLength(admitted);
-    return admitted;
-  }
-
   /** What is sealed is base64 for the most part: it stands for reasoning that was paid for. */
   get #arrivedTokens(): number {
-    return tokensThatCame(this.#cut.bytes + (this.#dataBytes * 3) / 4, this.#limits);
+    const bytes = this.#cut.bytes + (this.#dataBytes * 3) / 4;
+    return this.#wholeTokens ?? tokensThatCame(bytes, this.#limits);
   }
 }
 

@@ -2,14 +2,19 @@
 // otherwise, so each message and each list of tools is written once and the text is kept for as long as the value lives.
 
 import type { AttachmentKind } from "../../protocol/attachment.ts";
-import type { AssistantMessage, Message, ToolMessage } from "../../protocol/message.ts";
-import { contentParts, followingHeading } from "../accepted-content.ts";
+import type { Message } from "../../protocol/message.ts";
+import {
+  contentParts,
+  followingHeading,
+  attachedBytesOf,
+  hasContent,
+  isPlain,
+  sendable,
+} from "../written-by.ts";
 import type { ModelRequest } from "../model.ts";
 import { RememberedEach } from "../remembered.ts";
-import { sentCallId, type CallIdForm } from "../sent-call-id.ts";
-import { wireText } from "../well-formed.ts";
-import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
-import { attachedBytesOf, hasContent, isPlain, sendable } from "../written-by.ts";
+import { sentCallId, type CallIdForm, wireText } from "../well-formed.ts";
+import { replyPieces } from "../../protocol/reply-message.ts";
 import {
   fieldOf,
   sentExtraContent,
@@ -17,10 +22,14 @@ import {
   sentThinking,
   type ReasoningOption,
 } from "./chat-reasoning.ts";
-import type { HeldTool } from "../held-tools.ts";
-import { mendedArguments } from "./mended-arguments.ts";
-import { chatParts } from "./wire-content.ts";
-import { chatFields, textOfFields, toolsWriter, type RequestOptions } from "./request-fields.ts";
+import {
+  mendedArguments,
+  requestFields,
+  textOfFields,
+  toolsWriter,
+  type RequestOptions,
+  wireParts,
+} from "./request-fields.ts";
 
 /** How a server calls the cap on output tokens. */
 export type MaxTokensField = "max_completion_tokens" | "max_tokens";
@@ -48,17 +57,19 @@ export function toOpenAi(
   isStreaming: boolean,
 ): string {
   const head = `{"model":${wireText(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
-  const { replayKey, reasoningField, callIdForm } = settings;
+  const { replayKey, reasoningField } = settings;
   const shown = sendable(request.messages, settings);
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
-  const isFilled = !isPlain(shown) && shown.some((message) => isThought(message, reasoningField));
+  const isThought = (message: Message): boolean =>
+    message.role === "assistant" &&
+    message.parts?.some((part) => fieldOf(part, reasoningField) === "reasoning_content") === true;
+  const isFilled = !isPlain(shown) && shown.some(isThought);
   const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
-  const write = (message: Message): string =>
-    wireText(wireMessage(message, { reasoningField, isFilled, callIdForm }));
+  const write = (message: Message): string => wireText(wireMessage(message, settings, isFilled));
   const messages = withFollowing(written.of(shown, write), shown, settings).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
-    ...chatFields(request, settings.options),
+    ...requestFields("chat", request, settings.options),
     ...(isStreaming ? { stream: true, stream_options: { include_usage: true } } : {}),
     ...settings.options.extraBody,
   };
@@ -79,8 +90,12 @@ function withFollowing(
     const message = messages[index];
     texts.push(text);
     if (message?.role !== "tool") continue;
-    if (hasContent(message))
-      following.push(...attached.of([message], () => textOfAttached(message, callIdForm)));
+    if (hasContent(message)) {
+      const heading = followingHeading(message.toolName, sentCallId(message.callId, callIdForm));
+      const write = (): string =>
+        wireText(wireParts("chat", [heading, ...message.content])).slice(1, -1);
+      following.push(...attached.of([message], write));
+    }
     if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
     texts.push(`{"role":"user","content":[${following.join(",")}]}`);
     following = [];
@@ -88,13 +103,12 @@ function withFollowing(
   return texts;
 }
 
-function textOfAttached(
-  { toolName, callId, content = [] }: ToolMessage,
-  form: CallIdForm | undefined,
-): string {
-  const heading = followingHeading(toolName, sentCallId(callId, form));
-  return wireText(chatParts([heading, ...content])).slice(1, -1);
-}
+const textOfTools = toolsWriter(({ spec, strict }) => {
+  const { name, description, inputSchema } = spec;
+  const parameters =
+    strict === undefined ? { parameters: inputSchema } : { parameters: strict, strict: true };
+  return { type: "function", function: { name, description, ...parameters } };
+});
 
 /**
  * The texts of messages, and of what follows them, by the model, and by whether replies without reasoning have a field for it: they are
@@ -108,61 +122,31 @@ function textsUnder(form: string): RememberedEach<Message, string> {
   return written;
 }
 
-function isThought(message: Message, option: ReasoningOption): boolean {
-  if (message.role !== "assistant" || message.parts === undefined) return false;
-  return message.parts.some((part) => fieldOf(part, option) === "reasoning_content");
-}
-
-function wireTool({ spec, strict }: HeldTool): object {
-  const { name, description, inputSchema } = spec;
-  const parameters =
-    strict === undefined ? { parameters: inputSchema } : { parameters: strict, strict: true };
-  return { type: "function", function: { name, description, ...parameters } };
-}
-
-const textOfTools = toolsWriter(wireTool);
-
-/** How messages are written. `isFilled`: a reply without reasoning has the field, too. */
-interface WireForm extends Pick<WireSettings, "reasoningField" | "callIdForm"> {
-  readonly isFilled: boolean;
-}
-
-function wireMessage(message: Message, form: WireForm): object {
-  switch (message.role) {
-    case "system":
-      return { role: message.role, content: message.text };
-    case "user":
-      return {
-        role: message.role,
-        content: message.content === undefined ? message.text : chatParts(contentParts(message)),
-      };
-    case "tool":
-      return {
-        role: "tool",
-        tool_call_id: sentCallId(message.callId, form.callIdForm),
-        content: message.text,
-      };
-    case "assistant":
-      return wireReply(message, form);
+/** `isFilled`: a reply without reasoning has the field for it, too. */
+function wireMessage(message: Message, settings: WireSettings, isFilled: boolean): object {
+  const { reasoningField, callIdForm } = settings;
+  const { role, text } = message;
+  if (role === "system") return { role, content: text };
+  if (role === "tool")
+    return { role, tool_call_id: sentCallId(message.callId, callIdForm), content: text };
+  if (role === "user") {
+    const hasParts = message.content !== undefined;
+    return { role, content: hasParts ? wireParts("chat", contentParts(message)) : text };
   }
-}
-
-function wireReply(
-  message: AssistantMessage,
-  { reasoningField, isFilled, callIdForm }: WireForm,
-): object {
   const pieces = replyPieces(message);
-  const calls: object[] = [];
   let extra = {};
-  for (const piece of pieces) {
-    if (piece.type === "call") calls.push(wireCall(piece, callIdForm));
+  const calls = pieces.flatMap((piece) => {
     if (piece.type === "text") extra = { ...extra, ...sentExtraContent(piece) };
-  }
+    if (piece.type !== "call") return [];
+    const { callId, toolName: name, argumentsText } = piece;
+    const call = { name, arguments: mendedArguments(argumentsText) ?? argumentsText };
+    const id = sentCallId(callId, callIdForm);
+    return [{ id, type: "function", function: call, ...sentExtraContent(piece) }];
+  });
   const saysOtherwise = calls.length > 0 || message.refusal !== undefined;
-  const text = message.text === "" && saysOtherwise ? null : message.text;
   return {
-    role: "assistant",
-    content: sentThinking(pieces, reasoningField) ?? text,
+    role,
+    content: sentThinking(pieces, reasoningField) ?? (text === "" && saysOtherwise ? null : text),
     refusal: message.refusal,
     ...(isFilled ? { reasoning_content: "" } : {}),
     ...sentReasoning(pieces, reasoningField),
@@ -170,16 +154,3 @@ function wireReply(
     tool_calls: calls.length === 0 ? undefined : calls,
   };
 }
-
-function wireCall(call: CallPiece, form: CallIdForm | undefined): object {
-  const { callId, toolName, argumentsText } = call;
-  const args = mendedArguments(argumentsText) ?? argumentsText;
-  return {
-    id: sentCallId(callId, form),
-    type: "function",
-    function: { name: toolName, arguments: args },
-    ...sentExtraContent(call),
-  };
-}
-
-type CallPiece = Extract<ReplyPiece, { readonly type: "call" }>;

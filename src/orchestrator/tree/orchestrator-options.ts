@@ -18,7 +18,7 @@ import { checkApprovals, type Approver, type Unanswered } from "../../agent/appr
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import type { Prices } from "../../model/prices.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
-import type { EventSink } from "../../protocol/event-sink.ts";
+import type { EventSink } from "../../protocol/event.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";

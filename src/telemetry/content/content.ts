@@ -6,25 +6,42 @@
 //    The provider's own finish reason is plain text.
 
 import type { Span } from "@opentelemetry/api";
+import { z } from "zod";
 
-import type { JsonValue } from "../../kernel/json.ts";
-import type { EventScope, EventType } from "../../protocol/event.ts";
-import type { SpanContent } from "../../protocol/span-content.ts";
-import { noteShortened, setAttribute } from "../bounded/bounded-attributes.ts";
-import { beginJson, cutWithMark } from "../bounded/cut-content.ts";
 import {
-  definitionsOf,
-  inputOf,
-  instructionsOf,
-  outputOf,
-  structureOf,
-} from "./content-messages.ts";
-import type { ContentSettings } from "./content-options.ts";
-import { redacted } from "./content-redaction.ts";
+  type JsonValue,
+  parseJson,
+  unsoundness,
+  type JsonObject,
+  deepFreeze,
+} from "../../kernel/json.ts";
+import type { EventScope, EventType } from "../../protocol/event.ts";
+import {
+  noteShortened,
+  setAttribute,
+  beginJson,
+  cutWithMark,
+  MAX_ATTRIBUTE_CHARACTERS,
+} from "../bounded/bounded-attributes.ts";
 import { ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
+import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
+import {
+  type AssistantMessage,
+  type Message,
+  type ToolCall,
+  AssistantMessageSchema,
+  MessageSchema,
+  type SpanContent,
+  type OfferedTool,
+} from "../../protocol/message.ts";
+import { isPromiseLike } from "../../kernel/cancel.ts";
+import { warnOnce, NamedOffenders } from "../../kernel/warn-once.ts";
+import { JsonValueSchema } from "../../protocol/json-value.ts";
+import { checkKeys, mismatch } from "../../kernel/check.ts";
+import { VariableReader, type Environment } from "../delivery/otel-variables.ts";
 
 /** The span that is open in a scope, and the event with which it began. */
-export interface ContentPlace {
+interface ContentPlace {
   readonly span: Span;
   readonly opening: { readonly type: EventType };
   readonly scope: EventScope;
@@ -74,3 +91,268 @@ function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>>
       return { [GEN_AI.toolCallResult]: structureOf(content.text) ?? content.text };
   }
 }
+
+// Content in the shape of the GenAI semantic conventions: messages of parts. Pure.
+
+/** What an agent reads before all else, for `gen_ai.system_instructions`: the system messages with which a request begins. */
+function instructionsOf(messages: readonly Message[]): readonly JsonObject[] {
+  return messages.slice(0, firstSaid(messages)).map(({ text }) => textPart(text));
+}
+
+/** The others, for `gen_ai.input.messages`. */
+function inputOf(messages: readonly Message[]): readonly JsonObject[] {
+  return messages
+    .slice(firstSaid(messages))
+    .map((message) => ({ role: message.role, parts: partsOf(message) }));
+}
+
+function firstSaid(messages: readonly Message[]): number {
+  const index = messages.findIndex(({ role }) => role !== "system");
+  return index === -1 ? messages.length : index;
+}
+
+/** For `gen_ai.output.messages`: the one that the model wrote. */
+function outputOf(message: AssistantMessage, finishReason: string): readonly JsonObject[] {
+  const reason = finishReason === "tool_calls" ? "tool_call" : finishReason;
+  return [{ role: "assistant", parts: partsOf(message), finish_reason: reason }];
+}
+
+/** For `gen_ai.tool.definitions`. */
+function definitionsOf(tools: readonly OfferedTool[]): readonly JsonObject[] {
+  return tools.map(({ name, description, inputSchema }) => ({
+    type: "function",
+    name,
+    description,
+    parameters: inputSchema,
+  }));
+}
+
+/** Of an answer, also of one by which the model declined: its reasoning and the calls that it asks for, in order. */
+function partsOf(message: Message): readonly JsonObject[] {
+  if (message.role === "tool")
+    return [{ type: "tool_call_response", id: message.callId, response: message.text }];
+  if (message.role !== "assistant") return [textPart(message.text)];
+  const { refusal = "" } = message;
+  const parts = replyPieces(message).flatMap((piece) => partOf(piece));
+  return refusal === "" ? parts : [textPart(refusal), ...parts];
+}
+
+function partOf(piece: ReplyPiece): readonly JsonObject[] {
+  switch (piece.type) {
+    case "reasoning":
+      return piece.text === "" ? [] : [{ type: "reasoning", content: piece.text }];
+    case "text":
+      return piece.text === "" ? [] : [textPart(piece.text)];
+    case "call":
+      return [callPart(piece)];
+    case "opaque":
+      return [];
+  }
+}
+
+function textPart(content: string): JsonObject {
+  return { type: "text", content };
+}
+
+function callPart({ callId, toolName, argumentsText }: ToolCall): JsonObject {
+  const called = argumentsText.trim() === "" ? {} : structureOf(argumentsText);
+  return { type: "tool_call", id: callId, name: toolName, arguments: called ?? argumentsText };
+}
+
+/** Deeper values are shown as the text that they are. */
+const MOST_LEVELS = 200;
+
+/**
+ * The object or the list that a text is; undefined for any other text, for one that would be shortened in any case, and for numbers and
+ * keys that parsing would change.
+ */
+export function structureOf(text: string): JsonValue | undefined {
+  if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;
+  try {
+    const value = parseJson(text);
+    return unsoundness(value, MOST_LEVELS) === undefined && isWhole(value, text)
+      ? value
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** True if the text has nothing that the value has lost: digits, or one of two equal keys. */
+function isWhole(value: JsonValue, text: string): boolean {
+  return skeletonOf(JSON.stringify(value)) === skeletonOf(text);
+}
+
+/** JSON text without spaces and without the content of its strings, each number written in one way. */
+function skeletonOf(text: string): string {
+  return text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+|-?\d[\d.eE+-]*/g, (token) => {
+    if (token.startsWith('"')) return '""';
+    return token.trim() === "" ? "" : plainNumber(token);
+  });
+}
+
+/** `-12.50e3` as `-125e2`. */
+function plainNumber(token: string): string {
+  const [mantissa = "", exponent = "0"] = token.toLowerCase().split("e");
+  const [whole = "", fraction = ""] = mantissa.replace("-", "").split(".");
+  const digits = `${whole}${fraction}`.replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  const sign = token.startsWith("-") ? "-" : "";
+  if (significant === "") return `${sign}0`;
+  const power = Number(exponent) - fraction.length + digits.length - significant.length;
+  return `${sign}${significant}e${power}`;
+}
+
+// A user's redaction of content, which may be wrong in any way: what it does not clearly let out stays in.
+
+/** What may go out of a piece of content; undefined: nothing. Never throws. */
+function redacted(
+  redact: RedactContent,
+  content: SpanContent,
+  scope: EventScope,
+): SpanContent | undefined {
+  try {
+    const copy = deepFreeze(structuredClone(content));
+    const given: unknown = redact(copy, deepFreeze({ ...scope }));
+    if (given === undefined) return undefined;
+    return given === copy ? copy : checked(given, content.type);
+  } catch (cause) {
+    warnOnce(
+      redact,
+      `Expected content.redact to give content, got an error (${reasonOf(cause)}). What it was asked about, of type ${content.type}, is not exported; runs are not affected.`,
+    );
+    return undefined;
+  }
+}
+
+/** Redaction may return anything: only what is JSON, and content of the same type, goes out. */
+function checked(given: unknown, type: SpanContent["type"]): SpanContent {
+  if (isPromiseLike(given)) {
+    if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
+    throw new UnfitContent("it gave a promise; it must not wait");
+  }
+  const text: string | undefined = JSON.stringify(given);
+  if (text === undefined) throw new UnfitContent(`it gave a value of type ${typeof given}`);
+  const value = parseJson(text);
+  const reason = unsoundness(value, MAX_CONTENT_LEVELS);
+  if (reason !== undefined) throw new UnfitContent(reason);
+  const parsed = SpanContentSchema.safeParse(value);
+  if (!parsed.success) throw new UnfitContent(reasonIn(parsed.error));
+  if (parsed.data.type !== type) throw new UnfitContent(`it gave ${parsed.data.type} for ${type}`);
+  return parsed.data;
+}
+
+/** What was given is no content. Its message quotes nothing of it. */
+class UnfitContent extends Error {}
+
+/** Messages of other errors may quote what was to be hidden, as those of `JSON.parse` do: only their class is recorded. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof UnfitContent) return cause.message;
+  try {
+    return cause instanceof Error ? cause.constructor.name : `a thrown ${typeof cause}`;
+  } catch {
+    return "one that cannot be looked at";
+  }
+}
+
+/** Which field it is, if any: keys below may be those of the content. */
+function reasonIn({ issues: [issue] }: z.ZodError): string {
+  const [field] = issue?.path ?? [];
+  const where = field === undefined ? "what it gave" : `\`${String(field)}\` of what it gave`;
+  return `${where} is no such content (${issue?.code ?? "invalid"})`;
+}
+
+/** Of content as a whole: arguments may have 200. */
+const MAX_CONTENT_LEVELS = 210;
+
+const SpanContentSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("request"),
+    messages: z.array(MessageSchema),
+    tools: z.array(
+      z.strictObject({ name: z.string(), description: z.string(), inputSchema: JsonValueSchema }),
+    ),
+  }),
+  z.strictObject({
+    type: z.literal("reply"),
+    message: AssistantMessageSchema,
+    finishReason: z.string(),
+    rawFinishReason: z.string().optional(),
+  }),
+  z.strictObject({ type: z.literal("arguments"), value: JsonValueSchema }),
+  z.strictObject({ type: z.literal("result"), text: z.string() }),
+]);
+
+// Whether spans hold content: requests to models and their replies, arguments and results of tools. They do not, unless it is switched on,
+// in code or by the variables that instrumentations of many languages share. Code wins.
+
+/**
+ * Gives what of a piece of content goes out: another one of the same type, or `undefined` for nothing. Called at once for each piece, with a
+ * frozen copy and its scope in the run; must not wait. If it throws, or gives something else, the piece is left out, one process warning
+ * gives the reason, and the run continues.
+ */
+export type RedactContent = (content: SpanContent, scope: EventScope) => SpanContent | undefined;
+
+/** How content leaves the process. */
+export interface ContentOptions {
+  /** Left out: content goes out as it is. */
+  readonly redact?: RedactContent;
+}
+
+/** What is to be done with content. */
+export interface ContentSettings {
+  readonly redact: RedactContent | undefined;
+  /** Of one attribute. */
+  readonly maxCharacters: number;
+}
+
+/**
+ * What was chosen; undefined: no content. Left out, the variables decide as they are now.
+ *
+ * @throws EspalierError `invalid_option` for a choice that does not fit.
+ */
+export function contentSettings(
+  choice: boolean | ContentOptions | undefined,
+  env: Environment = process.env,
+): ContentSettings | undefined {
+  const whole = { redact: undefined, maxCharacters: maxCharactersOf(env) };
+  if (choice === undefined) return isCaptured(env) ? whole : undefined;
+  if (typeof choice === "boolean") return choice ? whole : undefined;
+  if (typeof choice !== "object" || choice === null)
+    throw mismatch("content", "true, false or an object", choice, "Leave it out for no content.");
+  checkKeys("content", choice, ["redact"]);
+  const { redact } = choice;
+  if (redact !== undefined && typeof redact !== "function")
+    throw mismatch("content.redact", "a function", redact, "Leave it out to redact nothing.");
+  return { ...whole, redact };
+}
+
+/** A shorter beginning is no use: the SDK may cut it further. */
+const LEAST_CHARACTERS = 240;
+
+/** An SDK with a lower limit would cut off the mark. */
+function maxCharactersOf(env: Environment): number {
+  const limit = new VariableReader(env).attributeLength() ?? Infinity;
+  return Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
+}
+
+const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+const EMIT_EVENT = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
+const CAPTURE_WORDS = ["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT", "true", "false"];
+const EMIT_WORDS = ["true", "false"];
+const ON_SPANS: ReadonlySet<string | undefined> = new Set(["SPAN_ONLY", "SPAN_AND_EVENT", "true"]);
+
+function isCaptured(env: Environment): boolean {
+  const reader = new VariableReader(env);
+  const noEvents = "Events of espalier hold no content anyway. Correct it.";
+  const emits = reader.word(EMIT_EVENT, EMIT_WORDS, noEvents);
+  const captured = reader.word(CAPTURE, CAPTURE_WORDS, "Traces hold no content. Correct it.");
+  for (const warning of reader.warnings) offenders.warn(warning, warning);
+  if (captured === "EVENT_ONLY" && emits !== "false") offenders.warn(captured, EVENTS_ONLY);
+  return ON_SPANS.has(captured);
+}
+
+const EVENTS_ONLY = `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`;
+
+/** By their warnings, so that each is given once however often tracing is set up. */
+const offenders = new NamedOffenders();

@@ -8,7 +8,12 @@
 // 3. delivered + lost + unconfirmed + pending is the number of spans that ended.
 // 4. `onEnd` never waits, and no method throws or rejects because of the endpoint.
 
-import { TraceFlags } from "@opentelemetry/api";
+import {
+  TraceFlags,
+  type Attributes,
+  type AttributeValue,
+  type SpanContext,
+} from "@opentelemetry/api";
 
 import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { idleClock, type Clock } from "../../kernel/clock.ts";
@@ -17,22 +22,6 @@ import { defined } from "../../kernel/json.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import { MeteredInstruments } from "../metrics/instruments.ts";
-import type {
-  AnyExportResult,
-  AnySpanExporter,
-  AnySpanProcessor,
-  BatchSettings,
-  EndingSpan,
-  FinishedSpan,
-} from "./any-sdk.ts";
-import {
-  AFTER_SHUTDOWN,
-  describeFailure,
-  describeRefusal,
-  NEVER_EXPORTED,
-  QUEUE_FULL,
-  type Loss,
-} from "./export-loss.ts";
 
 /** The exporter of a queue, and how many spans may wait for it. */
 export interface ExportQueueOptions {
@@ -292,3 +281,142 @@ function checkOptions(options: ExportQueueOptions): void {
   for (const [name, value] of Object.entries(settings))
     checkCount(`ExportQueue.settings.${name}`, value, LEAVE_OUT);
 }
+
+// Processors and exporters as every version of the OpenTelemetry SDK has them. Imports no SDK.
+
+/** The part of a finished span that is read here. Every SDK has it. */
+export interface FinishedSpan {
+  /** Attributes of the span. */
+  readonly attributes: Attributes;
+  spanContext(): SpanContext;
+}
+
+/** The outcome of an export. */
+export interface AnyExportResult {
+  /** 0 for a success, 1 for a failure. */
+  readonly code: number;
+  /** The reason of a failure, or of `rejectedSpans`. */
+  readonly error?: Error;
+  /** Number of spans that the endpoint refused within a success. */
+  readonly rejectedSpans?: number;
+}
+
+/** A `SpanExporter` of any SDK. */
+export interface AnySpanExporter {
+  export(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void;
+  forceFlush?(): Promise<void>;
+  shutdown(): Promise<void>;
+  /** Closes the connection of an export that exceeded its time. SDKs do not call this method. */
+  abort?(): void;
+}
+
+/** A `SpanProcessor` of any SDK: the methods that a queue calls. */
+export interface AnySpanProcessor {
+  onEnd(span: FinishedSpan): void;
+  forceFlush(): Promise<void>;
+  shutdown(): Promise<void>;
+}
+
+/** Options of `BatchSpanProcessor`: its second argument in SDK 2.x, beside the exporter in 3.x. */
+export interface BatchSettings {
+  /** Largest number of spans that wait or are being exported; 40,960 by default. */
+  readonly maxQueueSize: number;
+  /** Largest number of spans of one export; 512 by default. More would block the event loop. */
+  readonly maxExportBatchSize: number;
+  /** Longest time in which a finished span waits for others; 1,000 by default. */
+  readonly scheduledDelayMillis: number;
+  /**
+   * Time in which the exporter must answer, with its own retries; 30,000 by default. Counts from the
+   * call of the exporter, not from the time at which a batch begins to wait.
+   */
+  readonly exportTimeoutMillis: number;
+}
+
+/** A span that is about to end, which SDKs that know `onEnding` pass on. */
+export interface EndingSpan extends FinishedSpan {
+  setAttribute(key: string, value: AttributeValue): unknown;
+}
+
+// Reasons for which spans were lost, in words.
+
+/** Why spans were lost or not confirmed. */
+interface Loss {
+  readonly reason: string;
+  /** Remedy for the user. */
+  readonly advice: string;
+  /** True if the request timed out: the endpoint may have stored the spans. */
+  readonly isUnconfirmed?: true;
+  /** True if the exporter has retried already, so that the next batch would fail too. */
+  readonly isFinal?: true;
+}
+
+const CHECK_ENDPOINT =
+  "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT) and the headers (OTEL_EXPORTER_OTLP_HEADERS), and " +
+  "that it takes OTLP over HTTP.";
+const CHECK_LOAD =
+  "It has more to do than it can. Sample (OTEL_TRACES_SAMPLER), or give it more to work with.";
+const CHECK_TIMEOUT =
+  "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), or allow more time (OTEL_EXPORTER_OTLP_TIMEOUT).";
+
+/** Messages of the OTLP exporter after its last retry, and for a request without an answer. */
+const SDK_BUSY = "Export failed with retryable status";
+const SDK_TIMEOUT = "Request timed out";
+const GRPC_DEADLINE_EXCEEDED = 4;
+const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
+
+const QUEUE_FULL: Loss = {
+  reason: "the queue of spans was full",
+  advice:
+    "Sample (OTEL_TRACES_SAMPLER), or let more spans wait (OTEL_BSP_MAX_QUEUE_SIZE or maxQueueSize).",
+};
+const AFTER_SHUTDOWN: Loss = {
+  reason: "tracing was shut down before",
+  advice: "Shut tracing down when the last run has ended.",
+};
+const NEVER_EXPORTED: Loss = {
+  reason: "the batch processor dropped them",
+  advice: "Create the batch processor with the settings that it is given.",
+};
+
+/** Returns why an exporter failed: a status is the code of its error, and the body is beside it. */
+function describeFailure(error: unknown): Loss {
+  if (!(error instanceof Error)) {
+    const reason = error === undefined ? "the endpoint did not take them" : messageOf(error);
+    return { reason, advice: CHECK_ENDPOINT };
+  }
+  const code = "code" in error ? error.code : undefined;
+  const isTimeout = error.name === "TimeoutError" || error.message === SDK_TIMEOUT;
+  if (isTimeout || code === GRPC_DEADLINE_EXCEEDED)
+    return { reason: error.message, advice: CHECK_TIMEOUT, isUnconfirmed: true };
+  if (error.message === SDK_BUSY) return { reason: BUSY, advice: CHECK_LOAD, isFinal: true };
+  // A refused connection to a name with two addresses has a code and no message.
+  if (typeof code === "string")
+    return { reason: error.message || code, advice: CHECK_ENDPOINT, isFinal: true };
+  const reason =
+    typeof code === "number"
+      ? `status ${code}${inBrackets(error.message)}${pageOf(error)}`
+      : error.message || error.name;
+  return { reason, advice: CHECK_ENDPOINT };
+}
+
+/** Returns why an endpoint refused spans within a success. */
+function describeRefusal(error: Error | undefined): Loss {
+  const reason = `the endpoint refused them${inBrackets(error?.message ?? "")}`;
+  return { reason, advice: CHECK_ENDPOINT };
+}
+
+function inBrackets(words: string): string {
+  return words === "" ? "" : ` (${words})`;
+}
+
+function pageOf(error: Error): string {
+  const body = "data" in error ? error.data : undefined;
+  return typeof body === "string" && isWebPage(body) ? ` with a web page, ${NO_OTLP}` : "";
+}
+
+/** Returns true for HTML, which no OTLP endpoint answers. */
+export function isWebPage(body: string): boolean {
+  return body.trimStart().startsWith("<");
+}
+
+export const NO_OTLP = "so this does not look like an OTLP endpoint";

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 
 import { withoutSecrets } from "../../kernel/address.ts";
 import { shown } from "../../kernel/check.ts";
-import { warnWithCode } from "../coded-warning.ts";
+import { emitWarning } from "../../kernel/warn-once.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -156,3 +156,14 @@ export class VariableReader {
 
 const DEFAULT_USED = "The default is used.";
 const MAX_SHOWN = 100;
+
+// Process warnings that have a code. Owns which were given.
+
+const given = new Set<string>();
+
+/** Warns once in a process of each `matter`: of each message, if it is left out. */
+export function warnWithCode(code: string, message: string, matter = message): void {
+  if (given.has(matter)) return;
+  given.add(matter);
+  emitWarning(message, code);
+}

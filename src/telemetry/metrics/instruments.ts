@@ -16,7 +16,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { OWN_PACKAGE } from "../../kernel/own-package.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { METRICS, OTHER, type Metric, type MetricDefinition } from "./metric-names.ts";
-import type { MetricsOptions } from "./metrics-options.ts";
+import { checkBoolean, checkMethods } from "../../kernel/check.ts";
 
 /** So many values of an attribute are distinguished; all others are `_OTHER`. */
 export const MOST_VALUES = 200;
@@ -131,4 +131,28 @@ function registeredMeter(): Meter | undefined {
     warnOnce(provider, `A meter provider threw (${messageOf(cause)}); nothing is measured.`);
     return undefined;
   }
+}
+
+/** What is measured of runs, and by whom (docs/metrics.md). */
+export interface MetricsOptions {
+  /**
+   * Makes the metrics. Left out: the meter `espalier` of the provider that is registered globally
+   * when a run begins or is resumed. For no metrics: `createNoopMeter()` of `@opentelemetry/api`.
+   */
+  readonly meter?: Meter;
+  /**
+   * Adds metrics under their names of version 1.41 of the semantic conventions, for dashboards that
+   * go by them. Default: false.
+   */
+  readonly legacyMetrics?: boolean;
+}
+
+const METHODS = ["createCounter", "createUpDownCounter", "createHistogram"];
+
+/** Throws `invalid_option` for an option that cannot be used. */
+export function checkMetricsOptions({ meter, legacyMetrics }: MetricsOptions): void {
+  if (meter !== undefined) checkMethods("openTelemetry.meter", meter, METHODS);
+  const advice = "Leave it out for the newest names alone.";
+  if (legacyMetrics !== undefined)
+    checkBoolean("openTelemetry.legacyMetrics", legacyMetrics, advice);
 }

@@ -2,14 +2,14 @@
 // task, no text, no argument, no result, no reason of an answer, no message of an error, and no name
 // that a model may have invented, but for that of a role that it wrote and that was started. An attribute that is undefined is left out by OpenTelemetry.
 
-import type { Attributes, Span } from "@opentelemetry/api";
+import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
 
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import { knownCost, MICRO_USD_PER_USD, type Usage } from "../../protocol/usage.ts";
-import { setAttribute, setAttributes } from "../bounded/bounded-attributes.ts";
+import { setAttribute, setAttributes, boundedName } from "../bounded/bounded-attributes.ts";
 import {
   budgetLimit,
   ESPALIER,
@@ -25,6 +25,7 @@ import {
   spanName,
   SUBTREE,
   UNKNOWN_TOOL,
+  ERROR_TYPE,
 } from "../gen-ai-attributes.ts";
 
 /** `researcher#2` of `lead/researcher#2`: what distinguishes an agent from its siblings. */
@@ -365,4 +366,12 @@ function knownUsd(usage: Usage): number | undefined {
 
 function sum(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+/** Shows how something ended in the row of its span: by its status, or behind its name, as docs/jaeger.md has it. */
+export function showOutcome(span: Span, name: string, outcome: string): void {
+  const shownAs = SHOWN_AS[outcome];
+  if (shownAs === "name") span.updateName(boundedName(`${name} (${outcome})`));
+  if (shownAs === "error") span.setStatus({ code: SpanStatusCode.ERROR });
+  if (outcome === FAILURE.crash) span.setAttribute(ERROR_TYPE, FAILURE.crash);
 }

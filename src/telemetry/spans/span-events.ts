@@ -1,16 +1,27 @@
 // Events on spans: what happened within one, at a moment. Pure, and without anything that users,
 // models, tools or approvers wrote, like span-attributes.ts.
 
-import type { Attributes } from "@opentelemetry/api";
+import type { Attributes, Link } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import { kindAnsweredBy } from "../../protocol/question.ts";
-import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
-import { ERROR_TYPE, ESPALIER, GEN_AI, OUTCOME, SPAN_EVENT } from "../gen-ai-attributes.ts";
-import { refusalAttributes } from "./span-attributes.ts";
+import type { SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
+import {
+  ERROR_TYPE,
+  ESPALIER,
+  GEN_AI,
+  OUTCOME,
+  SPAN_EVENT,
+  LINK,
+  OPERATION,
+  spanName,
+} from "../gen-ai-attributes.ts";
+import { refusalAttributes, knownToolName } from "./span-attributes.ts";
+import type { Usage } from "../../protocol/usage.ts";
+import { type OpenSpan, linkTo } from "./open-span.ts";
 
 /** An event on a span, as OpenTelemetry has them. */
-export interface SpanEvent {
+interface SpanEvent {
   readonly name: string;
   readonly attributes: Attributes;
 }
@@ -88,7 +99,7 @@ function spanEvent(name: string, attributes: Attributes): SpanEvent {
 }
 
 /** Only calls that fit a tool are asked about, so its name is nothing that a model invented. */
-export function requestAttributes({ question }: EventBody<"question.asked">): Attributes {
+function requestAttributes({ question }: EventBody<"question.asked">): Attributes {
   return {
     [ESPALIER.approvalId]: question.questionId,
     [ESPALIER.approvalKind]: question.kind,
@@ -98,7 +109,7 @@ export function requestAttributes({ question }: EventBody<"question.asked">): At
 }
 
 /** A decision without its words: for an event, and for a span of its own. */
-export function decisionAttributes(
+function decisionAttributes(
   body: EventBody<"question.answered">,
   { scope }: SpanMoment,
 ): Attributes {
@@ -111,4 +122,167 @@ export function decisionAttributes(
     [GEN_AI.toolName]: body.toolName,
     [GEN_AI.toolCallId]: scope.callId ?? undefined,
   };
+}
+
+// Spans of their own for what one event records: a question, its answer, a wait. They begin and end at once, so that a trace shows
+// them while the agent still waits; the event itself belongs to the span of the agent that asked or waited. Pure.
+
+/** A span that is over when it is recorded. */
+export interface SideSpan {
+  /** Distinguishes it from the other spans of its event. */
+  readonly kind: string;
+  readonly name: string;
+  readonly startUs: number;
+  readonly endUs: number;
+  readonly attributes: Attributes;
+  /** How it ended, if that is worth a word in its row. */
+  readonly outcome?: string;
+  readonly links?: readonly Link[];
+  /** Only for a model call of which nothing else is known: what it is estimated to have used. */
+  readonly lostUsage?: Usage;
+}
+
+/** A wait that is shorter is an attribute of the span that waited, and no span. */
+const SHORTEST_WAIT_MS = 10;
+/** A wait is counted in whole milliseconds, so it may have begun up to one later than its length. */
+const WAIT_IS_RIGHT_TO_US = 1_000;
+const APPROVAL = "approval";
+const QUEUE_WAIT = "queue_wait";
+const STATE = { requested: "requested", decided: "decided" } as const;
+
+/** The span for something that happened within the span that began at `sinceUs`. */
+export function sideSpanOf(
+  body: SpanNote,
+  moment: SpanMoment,
+  sinceUs: number,
+): SideSpan | undefined {
+  switch (body.type) {
+    case "question.asked":
+      return {
+        kind: APPROVAL,
+        name: spanName(APPROVAL, body.question.toolName),
+        ...momentary(moment),
+        attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
+      };
+    case "question.answered":
+      return answered(body, moment, sinceUs);
+    case "budget.reserved":
+      return waited("budget", "budget", body.waitedMs, { sinceUs, untilUs: moment.atUs });
+    case "budget.settled":
+      return lost(body, moment);
+    default:
+      return undefined;
+  }
+}
+
+export function isLongWait(waitedMs: number): boolean {
+  return waitedMs > SHORTEST_WAIT_MS;
+}
+
+/** When a wait ended, and when the span began below which it is shown. */
+interface WaitBounds {
+  readonly sinceUs: number;
+  readonly untilUs: number;
+}
+
+/** The span for the time that a call waited for its turn before it began. `opening`: how it began. */
+export function waitBefore(
+  opening: SpanOpening,
+  waitedMs: number,
+  bounds: WaitBounds,
+): SideSpan | undefined {
+  if (opening.type === "tool.started")
+    return waited("tool", knownToolName(opening), waitedMs, bounds);
+  return opening.type === "model.requested"
+    ? waited("model", opening.model, waitedMs, bounds)
+    : undefined;
+}
+
+/** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
+function answered(
+  body: EventBody<"question.answered">,
+  moment: SpanMoment,
+  sinceUs: number,
+): SideSpan {
+  return {
+    kind: APPROVAL,
+    name: spanName(APPROVAL, body.toolName),
+    ...lasting(body.waitedMs, { sinceUs, untilUs: moment.atUs }),
+    attributes: { ...decisionAttributes(body, moment), [ESPALIER.approvalState]: STATE.decided },
+    ...(body.answer === OUTCOME.denied ? { outcome: OUTCOME.denied } : {}),
+  };
+}
+
+/**
+ * The whole of a wait that began before the span in which it was answered, which is after a pause: for a trace of its own, where it
+ * is found by its length and makes no other bar a pixel wide.
+ */
+export function waitAcrossPause(
+  body: SpanNote,
+  moment: SpanMoment,
+  { startedAtUs: sinceUs, span }: OpenSpan,
+): SideSpan | undefined {
+  if (body.type !== "question.answered") return undefined;
+  const { waitedMs } = body;
+  if (moment.atUs - Math.round(waitedMs * 1_000) + WAIT_IS_RIGHT_TO_US > sinceUs) return undefined;
+  const side = answered(body, moment, -Infinity);
+  const answer = span.spanContext();
+  const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: answer.traceId };
+  return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, answer)] };
+}
+
+/** A call whose end is unknown: its estimate stands here, since it has no span of its own (X18). */
+function lost(
+  { lostCall, usage }: EventBody<"budget.settled">,
+  moment: SpanMoment,
+): SideSpan | undefined {
+  if (lostCall === undefined) return undefined;
+  const { provider, model } = lostCall;
+  return {
+    kind: "lost_call",
+    name: spanName(OPERATION.model, model),
+    ...momentary(moment),
+    lostUsage: usage,
+    outcome: OUTCOME.crashed,
+    attributes: {
+      [GEN_AI.operation]: OPERATION.model,
+      [GEN_AI.provider]: provider,
+      [GEN_AI.requestModel]: model,
+      [ESPALIER.outcome]: OUTCOME.crashed,
+    },
+  };
+}
+
+/** `queue`: what was waited for. `target`: for whose sake. */
+function waited(
+  queue: "budget" | "model" | "tool",
+  target: string,
+  waitedMs: number,
+  bounds: WaitBounds,
+): SideSpan | undefined {
+  if (!isLongWait(waitedMs)) return undefined;
+  return {
+    kind: QUEUE_WAIT,
+    name: spanName(QUEUE_WAIT, target),
+    ...lasting(waitedMs, bounds),
+    attributes: {
+      [ESPALIER.queueName]: queue,
+      [ESPALIER.queueWaitMs]: waitedMs,
+      [GEN_AI.toolName]: queue === "tool" ? target : undefined,
+    },
+  };
+}
+
+/** A viewer takes a span without length for an error: the shortest lasts a microsecond. */
+function momentary({ atUs }: SpanMoment): Pick<SideSpan, "startUs" | "endUs"> {
+  return { startUs: atUs, endUs: atUs + 1 };
+}
+
+/** A wait that ended, as far as it lies within the span around it. */
+function lasting(
+  waitedMs: number,
+  { sinceUs, untilUs }: WaitBounds,
+): Pick<SideSpan, "startUs" | "endUs"> {
+  const startUs = Math.max(sinceUs, Math.min(untilUs - 1, untilUs - Math.round(waitedMs * 1_000)));
+  return { startUs, endUs: untilUs };
 }

@@ -27,12 +27,24 @@ import {
 } from "../bounded/bounded-attributes.ts";
 import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
-import type { HeldEnds } from "./held-ends.ts";
-import { contextWithin, type Onward, type OpenSpan, type RunFacts } from "./open-span.ts";
-import { continuedFrom, continueIn } from "./span-links.ts";
-import { showOutcome } from "./show-outcome.ts";
-import type { SideSpan } from "./side-spans.ts";
-import { setOpening, setPlace, setUsage, startOf, type SpanStart } from "./span-attributes.ts";
+import {
+  type HeldEnds,
+  contextWithin,
+  type Onward,
+  type OpenSpan,
+  type RunFacts,
+  continuedFrom,
+  continueIn,
+} from "./open-span.ts";
+import {
+  showOutcome,
+  setOpening,
+  setPlace,
+  setUsage,
+  startOf,
+  type SpanStart,
+} from "./span-attributes.ts";
+import type { SideSpan } from "./span-events.ts";
 
 /** What is known of a span before there is one. */
 export interface SpanPlan extends Pick<OpenSpan, "below" | "run" | "trace" | "onward"> {

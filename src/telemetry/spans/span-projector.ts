@@ -24,7 +24,6 @@ import {
 import {
   continuesSpan,
   type EventScope,
-  type EventBody,
   type EventDraft,
   type TraceIds,
   type EventType,
@@ -38,15 +37,14 @@ import {
   type SpanNote,
   type SpanOpening,
 } from "../../protocol/span-tree.ts";
+import { defined } from "../../kernel/json.ts";
 import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
-import { writeContent } from "../content/content.ts";
-import type { ContentSettings } from "../content/content-options.ts";
+import { writeContent, type ContentSettings } from "../content/content.ts";
 import { seedOf, traceIdAfter, type ChosenIds } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
-import { HeldEnds } from "./held-ends.ts";
-import { endOfLost, recordLostSpans } from "./lost-spans.ts";
 import {
+  HeldEnds,
   contextWithin,
   knownSpan,
   newRun,
@@ -54,21 +52,32 @@ import {
   type OpenSpan,
   type RunFacts,
   type TraceSize,
-} from "./open-span.ts";
-import type { RunMetrics } from "../metrics/run-metrics.ts";
-import { contextWithBaggage, unmarked } from "./run-baggage.ts";
-import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
-import {
   continuedFrom,
   continueIn,
   linkTo,
   namedCaller,
   originOf,
   remoteSpan,
-} from "./span-links.ts";
+  countCall,
+  expectedOf,
+  expectIn,
+  expectNoMore,
+  hasRoom,
+  isFull,
+  contextWithBaggage,
+  unmarked,
+} from "./open-span.ts";
+import {
+  endOfLost,
+  recordLostSpans,
+  endSpan,
+  recordSpanEnd,
+  recordNote,
+  recordResumedChild,
+} from "./span-recording.ts";
+import type { RunMetrics } from "../metrics/run-metrics.ts";
+import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./span-events.ts";
 import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
-import { endSpan, recordSpanEnd, recordNote, recordResumedChild } from "./span-recording.ts";
-import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 /** What happens within spans and is in the event log alone. */
 const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
@@ -99,7 +108,7 @@ function isSilent(body: SpanNote): boolean {
   return SILENT.has(body.type);
 }
 
-export interface ProjectorOptions {
+interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
   readonly maxSpansPerTrace?: number;
   /** User code carries its scope in its baggage. Default: it does not. */
@@ -141,7 +150,9 @@ export class SpanProjector implements Tracing {
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
-        if (content !== undefined) writeOpeningContents(content, open, moment);
+        const { contents, scope } = moment;
+        if (content !== undefined && contents !== undefined && open.span.isRecording())
+          for (const made of contents()) writeContent(content, { ...open, scope }, made);
         metrics?.opened(open);
         return open;
       },
@@ -151,7 +162,13 @@ export class SpanProjector implements Tracing {
       },
       close: (open, body, moment) => {
         metrics?.closed(open, body, moment);
-        if ("queuedMs" in body) this.#showWait(open, waitBeforeFirst(open, body), moment);
+        if ("queuedMs" in body) {
+          // Further attempts of a model call wait within its span.
+          const { opening } = open;
+          const hasRetried =
+            opening.type === "model.requested" && "attempts" in body && body.attempts > 1;
+          this.#showWait(open, hasRetried ? (opening.queuedMs ?? 0) : body.queuedMs, moment);
+        }
         recordSpanEnd(open, body, moment);
       },
       abandon: (open, moment, why) => {
@@ -173,9 +190,14 @@ export class SpanProjector implements Tracing {
     const open = this.#spans.place(draft);
     if (open === undefined) return mintTraceIds(this.#mintHex, undefined);
     const { type } = draft.body;
-    return type === "run.started" || type === "run.resumed"
-      ? { ...open.ids, ...beginningOf(open) }
-      : open.ids;
+    if (type !== "run.started" && type !== "run.resumed") return open.ids;
+    const parentSpanId = callerOf(open)?.spanId;
+    const own = open.span.spanContext();
+    return {
+      ...open.ids,
+      ...defined({ parentSpanId }),
+      ...(isSpanContextValid(own) ? { isSampled: isSampled(own) } : {}),
+    };
   }
 
   within<T>(scope: EventScope, work: () => T): T {
@@ -219,25 +241,36 @@ export class SpanProjector implements Tracing {
   }
 
   #open(body: SpanOpening, moment: SpanMoment, parent: OpenSpan | undefined): OpenSpan {
-    if (parent === undefined) return this.#openRun(body, moment);
+    if (parent === undefined) {
+      const open = this.#continueRun(body, moment) ?? this.#startRun(body, moment);
+      const { span, run } = open;
+      const own = span.spanContext();
+      run.root = open;
+      const isOfCaller = own.spanId === callerOf(open)?.spanId;
+      // No SDK made it.
+      if (!span.isRecording() && (!isSpanContextValid(own) || isOfCaller)) run.unseen = span;
+      return open;
+    }
     if (body.type !== "agent.started" && body.type !== "agent.resumed")
       return this.#openCall(body, moment, parent);
-    const open = this.#takesAgent(parent)
+    const { trace: size } = parent;
+    const max = this.#maxSpansPerTrace;
+    // The first trace takes agents until it is full, another one as many as are expected to fit.
+    const hasPlace = isFurther(parent.run, size)
+      ? hasRoom(size, expectedOf(0, max), max)
+      : !isFull(size, max);
+    const open = hasPlace
       ? this.#openAgent(body, moment, parent)
       : this.#openElsewhere(body, moment, parent);
     if (body.type === "agent.resumed" && parent.isToolCall)
       recordResumedChild(parent, body, moment);
     const { agentId } = moment.scope;
     const { run } = open;
-    if (run.background?.has(agentId) === true || continuesInBackground(body, parent))
+    // A subagent that continues after a pause while no call waits for it: its parent had a receipt for it.
+    const isReceipted =
+      body.type === "agent.resumed" && body.spawnCallId !== null && !parent.isToolCall;
+    if (run.background?.has(agentId) === true || isReceipted)
       (run.background ??= new Map()).set(agentId, open.span.spanContext());
-    return open;
-  }
-
-  #openRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const open = this.#continueRun(body, moment) ?? this.#startRun(body, moment);
-    open.run.root = open;
-    if (isUnseen(open)) open.run.unseen = open.span;
     return open;
   }
 
@@ -263,7 +296,14 @@ export class SpanProjector implements Tracing {
     const caller = named && knownSpan(named);
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
     const plan = planOf(body, unmarked(context.active()), caller, { moment, after });
-    const before = callerOf(plan) === undefined ? earlierSpan(body) : undefined;
+    // The span of the run before it was paused or its process died, as far as it was sampled.
+    let before: SpanContext | undefined;
+    if (after !== undefined && body.type === "run.resumed" && callerOf(plan) === undefined) {
+      const { previousSpanId: spanId = "", wasSampled } = body;
+      const flags = wasSampled === true ? TraceFlags.SAMPLED : TraceFlags.NONE;
+      const earlier = remoteSpan({ traceId: after, spanId }, flags);
+      if (wasSampled !== undefined && isSpanContextValid(earlier)) before = earlier;
+    }
     const below = before && knownSpan(before);
     if (before !== undefined && !isSampled(before))
       return this.#maker.begin(body, moment, { ...plan, below });
@@ -334,15 +374,15 @@ export class SpanProjector implements Tracing {
     return open;
   }
 
-  /** The first trace takes agents until it is full, another one as many as are expected to fit. */
-  #takesAgent({ run, trace: size }: OpenSpan): boolean {
-    const max = this.#maxSpansPerTrace;
-    return isFurther(run, size) ? hasRoom(size, expectedOf(0, max), max) : !isFull(size, max);
-  }
-
   #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
     recordNote(open, body, moment);
-    if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
+    // A subagent is linked to the agent that steers it. The end of one in the background links the other way.
+    if (body.type === "message.delivered" && body.origin === "steering" && body.fromAgentId) {
+      const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
+      const scope = { ...moment.scope, ...place, agentId: body.fromAgentId };
+      const writer = this.#spans.find(scope)?.span.spanContext();
+      if (writer !== undefined) open.span.addLink(linkTo(LINK.messageFrom, writer));
+    }
     const side = sideSpanOf(body, moment, open.startedAtUs);
     if (side === undefined) return;
     this.#maker.beside(open, open, side, moment);
@@ -357,18 +397,6 @@ export class SpanProjector implements Tracing {
     const wait = waitBefore(open.opening, queuedMs, bounds);
     if (wait !== undefined) this.#maker.beside(open, below, wait, moment);
   }
-
-  /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */
-  #linkToWriter(
-    { span }: OpenSpan,
-    { origin, fromAgentId }: EventBody<"message.delivered">,
-    { scope }: SpanMoment,
-  ): void {
-    if (origin !== "steering" || fromAgentId === undefined) return;
-    const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
-    const writer = this.#spans.find({ ...scope, ...place, agentId: fromAgentId });
-    if (writer !== undefined) span.addLink(linkTo(LINK.messageFrom, writer.span.spanContext()));
-  }
 }
 
 /** Of the span of a run. */
@@ -382,59 +410,8 @@ function planOf(
   return { below, role: "", run, trace: { spans: 0, expected: 0 }, ids, onward: run.parts };
 }
 
-/** Returns the wait before a span began. Further attempts of a model call wait within its span. */
-function waitBeforeFirst(
-  { opening }: OpenSpan,
-  body: { readonly queuedMs: number; readonly attempts?: number },
-): number {
-  const hasRetried = opening.type === "model.requested" && (body.attempts ?? 1) > 1;
-  return hasRetried ? (opening.queuedMs ?? 0) : body.queuedMs;
-}
-
-/** What came with the event with which a span began. */
-function writeOpeningContents(
-  settings: ContentSettings,
-  open: OpenSpan,
-  { contents, scope }: SpanMoment,
-): void {
-  if (contents === undefined || !open.span.isRecording()) return;
-  for (const content of contents()) writeContent(settings, { ...open, scope }, content);
-}
-
-/** No SDK made it. */
-function isUnseen(open: OpenSpan): boolean {
-  const { span } = open;
-  const own = span.spanContext();
-  if (span.isRecording()) return false;
-  return !isSpanContextValid(own) || own.spanId === callerOf(open)?.spanId;
-}
-
-/** A subagent that continues after a pause while no call waits for it: its parent had a receipt for it. */
-function continuesInBackground(body: SpanOpening, { isToolCall }: OpenSpan): boolean {
-  return body.type === "agent.resumed" && body.spawnCallId !== null && !isToolCall;
-}
-
-/** What the first event of a run has of its trace besides its ids. */
-function beginningOf(open: OpenSpan): Pick<TraceIds, "parentSpanId" | "isSampled"> {
-  const caller = callerOf(open);
-  const own = open.span.spanContext();
-  return {
-    ...(caller === undefined ? {} : { parentSpanId: caller.spanId }),
-    ...(isSpanContextValid(own) ? { isSampled: isSampled(own) } : {}),
-  };
-}
-
 function isSampled({ traceFlags }: SpanContext): boolean {
   return (traceFlags & TraceFlags.SAMPLED) !== 0;
-}
-
-/** The span of the run before it was paused or its process died, as far as it was sampled. */
-function earlierSpan(body: SpanOpening): SpanContext | undefined {
-  if (body.type !== "run.resumed" || body.wasSampled === undefined) return undefined;
-  const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
-  const flags = body.wasSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
-  const before = remoteSpan({ traceId, spanId }, flags);
-  return isSpanContextValid(before) ? before : undefined;
 }
 
 function isFurther({ parts }: RunFacts, size: TraceSize): boolean {

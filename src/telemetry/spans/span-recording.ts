@@ -1,11 +1,32 @@
 // What happens within a span, and how it ends.
 // A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
 
-import type { EventBody } from "../../protocol/event.ts";
+import { isSpanContextValid, ROOT_CONTEXT } from "@opentelemetry/api";
+
+import type { EventBody, TraceIds } from "../../protocol/event.ts";
 import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
-import { boundedName, eventAttributes, setAttribute } from "../bounded/bounded-attributes.ts";
+import {
+  boundedName,
+  eventAttributes,
+  setAttribute,
+  setAttributes,
+} from "../bounded/bounded-attributes.ts";
 import { ERROR_TYPE, ESPALIER, LINK, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
-import type { OpenSpan } from "./open-span.ts";
+import {
+  type OpenSpan,
+  linkTo,
+  knownSpan,
+  newRun,
+  type Onward,
+  type SpanAbove,
+  type RunFacts,
+  type TraceSize,
+  continuedFrom,
+  continueIn,
+  originOf,
+  remoteSpan,
+  type Reference,
+} from "./open-span.ts";
 import {
   failureOf,
   knownRole,
@@ -16,49 +37,42 @@ import {
   setClosing,
   setDelegation,
   type SpanEnd,
+  showOutcome,
 } from "./span-attributes.ts";
-import { showOutcome } from "./show-outcome.ts";
 import { spanEventOf } from "./span-events.ts";
-import { linkTo } from "./span-links.ts";
-import { hrTimeOf } from "./span-maker.ts";
+import { hrTimeOf, hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
+import type { LostSpan } from "../../protocol/tracing.ts";
 
 /** OpenTelemetry keeps 128 links of a span: some are left for others than these. */
 const MOST_AWAITED = 100;
 
 /** Something happened within a span that records. */
 export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
-  const { span, isToolCall } = open;
-  if (isToolCall) describeDelegation(open, body);
+  const { span, isToolCall, run } = open;
+  // What becomes of a delegation is on the span of its call. A subtask has no call, only its own span.
+  if (isToolCall) {
+    setDelegation(span, body);
+    if (body.type === "subagent.refused") rename(open, knownRole(body));
+    if (body.type === "subagent.spawned" || body.type === "subagent.continued")
+      rename(open, lastNameIn(body.childPath));
+  }
   const event = spanEventOf(body, moment);
   if (event !== undefined)
     span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
   if ("isBackground" in body && body.isBackground)
-    (open.run.background ??= new Map()).set(body.childId, undefined);
-  if (body.type === "subagent.ended") linkToAwaited(open, body);
-  if (body.type === "run.resumed") countRecovery(open);
-}
-
-/** An agent that waited for a subagent in the background is linked to it, where it reads of its end. */
-function linkToAwaited(open: OpenSpan, { childId }: EventBody<"subagent.ended">): void {
-  const { span, run } = open;
-  const awaited = run.background?.get(childId);
-  if (run.background?.delete(childId) !== true || awaited === undefined) return;
-  open.awaited += 1;
-  span.setAttribute(ESPALIER.awaitsCount, open.awaited);
-  if (open.awaited <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
-}
-
-function countRecovery({ span, run }: OpenSpan): void {
-  run.recoveries += 1;
-  span.setAttribute(ESPALIER.runRecoveries, run.recoveries);
-}
-
-/** What becomes of a delegation is on the span of its call. A subtask has no call, only its own span. */
-function describeDelegation(open: OpenSpan, body: SpanNote): void {
-  setDelegation(open.span, body);
-  if (body.type === "subagent.refused") rename(open, knownRole(body));
-  if (body.type === "subagent.spawned" || body.type === "subagent.continued")
-    rename(open, lastNameIn(body.childPath));
+    (run.background ??= new Map()).set(body.childId, undefined);
+  if (body.type === "subagent.ended") {
+    // An agent that waited for a subagent in the background is linked to it, where it reads of its end.
+    const awaited = run.background?.get(body.childId);
+    if (run.background?.delete(body.childId) !== true || awaited === undefined) return;
+    open.awaited += 1;
+    span.setAttribute(ESPALIER.awaitsCount, open.awaited);
+    if (open.awaited <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
+  }
+  if (body.type === "run.resumed") {
+    run.recoveries += 1;
+    span.setAttribute(ESPALIER.runRecoveries, run.recoveries);
+  }
 }
 
 /** The subagent of a resumed delegation is known when it continues. */
@@ -99,17 +113,13 @@ export function recordSpanEnd(
   if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
   if (typeof end !== "string") setClosing(span, end);
   if (outcome === undefined) return;
-  showEnd(open, outcome);
-  setAttribute(span, ERROR_TYPE, failureOf(end));
-}
-
-/** How something ended is shown wherever it continued. */
-function showEnd({ span, shownName, onward }: OpenSpan, outcome: string): void {
-  showOutcome(span, shownName, outcome);
-  for (const { span: further, name } of onward) {
+  showOutcome(span, open.shownName, outcome);
+  // It is shown wherever the span continued.
+  for (const { span: further, name } of open.onward) {
     further.setAttribute(ESPALIER.outcome, outcome);
     showOutcome(further, name, outcome);
   }
+  setAttribute(span, ERROR_TYPE, failureOf(end));
 }
 
 /** A span ends with the last one within it. If what it shows was over before, an event on it has the time. */
@@ -119,4 +129,156 @@ export function endSpan(open: OpenSpan, { atUs }: Pick<SpanMoment, "atUs">): voi
   if (closedAtUs !== undefined && closedAtUs < atUs && span.isRecording())
     span.addEvent(SPAN_EVENT.over, {}, hrTimeOf(closedAtUs));
   span.end(hrTimeOf(atUs));
+}
+
+// Spans that were open when their process died. A span that is never ended is never exported, and all that was exported below it has
+// no parent: so the process that recovers the run begins them once more, under the ids that the events of the run have, and ends them at
+// the last event of the dead one. That of the run, and those around its further traces, continue.
+// Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
+// events: what was exported before stays without its parent there.
+
+/**
+ * Gives the spans that end, those within others first, and that of the run, which continues; undefined: it is not among them. `lost`: the
+ * outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened.
+ */
+export function recordLostSpans(
+  maker: SpanMaker,
+  lost: readonly LostSpan[],
+  atUs: number,
+): { readonly run: OpenSpan | undefined; readonly ended: readonly OpenSpan[] } {
+  const recorder = new LostSpanRecorder(maker, newRun(ROOT_CONTEXT, lost[0]?.conversationId));
+  const recorded = lost.flatMap((span) => {
+    const open = recorder.record(span);
+    return open === undefined ? [] : [{ ...span, open }];
+  });
+  const run = recorded.find(({ parent }) => parent === undefined);
+  const end = endOfLost(atUs);
+  const ended = recorded.filter((one) => one !== run).toReversed();
+  for (const { open, closing } of ended)
+    recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
+  return { run: run && continued(run.open, run), ended: ended.map(({ open }) => open) };
+}
+
+/** Later than the last event, which may be the one with which a span began. */
+export function endOfLost(atUs: number): { readonly atUs: number } {
+  return { atUs: atUs + 1 };
+}
+
+/** As it continues: known by the id that it has here, with traces that are as large as they were. */
+function continued(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
+  open.trace.spans = spansInTrace;
+  for (const [index, { spansInTrace: spans }] of elsewhere.entries()) {
+    const part = open.onward[index];
+    if (part !== undefined) part.trace.spans = spans + 1;
+  }
+  const { traceId, spanId } = open.span.isRecording() ? open.span.spanContext() : open.ids;
+  open.run.root = { ...open, ids: { traceId, spanId } };
+  return open.run.root;
+}
+
+class LostSpanRecorder {
+  readonly #maker: SpanMaker;
+  readonly #recorded = new Map<string, OpenSpan>();
+  readonly #run: RunFacts;
+  readonly #trace: TraceSize = { spans: 0, expected: 0 };
+  /** The spans around further traces, and those in which agents continue there, by trace, and by agent and trace. */
+  readonly #onward = new Map<string, Onward>();
+
+  constructor(maker: SpanMaker, run: RunFacts) {
+    this.#maker = maker;
+    this.#run = run;
+  }
+
+  /** Undefined: events of its process stood in one span, because its tracing had failed. */
+  record(lost: LostSpan): OpenSpan | undefined {
+    const { ids, notes } = lost;
+    if (this.#recorded.has(ids.spanId)) return undefined;
+    const back = this.#backOf(lost);
+    const open = this.#begin(lost, back, this.#below(lost));
+    const isOwn = hasId(open.span, ids.spanId);
+    // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
+    const recorded =
+      isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, exported(lost.ids));
+    const { span } = recorded;
+    const own = span.spanContext();
+    if (span.isRecording())
+      setAttributes(span, {
+        // A span that continues is not replayed.
+        [ESPALIER.replayed]: lost.parent === undefined ? undefined : true,
+        [ESPALIER.replacesSpanId]:
+          isSpanContextValid(own) && !hasId(span, ids.spanId) ? ids.spanId : undefined,
+        ...back?.attributes,
+      });
+    const above = this.#above(lost);
+    const isAgent = lost.body.type === "agent.started" || lost.body.type === "agent.resumed";
+    if (above !== undefined && beginsTrace(lost) && isAgent) continueIn(above.span, own);
+    if (isOwn) this.#recordOnward(recorded, lost);
+    if (span.isRecording())
+      for (const { body, ...moment } of notes) recordNote(recorded, body, moment);
+    this.#recorded.set(ids.spanId, recorded);
+    return recorded;
+  }
+
+  /** Where the provider lets ids be chosen: otherwise their ids are unknown. */
+  #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
+    for (const { traceId, sinceUs } of elsewhere) {
+      const part = this.#onward.get(traceId);
+      if (parent !== undefined && part === undefined) continue;
+      const onward =
+        part === undefined
+          ? this.#maker.part(recorded, { traceId, spanId: partIdIn(traceId) }, sinceUs)
+          : this.#maker.onward(recorded, part, sinceUs);
+      if (parent !== undefined) onward.span.setAttribute(ESPALIER.replayed, true);
+      recorded.onward.push(onward);
+      this.#onward.set(part === undefined ? traceId : `${ids.spanId} ${traceId}`, onward);
+    }
+  }
+
+  #begin(lost: LostSpan, back: Reference | undefined, below: OpenSpan["below"]): OpenSpan {
+    const { body, ids, parent } = lost;
+    const { seq, atMs, atUs, scope } = lost;
+    const moment = { seq, atMs, atUs, scope };
+    const role = this.#above(lost)?.role ?? "";
+    const links = back === undefined ? originOf(body) : [back.link];
+    const onward = parent === undefined ? this.#run.parts : [];
+    const place = { run: this.#run, trace: this.#trace, onward };
+    return { ...this.#maker.begin(body, moment, { below, role, ids, links, ...place }), ids };
+  }
+
+  /** From the first span of a trace in which another one continues to where it came from. A call stands where its agent continued. */
+  #backOf(lost: LostSpan): Reference | undefined {
+    const { parent } = lost;
+    if (parent === undefined || !beginsTrace(lost) || this.#onwardOf(lost) !== undefined)
+      return undefined;
+    return continuedFrom(remoteSpan(parent));
+  }
+
+  #above({ parent }: LostSpan): OpenSpan | undefined {
+    return parent === undefined ? undefined : this.#recorded.get(parent.spanId);
+  }
+
+  /** For a call in another trace than its agent: where that continued. */
+  #onwardOf({ ids, parent }: LostSpan): Onward | undefined {
+    return this.#onward.get(`${parent?.spanId} ${ids.traceId}`);
+  }
+
+  #below(lost: LostSpan): OpenSpan["below"] {
+    const { ids, parent } = lost;
+    if (parent === undefined) {
+      const { traceId, parentSpanId: spanId } = ids;
+      return spanId === undefined ? undefined : exported({ traceId, spanId });
+    }
+    if (beginsTrace(lost)) return this.#onwardOf(lost) ?? this.#onward.get(ids.traceId);
+    return this.#above(lost) ?? exported(parent);
+  }
+}
+
+/** A span that another process has exported. */
+function exported(ids: TraceIds): SpanAbove {
+  return knownSpan(remoteSpan(ids));
+}
+
+/** True for the span of a run, and for the first one of a trace that another one continues in. */
+function beginsTrace({ ids, parent }: LostSpan): boolean {
+  return parent === undefined || parent.traceId !== ids.traceId;
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { processStep, transform, type Hook } from "../../../src/hooks/hook.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
-import type { EventSink } from "../../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../../src/protocol/event.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { ToolError } from "../../../src/tools/tool-error.ts";
 import { proves } from "../../harness/proves.ts";

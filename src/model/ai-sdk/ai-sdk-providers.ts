@@ -1,0 +1,137 @@
+// Options that single providers need besides, since the AI SDK has no word for it or says something that we cannot use.
+
+import type {
+  LanguageModelV4CallOptions,
+  SharedV4ProviderOptions,
+  LanguageModelV4,
+} from "@ai-sdk/provider";
+
+import { isRecord } from "../../kernel/json.ts";
+import type { CacheKey, OutputSchema } from "../model.ts";
+import { promptCacheKey, CLAUDE_PROVIDER } from "../well-formed.ts";
+import type { AttachmentKind } from "../../protocol/attachment.ts";
+
+interface Settings {
+  /** By the user. */
+  readonly given: SharedV4ProviderOptions;
+  readonly reasoning: LanguageModelV4CallOptions["reasoning"];
+  readonly maxOutputTokens: number;
+  readonly cacheKey: CacheKey | undefined;
+  readonly output: OutputSchema | undefined;
+}
+
+type Options = SharedV4ProviderOptions[string];
+
+/** The options for a provider of this name: those of the user, and defaults. */
+export function providerOptionsFor(provider: string, settings: Settings): SharedV4ProviderOptions {
+  const { given } = settings;
+  const name = firstWordOf(provider);
+  switch (name) {
+    case "openai":
+      return { ...given, openai: openaiOptions(provider, settings, given["openai"]) };
+    case "azure": {
+      // It reads one of the two, its own first.
+      const read = given["azure"] === undefined ? "openai" : "azure";
+      return { ...given, [read]: openaiOptions(provider, settings, given[read]) };
+    }
+    case "openrouter":
+      return { ...given, openrouter: openrouterOptions(settings, given["openrouter"]) };
+    case "ollama":
+      return { ...given, ollama: ollamaOptions(settings, given["ollama"]) };
+    default:
+      return given;
+  }
+}
+
+/** Items that are stored are sent as references, which outlive neither a compaction nor thirty days. */
+function openaiOptions(
+  provider: string,
+  { cacheKey, output }: Settings,
+  given: Options = {},
+): Options {
+  return {
+    ...(provider.endsWith(".responses") ? { store: false } : {}),
+    // It says strict of any schema, and is refused with one that is not.
+    ...(output?.strict === false ? { strictJsonSchema: false } : {}),
+    ...(cacheKey === undefined ? {} : { promptCacheKey: promptCacheKey(cacheKey, "role") }),
+    ...given,
+  };
+}
+
+/** It does not obey the AI SDK's own setting. */
+function openrouterOptions({ reasoning }: Settings, given: Options = {}): Options {
+  if (reasoning === undefined || reasoning === "provider-default") return given;
+  return { reasoning: { effort: reasoning }, ...given };
+}
+
+/** The cap that its provider sends is one that Ollama does not know. */
+function ollamaOptions({ maxOutputTokens: cap }: Settings, given: Options = {}): Options {
+  const options = isRecord(given["options"]) ? given["options"] : {};
+  const { num_predict: own } = options;
+  const num_predict = typeof own === "number" && own > 0 ? Math.min(own, cap) : cap;
+  return { ...given, options: { ...options, num_predict } };
+}
+
+// Who serves a model of the AI SDK, in the words of `gen_ai.provider.name`.
+
+/** By how the AI SDK calls its providers. The first that fits holds. */
+const NAMES = [
+  [/^google\.generative-ai\b/, "gcp.gemini"],
+  [/^google\.vertex\b/, "gcp.vertex_ai"],
+  [/^amazon-bedrock/, "aws.bedrock"],
+  [/^azure/, "azure.ai.openai"],
+  [/^xai\b/, "x_ai"],
+  [/^mistral\b/, "mistral_ai"],
+] as const satisfies readonly (readonly [RegExp, string])[];
+
+/** The name for prices and traces: that of the table, else the first word of the provider's own (`anthropic.messages`: `anthropic`). */
+export function providerNameOf(provider: string): string {
+  const [, name] = NAMES.find(([pattern]) => pattern.test(provider)) ?? [];
+  return name ?? firstWordOf(provider);
+}
+
+/** The word under which a provider reads its options: `anthropic` of `anthropic.messages`. */
+export function firstWordOf(provider: string): string {
+  const [word = ""] = provider.split(".");
+  return word === "" ? provider : word;
+}
+
+// What models of the AI SDK take besides text, as far as it follows from their provider. Pure.
+
+/** By how the AI SDK calls its providers. The first that fits holds; of others nothing is known. */
+const TAKEN = [
+  [/^(vertex\.)?anthropic\b/, ["image", "file"]],
+  [/^google\b/, ["image", "audio", "file"]],
+  [/^(openai|azure)\b/, ["image", "file"]],
+] as const satisfies readonly (readonly [RegExp, readonly AttachmentKind[]])[];
+
+/** What the models of a provider take, where the user does not say so. */
+export function takenBy(provider: string): readonly AttachmentKind[] {
+  const [, kinds = []] = TAKEN.find(([pattern]) => pattern.test(provider)) ?? [];
+  return kinds;
+}
+
+/** Those known to hand on what stands in the result of a tool. Others write it as JSON, base64 and all. */
+const SEES_RESULTS = /^((vertex\.)?anthropic|google|openrouter)\b|^(openai|azure)\b.*\.responses$/;
+
+export function seesResults(provider: string): boolean {
+  return SEES_RESULTS.test(provider);
+}
+
+/** Whether the models of a provider take texts in which there is no word. */
+export function takesBlanks(provider: string): boolean {
+  return !CLAUDE_PROVIDER.test(provider);
+}
+
+/** Addresses that a provider fetches from, by media types: `image/*`, `*` and the like. */
+export type FetchedAddresses = Awaited<LanguageModelV4["supportedUrls"]>;
+
+/** Whether a provider fetches a file of this type from this address. */
+export function isFetched(known: FetchedAddresses, mediaType: string, address: string): boolean {
+  const type = mediaType.toLowerCase();
+  return Object.entries(known).some(
+    ([pattern, addresses]) =>
+      type.startsWith(pattern.toLowerCase().replace(/\*.*$/, "")) &&
+      addresses.some((one) => one.test(address.toLowerCase())),
+  );
+}
