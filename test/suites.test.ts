@@ -10,7 +10,6 @@ import { afterAll, describe, expect, test } from "vitest";
 
 import { snapshotOf, stateOf } from "../src/agent/agent-snapshot.ts";
 import { stepOutcome } from "../src/agent/step-outcome.ts";
-import { transition } from "../src/agent/transition.ts";
 import type { EspalierEvent } from "../src/protocol/event.ts";
 import { proves } from "./harness/proves.ts";
 import { checkContinuation } from "./support/golden-continuation.ts";
@@ -18,6 +17,7 @@ import { checkGolden } from "./support/golden-files.ts";
 import { checkSerialisation, checkTransitions, type Serialiser } from "./support/golden-laws.ts";
 import { goldenLines } from "./support/golden-lines.ts";
 import { GOLDEN_SCRIPTS } from "./support/golden-scripts.ts";
+import { transition } from "./support/changes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "golden-"));
 afterAll(() => rmSync(folder, { recursive: true }));

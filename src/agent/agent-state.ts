@@ -1,4 +1,4 @@
-// The state of one agent: a frozen value, moved by transition() alone. Configuration (the role) is not in it.
+// The state of one agent: a frozen value, moved by the functions of transition.ts alone. Configuration (the role) is not in it.
 
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";

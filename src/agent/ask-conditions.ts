@@ -18,7 +18,7 @@ import { consult } from "./consult.ts";
 import { failWith, addSignal } from "./stop-requests.ts";
 import { eventPosition, type AgentState, type FiredParts } from "./agent-state.ts";
 import { elapsed } from "./life-cycle.ts";
-import { transition } from "./transition.ts";
+import { recordFired } from "./transition.ts";
 
 /** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution (R62). */
 export async function askConditions(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
@@ -45,9 +45,7 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
 }
 
 function remembering(state: AgentState, fired: FiredParts): AgentState {
-  return Object.keys(fired).length === 0
-    ? state
-    : transition(state, { type: "recordFired", fired });
+  return Object.keys(fired).length === 0 ? state : recordFired(state, fired);
 }
 
 function factsOf(agent: AgentRuntime, state: AgentState): StopFacts {

@@ -1,16 +1,13 @@
 // What an agent waits for, and what that results in: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
 // rejects: failures are data. Where the run is kept, each has a name by its position, and what it came to is known by that (in-flight.ts).
 
-import { AssistantMessageSchema, type Message, type ToolCall } from "../protocol/message.ts";
-import type { Answer } from "../protocol/question.ts";
+import { AssistantMessageSchema, type Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema, type ErrorRecord } from "../protocol/stop.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
-import type { BoundCall } from "../tools/bind-call.ts";
-import type { EffectiveSettings } from "../tools/tool-settings.ts";
-import { DeferralSchema, type Deferral } from "./agent-state.ts";
+import { DeferralSchema } from "./agent-state.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { SPEND_AXES } from "../protocol/account.ts";
 import { z } from "../protocol/late-zod.ts";
@@ -20,33 +17,6 @@ export interface ParentHistory {
   readonly messages: readonly Message[];
   /** The completed steps of this execution, oldest first. */
   readonly steps: readonly StepRecord[];
-}
-
-/** A call that was checked and admitted, or the reason why it was not. */
-export interface PlannedCall {
-  readonly call: ToolCall;
-  /** From 0, in the order of the reply. */
-  readonly index: number;
-  readonly bound: BoundCall;
-  /** The hook before it that denied it, and why: one more deny among the guards (C43). */
-  readonly denial: { readonly by: string; readonly reason: string } | undefined;
-  /** The arguments as hooks left them. */
-  readonly argumentsText: string;
-  readonly settings: EffectiveSettings;
-  /** How often in a row the model was asked for a corrected call of this tool, before this reply. */
-  readonly retryCount: number;
-  /** How often in a row the very same call was made before. */
-  readonly identicalCalls: number;
-  /** The roles that the delegations of the reply ask for; empty for a call that delegates nothing. */
-  readonly delegatedRoles: readonly string[];
-  /** At the time of the call. */
-  readonly history: ParentHistory;
-  /** What it waited for when the run was paused. */
-  readonly deferral: Deferral | undefined;
-  /** The answer to its question. */
-  readonly answer: Answer | undefined;
-  /** Called with its end as soon as that is known: before its slot is free, and before anything else of the reply begins. */
-  readonly onEnd: (end: CallEnd) => void;
 }
 
 const count = z.int().nonnegative();

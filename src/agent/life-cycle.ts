@@ -31,7 +31,18 @@ import { releaseLeases } from "./model-call.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
 import { stepContext } from "./make-step-context.ts";
 import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.ts";
-import { transition } from "./transition.ts";
+import {
+  dropSubagents,
+  endExecution,
+  markStarted,
+  openStep,
+  recordExecutions,
+  recordResults,
+  recordStep,
+  recordSubtasks,
+  recordTask,
+  resumeExecution,
+} from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { failed, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
 import { descriptorOf, placeOf } from "./tool-calls/record.ts";
@@ -71,12 +82,8 @@ export function begin(agent: AgentRuntime, from: PendingState | PausedState): Ag
   if (agent.run.recorder.announce(type)) agent.record(beginEvent(agent, type));
   const background = from.step === undefined ? from.log.background : backgroundOf(from);
   if (background.length > 0) agent.run.subagents.reactivate(agent, background);
-  if (from.status === "paused") return transition(from, { type: "resume" });
-  return transition(from, {
-    type: "markStarted",
-    executionId: agent.identity.executionId,
-    atMs,
-  });
+  if (from.status === "paused") return resumeExecution(from);
+  return markStarted(from, { executionId: agent.identity.executionId, atMs });
 }
 
 function beginEvent(
@@ -97,7 +104,7 @@ function beginEvent(
 
 /** Returns the state with the task added to its history. */
 export function addTask(state: AgentState, task: MessageContent): AgentState {
-  return transition(state, { type: "brief", messages: [userMessage(task, "task")] });
+  return recordTask(state, [userMessage(task, "task")]);
 }
 
 /** True if no request may follow: the agent has to end, stop or wait. */
@@ -109,7 +116,7 @@ export function mustNotCallModel(agent: AgentRuntime, { log, status }: AgentStat
  * Opens the step of a model call, or reopens it after a context overflow. Marks its messages as
  * delivered and notifies their senders.
  */
-export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
+export function beginStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep, effectPosition } = call;
   const { stepId, stepNumber: number } = effectPosition;
   const isOpen = state.step !== undefined;
@@ -122,15 +129,14 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   if (!isOpen && agent.run.recorder.announce("step.started"))
     agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   agent.mailbox?.confirmDelivery(number);
-  const opened = transition(state, {
-    type: "openStep",
+  const opened = openStep(state, {
     stepId,
     number,
     context,
     messageCount: request.messages.length,
     hiddenTools,
     lastStep,
-    atMs: agent.run.clock.nowMs(),
+    startedAtMs: agent.run.clock.nowMs(),
   });
   agent.persistence?.stepOpened(opened);
   return opened;
@@ -156,7 +162,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const elapsedMs = elapsed(agent, state, atMs);
   const isComplete = isIncorporated || reply === undefined || reply.message.toolCalls.length === 0;
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
-  const completed = transition(complete, { type: "recordStep", atMs, elapsedMs });
+  const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined && agent.run.recorder.announce("step.completed"))
     agent.record(completedEvent(record), { stepId });
@@ -206,12 +212,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     agent.record(stopEvent(signals, reason), eventPosition(completed));
   if (completed.log.sections !== undefined) clearSections(agent, completed.log.sections);
   const status = statusOf(reason);
-  const ended = transition(completed, {
-    type: "end",
-    status,
-    reason,
-    atMs: agent.run.clock.nowMs(),
-  });
+  const ended = endExecution(completed, { status, reason, atMs: agent.run.clock.nowMs() });
   if (agent.run.recorder.announce("agent.ended")) agent.record(endedEvent(agent, ended));
   agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
@@ -282,16 +283,14 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
     return { call, type, text, errorCode, severity, ...times };
   });
   const complete =
-    executions.length === 0
-      ? state
-      : transition(state, { type: "recordExecutions", executions, deferrals: [] });
+    executions.length === 0 ? state : recordExecutions(state, { executions, deferrals: [] });
   agent.noteState(complete);
   const { pieces } = agent.run;
   if (pieces !== undefined) {
     const source = agent.pieceSource({ stepId: step.stepId, stepNumber: step.number });
     for (const execution of executions) pieces.result(source, resultBody(execution));
   }
-  return isAnswered(complete) ? transition(complete, { type: "incorporate" }) : complete;
+  return isAnswered(complete) ? recordResults(complete) : complete;
 }
 
 /** Of a call whose subagent was paused when its parent stopped. */
@@ -308,7 +307,7 @@ export async function dismissChildren(agent: AgentRuntime, state: AgentState): P
   const children = pausedChildrenOf(state);
   if (children.length === 0) return state;
   await Promise.all(children.map((id) => subagents.dismiss(agent, id)));
-  return transition(state, { type: "recordSubtasks", subtasks: [] });
+  return recordSubtasks(state, []);
 }
 
 /** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so (X9). */
@@ -326,7 +325,7 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
       kept.has(id) ? subagents.detach(agent, id) : subagents.dismiss(agent, id),
     ),
   );
-  return transition(state, { type: "dropSubagents", unread: isDetaching ? [] : background });
+  return dropSubagents(state, isDetaching ? [] : background);
 }
 
 /** Records the end of each section that was made for the execution (R95). */

@@ -13,7 +13,7 @@ import {
   type AgentState,
   type PausedState,
 } from "./agent-state.ts";
-import { transition } from "./transition.ts";
+import { pauseExecution } from "./transition.ts";
 
 /** Pauses as the caller asked, unless something is due before: a signal, an answer that was given, what is before the model now. */
 export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentState {
@@ -23,7 +23,7 @@ export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentSt
     isReplyDue(agent, state) ||
     isTooLong(state) ||
     questionsOf(state).some(({ questionId }) => agent.run.answers?.get(questionId) !== undefined);
-  return isDue || state.log.signals.length > 0 ? state : pause(state, REQUESTED);
+  return isDue || state.log.signals.length > 0 ? state : pauseExecution(state, REQUESTED);
 }
 
 /** The agent has answered and continues only for a message that it was sent: that is not kept over a pause, so it is read first. */
@@ -42,10 +42,11 @@ export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentSta
   const questions = questionsOf(state);
   const children = pausedChildrenOf(state);
   if (questions.length === 0 && children.length === 0) return state;
-  if (questions.length === 0 && agent.run.pauseSignal.aborted) return pause(state, REQUESTED);
+  if (questions.length === 0 && agent.run.pauseSignal.aborted)
+    return pauseExecution(state, REQUESTED);
   const message = questions.length === 0 ? "Subagents are paused." : describeWait(questions);
   const data = { questions: questions.length, pausedSubagents: children.length };
-  return pause(state, { code: "answers_needed", message, data });
+  return pauseExecution(state, { code: "answers_needed", message, data });
 }
 
 /** Most questions that the reason of a pause names. */
@@ -70,13 +71,9 @@ const REQUESTED: StopReason = {
 
 /** The agent has nothing to do but to wait for subagents in the background, and one of them is paused. */
 export function pauseForSubagents(agent: AgentRuntime, state: AgentState): AgentState {
-  if (agent.run.pauseSignal.aborted) return pause(state, REQUESTED);
+  if (agent.run.pauseSignal.aborted) return pauseExecution(state, REQUESTED);
   const data = { questions: 0, pausedSubagents: backgroundOf(state).length };
-  return pause(state, { code: "answers_needed", message: "Subagents are paused.", data });
-}
-
-function pause(state: AgentState, reason: StopReason): AgentState {
-  return transition(state, { type: "pause", reason });
+  return pauseExecution(state, { code: "answers_needed", message: "Subagents are paused.", data });
 }
 
 /** What a paused agent still holds of the budget goes back; it settles after its subagents in the background have. */

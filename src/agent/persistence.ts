@@ -6,16 +6,11 @@ import type { OwnCall } from "../tools/bind-call.ts";
 import type { Lease, LeaseOutcome } from "./account-view.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentState } from "./agent-state.ts";
-import type { CallEnd, InferOutcome, PlannedCall } from "./effects.ts";
+import type { CallEnd, InferOutcome } from "./effects.ts";
 import type { InFlightWork } from "./in-flight.ts";
 import type { Phase } from "./phase-report.ts";
 import type { Permission } from "./tool-calls/call-outcome.ts";
-
-/** How a call gets its permission: asked for, or looked at once more with the arguments that were allowed before. */
-export interface Asking {
-  readonly ask: () => Permission | Promise<Permission>;
-  readonly askAgain: (bound: OwnCall) => Promise<Permission>;
-}
+import type { OpenCall } from "./tool-calls/open-call.ts";
 
 export interface Persistence {
   // Effects: each gives what is known of it, or does the work and keeps what it came to.
@@ -30,25 +25,12 @@ export interface Persistence {
   ): Promise<InferOutcome>;
   /** Called before each attempt of a model call is sent, once the attempt has its slot. Resolves when it may be sent. */
   sending(): Promise<void>;
-  /** A tool call. `work` makes the given call: this one, or one in its place. */
-  callTool(
-    position: EffectPosition,
-    call: PlannedCall,
-    work: (call: PlannedCall) => Promise<CallEnd>,
-  ): Promise<CallEnd>;
+  /** A tool call. */
+  callTool(call: OpenCall): Promise<CallEnd>;
   /** The permission of a tool call. */
-  authorize(
-    position: EffectPosition,
-    call: PlannedCall,
-    bound: OwnCall,
-    asking: Asking,
-  ): Permission | Promise<Permission>;
+  authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission>;
   /** Called before a function begins, which waits for the promise, if there is one. */
-  begin(
-    position: EffectPosition,
-    call: PlannedCall,
-    tool: OwnCall["tool"],
-  ): Promise<void> | undefined;
+  begin(call: OpenCall, tool: OwnCall["tool"]): Promise<void> | undefined;
   /** Code of the user's, which is run whenever its phase is. */
   consult<T>(work: () => Promise<T>): Promise<T>;
 

@@ -6,7 +6,7 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import { eventPosition, type AgentState } from "./agent-state.ts";
 import { errorRecord } from "./error-record.ts";
 import { pauseIfPossible } from "./pausing.ts";
-import { transition } from "./transition.ts";
+import { recordError, recordSignal } from "./transition.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { shownAxis, stopCodeOf } from "../policies/budget.ts";
 import type { BudgetRefusal, Overshoot } from "./account-view.ts";
@@ -41,7 +41,7 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
   if (agent.run.recorder.announce("signal.raised"))
     agent.record({ type: "signal.raised", signal }, eventPosition(state));
-  return transition(state, { type: "addSignal", signal });
+  return recordSignal(state, signal);
 }
 
 /** Lists the limits of the agent that its replies have passed, unless a signal says so already (C36). None of them stops anything. */
@@ -68,7 +68,7 @@ export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): Ag
 
 /** The same for an error that is data already. */
 export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRecord): AgentState {
-  const failed = transition(state, { type: "failWith", error });
+  const failed = recordError(state, error);
   const signal = failed.log.signals.at(-1);
   if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPosition(state));
   return failed;

@@ -1,19 +1,20 @@
-// The only way an agent's state moves. Pure and total: every change on every state gives a new state or a coded error.
+// The only way an agent's state moves: one function for each change. Each is pure: it returns a new state, or throws
+// `illegal_transition` if the state does not allow the change. The given state is never changed.
 //
-//   pending ──markStarted──▶ running ──end──▶ completed | stopped | failed | cancelled ──nextExecution──▶ pending
+//   pending ──markStarted──▶ running ──endExecution──▶ completed | stopped | failed | cancelled ──continueExecution──▶ pending
 //                            ▲     │
-//                         resume  pause
+//              resumeExecution  pauseExecution
 //                            │     ▼
 //                            paused
 
 import { EspalierError } from "../kernel/error.ts";
-import { defined } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { AgentId, ExecutionId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";
 import { addTiming, NO_TIMING, type StepTiming } from "../protocol/step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { countFailures, hasFailures } from "../policies/failure-counts.ts";
@@ -24,223 +25,142 @@ import {
   NO_PREFIX,
   pendingState,
   type AgentState,
-  type Conversation,
   type Deferral,
   type EndedState,
   type FiredParts,
   type MadeSection,
   type OpenStep,
   type PausedState,
+  type PendingState,
   type RunLog,
   type RunningState,
   type StepReply,
   type Subtask,
 } from "./agent-state.ts";
-import type { StepRecord } from "../protocol/step-record.ts";
 
-/** What may happen to a state, by its type. */
-interface Changes {
-  readonly markStarted: { readonly executionId: ExecutionId; readonly atMs: number };
-  readonly openStep: Pick<
-    OpenStep,
-    "stepId" | "number" | "context" | "messageCount" | "hiddenTools" | "lastStep"
-  > & { readonly atMs: number };
-  /** The task goes into the history; without a message: it was refused. */
-  readonly brief: { readonly messages: readonly Message[] };
-  /** `timing`: what the time went into; left out: it took none. */
-  readonly addUsage: { readonly usage: Usage; readonly timing?: StepTiming };
-  readonly recordReply: { readonly reply: StepReply; readonly prefix: MeasuredPrefix };
-  readonly discardReply: { readonly reply: StepReply };
-  readonly recordOverflow: { readonly error: ErrorRecord };
-  readonly recordExecutions: {
-    readonly executions: readonly ToolExecution[];
-    /** Calls that wait for an answer from outside; they take the place of earlier ones. */
-    readonly deferrals: readonly Deferral[];
-    /** The limit that refused one of the calls. */
-    readonly limit?: StopSignal | undefined;
-    /** How many calls were charged for them. Default 0. */
-    readonly toolCalls?: number;
-    /** What the time of the calls went into. Default: they took none. */
-    readonly timing?: StepTiming;
-  };
-  readonly incorporate: unknown;
-  readonly recordOutput: Pick<RunLog, "output" | "outputParse">;
-  readonly recordStep: { readonly atMs: number; readonly elapsedMs: number };
-  readonly recordVeto: { readonly message: Message };
-  /** With its text the agent waits for its subagents, though a typed result is due. */
-  readonly recordWait: unknown;
-  readonly recordSubtasks: { readonly subtasks: readonly Subtask[] };
-  readonly addMessages: {
-    readonly messages: readonly Message[];
-    /** Subagents in the background whose results are among them. */
-    readonly reportedIds?: readonly AgentId[];
-  };
-  /** The agent has answered, or has nothing to say, and waits for its subagents in the background. */
-  readonly awaitSubagents: unknown;
-  /**
-   * The agent ends: its subagents in the background have ended, or are not its own any more. `unread`: those that have ended and whose
-   * results it has not read; it gets them if it continues one day.
-   */
-  readonly dropSubagents: { readonly unread: readonly AgentId[] };
-  readonly compact: {
-    readonly messages: readonly Message[];
-    /** What it took to make them, between two steps. */
-    readonly usage?: Usage;
-  };
-  /** Sections were made for the execution; those that stay go into the history. */
-  readonly recordSections: {
-    readonly sections: readonly MadeSection[];
-    readonly messages: readonly Message[];
-  };
-  /** Parts of stop conditions that fired, and stay so; those that had fired before are replaced. */
-  readonly recordFired: { readonly fired: FiredParts };
-  readonly addSignal: { readonly signal: StopSignal };
-  readonly addTime: { readonly waitedMs: number };
-  readonly failWith: { readonly error: ErrorRecord };
-  readonly pause: { readonly reason: StopReason };
-  readonly resume: unknown;
-  readonly end: {
+/** An execution with an open step: everything that happens in a step needs one. */
+type InStep = RunningState & { readonly step: OpenStep };
+
+function assertRunning(state: AgentState, change: string): asserts state is RunningState {
+  if (state.status !== "running") throw refuseChange(state, change);
+}
+
+function assertInStep(state: AgentState, change: string): asserts state is InStep {
+  if (state.status !== "running" || state.step === undefined) throw refuseChange(state, change);
+}
+
+/** Throws if the model has replied in the open step. */
+function assertUnanswered(state: AgentState, change: string): asserts state is InStep {
+  assertInStep(state, change);
+  if (state.step.reply !== undefined) throw refuseChange(state, change);
+}
+
+function refuseChange(state: AgentState, change: string): EspalierError {
+  const step = state.step === undefined ? "" : " with an open step";
+  return new EspalierError({
+    code: "illegal_transition",
+    message: `Expected a change that a ${state.status} execution${step} allows, got ${change}. See the changes of each status in transition.ts.`,
+    data: { status: state.status, change },
+  });
+}
+
+// The execution
+
+export function markStarted(
+  state: AgentState,
+  { executionId, atMs }: { readonly executionId: ExecutionId; readonly atMs: number },
+): RunningState {
+  if (state.status !== "pending") throw refuseChange(state, "markStarted");
+  return shared({
+    status: "running",
+    executionId,
+    conversation: tagRest(state.conversation, { executionId, stepNumber: 0 }),
+    log: state.log,
+    telemetry: { ...state.telemetry, startedAtMs: atMs },
+    step: undefined,
+  });
+}
+
+export function pauseExecution(state: AgentState, reason: StopReason): PausedState {
+  assertRunning(state, "pauseExecution");
+  return shared({ ...state, status: "paused", reason });
+}
+
+export function resumeExecution(state: AgentState): RunningState {
+  if (state.status !== "paused") throw refuseChange(state, "resumeExecution");
+  const { reason: _over, ...rest } = state;
+  return shared({ ...rest, status: "running" });
+}
+
+export function endExecution(
+  state: AgentState,
+  given: {
     readonly status: TerminalStatus;
     readonly reason: StopReason;
     readonly atMs: number;
-  };
-  /** `executionId`: of the execution that begins. `instructions`: what holds in it in place of earlier instructions. */
-  readonly nextExecution: {
+  },
+): EndedState {
+  assertRunning(state, "endExecution");
+  const { executionId, conversation, log, telemetry, step } = state;
+  if (step !== undefined) throw refuseChange(state, "endExecution");
+  const { status, reason, atMs } = given;
+  const ended = { ...telemetry, endedAtMs: atMs };
+  return shared({ status, reason, executionId, conversation, log, telemetry: ended });
+}
+
+/**
+ * Returns the first state of a further execution. History and queue stay. Steps, signals, errors, counters and
+ * usage begin anew (R40, R158). `instructions` replace the earlier ones.
+ */
+export function continueExecution(
+  state: AgentState,
+  {
+    executionId,
+    instructions,
+    messages: added,
+  }: {
     readonly executionId: ExecutionId;
     readonly instructions: string;
     readonly messages: readonly Message[];
-  };
-}
-
-/** What may happen to a state. */
-export type Change<T extends keyof Changes = keyof Changes> = {
-  [K in T]: { readonly type: K } & Changes[K];
-}[T];
-
-/** Moves a state. Throws `illegal_transition` where the change is not allowed in the state; the given state is never changed. */
-export function transition(state: AgentState, change: Change<"end">): EndedState;
-export function transition(state: AgentState, change: Change): AgentState;
-export function transition(state: AgentState, change: Change): AgentState {
-  switch (state.status) {
-    case "pending":
-      if (change.type === "markStarted") return shared(markStarted(state, change));
-      throw illegal(state, change);
-    case "running":
-      return shared(moveRunning(state, change));
-    case "paused":
-      if (change.type === "resume") return shared(resume(state));
-      throw illegal(state, change);
-    case "completed":
-    case "stopped":
-    case "failed":
-    case "cancelled":
-      if (change.type === "nextExecution") return nextExecution(state, change);
-      throw illegal(state, change);
+  },
+): PendingState {
+  if (state.status === "pending" || state.status === "running" || state.status === "paused")
+    throw refuseChange(state, "continueExecution");
+  let { conversation } = state;
+  const [first] = conversation.messages;
+  if (first?.role === "system" && first.text !== instructions) {
+    const { messages, tags } = conversation;
+    const number = conversation.added + 1;
+    conversation = {
+      ...conversation,
+      messages: [{ ...first, text: instructions }, ...messages.slice(1)],
+      tags: [{ executionId, stepNumber: 0, number }, ...tags.slice(1)],
+      added: number,
+      prefix: NO_PREFIX,
+    };
   }
+  const messages = conversation.messages.concat(added);
+  const next = pendingState({ ...conversation, messages });
+  const { subtasks, background } = state.log;
+  const isBriefed =
+    state.log.isBriefed ||
+    added.some((message) => message.role === "user" && message.origin === "task");
+  return shared({ ...next, log: { ...next.log, subtasks, background, isBriefed } });
 }
 
-function moveRunning<T extends keyof Changes>(state: RunningState, change: Change<T>): AgentState {
-  return MOVES[change.type](state, change);
-}
+// Its steps
 
-/** What each change makes of an execution that runs. */
-const MOVES: {
-  readonly [T in keyof Changes]: (state: RunningState, change: Change<T>) => AgentState;
-} = {
-  markStarted: refuse,
-  openStep,
-  brief: (state, change) => {
-    if (state.log.isBriefed) throw illegal(state, change);
-    return withLog(withMessages(state, change.messages), { isBriefed: true });
-  },
-  addUsage: (state, change) => {
-    const step = stepIn(state, change);
-    const usage = addUsage(step.usage, change.usage);
-    const timing = change.timing ? addTiming(step.timing, change.timing) : step.timing;
-    return { ...state, step: { ...step, usage, timing } };
-  },
-  recordReply,
-  discardReply,
-  recordOverflow: (state, change) => {
-    const step = unansweredStepIn(state, change);
-    const overflowed = withLog(state, { overflows: state.log.overflows + 1 });
-    return { ...overflowed, step: { ...step, error: change.error } };
-  },
-  recordExecutions,
-  incorporate,
-  recordOutput,
-  recordStep,
-  recordVeto: (state, { message }) =>
-    withLog(withMessages(state, [message]), { vetoes: state.log.vetoes + 1 }),
-  recordWait: (state) => withLog(state, { waits: (state.log.waits ?? 0) + 1 }),
-  recordSubtasks: (state, { subtasks }) => withLog(state, { subtasks }),
-  addMessages: (state, { messages, reportedIds = [] }) =>
-    withoutReported(withMessages(state, messages), reportedIds),
-  awaitSubagents: (state) => withLog(state, { isAwaiting: true, uselessReplies: 0 }),
-  dropSubagents: (state, { unread }) =>
-    withLog(state, { subtasks: unstarted(state), background: unread }),
-  compact: compacted,
-  recordSections: (state, { messages, sections }) =>
-    withLog(withMessages(state, messages), { sections }),
-  recordFired: (state, { fired }) => withLog(state, { fired: { ...state.log.fired, ...fired } }),
-  addSignal: (state, { signal }) => withLog(state, { signals: [...state.log.signals, signal] }),
-  addTime: (state, change) => {
-    const waitedMs = state.telemetry.waitedMs + change.waitedMs;
-    return { ...state, telemetry: { ...state.telemetry, waitedMs } };
-  },
-  failWith: (state, { error }) => failWith(state, error),
-  pause: (state, { reason }) => ({ ...state, status: "paused", reason }),
-  resume: refuse,
-  end,
-  nextExecution: refuse,
-};
-
-function refuse(state: RunningState, change: Change): never {
-  throw illegal(state, change);
-}
-
-/** The open step; all that happens in a step needs one. */
-function stepIn(state: RunningState, change: Change): OpenStep {
-  if (state.step === undefined) throw illegal(state, change);
-  return state.step;
-}
-
-/** The open step, to which the model has not replied. */
-function unansweredStepIn(state: RunningState, change: Change): OpenStep {
-  const step = stepIn(state, change);
-  if (step.reply !== undefined) throw illegal(state, change);
-  return step;
-}
-
-function markStarted(state: AgentState, change: Change<"markStarted">): RunningState {
-  const telemetry = { ...state.telemetry, startedAtMs: change.atMs };
-  const { executionId } = change;
-  const { conversation, log } = state;
-  return {
-    status: "running",
-    executionId,
-    conversation: tagRest(conversation, { executionId, stepNumber: 0 }),
-    log,
-    telemetry,
-    step: undefined,
-  };
-}
-
-function resume({ reason: _over, ...state }: PausedState): RunningState {
-  return { ...state, status: "running" };
-}
-
-function openStep(state: RunningState, change: Change<"openStep">): RunningState {
-  const { step, log } = state;
-  if (step !== undefined) return reopenStep(state, step, change);
-  const awake = log.isAwaiting ? withLog(state, { isAwaiting: false }) : state;
-  return { ...awake, step: newStep(change) };
-}
-
-function newStep({ type: _type, atMs, ...opened }: Change<"openStep">): OpenStep {
-  return {
-    ...opened,
-    startedAtMs: atMs,
+export function openStep(
+  state: AgentState,
+  given: Pick<
+    OpenStep,
+    "stepId" | "number" | "context" | "messageCount" | "hiddenTools" | "lastStep" | "startedAtMs"
+  >,
+): RunningState {
+  assertRunning(state, "openStep");
+  const { step: open, log } = state;
+  const step: OpenStep = {
+    ...given,
     reply: undefined,
     executions: [],
     deferrals: [],
@@ -250,61 +170,90 @@ function newStep({ type: _type, atMs, ...opened }: Change<"openStep">): OpenStep
     timing: NO_TIMING,
     error: undefined,
   };
-}
-
-/** The step shows the model a shorter history: what it had shown before counts as never shown, but is paid for. */
-function reopenStep(state: RunningState, open: OpenStep, change: Change<"openStep">): RunningState {
-  if (!isRetryAfterOverflow(state) || open.error !== undefined) throw illegal(state, change);
-  const afterStep = state.log.steps.length;
-  const compactions = state.log.compactions.map((one) =>
+  if (open === undefined)
+    return shared({ ...(log.isAwaiting ? withLog(state, { isAwaiting: false }) : state), step });
+  // The step shows the model a shorter history. What it showed before counts as never shown, but is paid for.
+  if (!isRetryAfterOverflow(state) || open.error !== undefined)
+    throw refuseChange(state, "openStep");
+  const afterStep = log.steps.length;
+  const compactions = log.compactions.map((one) =>
     one.afterStep > afterStep ? { ...one, afterStep } : one,
   );
   const { startedAtMs, usage, timing } = open;
-  return {
-    ...withLog(state, { compactions }),
-    step: { ...newStep(change), startedAtMs, usage, timing },
-  };
+  const reopened = withLog(state, { compactions });
+  return shared({ ...reopened, step: { ...step, startedAtMs, usage, timing } });
 }
 
-function recordReply(state: RunningState, change: Change<"recordReply">): RunningState {
-  const step = unansweredStepIn(state, change);
-  const { message } = change.reply;
-  return {
-    ...withLog(state, { uselessReplies: 0, overflows: 0 }),
-    conversation: {
-      ...withAdded(state.conversation, [message], {
-        executionId: state.executionId,
-        stepNumber: step.number,
-      }),
-      prefix: change.prefix,
-    },
-    step: { ...step, reply: change.reply },
-  };
+/** `timing`: what the time went into. Left out if it took none. */
+export function recordUsage(state: AgentState, added: Usage, timing?: StepTiming): RunningState {
+  assertInStep(state, "recordUsage");
+  const { step } = state;
+  const usage = addUsage(step.usage, added);
+  const spent = timing === undefined ? step.timing : addTiming(step.timing, timing);
+  return shared({ ...state, step: { ...step, usage, timing: spent } });
 }
 
-/** A reply that is of no use is paid for and counted, and stays out of the history. */
-function discardReply(state: RunningState, change: Change<"discardReply">): RunningState {
-  const step = unansweredStepIn(state, change);
-  if (change.reply.message.toolCalls.length > 0) throw illegal(state, change);
-  const counted = withLog(state, { uselessReplies: state.log.uselessReplies + 1, overflows: 0 });
-  return { ...counted, step: { ...step, reply: change.reply } };
+export function recordReply(
+  state: AgentState,
+  reply: StepReply,
+  prefix: MeasuredPrefix,
+): RunningState {
+  assertUnanswered(state, "recordReply");
+  const { step } = state;
+  const replied = withLog(state, { uselessReplies: 0, overflows: 0 });
+  const place = { executionId: state.executionId, stepNumber: step.number };
+  return shared({
+    ...replied,
+    conversation: { ...withAdded(state.conversation, [reply.message], place), prefix },
+    step: { ...step, reply },
+  });
+}
+
+/** A useless reply is paid for and counted, and stays out of the history. */
+export function discardReply(state: AgentState, reply: StepReply): RunningState {
+  assertUnanswered(state, "discardReply");
+  if (reply.message.toolCalls.length > 0) throw refuseChange(state, "discardReply");
+  const uselessReplies = state.log.uselessReplies + 1;
+  const counted = withLog(state, { uselessReplies, overflows: 0 });
+  return shared({ ...counted, step: { ...state.step, reply } });
+}
+
+/** The model refused the request as too long. */
+export function recordOverflow(state: AgentState, error: ErrorRecord): RunningState {
+  assertUnanswered(state, "recordOverflow");
+  const overflowed = withLog(state, { overflows: state.log.overflows + 1 });
+  return shared({ ...overflowed, step: { ...state.step, error } });
 }
 
 /** Results come in as they are known and are kept in call order, also over a pause (R32). */
-function recordExecutions(state: RunningState, change: Change<"recordExecutions">): RunningState {
-  const step = stepIn(state, change);
+export function recordExecutions(
+  state: AgentState,
+  given: {
+    readonly executions: readonly ToolExecution[];
+    /** Calls that wait for an answer from outside. They replace earlier ones. */
+    readonly deferrals: readonly Deferral[];
+    /** The limit that refused one of the calls. */
+    readonly limit?: StopSignal | undefined;
+    /** How many calls were charged for them. @default 0 */
+    readonly toolCalls?: number;
+    /** What the time of the calls went into. Left out if they took none. */
+    readonly timing?: StepTiming;
+  },
+): RunningState {
+  assertInStep(state, "recordExecutions");
+  const { step } = state;
   const known = new Map<string, ToolExecution>();
   for (const one of step.executions) known.set(one.call.callId, one);
-  for (const one of change.executions) known.set(one.call.callId, one);
+  for (const one of given.executions) known.set(one.call.callId, one);
   const executions: ToolExecution[] = [];
   for (const { callId } of step.reply?.message.toolCalls ?? []) {
     const execution = known.get(callId);
     if (execution !== undefined) executions.push(execution);
   }
-  const isNew = executions.length === step.executions.length + change.executions.length;
-  if (!isNew || step.isIncorporated) throw illegal(state, change);
-  const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = change;
-  return {
+  const isNew = executions.length === step.executions.length + given.executions.length;
+  if (!isNew || step.isIncorporated) throw refuseChange(state, "recordExecutions");
+  const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = given;
+  return shared({
     ...state,
     step: {
       ...step,
@@ -314,14 +263,18 @@ function recordExecutions(state: RunningState, change: Change<"recordExecutions"
       usage: toolCalls === 0 ? step.usage : addUsage(step.usage, { ...NO_USAGE, toolCalls }),
       timing: addTiming(step.timing, timing),
     },
-  };
+  });
 }
 
-/** One result for every call, in call order, and not one before all are known (L3). What failed is counted here, and once. */
-function incorporate(state: RunningState, change: Change<"incorporate">): RunningState {
-  const step = stepIn(state, change);
+/**
+ * Adds the results to the history: one for every call, in call order, and none before all are known (L3). Failures are
+ * counted here, and once.
+ */
+export function recordResults(state: AgentState): RunningState {
+  assertInStep(state, "recordResults");
+  const { step } = state;
   const isComplete = step.executions.length === step.reply?.message.toolCalls.length;
-  if (!isComplete || step.isIncorporated) throw illegal(state, change);
+  if (!isComplete || step.isIncorporated) throw refuseChange(state, "recordResults");
   const messages: ToolMessage[] = [];
   const subtasks = [...state.log.subtasks];
   const background = [...state.log.background];
@@ -337,152 +290,26 @@ function incorporate(state: RunningState, change: Change<"incorporate">): Runnin
     ? countFailures(before, step.executions)
     : before;
   const grown = withLog(withMessages(state, messages), { subtasks, background, failures });
-  return {
+  return shared({
     ...withoutReported(grown, reportedIds),
     step: { ...step, isIncorporated: true, deferrals: [] },
-  };
-}
-
-/** What is queued, without those whose subagents were paused: they have been ended. */
-function unstarted({ log }: RunningState): readonly Subtask[] {
-  return log.subtasks.filter(({ childId }) => childId === undefined);
-}
-
-/** Without subagents whose results the model has been given. */
-function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
-  if (reportedIds.length === 0) return state;
-  const { background } = state.log;
-  return withLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
-}
-
-function recordOutput(state: RunningState, change: Change<"recordOutput">): RunningState {
-  const { output, outputParse } = change;
-  const { outputParse: _former, ...log } = state.log;
-  return { ...state, log: { ...log, output, ...defined({ outputParse }) } };
-}
-
-function recordStep(state: RunningState, change: Change<"recordStep">): RunningState {
-  const step = stepIn(state, change);
-  const hasCalls = (step.reply?.message.toolCalls.length ?? 0) > 0;
-  if (hasCalls && !step.isIncorporated) throw illegal(state, change);
-  // A typed result of a step without calls is its text.
-  const isResult = !hasCalls && state.log.output !== undefined;
-  const record = stepRecord(step, isResult, change);
-  const usage = addUsage(state.telemetry.usage, record.telemetry.usage);
-  return {
-    ...withLog(state, { steps: state.log.steps.concat(record) }),
-    telemetry: { ...state.telemetry, usage },
-    step: undefined,
-  };
-}
-
-function failWith(state: RunningState, error: ErrorRecord): RunningState {
-  const reason: StopReason = { code: "error", message: error.message, data: { error: error.code } };
-  const { hook, condition } = error.data;
-  const by = hook ?? condition;
-  const name = typeof by === "string" ? { name: by } : {};
-  const failed = withLog(state, {
-    errors: [...state.log.errors, error],
-    signals: [...state.log.signals, { source: "loop", reason, ...name }],
-  });
-  return { ...failed, step: state.step === undefined ? undefined : { ...state.step, error } };
-}
-
-function end(state: RunningState, change: Change<"end">): EndedState {
-  if (state.step !== undefined) throw illegal(state, change);
-  return {
-    status: change.status,
-    reason: change.reason,
-    executionId: state.executionId,
-    conversation: state.conversation,
-    log: state.log,
-    telemetry: { ...state.telemetry, endedAtMs: change.atMs },
-  };
-}
-
-/** History and queue stay; steps, signals, errors, counters and usage begin anew (R40, R158). */
-function nextExecution(state: EndedState, change: Change<"nextExecution">): AgentState {
-  const conversation = instructed(state.conversation, change);
-  const { messages: added } = change;
-  const { subtasks, background } = state.log;
-  const messages = conversation.messages.concat(added);
-  const next = pendingState({ ...conversation, messages });
-  const isBriefed = state.log.isBriefed || added.some(isTask);
-  return shared({ ...next, log: { ...next.log, subtasks, background, isBriefed } });
-}
-
-/** The history under other instructions. With the same, the same. */
-function instructed(
-  conversation: Conversation,
-  { executionId, instructions: text }: Change<"nextExecution">,
-): Conversation {
-  const { messages, tags, added } = conversation;
-  const [first] = messages;
-  if (first?.role !== "system" || first.text === text) return conversation;
-  const number = added + 1;
-  return {
-    ...conversation,
-    messages: [{ ...first, text }, ...messages.slice(1)],
-    tags: [{ executionId, stepNumber: 0, number }, ...tags.slice(1)],
-    added: number,
-    prefix: NO_PREFIX,
-  };
-}
-
-function isTask(message: Message): boolean {
-  return message.role === "user" && message.origin === "task";
-}
-
-function withMessages(state: RunningState, added: readonly Message[]): RunningState {
-  return { ...state, conversation: withAdded(state.conversation, added, placeOf(state)) };
-}
-
-function compacted(state: RunningState, { messages, usage }: Change<"compact">): RunningState {
-  const conversation = replaced(state.conversation, messages, placeOf(state));
-  const { log, step } = state;
-  // An open step was shown the history as it was.
-  const shownTo = log.steps.length + (step === undefined ? 0 : 1);
-  const change = historyChange(state.conversation, conversation, shownTo);
-  const compactions = change === undefined ? log.compactions : [...log.compactions, change];
-  const shorter = {
-    ...withLog(state, { compactions }),
-    conversation: { ...conversation, prefix: NO_PREFIX },
-    step: step === undefined ? undefined : { ...step, error: undefined },
-  };
-  if (usage === undefined) return shorter;
-  const { telemetry } = state;
-  return { ...shorter, telemetry: { ...telemetry, usage: addUsage(telemetry.usage, usage) } };
-}
-
-/** Where a message comes in now: in the open step once the model has replied in it, else after the last one. */
-function placeOf({ executionId, step, log }: RunningState): TagPlace {
-  return { executionId, stepNumber: step?.reply === undefined ? log.steps.length : step.number };
-}
-
-function withLog(state: RunningState, part: Partial<RunLog>): RunningState {
-  return { ...state, log: { ...state.log, ...part } };
-}
-
-function illegal(state: AgentState, change: Change): EspalierError {
-  const step = state.step === undefined ? "" : " with an open step";
-  return new EspalierError({
-    code: "illegal_transition",
-    message: `Expected a change that a ${state.status} execution${step} allows, got ${change.type}. See the changes of each status in transition.ts.`,
-    data: { status: state.status, change: change.type },
   });
 }
 
-// What is kept of a step that is over.
-
-/** The record of a step that is over: nothing of it is kept but what is in there. */
-function stepRecord(
-  step: OpenStep,
-  isResult: boolean,
-  { atMs, elapsedMs }: Change<"recordStep">,
-): StepRecord {
+/** Replaces the open step with its record: nothing else of the step is kept. */
+export function recordStep(
+  state: AgentState,
+  { atMs, elapsedMs }: { readonly atMs: number; readonly elapsedMs: number },
+): RunningState {
+  assertInStep(state, "recordStep");
+  const { step } = state;
   const { reply, error } = step;
   const { text = "", refusal, toolCalls: calls = [] } = reply?.message ?? {};
-  return {
+  const hasCalls = calls.length > 0;
+  if (hasCalls && !step.isIncorporated) throw refuseChange(state, "recordStep");
+  // The typed result of a step without calls is its text.
+  const isResult = !hasCalls && state.log.output !== undefined;
+  const record: StepRecord = {
     stepId: step.stepId,
     number: step.number,
     context: step.context,
@@ -503,4 +330,157 @@ function stepRecord(
     },
     ...(error === undefined ? {} : { error }),
   };
+  const usage = addUsage(state.telemetry.usage, step.usage);
+  return shared({
+    ...withLog(state, { steps: state.log.steps.concat(record) }),
+    telemetry: { ...state.telemetry, usage },
+    step: undefined,
+  });
+}
+
+// Its history
+
+/** The task goes into the history. Without a message it was refused. */
+export function recordTask(state: AgentState, messages: readonly Message[]): RunningState {
+  assertRunning(state, "recordTask");
+  if (state.log.isBriefed) throw refuseChange(state, "recordTask");
+  return shared(withLog(withMessages(state, messages), { isBriefed: true }));
+}
+
+/** `reportedIds`: background subagents whose results are among the messages. */
+export function addMessages(
+  state: AgentState,
+  messages: readonly Message[],
+  reportedIds: readonly AgentId[] = [],
+): RunningState {
+  assertRunning(state, "addMessages");
+  return shared(withoutReported(withMessages(state, messages), reportedIds));
+}
+
+export function recordVeto(state: AgentState, message: Message): RunningState {
+  assertRunning(state, "recordVeto");
+  return shared(withLog(withMessages(state, [message]), { vetoes: state.log.vetoes + 1 }));
+}
+
+/** Records sections that were made for the execution. Those that stay go into the history. */
+export function recordSections(
+  state: AgentState,
+  sections: readonly MadeSection[],
+  messages: readonly Message[],
+): RunningState {
+  assertRunning(state, "recordSections");
+  return shared(withLog(withMessages(state, messages), { sections }));
+}
+
+/** Replaces the history by a shorter one. `spent`: usage between two steps, by which it was made. */
+export function replaceHistory(
+  state: AgentState,
+  messages: readonly Message[],
+  spent?: Usage,
+): RunningState {
+  assertRunning(state, "replaceHistory");
+  const conversation = replaced(state.conversation, messages, placeOf(state));
+  const { log, step, telemetry } = state;
+  // An open step was shown the history as it was.
+  const shownTo = log.steps.length + (step === undefined ? 0 : 1);
+  const change = historyChange(state.conversation, conversation, shownTo);
+  const compactions = change === undefined ? log.compactions : [...log.compactions, change];
+  const usage = spent === undefined ? telemetry.usage : addUsage(telemetry.usage, spent);
+  return shared({
+    ...withLog(state, { compactions }),
+    conversation: { ...conversation, prefix: NO_PREFIX },
+    step: step === undefined ? undefined : { ...step, error: undefined },
+    telemetry: { ...telemetry, usage },
+  });
+}
+
+// Its log
+
+/** `undefined` removes the typed result of an agent that continues. */
+export function recordOutput(
+  state: AgentState,
+  { output, outputParse }: Partial<Pick<RunLog, "output" | "outputParse">>,
+): RunningState {
+  assertRunning(state, "recordOutput");
+  const { outputParse: _former, ...log } = state.log;
+  const parse = outputParse === undefined ? {} : { outputParse };
+  return shared({ ...state, log: { ...log, output, ...parse } });
+}
+
+/** The agent waits for its subagents with its text, though a typed result is due. */
+export function recordWait(state: AgentState): RunningState {
+  assertRunning(state, "recordWait");
+  return shared(withLog(state, { waits: (state.log.waits ?? 0) + 1 }));
+}
+
+export function recordSubtasks(state: AgentState, subtasks: readonly Subtask[]): RunningState {
+  assertRunning(state, "recordSubtasks");
+  return shared(withLog(state, { subtasks }));
+}
+
+/** The agent has answered, or has nothing to say, and waits for its background subagents. */
+export function awaitSubagents(state: AgentState): RunningState {
+  assertRunning(state, "awaitSubagents");
+  return shared(withLog(state, { isAwaiting: true, uselessReplies: 0 }));
+}
+
+/**
+ * The agent ends: its background subagents have ended, or were detached. Subtasks whose subagents were paused are dropped.
+ * `unread`: subagents whose results it has not read. It gets them if it continues one day.
+ */
+export function dropSubagents(state: AgentState, unread: readonly AgentId[]): RunningState {
+  assertRunning(state, "dropSubagents");
+  const subtasks = state.log.subtasks.filter(({ childId }) => childId === undefined);
+  return shared(withLog(state, { subtasks, background: unread }));
+}
+
+/** Records parts of stop conditions that fired and stay so. They replace earlier reasons. */
+export function recordFired(state: AgentState, fired: FiredParts): RunningState {
+  assertRunning(state, "recordFired");
+  return shared(withLog(state, { fired: { ...state.log.fired, ...fired } }));
+}
+
+export function recordSignal(state: AgentState, signal: StopSignal): RunningState {
+  assertRunning(state, "recordSignal");
+  return shared(withLog(state, { signals: [...state.log.signals, signal] }));
+}
+
+/** The error becomes a signal as well, and part of the open step. */
+export function recordError(state: AgentState, error: ErrorRecord): RunningState {
+  assertRunning(state, "recordError");
+  const { log, step } = state;
+  const reason: StopReason = { code: "error", message: error.message, data: { error: error.code } };
+  const by = error.data["hook"] ?? error.data["condition"];
+  const name = typeof by === "string" ? { name: by } : {};
+  const errors = [...log.errors, error];
+  const signals = [...log.signals, { source: "loop" as const, reason, ...name }];
+  const failed = withLog(state, { errors, signals });
+  return shared({ ...failed, step: step === undefined ? undefined : { ...step, error } });
+}
+
+/** Adds time that the agent waited for a lease. */
+export function addWaitedTime(state: AgentState, waitedMs: number): RunningState {
+  assertRunning(state, "addWaitedTime");
+  const telemetry = { ...state.telemetry, waitedMs: state.telemetry.waitedMs + waitedMs };
+  return shared({ ...state, telemetry });
+}
+
+/** Removes subagents whose results the model has been given. */
+function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
+  if (reportedIds.length === 0) return state;
+  const { background } = state.log;
+  return withLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
+}
+
+function withMessages(state: RunningState, added: readonly Message[]): RunningState {
+  return { ...state, conversation: withAdded(state.conversation, added, placeOf(state)) };
+}
+
+/** Returns where a message comes in now: in the open step once the model has replied in it, else after the last one. */
+function placeOf({ executionId, step, log }: RunningState): TagPlace {
+  return { executionId, stepNumber: step?.reply === undefined ? log.steps.length : step.number };
+}
+
+function withLog(state: RunningState, part: Partial<RunLog>): RunningState {
+  return { ...state, log: { ...state.log, ...part } };
 }

@@ -14,7 +14,6 @@ import {
   type Deferral,
   type SettledState,
 } from "../../src/agent/agent-state.ts";
-import { transition, type Change } from "../../src/agent/transition.ts";
 import { defined, type JsonObject, parseJson } from "../../src/kernel/json.ts";
 import type { Attachment } from "../../src/protocol/attachment.ts";
 import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
@@ -37,6 +36,8 @@ import {
   unparsedQuestion,
   toolCall,
   twoCalls,
+  transition,
+  type Change,
 } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { keysIn, keysOfSchema, listed } from "../support/json-keys.ts";

@@ -4,7 +4,6 @@
 import { test, expect } from "vitest";
 
 import { backgroundOf } from "../../src/agent/agent-state.ts";
-import { transition } from "../../src/agent/transition.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -15,6 +14,7 @@ import {
   states,
   subagentOn,
   twoCalls,
+  transition,
 } from "../support/changes.ts";
 
 const THIRD = AgentIdSchema.parse("agent_3");

@@ -3,9 +3,8 @@
 
 import { expect } from "vitest";
 
-import type { Change } from "../../src/agent/transition.ts";
 import { proves } from "../harness/proves.ts";
-import { after, changes, executionOf, states, twoCalls } from "../support/changes.ts";
+import { after, changes, executionOf, states, twoCalls, type Change } from "../support/changes.ts";
 
 proves(
   ["R42"],

@@ -4,7 +4,6 @@
 import { expect, test } from "vitest";
 
 import { openStepOf } from "../../src/agent/agent-state.ts";
-import { transition } from "../../src/agent/transition.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { proves } from "../harness/proves.ts";
@@ -21,6 +20,7 @@ import {
   STEP_ID,
   subagentOn,
   twoCalls,
+  transition,
 } from "../support/changes.ts";
 import { callUsage } from "../support/ledger-fixture.ts";
 import { TIMING } from "../support/step-context.ts";
@@ -140,7 +140,7 @@ proves(
       ...openStep,
       context,
       messageCount: compact.messages.length,
-      atMs: openStep.atMs + 7,
+      startedAtMs: openStep.startedAtMs + 7,
     });
     expect(anew).toEqual({
       ...shorter,

@@ -9,7 +9,6 @@ import {
   pendingState,
   type AgentState,
 } from "../../src/agent/agent-state.ts";
-import { transition, type Change } from "../../src/agent/transition.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
 import { TerminalStatusSchema, type Status } from "../../src/protocol/stop.ts";
@@ -26,6 +25,9 @@ import {
   states,
   toolCall,
   twoCalls,
+  transition,
+  functionOf,
+  type Change,
 } from "../support/changes.ts";
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -103,7 +105,7 @@ for (const [name, state] of Object.entries(states())) {
       const { code, data } = thrownBy(() => transition(state, change));
       const expected = {
         code: "illegal_transition",
-        data: { status: state.status, change: change.type },
+        data: { status: state.status, change: functionOf(change) },
       };
       expect({ code, data }, change.type).toEqual(expected);
     }
@@ -153,7 +155,7 @@ proves(["R38", "R39"], "a refused change says which state refused which change",
     "Expected a change that a pending execution allows, got recordStep. See the changes of each status in transition.ts.",
   );
   expect(thrownBy(() => transition(open, end)).message).toBe(
-    "Expected a change that a running execution with an open step allows, got end. See the changes of each status in transition.ts.",
+    "Expected a change that a running execution with an open step allows, got endExecution. See the changes of each status in transition.ts.",
   );
 });
 
@@ -179,7 +181,7 @@ test("a step whose reply has calls is not recorded before their results are in t
 test("results are not incorporated before there is one for every call, nor before the reply, nor twice (L3)", () => {
   const { open, replied, deferred, incorporated } = states();
   for (const state of [open, replied, deferred, incorporated])
-    expect(() => transition(state, changes().incorporate)).toThrow("got incorporate");
+    expect(() => transition(state, changes().incorporate)).toThrow("got recordResults");
 });
 
 function results(...calls: readonly ToolCall[]): Change {
@@ -203,7 +205,7 @@ test("a result is taken once, and only for a call of the reply", () => {
 test("the task is taken in once", () => {
   const { running } = states();
   const { brief } = changes();
-  expect(() => after(running, brief, brief)).toThrow("got brief");
+  expect(() => after(running, brief, brief)).toThrow("got recordTask");
 });
 
 proves(
@@ -345,7 +347,7 @@ proves(
       expect(thrownBy(() => openStepOf(state)).code).toBe("invalid_state");
       const stepId = stepIdOf(EXECUTION_ID, 2);
       const bare = { messageCount: 1, hiddenTools: [], lastStep: undefined };
-      const next = { ...openStep, ...bare, stepId, number: 2, atMs: 8 };
+      const next = { ...openStep, ...bare, stepId, number: 2, startedAtMs: 8 };
       expect(openStepOf(transition(state, next))).toEqual({
         stepId,
         number: 2,

@@ -6,7 +6,6 @@
 import { expect } from "vitest";
 
 import type { AgentState } from "../../src/agent/agent-state.ts";
-import { transition, type Change } from "../../src/agent/transition.ts";
 import type { HookContext, TransformPoint } from "../../src/hooks/hook-points.ts";
 import { observe, transform, type Hook } from "../../src/hooks/hook.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -19,7 +18,7 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { after, changes, opening, states } from "../support/changes.ts";
+import { after, changes, opening, states, transition, type Change } from "../support/changes.ts";
 import { POINTS } from "../support/hook-sites.ts";
 import { approveAll } from "../support/pause-stories.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";

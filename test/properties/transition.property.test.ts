@@ -5,7 +5,6 @@ import * as fc from "fast-check";
 import { expect } from "vitest";
 
 import { openStepOf, type AgentState } from "../../src/agent/agent-state.ts";
-import { transition, type Change } from "../../src/agent/transition.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
@@ -23,6 +22,8 @@ import {
   subagentOn,
   toolCall,
   twoCalls,
+  transition,
+  type Change,
 } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { callUsage } from "../support/ledger-fixture.ts";
@@ -293,7 +294,7 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
     messageCount: state.conversation.messages.length,
     hiddenTools: [],
     lastStep: undefined,
-    atMs: number,
+    startedAtMs: number,
   });
   const paid = step.usages.reduce(
     (current, tokens) => transition(current, { type: "addUsage", usage: callUsage(tokens, 0) }),

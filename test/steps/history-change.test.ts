@@ -11,10 +11,9 @@ import {
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
 import { pendingState, type AgentState } from "../../src/agent/agent-state.ts";
-import { transition } from "../../src/agent/transition.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
-import { changes, opening, replyOf, settledState } from "../support/changes.ts";
+import { changes, opening, replyOf, settledState, transition } from "../support/changes.ts";
 import { contextOf } from "../support/step-context.ts";
 import { historyAtStep, historyChange } from "../../src/agent/message-tags.ts";
 

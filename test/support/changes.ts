@@ -5,22 +5,33 @@ import {
   type AgentState,
   type Conversation,
   type Deferral,
+  type FiredParts,
+  type MadeSection,
   type SettledState,
   type StepReply,
+  type Subtask,
 } from "../../src/agent/agent-state.ts";
 import { sha256 } from "../../src/kernel/crypto.ts";
-import { transition, type Change } from "../../src/agent/transition.ts";
+import * as transitions from "../../src/agent/transition.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
   ExecutionIdSchema,
   questionIdOf,
   stepIdOf,
+  type AgentId,
 } from "../../src/protocol/ids.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
 import { argumentsHashOf, callHashOf } from "../../src/protocol/question.ts";
-import type { TerminalStatus } from "../../src/protocol/stop.ts";
+import type { StepTiming } from "../../src/protocol/step-timing.ts";
+import type {
+  ErrorRecord,
+  StopReason,
+  StopSignal,
+  TerminalStatus,
+} from "../../src/protocol/stop.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
+import type { Usage } from "../../src/protocol/usage.ts";
 import { callUsage } from "./ledger-fixture.ts";
 import { contextOf, PARTS, TIMING } from "./step-context.ts";
 
@@ -113,6 +124,127 @@ function notice(text: string): Message {
   return { role: "user", text, origin: "notice" };
 }
 
+/** The arguments of a change beside the state, by the type of the change. */
+interface ChangeArguments {
+  markStarted: Parameters<typeof transitions.markStarted>[1];
+  brief: { readonly messages: readonly Message[] };
+  openStep: Parameters<typeof transitions.openStep>[1];
+  addUsage: { readonly usage: Usage; readonly timing?: StepTiming };
+  recordReply: { readonly reply: StepReply; readonly prefix: Conversation["prefix"] };
+  discardReply: { readonly reply: StepReply };
+  recordOverflow: { readonly error: ErrorRecord };
+  recordExecutions: Parameters<typeof transitions.recordExecutions>[1];
+  incorporate: unknown;
+  recordOutput: Parameters<typeof transitions.recordOutput>[1];
+  recordStep: Parameters<typeof transitions.recordStep>[1];
+  recordVeto: { readonly message: Message };
+  recordWait: unknown;
+  recordSubtasks: { readonly subtasks: readonly Subtask[] };
+  addMessages: { readonly messages: readonly Message[]; readonly reportedIds?: readonly AgentId[] };
+  awaitSubagents: unknown;
+  dropSubagents: { readonly unread: readonly AgentId[] };
+  compact: { readonly messages: readonly Message[]; readonly usage?: Usage };
+  recordSections: {
+    readonly sections: readonly MadeSection[];
+    readonly messages: readonly Message[];
+  };
+  recordFired: { readonly fired: FiredParts };
+  addSignal: { readonly signal: StopSignal };
+  addTime: { readonly waitedMs: number };
+  failWith: { readonly error: ErrorRecord };
+  pause: { readonly reason: StopReason };
+  resume: unknown;
+  end: Parameters<typeof transitions.endExecution>[1];
+  nextExecution: Parameters<typeof transitions.continueExecution>[1];
+}
+
+/** A change of a state, as a value: a function of transition.ts with its arguments. */
+export type Change = {
+  [T in keyof ChangeArguments]: { readonly type: T } & ChangeArguments[T];
+}[keyof ChangeArguments];
+
+/** Moves a state by the function of a change. */
+export function transition(state: AgentState, change: Change): AgentState {
+  switch (change.type) {
+    case "markStarted":
+      return transitions.markStarted(state, change);
+    case "brief":
+      return transitions.recordTask(state, change.messages);
+    case "openStep":
+      return transitions.openStep(state, withoutType(change));
+    case "addUsage":
+      return transitions.recordUsage(state, change.usage, change.timing);
+    case "recordReply":
+      return transitions.recordReply(state, change.reply, change.prefix);
+    case "discardReply":
+      return transitions.discardReply(state, change.reply);
+    case "recordOverflow":
+      return transitions.recordOverflow(state, change.error);
+    case "recordExecutions":
+      return transitions.recordExecutions(state, change);
+    case "incorporate":
+      return transitions.recordResults(state);
+    case "recordOutput":
+      return transitions.recordOutput(state, change);
+    case "recordStep":
+      return transitions.recordStep(state, change);
+    case "recordVeto":
+      return transitions.recordVeto(state, change.message);
+    case "recordWait":
+      return transitions.recordWait(state);
+    case "recordSubtasks":
+      return transitions.recordSubtasks(state, change.subtasks);
+    case "addMessages":
+      return transitions.addMessages(state, change.messages, change.reportedIds);
+    case "awaitSubagents":
+      return transitions.awaitSubagents(state);
+    case "dropSubagents":
+      return transitions.dropSubagents(state, change.unread);
+    case "compact":
+      return transitions.replaceHistory(state, change.messages, change.usage);
+    case "recordSections":
+      return transitions.recordSections(state, change.sections, change.messages);
+    case "recordFired":
+      return transitions.recordFired(state, change.fired);
+    case "addSignal":
+      return transitions.recordSignal(state, change.signal);
+    case "addTime":
+      return transitions.addWaitedTime(state, change.waitedMs);
+    case "failWith":
+      return transitions.recordError(state, change.error);
+    case "pause":
+      return transitions.pauseExecution(state, change.reason);
+    case "resume":
+      return transitions.resumeExecution(state);
+    case "end":
+      return transitions.endExecution(state, change);
+    case "nextExecution":
+      return transitions.continueExecution(state, change);
+  }
+}
+
+function withoutType<T extends { readonly type: string }>({ type: _type, ...rest }: T) {
+  return rest;
+}
+
+/** The function of a change, as an error names it. */
+export function functionOf({ type }: Change): string {
+  const renamed: Partial<Record<Change["type"], string>> = {
+    brief: "recordTask",
+    addUsage: "recordUsage",
+    incorporate: "recordResults",
+    compact: "replaceHistory",
+    addSignal: "recordSignal",
+    addTime: "addWaitedTime",
+    failWith: "recordError",
+    pause: "pauseExecution",
+    resume: "resumeExecution",
+    end: "endExecution",
+    nextExecution: "continueExecution",
+  };
+  return renamed[type] ?? type;
+}
+
 /** One of each change. Made anew each time, so that nothing is shared. */
 export function changes(): {
   readonly [T in Change["type"]]: Extract<Change, { readonly type: T }>;
@@ -130,7 +262,7 @@ export function changes(): {
       messageCount: opening().length,
       hiddenTools: [{ toolName: "write", filter: "read-only" }],
       lastStep: { accountPath: "lead", maximum: 3 },
-      atMs: 2,
+      startedAtMs: 2,
     },
     addUsage: {
       type: "addUsage",

@@ -9,8 +9,7 @@ import {
 } from "../../src/agent/agent-snapshot.ts";
 import { defined } from "../../src/kernel/json.ts";
 import type { AgentState, SettledState } from "../../src/agent/agent-state.ts";
-import type { Change } from "../../src/agent/transition.ts";
-import { changes, executionOf, settledState, states, twoCalls } from "./changes.ts";
+import { changes, executionOf, settledState, states, twoCalls, type Change } from "./changes.ts";
 import { unfrozenParts } from "./frozen.ts";
 
 type Move = (state: AgentState, change: Change) => AgentState;

@@ -3,7 +3,7 @@
 
 import { describe, expect, test, vi } from "vitest";
 
-import { returnedOutcome } from "../../src/agent/tool-calls/run-tool.ts";
+import { returnedOutcome } from "../../src/agent/tool-calls/call-tool.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { AttachmentSchema, bytesOf, type Attachment } from "../../src/protocol/attachment.ts";
 import { resultText } from "../../src/tools/result-text.ts";

@@ -9,7 +9,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
-import { transition } from "../transition.ts";
+import { addWaitedTime, replaceHistory } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
 import { makeSideCall, NOT_CALLED, type SideCallReply, type SideTask } from "../model-call.ts";
 import type { SectionMessages } from "./make-sections.ts";
@@ -152,11 +152,9 @@ function charged(
   messages: readonly Message[],
   { usage, waitedMs }: SideCallReply,
 ): AgentState {
-  const waited = waitedMs === 0 ? state : transition(state, { type: "addTime", waitedMs });
+  const waited = waitedMs === 0 ? state : addWaitedTime(state, waitedMs);
   const isChanged = usage !== undefined || messages !== state.conversation.messages;
-  return isChanged
-    ? transition(waited, { type: "compact", messages, ...defined({ usage }) })
-    : waited;
+  return isChanged ? replaceHistory(waited, messages, usage) : waited;
 }
 
 /** How the list of subagents begins, by which an older one is known. */
@@ -173,10 +171,7 @@ function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
   );
   const text = `${SUBAGENT_LIST_OPENING} ${list.join(", ")}.`;
   const messages = state.conversation.messages.filter((message) => !isSubagentList(message));
-  return transition(state, {
-    type: "compact",
-    messages: [...messages, { role: "user", text, origin: "notice" }],
-  });
+  return replaceHistory(state, [...messages, { role: "user", text, origin: "notice" }]);
 }
 
 function isSubagentList(message: Message): boolean {

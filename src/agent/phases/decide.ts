@@ -4,7 +4,6 @@ import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { WorkType } from "../../protocol/event-bodies.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
@@ -25,7 +24,13 @@ import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
 import { isTextAlone, stepOutcome, type StepOutcome } from "../step-outcome.ts";
-import { transition } from "../transition.ts";
+import {
+  addMessages,
+  awaitSubagents,
+  recordOutput,
+  recordVeto,
+  recordWait,
+} from "../transition.ts";
 import { lastStepSignal } from "./evaluate.ts";
 import { textResult } from "../output-mode.ts";
 
@@ -58,8 +63,12 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
       return reminded;
     }
     case "continue": {
-      const waiting = recordWait(agent, next);
-      const continued = markAwaiting(dropOutput(waiting), outcome.work);
+      // A text without the typed result that is due counts as a wait for subagents, and not as a miss.
+      const isWait = agent.role.hasOutput && next.log.steps.slice(-1).some(isTextAlone);
+      const waiting = dropOutput(isWait ? recordWait(next) : next);
+      // It waits for its subagents before its next step if there is nothing else to do.
+      const isIdle = outcome.work.every((one) => one === "subagents");
+      const continued = isIdle ? awaitSubagents(waiting) : waiting;
       recordContinuation(agent, continued, outcome);
       return continued;
     }
@@ -94,9 +103,7 @@ function withTextResult(agent: AgentRuntime, state: AgentState): AgentState {
   // A provider may pause a turn within its JSON.
   const turn = own?.type === "valid" ? text : lastTextOf(state);
   const result = turn === text ? own : textResult(agent, turn);
-  return result?.type === "valid"
-    ? transition(state, { type: "recordOutput", ...parsedOutput(output, result) })
-    : state;
+  return result?.type === "valid" ? recordOutput(state, parsedOutput(output, result)) : state;
 }
 
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
@@ -174,28 +181,16 @@ async function stop(
   if (chain?.patch.continueWith === undefined)
     return addSignal(agent, listOvershoots(agent, state), signal);
   const message = notice(chain.patch.continueWith);
-  const vetoed = transition(dropOutput(state), { type: "recordVeto", message });
+  const vetoed = recordVeto(dropOutput(state), message);
   const by = chain.changedBy.at(-1)?.hook;
   recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
   return vetoed;
 }
 
-/** Counts a text without the typed result that is due as a wait for subagents, and not as a miss. */
-function recordWait({ role }: AgentRuntime, state: AgentState): AgentState {
-  const isWait = role.hasOutput && state.log.steps.slice(-1).some(isTextAlone);
-  return isWait ? transition(state, { type: "recordWait" }) : state;
-}
-
-/** Has the agent wait for its subagents before its next step, if there is nothing else to do. */
-function markAwaiting(state: AgentState, work: readonly WorkType[]): AgentState {
-  const isIdle = work.every((one) => one === "subagents");
-  return isIdle ? transition(state, { type: "awaitSubagents" }) : state;
-}
-
 /** Removes the typed result of an agent that continues: it gives another one. */
 function dropOutput(state: AgentState): AgentState {
   if (state.log.output === undefined) return state;
-  return transition(state, { type: "recordOutput", output: undefined });
+  return recordOutput(state, {});
 }
 
 /** Tells the model what is missing, where it would not know. */
@@ -216,7 +211,7 @@ function remind(agent: AgentRuntime, state: AgentState): AgentState {
       : isNative
         ? "You have not given your result yet. Answer with it as JSON alone, by its schema."
         : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
-  return transition(state, { type: "addMessages", messages: [notice(text)] });
+  return addMessages(state, [notice(text)]);
 }
 
 function notice(text: string): Message {

@@ -15,9 +15,8 @@ import { openStepOf, pendingCallsOf, type AgentState, type OpenStep } from "../a
 import type { CallEnd, ExecutedCall } from "../effects.ts";
 import { failWith, budgetSignal } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
-import type { CallPosition } from "../tool-calls/open-call.ts";
-import { transition } from "../transition.ts";
-import { planCalls, type Plan } from "./plan-calls.ts";
+import { recordExecutions, recordOutput } from "../transition.ts";
+import { planCalls, type Batch, type Plan } from "./plan-calls.ts";
 import { raiseFailures } from "./incorporate.ts";
 import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
@@ -28,10 +27,10 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   let failures: readonly ErrorRecord[] = [];
   let skip: string | undefined;
   let isOver = false;
-  const replyCalls = new ReplyCalls(agent, openStepOf(state));
+  const replyCalls = new ReplyCalls(agent, openStepOf(state).stepId);
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
-    const batch: Batch = { calls, replyCalls, skip };
-    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, batch));
+    const batch = { calls, skip };
+    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, replyCalls, batch));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
     if (isOver || agent.isStopping || openStepOf(next).deferrals.length > 0) break;
   }
@@ -62,40 +61,34 @@ function batchesOf(
   return batches;
 }
 
-interface Batch {
-  readonly calls: readonly ToolCall[];
-  readonly replyCalls: ReplyCalls;
-  /** Why the calls of the step are left out, if a batch before this one was. */
-  readonly skip: string | undefined;
-}
-
 /** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
-async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch) {
-  const { calls, replyCalls } = batch;
+async function runBatch(
+  agent: AgentRuntime,
+  state: AgentState,
+  replyCalls: ReplyCalls,
+  { calls, skip: skipped }: Pick<Batch, "calls" | "skip">,
+) {
   const step = openStepOf(state);
   const isHooked = agent.hooks.points.has("beforeTool");
   const hooked = isHooked ? await rewriteCalls(agent, step, calls) : undefined;
   const broken = hooked?.failures ?? NONE;
   const isFailing = broken.length > 0;
-  const skip = batch.skip ?? agent.mailbox?.takeSkip();
+  const skip = skipped ?? agent.mailbox?.takeSkip();
   const known: ExecutedCall[] = [];
   const onEnd = (end: CallEnd): void => {
     if (end.type !== "executed") return;
     known.push(end);
     if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) replyCalls.end();
   };
-  const plan = planCalls(agent, state, calls, { hooked: hooked?.calls, isFailing, skip, onEnd });
-  const calling: Promise<CallEnd>[] = [];
+  const { signal } = replyCalls;
+  const batch: Batch = { calls, hooked: hooked?.calls, isFailing, skip, signal, onEnd };
+  const plan = planCalls(agent, state, batch);
   const { persistence } = agent;
+  const calling: Promise<CallEnd>[] = [];
   for (const call of plan.calls)
-    calling.push(
-      persistence === undefined
-        ? callTool(agent, replyCalls, call)
-        : persistence.callTool(replyCalls, call, (one) => callTool(agent, replyCalls, one)),
-    );
+    calling.push(persistence === undefined ? callTool(call) : persistence.callTool(call));
   const ends = await Promise.all(calling);
   const executed = ends.filter((end) => end.type === "executed");
-  const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
   const failures = executed.flatMap(({ failure }) => failure ?? []);
   const spans = ends.flatMap((end) => end.spans ?? []);
   const isLong = executed.some(({ isToSummarize }) => isToSummarize);
@@ -103,20 +96,15 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch) {
     isLong && failures.length === 0
       ? await summarizeResults(agent, state, executed)
       : { state, executions: executed.map(({ execution }) => execution) };
-  if (isLong) emitLongResults(agent, replyCalls, executed, executions);
-  const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
-  const recorded = transition(paid, {
-    type: "recordExecutions",
+  if (isLong) emitLongResults(agent, step, executed, executions);
+  const recorded = recordExecutions(paid, {
     executions,
-    deferrals,
-    limit,
+    deferrals: ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : [])),
+    limit: plan.refusal === undefined ? undefined : budgetSignal(plan.refusal),
     toolCalls: plan.charged,
     timing: timingOf(hooked === undefined ? spans : [...hooked.spans, ...spans]),
   });
-  const ended =
-    plan.output === undefined
-      ? recorded
-      : transition(recorded, { type: "recordOutput", ...plan.output });
+  const ended = plan.output === undefined ? recorded : recordOutput(recorded, plan.output);
   agent.noteState(ended);
   return {
     state: ended,
@@ -129,11 +117,11 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch) {
 /** Emits the results that were to be summarised, as they are now: summarised, or cut. */
 function emitLongResults(
   agent: AgentRuntime,
-  position: CallPosition,
+  { stepId, number: stepNumber }: OpenStep,
   executed: readonly ExecutedCall[],
   executions: readonly ToolExecution[],
 ): void {
-  const source = agent.pieceSource(position);
+  const source = agent.pieceSource({ stepId, stepNumber });
   for (const [index, execution] of executions.entries())
     if (executed[index]?.isToSummarize === true)
       agent.run.pieces?.result(source, resultBody(execution));
@@ -180,21 +168,19 @@ function stillSucceeding(call: ToolCall): ToolExecution {
 }
 
 /**
- * The tool calls of one reply, which end together, and where they stand. Owns the signal that each of them is given: it is aborted when the
+ * The tool calls of one reply, which end together. Owns the signal that each of them is given: it is aborted when the
  * agent must end, when it is to stop, and when one of the calls leaves nothing to do for the others.
  */
-class ReplyCalls implements CallPosition {
-  readonly stepId: StepId;
-  readonly stepNumber: number;
+class ReplyCalls {
   readonly signal = new CancelSignal();
   readonly #agent: AgentRuntime;
+  readonly #stepId: StepId;
   /** Removes the listener on the agent's `stopSignal`. */
   readonly release: () => void;
 
-  constructor(agent: AgentRuntime, { stepId, number }: OpenStep) {
-    this.stepId = stepId;
-    this.stepNumber = number;
+  constructor(agent: AgentRuntime, stepId: StepId) {
     this.#agent = agent;
+    this.#stepId = stepId;
     const isOver = agent.stopSignal.aborted;
     this.release = isOver ? () => undefined : onAbort(agent.stopSignal, () => this.end());
     if (isOver) this.end();
@@ -211,6 +197,6 @@ class ReplyCalls implements CallPosition {
     const cancelled = cancelReasonOf(stopSignal);
     const message = `${agentPath} stops.`;
     this.signal.abort(cancelled ?? { type: "stopped", message, agentId });
-    if (cancelled === undefined) run.subagents.cancelStartedBy(this.#agent, this.stepId);
+    if (cancelled === undefined) run.subagents.cancelStartedBy(this.#agent, this.#stepId);
   }
 }

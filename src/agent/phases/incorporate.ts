@@ -4,16 +4,16 @@ import { hasFailures } from "../../policies/failure-counts.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState, OpenStep } from "../agent-state.ts";
 import { addSignal } from "../stop-requests.ts";
-import { transition } from "../transition.ts";
+import { recordResults } from "../transition.ts";
 import { failureSignals } from "../../policies/failure-signals.ts";
 
 /**
- * Straight through transition(), once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
+ * Called once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
  * signal here: a limit that refused one, or failures beyond the error budget, unless the result was already given.
  */
 export function incorporate(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;
-  const incorporated = transition(state, { type: "incorporate" });
+  const incorporated = recordResults(state);
   const { limit, executions = [] } = step ?? {};
   const limited = limit === undefined ? incorporated : addSignal(agent, incorporated, limit);
   const isCounted = limited.log.output === undefined && hasFailures(state.log.failures, executions);

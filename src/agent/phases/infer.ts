@@ -8,9 +8,9 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isUseless, openStepOf, type AgentState, stepPosition } from "../agent-state.ts";
 import { failWith, addSignal, budgetSignal } from "../stop-requests.ts";
-import { openStep, type PreparedCall } from "../life-cycle.ts";
+import { beginStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel, settleCall } from "../model-call.ts";
-import { transition } from "../transition.ts";
+import { discardReply, recordOverflow, recordReply, recordUsage } from "../transition.ts";
 import { leakedCall } from "../../policies/argument-leak.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
@@ -25,12 +25,12 @@ export async function infer(
   before: AgentState,
   call: PreparedCall,
 ): Promise<AgentState> {
-  const state = openStep(agent, before, call);
+  const state = beginStep(agent, before, call);
   const { effectPosition: position } = call;
   const outcome = await callModel(agent, call);
   const usage = settleCall(agent, position, call.lease, outcome);
   const { spans = [] } = outcome;
-  const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });
+  const charged = recordUsage(state, usage, timingOf(spans));
   if (outcome.type !== "replied") {
     const reason = outcome.type === "cancelled" ? "cancelled" : "discarded";
     agent.run.pieces?.drop(agent.pieceSource(position), reason);
@@ -42,7 +42,7 @@ export async function infer(
       return addSignal(agent, charged, budgetSignal(outcome.refusal));
     case "failed":
       return mayCompact(agent, charged, outcome.error)
-        ? transition(charged, { type: "recordOverflow", error: outcome.error })
+        ? recordOverflow(charged, outcome.error)
         : failWith(agent, charged, outcome.error);
     case "replied":
       return takeReply(agent, charged, call, outcome.reply);
@@ -66,13 +66,13 @@ function takeReply(
   const { pieces } = agent.run;
   if (isUseless(taken)) {
     pieces?.drop(agent.pieceSource(stepPosition(agent, state)), "discarded");
-    return transition(state, { type: "discardReply", reply: taken });
+    return discardReply(state, taken);
   }
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;
   const prefix = isFaithful
     ? countedPrefix(state.conversation.prefix, { messages, ephemeralTokens }, reply)
     : state.conversation.prefix;
-  const answered = transition(state, { type: "recordReply", reply: taken, prefix });
+  const answered = recordReply(state, taken, prefix);
   agent.noteState(answered);
   pieces?.end(agent.pieceSource(stepPosition(agent, state)), message, finishReason);
   return answered;

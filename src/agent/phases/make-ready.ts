@@ -11,7 +11,7 @@ import { workOffSubtasks } from "./work-off-subtasks.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith, addSignal, fail } from "../stop-requests.ts";
-import { transition } from "../transition.ts";
+import { addMessages, recordTask } from "../transition.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { pauseForSubagents } from "../pausing.ts";
 import { contentText, withText } from "../../protocol/message-content.ts";
@@ -70,7 +70,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
 }
 
 function unbriefed(state: AgentState): AgentState {
-  return transition(state, { type: "brief", messages: [] });
+  return recordTask(state, []);
 }
 
 // Waiting for subagents in the background: an agent that has answered reads what they say before it ends (X9).
@@ -98,7 +98,7 @@ async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<A
 export function withMessages(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
   const messages = mail.map(messageOf);
   const reportedIds = mail.flatMap(({ from }) => from ?? []);
-  return transition(state, { type: "addMessages", messages, reportedIds });
+  return addMessages(state, messages, reportedIds);
 }
 
 /** Records that the messages of a paid call are delivered, and adds them to the history. */

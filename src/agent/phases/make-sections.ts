@@ -12,7 +12,7 @@ import type { Consulted } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
 import { stepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
 import { type PlacedSection, type SectionContext, type SectionText } from "../request-sections.ts";
-import { transition } from "../transition.ts";
+import { recordSections } from "../transition.ts";
 
 /** What the sections of a role say in one request, by name; those with nothing to say, and those in the history, are not in it. */
 export type SectionMessages = ReadonlyMap<string, Message>;
@@ -76,11 +76,8 @@ function recorded(state: AgentState, made: readonly PlacedSection[], texts: Text
     return { name, ...defined({ text }) };
   });
   const lasting = made.filter(({ lifeCycle }) => lifeCycle === "persistent");
-  return transition(state, {
-    type: "recordSections",
-    sections: [...(state.log.sections ?? []), ...sections],
-    messages: messagesOf(lasting, texts).map(([, message]) => message),
-  });
+  const messages = messagesOf(lasting, texts).map(([, message]) => message);
+  return recordSections(state, [...(state.log.sections ?? []), ...sections], messages);
 }
 
 /** The messages of sections that have something to say, by name. */

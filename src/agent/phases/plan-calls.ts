@@ -1,5 +1,6 @@
 // Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
 
+import type { CancelSignal } from "../../kernel/cancel.ts";
 import { isRecord, defined } from "../../kernel/json.ts";
 import { retriesOf } from "../../policies/failure-counts.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
@@ -24,73 +25,72 @@ import {
   type OpenStep,
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../account-view.ts";
-import type { ParentHistory, PlannedCall } from "../effects.ts";
+import type { ParentHistory } from "../effects.ts";
 import { parsedOutput, type ParsedOutput } from "../finish-tool.ts";
 import { restoreCall, storedCallOf, readArguments } from "../tool-calls/parsed-call.ts";
+import { OpenCall, type CallPlan } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import { removalReason } from "../../policies/context-notes.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
-import type { RemovedTool } from "../../protocol/tool-rule.ts";
 
-/** What is to become of the calls. */
+/** The plan of a batch of calls. */
 export interface Plan {
-  readonly calls: readonly PlannedCall[];
-  /** How many calls were charged. Giving a result is none; what was put off has been charged before. */
+  readonly calls: readonly OpenCall[];
+  /** How many calls were charged. A typed result is not charged, and a call that was put off was charged before. */
   readonly charged: number;
   /** The typed result, if the model gave it. */
   readonly output: ParsedOutput | undefined;
-  /** Set when a limit refused a call. */
+  /** Set if a limit refused a call. */
   readonly refusal: BudgetRefusal | undefined;
 }
 
-/** What holds for all calls of a batch. */
-export interface BatchTerms {
+/** The calls of a batch: the first ones of the open step that have no result. */
+export interface Batch {
+  readonly calls: readonly ToolCall[];
   /** The calls that hooks were asked about. `undefined` if there are no hooks before tool calls. */
   readonly hooked: ReadonlyMap<CallId, HookedCall> | undefined;
-  /** The execution fails: none of the calls begins. */
+  /** True if the execution fails: none of the calls begins. */
   readonly isFailing: boolean;
-  /** Why none of them begins: the caller has skipped them. */
+  /** Set if the caller has skipped the calls: none of them begins. */
   readonly skip: string | undefined;
-  readonly onEnd: PlannedCall["onEnd"];
+  /** The signal of each call of the reply. */
+  readonly signal: CancelSignal;
+  readonly onEnd: OpenCall["onEnd"];
 }
 
-/** Checks and charges calls in their order: the first ones of the open step that have no result. */
-export function planCalls(
-  agent: AgentRuntime,
-  state: AgentState,
-  calls: readonly ToolCall[],
-  terms: BatchTerms,
-): Plan {
+/** Checks and charges calls in their order. */
+export function planCalls(agent: AgentRuntime, state: AgentState, batch: Batch): Plan {
   const { tools } = agent;
   const { output: schema } = agent.role;
   const step = openStepOf(state);
   const { steps, failures } = state.log;
   const history: ParentHistory = { messages: state.conversation.messages, steps };
-  const ofReply = step.reply?.message.toolCalls ?? [];
+  const ofReply = step.reply?.message.toolCalls ?? NONE;
   const deferrals =
     step.deferrals.length === 0
       ? undefined
       : new Map(step.deferrals.map((one) => [one.callId, one]));
-  const planned: PlannedCall[] = [];
+  const planned: OpenCall[] = [];
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
   let output: ParsedOutput | undefined;
-  for (const call of calls) {
+  for (const call of batch.calls) {
     const { callId, toolName } = call;
     const before = planned.at(-1);
     const tool = tools.find(toolName);
     const index = ofReply.indexOf(call, before === undefined ? 0 : before.index + 1);
     const deferral = deferrals?.get(callId);
-    const answer = answerTo(agent, deferral);
-    // One that was put off keeps the arguments that it had then.
-    const hooked = terms.hooked?.get(callId);
+    const answer =
+      deferral?.type === "question"
+        ? agent.run.answers?.get(deferral.question.questionId)
+        : undefined;
+    // A call that was put off keeps the arguments that it had then.
+    const hooked = batch.hooked?.get(callId);
     const { argumentsText } = hooked ?? deferral ?? call;
     const denial = hooked?.change?.type === "denied" ? hooked.change : undefined;
-    let bound = terms.isFailing
-      ? unbegunCall(tool)
-      : boundCall(agent, step, { call, tool, argumentsText, hooked, deferral, skip: terms.skip });
+    let bound = bindPlanned(agent, step, batch, { call, tool, argumentsText, hooked, deferral });
     if (deferral !== undefined) {
-      if (bound.type === "rejected") dropAnswer(agent, step, { call, deferral, answer });
+      if (bound.type === "rejected") dropAnswer(agent, step, deferral, answer);
     } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
       const wasCharged = agent.persistence?.inFlight?.takeCharge() === true;
       const refused = wasCharged ? undefined : agent.account.chargeToolCall();
@@ -102,39 +102,46 @@ export function planCalls(
     const settings = tools.settingsOf(toolName);
     const isWatched = tool?.kind === "function" && settings.maxIdenticalCalls !== "unlimited";
     const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;
-    planned.push({
-      call,
-      index,
-      bound,
-      denial,
-      argumentsText,
-      settings,
-      retryCount: retriesOf(failures, toolName),
-      identicalCalls: isWatched
-        ? identicalCallsBefore(steps, { calls: ofReply, index, countBefore })
-        : 0,
-      delegatedRoles: NONE,
-      history,
-      deferral,
-      answer,
-      onEnd: terms.onEnd,
-    });
+    planned.push(
+      new OpenCall({
+        agent,
+        stepId: step.stepId,
+        stepNumber: step.number,
+        signal: batch.signal,
+        call,
+        index,
+        bound,
+        denial,
+        argumentsText,
+        settings,
+        retryCount: retriesOf(failures, toolName),
+        identicalCalls: isWatched
+          ? identicalCallsBefore(steps, { calls: ofReply, index, countBefore })
+          : 0,
+        history,
+        deferral,
+        answer,
+        onEnd: batch.onEnd,
+      }),
+    );
   }
-  return { calls: withDelegatedRoles(agent, state, planned), charged, output, refusal };
+  if (planned.some(({ bound }) => bound.type === "delegation"))
+    noteDelegatedRoles(agent, state, planned);
+  return { calls: planned, charged, output, refusal };
 }
 
-/** The delegations of the reply know of each other: they share what is left of the budget, and perhaps one's failure is the end of the others. */
-function withDelegatedRoles(
+/** The delegations of a reply share what is left of the budget, and one's failure may be the end of the others. */
+function noteDelegatedRoles(
   agent: AgentRuntime,
   state: AgentState,
-  planned: readonly PlannedCall[],
-): readonly PlannedCall[] {
-  if (planned.every(({ bound }) => bound.type !== "delegation")) return planned;
-  const ofBatch = planned.flatMap(({ bound }) =>
-    bound.type === "delegation" ? rolesAskedFor(bound.input) : NONE,
+  planned: readonly OpenCall[],
+): void {
+  const delegations = planned.filter(({ bound }) => bound.type === "delegation");
+  const ofBatch = delegations.flatMap(({ bound }) =>
+    "input" in bound ? rolesAskedFor(bound.input) : NONE,
   );
-  const delegatedRoles = [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
-  return planned.map((one) => (one.bound.type === "delegation" ? { ...one, delegatedRoles } : one));
+  const roles = [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
+  for (const call of delegations) call.delegatedRoles = roles;
 }
 
 /**
@@ -171,77 +178,64 @@ function rolesAskedFor(input: unknown): readonly string[] {
   return name === "" ? NONE : [name];
 }
 
-function answerTo({ run }: AgentRuntime, deferral: Deferral | undefined): Answer | undefined {
-  return deferral?.type === "question" ? run.answers?.get(deferral.question.questionId) : undefined;
-}
-
-interface FoundCall {
-  readonly call: ToolCall;
-  readonly tool: Tool | undefined;
-  readonly argumentsText: string;
-  readonly hooked: HookedCall | undefined;
-  readonly deferral: Deferral | undefined;
-  readonly skip: string | undefined;
-}
-
-/** The call as its tool takes it, unless it may not begin. */
-function boundCall(agent: AgentRuntime, step: OpenStep, found: FoundCall): BoundCall {
-  const bound = boundOrWithheld(agent, step, found);
-  const { call, hooked } = found;
+/** Returns the call as its tool takes it, unless it may not begin. */
+function bindPlanned(
+  agent: AgentRuntime,
+  step: OpenStep,
+  { isFailing, skip }: Batch,
+  planned: Pick<CallPlan, "call" | "argumentsText" | "deferral"> & {
+    readonly tool: Tool | undefined;
+    readonly hooked: HookedCall | undefined;
+  },
+): BoundCall {
+  const { call, tool, argumentsText, hooked, deferral } = planned;
+  const { toolName } = call;
+  // The agent had to end, or fails, before the call.
+  if (isFailing || hooked?.change?.type === "cancelled")
+    return rejected(tool, "not_executed", UNBEGUN_TEXT);
+  if (skip !== undefined) return rejected(tool, "skipped", `Not executed: ${skip}`);
+  const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
+  if (tool === undefined || isHidden) return cutShort(step, call, findMissing(agent, step, call));
+  if (deferral?.type === "question") return restoreCall(tool, storedCallOf(deferral));
+  if (deferral !== undefined) {
+    // Its subagent has begun to work: the arguments are only recorded.
+    const input = argumentsOf(deferral.argumentsText);
+    return rebindCall(tool, input, deferral.parsedArguments ?? input);
+  }
+  const bound = bindCall(tool, argumentsText, isWholeReply(step));
+  if (bound.type === "rejected") return cutShort(step, call, bound);
   // No guard is asked about the typed result: a hook may deny it alone.
   if (bound.type === "finish" && hooked?.change?.type === "denied")
     return deniedCall(bound.tool, hooked.change);
-  return bound.type === "rejected" ? cutShort(step, call, bound) : bound;
+  return hooked?.unmended === undefined ? bound : { ...bound, unmended: hooked.unmended };
 }
 
-function boundOrWithheld(
-  agent: AgentRuntime,
-  step: OpenStep,
-  { call: { toolName }, tool, argumentsText, hooked, deferral, skip }: FoundCall,
-): BoundCall {
-  if (hooked?.change?.type === "cancelled") return unbegunCall(tool);
-  if (skip !== undefined) return skippedCall(tool, skip);
-  if (tool === undefined) return missingCall(agent, step, toolName);
-  const hidden = step.hiddenTools.length === 0 ? undefined : hiddenCall(agent, step, toolName);
-  if (hidden === undefined && deferral !== undefined) return deferredCall(tool, deferral);
-  const bound = hidden ?? bindCall(tool, argumentsText, isWholeReply(step));
-  const unmended = hooked?.unmended;
-  return unmended === undefined || bound.type === "rejected" ? bound : { ...bound, unmended };
-}
-
-/** Returns a call that waited, with the arguments that were parsed before. */
-function deferredCall(tool: Tool, deferral: Deferral): BoundCall {
-  if (deferral.type === "question") return restoreCall(tool, storedCallOf(deferral));
-  // Its subagent has begun to work: the arguments are only recorded.
-  const input = argumentsOf(deferral.argumentsText);
-  return rebindCall(tool, input, deferral.parsedArguments ?? input);
-}
-
-/** The caller has skipped the call, and says why. */
-function skippedCall(tool: Tool | undefined, skip: string): RejectedCall {
-  return rejected(tool, "skipped", `Not executed: ${skip}`);
-}
-
-/** A call of a tool that the agent does not have. */
-function missingCall(agent: AgentRuntime, step: OpenStep, toolName: string): RejectedCall {
-  const removals = agent.toolLimits.removed.filter((removed) => removed.toolName === toolName);
-  const offered = offeredNames(agent, step.hiddenTools);
-  return removals.length > 0
-    ? removedTool(toolName, removals, offered)
-    : (hiddenCall(agent, step, toolName) ?? unknownTool(offered, toolName));
-}
-
-/** A call of a tool that a filter hides in the step; undefined: none does. */
-function hiddenCall(
-  agent: AgentRuntime,
+/** Returns the refusal of a call whose tool the agent does not have, or that a filter hides in the step. */
+function findMissing(
+  { tools, toolLimits }: AgentRuntime,
   { hiddenTools }: OpenStep,
-  toolName: string,
-): RejectedCall | undefined {
+  { toolName }: ToolCall,
+): RejectedCall {
+  const isOffered = (name: string): boolean => hiddenTools.every((one) => one.toolName !== name);
+  const offered = tools.names.filter(isOffered);
+  const choice =
+    offered.length === 0
+      ? "You have no tools in this step; answer in text."
+      : `Your tools are: ${offered.join(", ")}.`;
+  const tool = tools.find(toolName);
+  // A role above may forbid a tool of the agent's own (T4).
+  const removals = toolLimits.removed.filter((removed) => removed.toolName === toolName);
+  if (tool === undefined && removals.length > 0) {
+    const reasons = removals.map(removalReason).join("; ");
+    const text = `Not executed: you cannot use ${toolName} (${reasons}). ${choice}`;
+    const by = [...new Set(removals.map(({ source }) => source))].join(", ");
+    return rejected(undefined, "tool_not_available", text, by);
+  }
   const filters = hiddenTools.filter((hidden) => hidden.toolName === toolName);
-  if (filters.length === 0) return undefined;
-  const text = `Not executed: ${toolName} is not available in this step. ${choiceOf(offeredNames(agent, hiddenTools))}`;
+  if (filters.length === 0) return unknownTool(offered, toolName);
+  const text = `Not executed: ${toolName} is not available in this step. ${choice}`;
   const by = filters.map(({ filter }) => filter).join(", ");
-  return rejected(agent.tools.find(toolName), "tool_not_available", text, by);
+  return rejected(tool, "tool_not_available", text, by);
 }
 
 /** A rejected call with what the model would not know: the last call of a reply that its cap ended may be a part of one. */
@@ -258,60 +252,28 @@ function cutShort(
   return { ...call, text: `${cause}\n${call.text}` };
 }
 
-function choiceOf(offered: readonly string[]): string {
-  return offered.length === 0
-    ? "You have no tools in this step; answer in text."
-    : `Your tools are: ${offered.join(", ")}.`;
-}
-
-/** A tool of its role that the agent does not have, since a role above it forbids it (T4). */
-function removedTool(
-  toolName: string,
-  removals: readonly RemovedTool[],
-  offered: readonly string[],
-): RejectedCall {
-  const reasons = removals.map(removalReason).join("; ");
-  const text = `Not executed: you cannot use ${toolName} (${reasons}). ${choiceOf(offered)}`;
-  const by = [...new Set(removals.map(({ source }) => source))].join(", ");
-  return rejected(undefined, "tool_not_available", text, by);
-}
-
-/** The tools that the model was shown in this step. */
-function offeredNames(
-  { tools }: AgentRuntime,
-  hiddenTools: OpenStep["hiddenTools"],
-): readonly string[] {
-  if (hiddenTools.length === 0) return tools.names;
-  const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
-  return tools.names.filter((name) => !hidden.has(name));
-}
-
 /** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
 function dropAnswer(
   agent: AgentRuntime,
   { stepId }: OpenStep,
-  { call, deferral, answer }: Pick<PlannedCall, "call" | "deferral" | "answer">,
+  deferral: Deferral,
+  answer: Answer | undefined,
 ): void {
-  if (deferral?.type !== "question") return;
-  const { questionId, kind, askedAtMs } = deferral.question;
+  if (deferral.type !== "question") return;
+  const { questionId, kind, askedAtMs, toolName } = deferral.question;
   const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
   agent.record(
     {
       type: "question.answered",
       questionId,
-      toolName: call.toolName,
+      toolName,
       answer: given,
       by: answer === undefined ? "end" : "caller",
       reason: "The call could not run any more.",
       waitedMs: agent.run.clock.nowMs() - askedAtMs,
     },
-    { stepId, callId: call.callId },
+    { stepId, callId: deferral.callId },
   );
-}
-
-/** The agent had to end, or fails, before the call. */
-function unbegunCall(tool: Tool | undefined): RejectedCall {
-  return rejected(tool, "not_executed", UNBEGUN_TEXT);
 }
 
 function overLimit(

@@ -13,7 +13,7 @@ import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../
 import { noteReserved, reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith, budgetSignal } from "../stop-requests.ts";
-import { transition } from "../transition.ts";
+import { addWaitedTime } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
 import { deliverMessages, withMessages, makeReady } from "./make-ready.ts";
 import type { ReadyState, SectionMessages } from "./make-sections.ts";
@@ -94,7 +94,7 @@ async function reserveCall(
   const outcome = await reserve(agent, position, inputTokens, role.maxOutputTokens);
   noteReserved(agent, position, outcome);
   const { waitedMs } = outcome;
-  const waited = waitedMs === 0 ? state : transition(state, { type: "addTime", waitedMs });
+  const waited = waitedMs === 0 ? state : addWaitedTime(state, waitedMs);
   if (outcome.type === "cancelled") return { state: waited, call: undefined };
   if (outcome.type === "refused")
     return { state: addSignal(agent, waited, budgetSignal(outcome.refusal)), call: undefined };

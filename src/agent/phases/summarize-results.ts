@@ -1,13 +1,12 @@
 // Results that are too long for the model, summarised by it: each by a model call of its own, which is paid for like any other (X1) and
 // is no step. What cannot be summarised stays cut (R112).
 
-import { NO_TIMING } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, type AgentState } from "../agent-state.ts";
 import type { ExecutedCall } from "../effects.ts";
-import { transition } from "../transition.ts";
+import { addWaitedTime, recordUsage } from "../transition.ts";
 import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
 
 /** One after the other: a summary that held a lease while the next one waits for room would never be made. */
@@ -22,9 +21,8 @@ export async function summarizeResults(
     const made: Made = end.isToSummarize
       ? await summarize(agent, state, end.execution)
       : NOT_CALLED;
-    if (made.waitedMs > 0) next = transition(next, { type: "addTime", waitedMs: made.waitedMs });
-    const { usage, timing = NO_TIMING } = made;
-    if (usage !== undefined) next = transition(next, { type: "addUsage", usage, timing });
+    if (made.waitedMs > 0) next = addWaitedTime(next, made.waitedMs);
+    if (made.usage !== undefined) next = recordUsage(next, made.usage, made.timing);
     executions.push(made.execution ?? end.execution);
   }
   return { state: next, executions };

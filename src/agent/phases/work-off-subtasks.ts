@@ -11,7 +11,7 @@ import { brokenBy } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 import { stepPosition, type AgentState, type Subtask } from "../agent-state.ts";
 import { spawnWithHooks } from "../tool-calls/delegate.ts";
-import { transition } from "../transition.ts";
+import { addMessages, recordSubtasks } from "../transition.ts";
 
 /** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
 export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
@@ -32,7 +32,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
     return outcome?.type === "returned" ? withOutcome(subtask, outcome.value) : subtask;
   });
   if (settled.some(({ text }) => text === undefined)) {
-    const open = transition(state, { type: "recordSubtasks", subtasks: settled });
+    const open = recordSubtasks(state, settled);
     const broken = outcomes.find((outcome) => outcome.type === "failed");
     return broken === undefined ? open : failWith(agent, open, broken.error);
   }
@@ -42,8 +42,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
       { type: "message.delivered", origin: "subtask", characters: text.length },
       position,
     );
-  const done = transition(state, { type: "recordSubtasks", subtasks: [] });
-  return transition(done, { type: "addMessages", messages });
+  return addMessages(recordSubtasks(state, []), messages);
 }
 
 /** A delegation without a model call behind it; its agent's time stands still, as in any other. Never rejects. */
@@ -57,7 +56,7 @@ async function delegate(
   try {
     const value =
       childId === undefined
-        ? await spawnWithHooks({ agent, effectPosition: position }, request, {
+        ? await spawnWithHooks({ agent, stepNumber: position.stepNumber }, request, {
             stepId,
             history,
             delegatedRoles: [],

@@ -19,22 +19,13 @@ import {
   type Answer,
   type Question,
   type QuestionKind,
-  isOverdue,
 } from "../../protocol/question.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
-import { QUESTION_ENDED, type AskOutcome, type AskRequest } from "../../tools/tool-context.ts";
-import type { EffectPosition, EventPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { PlannedCall } from "../effects.ts";
+import type { OpenCall } from "./open-call.ts";
 
-/** The call that is asked about. */
-export interface AskingCall {
-  readonly agent: AgentRuntime;
-  readonly effectPosition: EffectPosition;
-  readonly planned: PlannedCall;
-  readonly position: EventPosition;
-  readonly signal: CancelSignal;
-}
+/** Who or what decided a question. */
+export type Decider = EventBody<"question.answered">["by"];
 
 /** What came of a question; neither: no answer was given, or not in time. */
 export interface Said {
@@ -45,7 +36,7 @@ export interface Said {
 
 /** Asks the approver, if there is one, until the answer is no longer needed: the call has to end, it would be late, or the run is to pause. */
 export async function askApprover(
-  { agent, signal: ending }: Pick<AskingCall, "agent" | "signal">,
+  { agent, signal: ending }: { readonly agent: AgentRuntime; readonly signal: CancelSignal },
   question: Question,
   checks: {
     readonly problemWith: (answer: Answer) => string | undefined;
@@ -103,81 +94,6 @@ function answerIn(given: unknown): Answer {
   throw new TypeError(issues.join("; "));
 }
 
-/** Asks on behalf of a tool at work. The `nth` question of its call, from 1. `ending`: aborted when it
- * needs no answer any more. Never rejects. */
-export async function askForTool(
-  call: AskingCall,
-  request: AskRequest,
-  nth: number,
-  ending: CancelSignal,
-): Promise<AskOutcome> {
-  const { agent, effectPosition, planned, position } = call;
-  const question: Question = {
-    ...questionAbout(call, "external", request.reason, { arguments: request.arguments }),
-    questionId: questionIdOf(effectPosition.stepId, planned.index, nth),
-  };
-  agent.emit({ type: "question.asked", question }, position);
-  let outcome: AskOutcome | undefined;
-  const conclude = (
-    answer: "result" | "failure",
-    by: EventBody<"question.answered">["by"],
-    given: AskOutcome,
-  ): AskOutcome => {
-    if (outcome !== undefined) return outcome;
-    outcome = given;
-    const reason = given.type === "answered" ? {} : { reason: given.reason };
-    recordAnswer(call, question, { answer, by, ...reason });
-    return outcome;
-  };
-  // At once, so that no event of a call follows its end.
-  const unlink = ending.onAbort(() => conclude("failure", "end", QUESTION_ENDED));
-  const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
-    problemWith: (given) => problemWithReply(given, question, request),
-    otherwise: "its tool is told that nobody answered",
-  });
-  unlink();
-  switch (answer?.type) {
-    case "result":
-      return conclude("result", "approver", { type: "answered", value: answer.result });
-    case "failure":
-      return conclude("failure", "approver", { type: "declined", reason: answer.message });
-    case "denied":
-      return conclude("failure", "approver", { type: "declined", reason: answer.reason });
-    default:
-      return conclude("failure", ...withoutAnswer(agent, question, failure));
-  }
-}
-
-/** What a tool asks is answered like a call that is executed elsewhere; to deny it is to decline. */
-function problemWithReply(
-  answer: Answer,
-  question: Question,
-  request: AskRequest,
-): string | undefined {
-  const { type, questionId, argumentsHash } = answer;
-  const said: Answer =
-    type === "denied"
-      ? { type: "failure", questionId, argumentsHash, message: answer.reason }
-      : answer;
-  const problem = problemWith(said, question);
-  if (problem !== undefined || answer.type !== "result") return problem;
-  return request.problemWith?.(answer.result);
-}
-
-function withoutAnswer(
-  agent: AgentRuntime,
-  question: Question,
-  failure: string | undefined,
-): [EventBody<"question.answered">["by"], AskOutcome] {
-  const { approver } = agent.run.settings.approvals;
-  if (approver === undefined)
-    return ["nobody", { type: "declined", reason: "There is nobody who could answer." }];
-  if (isOverdue(question, agent.run.clock.nowMs()))
-    return ["deadline", { type: "unanswered", reason: "Nobody answered in time." }];
-  const reason = failure ?? "The approver gave no answer.";
-  return ["approver", { type: "unanswered", reason }];
-}
-
 /** What is wrong with an answer to this question; undefined: it fits. */
 export function problemWith(answer: Answer, question: Question): string | undefined {
   if (answer.questionId !== question.questionId) return "it answers another question";
@@ -189,18 +105,17 @@ export function problemWith(answer: Answer, question: Question): string | undefi
 }
 
 /** A question about a call, under an id that its place gives. */
-export function questionAbout(
-  { agent, effectPosition, planned }: AskingCall,
+export function makeQuestion(
+  { agent, toolName, position: { stepId, callId }, index }: OpenCall,
   kind: QuestionKind,
   reason: string,
   shown: Pick<Question, "arguments" | "writtenArguments" | "unparsed">,
 ): Question {
   const { agentId, agentPath } = agent.identity;
-  const { toolName, callId } = planned.call;
   const askedAtMs = agent.run.clock.nowMs();
   const { answerTimeoutMs } = agent.run.settings.approvals;
   return {
-    questionId: questionIdOf(effectPosition.stepId, planned.index),
+    questionId: questionIdOf(stepId, index),
     kind,
     agentId,
     agentPath,
@@ -216,7 +131,7 @@ export function questionAbout(
 
 /** Records the answer, and who gave it. */
 export function recordAnswer(
-  call: AskingCall,
+  call: OpenCall,
   question: Question,
   said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
 ): void {

@@ -1,90 +1,257 @@
-// May a call run? Most calls may at once: no guard is there for them, no hook denied them, they need no approval, and they do not repeat
-// themselves (R74, X21). All others are decided upon in guards.ts, and asked about in questions.ts.
+// May a call run? Guards, the check whether it needs an approval, and the watch for repeated calls give one decision:
+// deny beats ask beats allow, and a call is asked about once (C9, C12). Most calls may run at once: nothing has to be
+// asked about them (R74, X21). Questions are in questions.ts. Nothing here rejects.
 
+import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
+import { shown } from "../../kernel/check.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { frozenList } from "../../kernel/grown.ts";
 import { isRecord } from "../../kernel/json.ts";
-import type { OwnCall } from "../../tools/bind-call.ts";
-import { guardsFor } from "../../tools/tool-guard.ts";
+import { joinSentences } from "../../kernel/sentence.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { BoundCall, OwnCall } from "../../tools/bind-call.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import { deniedCall, type RejectedCall } from "../../tools/rejected-call.ts";
+import {
+  guardsFor,
+  type GuardAnswer,
+  type GuardContext,
+  type GuardedCall,
+  type NamedGuard,
+} from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import type { Repetition } from "./guards.ts";
-import type { OpenCall } from "./open-call.ts";
-import { refusedOutcome, type Permission } from "./call-outcome.ts";
-import { answered, askedAbout, permittedAgain } from "./questions.ts";
+import { factsOf } from "../consult.ts";
+import { toolContext } from "./call-context.ts";
+import { OpenCall } from "./open-call.ts";
+import { usedArguments } from "./parsed-call.ts";
 
-/** Gives or asks for the permission; never rejects. At once where nothing has to be asked. */
-export function authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
-  const { persistence } = call.agent;
-  if (persistence === undefined) return requestPermission(call, bound);
-  return persistence.authorize(call.effectPosition, call.planned, bound, {
-    ask: () => requestPermission(call, bound),
-    askAgain: (allowed) => permittedAgain(call, allowed),
-  });
-}
+/** The decision of one guard, as events have it. */
+type NamedAnswer = EventBody<"tool.guarded">["answers"][number];
 
-function requestPermission(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
-  const { agent, planned } = call;
-  const { deferral, denial, settings } = planned;
-  if (deferral?.type === "question") return answered(call, bound, deferral);
-  const { name } = bound.tool;
-  const repeated = repetition(call, bound);
-  const isReviewed =
-    denial !== undefined ||
-    repeated !== undefined ||
-    (agent.guards.length > 0 && guardsFor(agent.guards, name).length > 0);
-  if (
-    bound.type === "delegation" &&
-    typeof bound.use !== "function" &&
-    bound.use.type === "spawn"
-  ) {
-    // No approver is asked about a subagent that cannot be started as things stand (R137).
-    const { request } = bound.use;
-    const spawn = agent.run.subagents.checkSpawn(agent, request, call.delegation(), isReviewed);
-    if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
-  }
-  if (call.signal.aborted) return { type: "cancelled" };
-  const needsApproval =
-    bound.type === "function" && (bound.use.needsApproval ?? settings.needsApproval) !== false;
-  return isReviewed || needsApproval
-    ? askedAbout(call, bound, repeated)
-    : { type: "granted", bound };
-}
+/** The answer of the watch for repeated calls. Without an approver such a call is denied, with an instruction. */
+export type Repetition = NamedAnswer & { readonly answer: "ask" | "deny"; readonly reason: string };
+
+/** The decision on a call. */
+export type Decision =
+  | { readonly type: "allow" }
+  | { readonly type: "ask"; readonly reason: string }
+  | RejectedCall;
+
+const ALLOW: Decision = Object.freeze({ type: "allow" });
+
+/** A call about which guards are asked. */
+type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
 
 /** Counts calls of function tools, one right after the other, and delegations of one task to one role, anywhere in the run. */
-function repetition(call: OpenCall, bound: OwnCall): Repetition | undefined {
-  const { toolName } = call;
-  if (bound.type === "delegation")
-    return toolName === SPAWN_TOOL_NAME ? repeatedDelegation(call, bound.input) : undefined;
-  const { identicalCalls, settings } = call.planned;
-  const { maxIdenticalCalls: most } = settings;
-  if (most === "unlimited" || identicalCalls < most) return undefined;
-  const guard = "identical-calls";
-  if (identicalCalls === 0)
-    return { guard, answer: "ask", reason: `No call of ${toolName} may be made unasked.` };
-  const reason = `${toolName} was called with the same arguments ${identicalCalls + 1} times in a row.`;
-  return isAsked(call, most)
-    ? { guard, answer: "ask", reason }
-    : { guard, answer: "deny", reason: `${reason} Use its last result, or other arguments.` };
-}
-
-/** True if a repeated call waits for a person: there is one to ask, or each call is to be asked about. */
-function isAsked({ agent }: OpenCall, most: number): boolean {
-  return most === 0 || agent.run.settings.approvals.approver !== undefined;
-}
-
-/** Calls of one reply count once. */
-function repeatedDelegation(call: OpenCall, input: unknown): Repetition | undefined {
-  const { agent, effectPosition } = call;
+export function findRepetition(call: OpenCall, bound: OwnCall): Repetition | undefined {
+  const { agent, toolName } = call;
+  if (bound.type === "function") {
+    const { maxIdenticalCalls: most } = call.settings;
+    const { identicalCalls: count } = call;
+    if (most === "unlimited" || count < most) return undefined;
+    return decideRepetition(call, "identical-calls", most, {
+      first: count === 0 ? `No call of ${toolName} may be made unasked.` : undefined,
+      again: `${toolName} was called with the same arguments ${count + 1} times in a row.`,
+      advice: "Use its last result, or other arguments.",
+    });
+  }
   const { maxIdenticalDelegations: most } = agent.role.delegation;
-  if (most === "unlimited" || !isRecord(input)) return undefined;
+  const { input } = bound;
+  if (toolName !== SPAWN_TOOL_NAME || most === "unlimited" || !isRecord(input)) return undefined;
   const { task, continue: childName } = input;
   const isContinued = typeof childName === "string" && childName.trim() !== "";
   const role = isContinued ? agent.subagent(childName)?.role.name : input["role"];
   if (typeof role !== "string" || typeof task !== "string") return undefined;
-  const before = agent.run.subagents.delegationsBefore({ role, task }, effectPosition.stepId);
-  if (before < most) return undefined;
-  const guard = "identical-delegations";
-  if (before === 0) return { guard, answer: "ask", reason: `No ${role} may be started unasked.` };
-  const reason = `${role} was started with the same task ${before} times in this run.`;
-  return isAsked(call, most)
-    ? { guard, answer: "ask", reason }
-    : { guard, answer: "deny", reason: `${reason} Use its results, or another task.` };
+  const count = agent.run.subagents.delegationsBefore({ role, task }, call.stepId);
+  if (count < most) return undefined;
+  return decideRepetition(call, "identical-delegations", most, {
+    first: count === 0 ? `No ${role} may be started unasked.` : undefined,
+    again: `${role} was started with the same task ${count} times in this run.`,
+    advice: "Use its results, or another task.",
+  });
+}
+
+/** A repeated call waits for a person if there is one to ask, or if each call is to be asked about. */
+function decideRepetition(
+  { agent }: OpenCall,
+  guard: string,
+  most: number,
+  texts: { readonly first: string | undefined; readonly again: string; readonly advice: string },
+): Repetition {
+  const { first, again, advice } = texts;
+  const isAsked = most === 0 || agent.run.settings.approvals.approver !== undefined;
+  if (first !== undefined || isAsked) return { guard, answer: "ask", reason: first ?? again };
+  return { guard, answer: "deny", reason: `${again} ${advice}` };
+}
+
+/** The decision on a call that is made for the first time. */
+export async function decideByGuards(
+  call: OpenCall,
+  bound: GuardableCall,
+  repeated?: Repetition,
+): Promise<Decision> {
+  const others = [...denialOf(call.denial), ...(repeated === undefined ? [] : [repeated])];
+  const guarded = await askGuards(call, bound, others);
+  if (guarded.type === "rejected") return guarded;
+  const approval = await checkApproval(call, bound);
+  if (approval.type === "allow") return guarded;
+  if (approval.type === "rejected" || guarded.type === "allow") return approval;
+  return { type: "ask", reason: joinSentences([guarded.reason, approval.reason]) };
+}
+
+/**
+ * The decision on a call that was approved before: guards, as they are now, and a hook (`denied`) can deny it still; that they want it
+ * asked about is answered (C50).
+ */
+export async function decideAgain(
+  call: OpenCall,
+  bound: GuardableCall,
+  denied?: OpenCall["denial"],
+): Promise<Decision> {
+  const guarded = await askGuards(call, bound, denialOf(denied));
+  return guarded.type === "rejected" ? guarded : ALLOW;
+}
+
+/** A hook that denied the call, as one of the guards. */
+function denialOf(denied: OpenCall["denial"]): readonly NamedAnswer[] {
+  return denied === undefined ? [] : [{ guard: denied.by, answer: "deny", reason: denied.reason }];
+}
+
+/** `others`: further answers: a hook denied the call, or the call repeats itself. */
+async function askGuards(
+  call: OpenCall,
+  bound: GuardableCall,
+  others: readonly NamedAnswer[],
+): Promise<Decision> {
+  const { agent } = call;
+  const guards = guardsFor(agent.guards, bound.tool.name);
+  if (guards.length === 0 && others.length === 0) return ALLOW;
+  agent.beginWork();
+  const guarded: GuardedCall = Object.freeze({
+    toolName: bound.tool.name,
+    callId: call.call.callId,
+    arguments: usedArguments(bound),
+    kind: bound.type,
+  });
+  const asked = await Promise.all(
+    guards.map(async (named): Promise<NamedAnswer> => {
+      const { type: answer, ...why } = await askGuard(call, named, guarded);
+      return { guard: named.name, answer, ...why };
+    }),
+  );
+  agent.endWork();
+  const answers = [...asked, ...others];
+  const { toolName } = guarded;
+  const decision = (["deny", "ask"] as const).find((one) =>
+    answers.some((by) => by.answer === one),
+  );
+  const type = decision ?? "allow";
+  agent.emit({ type: "tool.guarded", toolName, decision: type, answers }, call.position);
+  if (type === "allow") return ALLOW;
+  const winning = answers.filter(({ answer }) => answer === type);
+  const reason = joinSentences(winning.map((one) => one.reason ?? ""));
+  if (type === "ask") return { type, reason };
+  return deniedCall(bound.tool, { by: winning.map(({ guard }) => guard).join(", "), reason });
+}
+
+/** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
+async function askGuard(
+  { agent, stepNumber, history, signal: callSignal }: OpenCall,
+  named: NamedGuard,
+  guarded: GuardedCall,
+): Promise<GuardAnswer> {
+  const { name, guard } = named;
+  const outcome = await runTimed<GuardAnswer>(
+    (signal) => {
+      const context: GuardContext = Object.freeze({
+        ...factsOf(agent),
+        guardName: name,
+        role: agent.role.name,
+        stepNumber,
+        messages: frozenList(history.messages),
+        signal,
+      });
+      const given: unknown = guard.check(guarded, context);
+      // Read before anything else runs: the same object may be the answer to the next call (R69).
+      return isPromiseLike(given)
+        ? Promise.resolve(given).then((answer) => readAnswer(named, answer))
+        : readAnswer(named, given);
+    },
+    { ...agent.bounds, signal: callSignal },
+  );
+  switch (outcome.type) {
+    case "returned":
+      return outcome.value;
+    case "threw":
+      return denyGuarded(`The guard ${name} failed: ${redactSecrets(messageOf(outcome.error))}.`);
+    case "timed_out":
+    case "abandoned":
+      return denyGuarded(`The guard ${name} did not answer in time.`);
+  }
+}
+
+/** The answer that a guard gave, whatever it is. Looks at each part once: it may be an object with a life of its own. */
+function readAnswer(named: NamedGuard, given: unknown): GuardAnswer {
+  try {
+    if (isRecord(given)) {
+      const { type, reason } = given;
+      if (type === "allow") return { type };
+      const isText = typeof reason === "string" && reason.trim() !== "";
+      if ((type === "deny" || type === "ask") && isText) return { type, reason };
+    }
+    return useless(named, shown(given));
+  } catch (cause) {
+    return useless(named, messageOf(cause));
+  }
+}
+
+/** Warns its author as well: a guard that denies everything by mistake shows nowhere else. */
+function useless({ name, guard }: NamedGuard, got: string): GuardAnswer {
+  const given = redactSecrets(got);
+  warnOnce(
+    guard,
+    `Expected the guard ${name} to give { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got ${given}. The call is denied.`,
+  );
+  return denyGuarded(`The guard ${name} gave no answer that can be used: ${given}.`);
+}
+
+function denyGuarded(reason: string): GuardAnswer {
+  return { type: "deny", reason };
+}
+
+/** Whether the tool itself wants an approval, and why. A check that throws refuses the call. */
+async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Decision> {
+  if (bound.type !== "function") return ALLOW;
+  const { tool, use } = bound;
+  const needsApproval = use.needsApproval ?? call.settings.needsApproval;
+  if (needsApproval === false) return ALLOW;
+  const asking = new OpenCall(call);
+  asking.close(); // What it asks for on the side is dropped.
+  try {
+    const given: unknown =
+      typeof needsApproval === "function" ? needsApproval(toolContext(asking)) : needsApproval;
+    const answer: unknown = isPromiseLike(given) ? await inTime(call, given) : given;
+    if (answer === false) return ALLOW;
+    if (answer === true) return { type: "ask", reason: plainReason(tool.name) };
+    if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
+    throw new TypeError("it gave neither true, false nor a reason");
+  } catch (cause) {
+    const text = `Not executed: whether ${tool.name} may run could not be decided (${redactSecrets(messageOf(cause))}).`;
+    return { type: "rejected", tool, code: "approval_check_failed", text };
+  }
+}
+
+/** Why a call is asked about whose tool says no more than that it needs it. */
+export function plainReason(toolName: string): string {
+  return `${toolName} needs an approval.`;
+}
+
+async function inTime({ agent, signal }: OpenCall, given: PromiseLike<unknown>): Promise<unknown> {
+  agent.beginWork();
+  try {
+    return await valueInTime(() => given, { ...agent.bounds, signal });
+  } finally {
+    agent.endWork();
+  }
 }

@@ -10,7 +10,8 @@ import type { Usage } from "../../protocol/usage.ts";
 import type { RefusedSpawn } from "../run-ports.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
-import type { CallEnd, PlannedCall } from "../effects.ts";
+import type { CallEnd } from "../effects.ts";
+import type { OpenCall } from "./open-call.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
@@ -29,41 +30,48 @@ export interface TextRange {
   readonly end: number;
 }
 
-/** How a tool call came out, before it is stamped. */
-export interface CallOutcome extends Omit<
+/** The parts of an outcome that `ToolExecution` keeps, and what events and hooks need besides. */
+interface OutcomeParts extends Omit<
   ToolExecution,
-  "call" | "fullText" | "startedAtMs" | "endedAtMs"
+  "call" | "arguments" | "isMended" | "type" | "startedAtMs" | "endedAtMs"
 > {
-  /** Where in the text of a failure the words of the tool are: they alone are cut, like a result. */
+  /** The position of the tool's own words in the text of a failure. They alone are cut, like a result. */
   readonly words?: TextRange | undefined;
-  readonly errorCode?: ToolFailureCode;
+  /** The number of characters shown of a text that was cut. `fullText` has all of it. */
+  readonly shownCharacters?: number;
   /** The name of a typed error that the tool threw. */
   readonly errorName?: string | undefined;
-  /** What a delegated subtree consumed. */
+  /** Usage of a delegated subtree. */
   readonly usage?: Usage;
-  /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth continuing. */
+  /** Set when the execution fails with it: a hook broke, or the tool threw an abortive error. */
   readonly failure?: ErrorRecord;
-  /** What the time of its body went into; left out: it was the tool all the time. */
+  /** How the time of its body was spent. Left out if it was the tool all the time. */
   readonly spans?: readonly TimeSpan[];
-}
-
-/** How a call came out that did not succeed. */
-export interface FailedOutcome extends CallOutcome {
-  readonly type: Exclude<ToolOutcomeType, "succeeded">;
-  readonly errorCode: ToolFailureCode;
-  readonly severity: ToolErrorSeverity;
-  /** Why it was denied, in the words of the person or code that denied it. */
+  /** The reason for a denial, in the words of the person or code that denied it. */
   readonly reason?: string;
   /** The subagent that it does not start. */
   readonly spawn?: RefusedSpawn;
 }
 
+interface SucceededOutcome extends OutcomeParts {
+  readonly type: "succeeded";
+  readonly errorCode?: undefined;
+}
+
+export interface FailedOutcome extends OutcomeParts {
+  readonly type: Exclude<ToolOutcomeType, "succeeded">;
+  readonly errorCode: ToolFailureCode;
+  readonly severity: ToolErrorSeverity;
+}
+
+/** The outcome of a tool call: a result, or a failure. */
+export type CallOutcome = SucceededOutcome | FailedOutcome;
+
 /** A delegation whose subagent is paused, with what it queued before. */
 export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
   Pick<CallOutcome, "subtasks" | "startedIds">;
 
-// What came of asking whether a call may run.
-
+/** The answer to whether a call may run. */
 export type Permission =
   | {
       readonly type: "granted";
@@ -71,20 +79,12 @@ export type Permission =
       /** An approver or the caller was asked, and approved this very call. */
       readonly isApproved?: true;
     }
-  | Refused
+  /** `failure`: set when a hook broke. */
+  | (RejectedCall & { readonly failure?: ErrorRecord })
   /** It cannot run now: no question was asked about it. */
   | { readonly type: "impossible"; readonly outcome: FailedOutcome }
   | { readonly type: "cancelled" }
-  | Deferred;
-
-export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
-
-export interface Refused {
-  readonly type: "refused";
-  readonly rejected: RejectedCall;
-  /** Set when a hook broke. */
-  readonly failure?: ErrorRecord;
-}
+  | Extract<CallEnd, { readonly type: "deferred" }>;
 
 /** What is known of a failure besides its code and its text. */
 type FailureDetails = Partial<Omit<FailedOutcome, "type" | "errorCode">>;
@@ -132,9 +132,15 @@ export const INTERRUPTED = Object.freeze(
 
 export const NOT_BEGUN = failed("not_executed", UNBEGUN_TEXT);
 
-/** The outcome of a call that does not run. */
-export function rejectedOutcome({ code, text, by, reason }: RejectedCall): FailedOutcome {
-  return failed(code, text, defined({ blockedBy: by, reason }));
+/** Returns the outcome of a call that does not run. */
+export function rejectedOutcome({
+  code,
+  text,
+  by,
+  reason,
+  failure,
+}: RejectedCall & { readonly failure?: ErrorRecord }): FailedOutcome {
+  return failed(code, text, defined({ blockedBy: by, reason, failure }));
 }
 
 /** The outcome of a delegation that starts no subagent. */
@@ -243,13 +249,11 @@ export function toolErrorRecord(thrown: unknown): ErrorRecord {
 }
 
 /** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
-export function withinRetries<Outcome extends CallOutcome>(
-  { call, retryCount, settings }: PlannedCall,
-  outcome: Outcome,
-): Outcome {
-  const { errorCode } = outcome;
+export function withinRetries(
+  { toolName, retryCount, settings }: OpenCall,
+  outcome: CallOutcome,
+): CallOutcome {
   if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
-  const { toolName } = call;
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
   const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
   // Without the request for another call, which would be against what follows.
@@ -261,6 +265,8 @@ export function withinRetries<Outcome extends CallOutcome>(
   const { words } = outcome;
   const kept = words && { start: words.start, end: Math.min(words.end, feedback.length) };
   const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
-  const cause = defined({ causeCode: errorCode });
-  return { ...outcome, ...failed("retry_limit", text, { ...cause, words: kept }) };
+  return {
+    ...outcome,
+    ...failed("retry_limit", text, { causeCode: outcome.errorCode, words: kept }),
+  };
 }

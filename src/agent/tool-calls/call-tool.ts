@@ -1,65 +1,221 @@
-// One tool call: authorize, run or delegate, record. What the model wrote was rewritten, checked and admitted before (C44). Nothing of it
-// rejects: whatever goes wrong is a result that the model can read.
+// One tool call: permission, body or delegation, record. The call was rewritten, checked and admitted before (C44).
+// Nothing here rejects: whatever goes wrong is a result that the model can read.
 
-import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import type { AgentRuntime } from "../agent-runtime.ts";
+import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { defined } from "../../kernel/json.ts";
+import type { Release } from "../../kernel/semaphore.ts";
+import type { WrappedToolCall } from "../../hooks/hook.ts";
+import type { HookSet } from "../../hooks/hook-set.ts";
+import { wrapped } from "../../hooks/run-chain.ts";
 import { inScope } from "../../protocol/correlation.ts";
-import type { CallEnd, PlannedCall } from "../effects.ts";
-import { authorize } from "./authorize.ts";
-import type { CallOutcome } from "./call-outcome.ts";
+import { spanOf } from "../../protocol/step-timing.ts";
+import type { OwnCall } from "../../tools/bind-call.ts";
+import { resultText } from "../../tools/result-text.ts";
+import { guardsFor } from "../../tools/tool-guard.ts";
+import { asToolResult } from "../../tools/tool-result.ts";
+import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
+import { runInTime } from "../../tools/wrappers/with-timeout.ts";
+import { SPAWN_TOOL_NAME } from "../agent-role.ts";
+import { hookContext } from "../consult.ts";
+import type { CallEnd } from "../effects.ts";
+import { WrappedTime } from "../wrapped-time.ts";
+import { findRepetition } from "./authorize.ts";
+import { toolContext } from "./call-context.ts";
+import {
+  CANCELLED,
+  refusedOutcome,
+  thrownOutcome,
+  toolErrorRecord,
+  type CallOutcome,
+  type Permission,
+} from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
-import { OpenCall, type CallPosition } from "./open-call.ts";
-import { recordBegin, recordEnd, forbiddenOutcome, reject, rejectUnbegun } from "./record.ts";
-import { runTool } from "./run-tool.ts";
-import { callExternally } from "./questions.ts";
+import type { OpenCall } from "./open-call.ts";
+import { answered, askedAbout, callExternally } from "./questions.ts";
+import { forbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
-/** Makes a call in this process. */
-export function callTool(
-  agent: AgentRuntime,
-  position: CallPosition,
-  planned: PlannedCall,
-): Promise<CallEnd> {
-  const call = new OpenCall(agent, position, planned);
-  return inScope(call.scope, agent.run.recorder, () => runStages(call));
-}
+type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
-/** Without a slot it waits for permission, and a delegation for its subagents; a function works within one (S1). */
-async function runStages(call: OpenCall): Promise<CallEnd> {
-  const { agent, planned, bound } = call;
-  if (planned.deferral?.type === "subagent") return await resumeDelegation(call, planned.deferral);
-  if (bound.type === "rejected") return await reject(call, forbiddenOutcome(call, bound));
-  if (bound.type === "finish") return await recordEnd(call, recordBegin(call), TAKEN);
-  if (bound.type === "external") return await callExternally(call, bound);
-  if (bound.type === "delegation") {
-    // The throttle bounds the delegations that begin in one turn of the event loop.
-    const turn = agent.run.settings.throttle.turn();
-    if (turn !== undefined) await turn;
-  }
-  const asked = authorize(call, bound);
-  // Not awaited where nothing is asked: all calls of a reply are authorized before the first one begins.
-  const permission = asked instanceof Promise ? await asked : asked;
-  switch (permission.type) {
-    case "deferred":
-      return permission;
-    case "cancelled":
-      return rejectUnbegun(call);
-    case "impossible":
-      return await reject(call, permission.outcome);
-    case "refused": {
-      const { rejected, failure } = permission;
-      if (call.toolName === SPAWN_TOOL_NAME)
-        agent.run.subagents.cancelDelegation(agent, call.delegation());
-      const outcome = forbiddenOutcome(call, rejected);
-      return await reject(call, failure === undefined ? outcome : { ...outcome, failure });
+/** Makes a call in this process. It waits without a slot for permission, and for its subagents (S1). */
+export function callTool(call: OpenCall): Promise<CallEnd> {
+  const { agent, bound, deferral } = call;
+  const { persistence, run } = agent;
+  return inScope(call.scope, run.recorder, async () => {
+    if (deferral?.type === "subagent") return await resumeDelegation(call, deferral);
+    if (bound.type === "rejected") return await recordEnd(call, forbiddenOutcome(call, bound));
+    if (bound.type === "finish") return await recordEnd(call, TAKEN, recordBegin(call));
+    if (bound.type === "external") return await callExternally(call, bound);
+    if (bound.type === "delegation") {
+      // The throttle bounds the delegations that begin in one turn of the event loop.
+      const turn = run.settings.throttle.turn();
+      if (turn !== undefined) await turn;
     }
-    case "granted": {
-      call.bound = permission.bound;
-      const claiming = agent.persistence?.claimed();
-      if (claiming !== undefined) await claiming;
-      if (permission.bound.type === "function") return await runTool(call, permission.bound);
-      return isTooLate(call) ? rejectUnbegun(call) : await delegate(call, permission.bound);
+    const asked =
+      persistence === undefined
+        ? requestPermission(call, bound)
+        : persistence.authorize(call, bound);
+    // Not awaited where nothing is asked: all calls of a reply are authorized before the first one begins.
+    const permission = asked instanceof Promise ? await asked : asked;
+    switch (permission.type) {
+      case "deferred":
+        return permission;
+      case "cancelled":
+        return rejectUnbegun(call);
+      case "impossible":
+        return await recordEnd(call, permission.outcome);
+      case "rejected":
+        if (call.toolName === SPAWN_TOOL_NAME)
+          run.subagents.cancelDelegation(agent, call.delegation());
+        return await recordEnd(call, forbiddenOutcome(call, permission));
+      case "granted": {
+        call.bound = permission.bound;
+        const claiming = persistence?.claimed();
+        if (claiming !== undefined) await claiming;
+        if (permission.bound.type === "function") return await runTool(call, permission.bound);
+        return isTooLate(call) ? rejectUnbegun(call) : await delegate(call, permission.bound);
+      }
     }
-  }
+  });
 }
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." };
+
+/** Returns or requests the permission for a call. At once if nothing has to be asked. */
+export function requestPermission(
+  call: OpenCall,
+  bound: OwnCall,
+): Permission | Promise<Permission> {
+  const { agent, deferral, settings } = call;
+  if (deferral?.type === "question") return answered(call, bound, deferral);
+  const repeated = findRepetition(call, bound);
+  const isReviewed =
+    call.denial !== undefined ||
+    repeated !== undefined ||
+    (agent.guards.length > 0 && guardsFor(agent.guards, bound.tool.name).length > 0);
+  if (
+    bound.type === "delegation" &&
+    typeof bound.use !== "function" &&
+    bound.use.type === "spawn"
+  ) {
+    // No approver is asked about a subagent that cannot be started as things stand (R137).
+    const { request } = bound.use;
+    const spawn = agent.run.subagents.checkSpawn(agent, request, call.delegation(), isReviewed);
+    if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
+  }
+  if (call.signal.aborted) return { type: "cancelled" };
+  const needsApproval =
+    bound.type === "function" && (bound.use.needsApproval ?? settings.needsApproval) !== false;
+  return isReviewed || needsApproval
+    ? askedAbout(call, bound, repeated)
+    : { type: "granted", bound };
+}
+
+/** Runs the function within a slot, which is given back once the end of the call is recorded. */
+async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
+  const { agent, signal } = call;
+  const { clock, limiter } = agent.run;
+  const askedAtMs = clock.nowMs();
+  let releaseSlot: Release | undefined;
+  agent.beginWork();
+  try {
+    const entered = limiter.tool(signal);
+    releaseSlot = entered instanceof Promise ? await entered : entered;
+    if (releaseSlot === undefined) return rejectUnbegun(call, askedAtMs);
+    const begun = recordBegin(call, askedAtMs);
+    const beginning = agent.persistence?.begin(call, bound.tool);
+    if (beginning !== undefined) await beginning;
+    return await recordEnd(call, await runBody(call, bound), begun);
+  } finally {
+    releaseSlot?.();
+    agent.endWork();
+  }
+}
+
+const NO_WRAPS: ReturnType<HookSet["toolWraps"]> = Object.freeze([]);
+
+/** Runs the body with the hooks around it, and returns its outcome. */
+async function runBody(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
+  const { agent, signal, toolName } = call;
+  const { clock, recorder } = agent.run;
+  const startedAtMs = clock.nowMs();
+  const { timeoutMs } = call.settings;
+  const context = toolContext(call);
+  const runtime = (): ToolRuntime => toolRuntime(call);
+  const body = async (): Promise<unknown> =>
+    timeoutMs === undefined
+      ? await bound.use.run(context, runtime)
+      : await runInTime(bound.use, context, runtime, timeoutMs);
+  const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(toolName) : NO_WRAPS;
+  const timed = wraps.length === 0 ? undefined : new WrappedTime(clock);
+  const working = recorder.within(
+    call.scope,
+    timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.during(body)),
+  );
+  const bounded = await withinBounds(working, { ...agent.bounds, signal });
+  const subtasks = call.close();
+  const workedAtMs = clock.nowMs();
+  const spans =
+    timed === undefined ? spanOf("tool", startedAtMs, workedAtMs) : [...timed.hooks, ...timed.tool];
+  // A result that an agent which only stops got in time counts. What the abort made the tool throw does not.
+  const hasResult = bounded.type === "returned" && !agent.signal.aborted;
+  if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
+  const outcome = readBodyOutcome(toolName, bounded);
+  const formatting = spanOf("formatting", workedAtMs, clock.nowMs());
+  return { ...outcome, ...defined({ subtasks }), spans: [...spans, ...formatting] };
+}
+
+/** Runs the hooks around a body. */
+function runWrapped(
+  call: OpenCall,
+  bound: FunctionCall,
+  wraps: ReturnType<HookSet["toolWraps"]>,
+  body: () => Promise<unknown>,
+): Promise<unknown> {
+  const { agent, stepNumber, toolName, position } = call;
+  const callFor = (hookName: string): WrappedToolCall => ({
+    toolName,
+    callId: position.callId,
+    arguments: bound.input,
+    context: hookContext(agent, stepNumber, hookName),
+  });
+  return wrapped(wraps, callFor, body, agent.bounds);
+}
+
+function readBodyOutcome(toolName: string, bounded: BoundedOutcome<unknown>): CallOutcome {
+  if (bounded.type === "abandoned") return CANCELLED;
+  try {
+    if (bounded.type === "returned") return returnedOutcome(bounded.value);
+    return thrownOutcome(toolName, bounded.error);
+  } catch (cause) {
+    return thrownOutcome(toolName, cause);
+  }
+}
+
+/** Returns what the wrappers of a tool work with. */
+function toolRuntime(call: OpenCall): ToolRuntime {
+  const { agent, toolName } = call;
+  const { run } = agent;
+  return Object.freeze({
+    toolName,
+    clock: run.clock,
+    graceMs: run.settings.graceMs,
+    endSignal: call.signal.abortSignal,
+    run,
+    noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
+      if (call.isClosed) return;
+      const retried = { attempt, error: toolErrorRecord(error), delayMs };
+      agent.emit({ type: "tool.retried", toolName, ...retried }, call.position);
+    },
+  });
+}
+
+/** Returns the outcome of a call whose tool returned this. Throws whatever reading the result throws, and a `TypeError` for a value that is not JSON. */
+export function returnedOutcome(result: unknown): CallOutcome {
+  if (typeof result === "string") return { type: "succeeded", text: result };
+  const known = asToolResult(result);
+  if (known === undefined) return { type: "succeeded", text: resultText(result) };
+  const { text, structured, attachments, show } = known;
+  const kept =
+    attachments.length === 0 ? {} : { attachments, ...(show ? {} : { isTextOnly: true as const }) };
+  return { type: "succeeded", text, ...defined({ structured }), ...kept };
+}

@@ -3,7 +3,7 @@
 
 import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { shown, checkKeys, checkText } from "../../kernel/check.ts";
-import { defined, isRecord } from "../../kernel/json.ts";
+import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import {
   checkedContent,
@@ -20,11 +20,11 @@ import type {
   DelegationOutcome,
   SubagentService,
   ContinueRequest,
-  SubagentRequest,
   WaitRequest,
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
-import type { PlannedCall, CallEnd } from "../effects.ts";
+import type { Deferral } from "../agent-state.ts";
+import type { CallEnd } from "../effects.ts";
 import {
   CANCELLED,
   failed,
@@ -32,18 +32,36 @@ import {
   type CallOutcome,
   type PausedChild,
 } from "./call-outcome.ts";
-import { spawnRequest, TOO_LATE, type OpenCall } from "./open-call.ts";
-import { recordBegin, recordEnd } from "./record.ts";
-import type { EffectPosition } from "../agent-identity.ts";
+import { contextWith, spawnRequest } from "./call-context.ts";
+import type { OpenCall } from "./open-call.ts";
+import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
 
-type Delegation = Extract<OwnCall, { readonly type: "delegation" }>;
+const TOO_LATE = deepFreeze<SpawnOutcome>({
+  type: "refused",
+  refusal: {
+    code: "setup_failed",
+    message: "Not started: the call that asked for the subagent had ended.",
+  },
+});
 
 /** Runs a delegation from its beginning. */
-export async function delegate(call: OpenCall, { tool, use }: Delegation): Promise<CallEnd> {
+export async function delegate(
+  call: OpenCall,
+  { tool, use }: Extract<OwnCall, { readonly type: "delegation" }>,
+): Promise<CallEnd> {
   const begun = recordBegin(call);
-  if (typeof use !== "function") return await recordEnd(call, begun, await outcomeOfOne(call, use));
+  if (typeof use !== "function") {
+    const delegation = call.delegation();
+    const asked =
+      use.type === "spawn"
+        ? spawnWithHooks(call, use.request, delegation)
+        : continueWithHooks(call, use.request, delegation);
+    const outcome = await awaitOutcome(call, asked);
+    call.close();
+    return await recordDelegation(call, outcome, begun);
+  }
   const bounds = { ...call.agent.bounds, signal: call.signal };
   const working = use(delegationContext(call));
   let bounded = await withinBounds(working, bounds);
@@ -55,33 +73,28 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
   const children = sortChildren(await call.children());
   const ended = await awaitOutcome(call, outcomeOf(call, tool.name, bounded, children));
   const { startedIds } = children;
-  return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
+  return await recordDelegation(call, { ...ended, ...defined({ subtasks, startedIds }) }, begun);
 }
 
-/** Returns the outcome of a call that only starts or continues one subagent. */
-async function outcomeOfOne(
+function recordDelegation(
   call: OpenCall,
-  asked: SubagentRequest,
-): Promise<CallOutcome | PausedChild> {
-  const delegation = call.delegation();
-  const outcome =
-    asked.type === "spawn"
-      ? spawnWithHooks(call, asked.request, delegation)
-      : continueWithHooks(call, asked.request, delegation);
-  const ended = await awaitOutcome(call, outcome);
-  call.close();
-  return ended;
+  outcome: CallOutcome | PausedChild,
+  begun: BegunCall,
+): CallEnd | Promise<CallEnd> {
+  return outcome.type === "paused"
+    ? recordPause(call, outcome, begun)
+    : recordEnd(call, outcome, begun);
 }
 
 /** Waits further for a subagent that was paused with the call. */
 export async function resumeDelegation(
   call: OpenCall,
-  { childId, subtasks, startedIds }: Extract<PlannedCall["deferral"], { type: "subagent" }>,
+  { childId, subtasks, startedIds }: Extract<Deferral, { readonly type: "subagent" }>,
 ): Promise<CallEnd> {
   const { agent, position } = call;
   const begun = recordBegin(call);
   const ended = await awaitOutcome(call, agent.run.subagents.resume(agent, childId, position));
-  return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
+  return await recordDelegation(call, { ...ended, ...defined({ subtasks, startedIds }) }, begun);
 }
 
 /** Waits for a delegation, and returns the outcome of its call. */
@@ -157,7 +170,7 @@ export function isTooLate({ agent, signal, position }: OpenCall): boolean {
 }
 
 function delegationContext(call: OpenCall): DelegationContext {
-  return call.contextWith({
+  return contextWith(call, {
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
       return call.isClosed || isTooLate(call)
@@ -196,7 +209,7 @@ const SUBAGENT_FAILURES = {
 /** The agent that delegates, and the step in which it does. */
 export interface Delegator {
   readonly agent: AgentRuntime;
-  readonly effectPosition: EffectPosition;
+  readonly stepNumber: number;
 }
 
 /** Starts a subagent with the task as hooks changed it. Rejects with the coded error of a hook that broke, and with nothing else. */
@@ -216,7 +229,7 @@ export async function spawnWithHooks(
 
 /** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
 async function taskAfterHooks(
-  { agent, effectPosition }: Delegator,
+  { agent, stepNumber }: Delegator,
   { role, task: asked }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
 ): Promise<MessageContent> {
@@ -226,7 +239,6 @@ async function taskAfterHooks(
   const task = contentText(asked);
   const ask = async (): Promise<string> => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
-    const { stepNumber } = effectPosition;
     const { patch } = await applyChain(agent, { point, stepNumber, position: call, input });
     return patch.task ?? task;
   };

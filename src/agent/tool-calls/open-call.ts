@@ -1,135 +1,125 @@
-// OpenCall: one tool call, from its plan to its end. Owns what it asks for on the side: subtasks, reports of progress, subagents, questions.
-// Closed when the call has ended: what comes later goes nowhere.
+// OpenCall: one tool call of a reply, from its plan to its record. Owns the subagents, subtasks and questions of the
+// call. After the call has ended, nothing further is taken in.
 
-import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
-import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { frozenList } from "../../kernel/grown.ts";
-import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
+import type { CancelSignal } from "../../kernel/cancel.ts";
 import type { EventScope } from "../../protocol/event.ts";
-import { JsonObjectSchema } from "../../protocol/json-value.ts";
-import { checkedContent } from "../../protocol/message-content.ts";
-import {
-  SpawnRequestSchema,
-  type SpawnOutcome,
-  type SpawnRequest,
-} from "../../protocol/subagent.ts";
-import {
-  QUESTION_ENDED,
-  type AskOutcome,
-  type AskRequest,
-  type ToolContext,
-  type ToolProgress,
-} from "../../tools/tool-context.ts";
-import type { EffectPosition, EventPosition } from "../agent-identity.ts";
+import type { StepId } from "../../protocol/ids.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import type { Answer } from "../../protocol/question.ts";
+import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { BoundCall } from "../../tools/bind-call.ts";
+import type { EffectiveSettings } from "../../tools/tool-settings.ts";
+import type { EventPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import { factsOf } from "../consult.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { PlannedCall } from "../effects.ts";
+import type { Deferral } from "../agent-state.ts";
+import type { CallEnd, ParentHistory } from "../effects.ts";
 import type { DelegatedCall } from "../run-ports.ts";
-import { askForTool } from "./ask-approver.ts";
 
-/** Where a call stands. */
-export interface CallPosition extends EffectPosition {
-  /** Aborted when the call has to end: with its agent, when that stops, and when the calls of its reply are ended. */
-  readonly signal: CancelSignal;
-}
-
-/** Reports of one call that become events; more would be noise that costs. */
-const MOST_REPORTS = 1_000;
-
-export const TOO_LATE: SpawnOutcome = deepFreeze<SpawnOutcome>({
-  type: "refused",
-  refusal: {
-    code: "setup_failed",
-    message: "Not started: the call that asked for the subagent had ended.",
-  },
-});
+/** The parts of a call that its plan gives. */
+export type CallPlan = Pick<
+  OpenCall,
+  | "agent"
+  | "stepId"
+  | "stepNumber"
+  | "signal"
+  | "call"
+  | "index"
+  | "bound"
+  | "denial"
+  | "argumentsText"
+  | "settings"
+  | "retryCount"
+  | "identicalCalls"
+  | "history"
+  | "deferral"
+  | "answer"
+  | "onEnd"
+>;
 
 export class OpenCall {
   readonly agent: AgentRuntime;
-  readonly effectPosition: CallPosition;
-  readonly planned: PlannedCall;
-  readonly toolName: string;
+  readonly stepId: StepId;
+  readonly stepNumber: number;
+  /** Aborted with the stop of the agent, and when the calls of the reply are ended. */
   readonly signal: CancelSignal;
-  /** Of its events. */
+  /** The call as the model wrote it. */
+  readonly call: ToolCall;
+  /** From 0, in the order of the reply. */
+  readonly index: number;
+  /** The call as its tool takes it. The answer to a question may change it. */
+  bound: BoundCall;
+  /** The hook that denied it, and the reason: one more deny among the guards (C43). */
+  readonly denial: { readonly by: string; readonly reason: string } | undefined;
+  /** The arguments as hooks left them. */
+  readonly argumentsText: string;
+  readonly settings: EffectiveSettings;
+  /** How often in a row the model was asked for a corrected call of this tool, before this reply. */
+  readonly retryCount: number;
+  /** How often in a row the very same call was made before. */
+  readonly identicalCalls: number;
+  /** At the time of the call. */
+  readonly history: ParentHistory;
+  /** Set if the call waited for something when the run was paused. */
+  readonly deferral: Deferral | undefined;
+  /** The answer to its question. */
+  readonly answer: Answer | undefined;
+  /** Called with its end as soon as that is known: before its slot is free, and before anything else of the reply begins. */
+  onEnd: (end: CallEnd) => void;
+  /** The roles that the delegations of the reply request. Empty for a call that delegates nothing. */
+  delegatedRoles: readonly string[] = NONE;
+  readonly toolName: string;
+  /** True if the model's arguments were not JSON until a small slip in them was mended. */
+  readonly isMended: true | undefined;
+  /** The position of its events. */
   readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
   /** The ids of its events. */
   readonly scope: EventScope;
-  /** What it is bound to: as the answer to a question about it changed that. */
-  bound: PlannedCall["bound"];
-  /** It has ended: what is asked for on its behalf goes nowhere. */
+  /** True once it has ended: what is requested on its behalf is dropped. */
   isClosed = false;
-  #subtasks: readonly SpawnRequest[] | undefined;
-  #spawned: readonly Promise<SpawnOutcome>[] = [];
-  #reports = 0;
-  #questions = 0;
-  /** Ends what its tool has asked and that is not answered. Made with the first question. */
-  #endings: Set<() => void> | undefined;
+  subtasks: readonly SpawnRequest[] | undefined;
+  /** The number of reports that became events. */
+  reports = 0;
+  /** The number of questions that its tool asked. */
+  questions = 0;
+  /** Ends open questions of its tool. Made with the first question. */
+  endings: Set<() => void> | undefined;
+  #spawned: readonly Promise<SpawnOutcome>[] = NONE;
 
-  constructor(agent: AgentRuntime, effectPosition: CallPosition, planned: PlannedCall) {
+  constructor(plan: CallPlan) {
+    const { agent, stepId, call, bound } = plan;
     this.agent = agent;
-    this.effectPosition = effectPosition;
-    this.planned = planned;
-    this.toolName = planned.call.toolName;
-    this.signal = effectPosition.signal;
-    this.position = { stepId: effectPosition.stepId, callId: planned.call.callId };
+    this.stepId = stepId;
+    this.stepNumber = plan.stepNumber;
+    this.signal = plan.signal;
+    this.call = call;
+    this.index = plan.index;
+    this.bound = bound;
+    this.denial = plan.denial;
+    this.argumentsText = plan.argumentsText;
+    this.settings = plan.settings;
+    this.retryCount = plan.retryCount;
+    this.identicalCalls = plan.identicalCalls;
+    this.history = plan.history;
+    this.deferral = plan.deferral;
+    this.answer = plan.answer;
+    this.onEnd = plan.onEnd;
+    this.toolName = call.toolName;
+    this.isMended = (bound.type !== "rejected" && bound.unmended !== undefined) || undefined;
+    this.position = { stepId, callId: call.callId };
     this.scope = agent.scope(this.position);
-    this.bound = planned.bound;
   }
 
-  /** The next delegation of the call, as the tree sees it. */
+  /** Returns the next delegation of the call, as the tree sees it. */
   delegation(): DelegatedCall {
-    const { history, delegatedRoles } = this.planned;
+    const { history, delegatedRoles } = this;
     const isAlone = delegatedRoles.length === 1 && this.toolName === SPAWN_TOOL_NAME;
     return { ...this.position, history, delegatedRoles, nth: this.#spawned.length, isAlone };
   }
 
-  /** Throws `invalid_option` for what is no request. */
-  queueSubtask(request: unknown): void {
-    const asked = spawnRequest("subtask", request);
-    if (asked.background === true) {
-      const advice = "A subtask is worked off before the next model call.";
-      throw mismatch("subtask.background", "left out", true, advice);
-    }
-    if (!this.isClosed) this.#subtasks = [...(this.#subtasks ?? []), asked];
-  }
-
-  /** Throws `invalid_option` or `invalid_definition` for what says nothing. */
-  reportProgress(progress: ToolProgress): void {
-    checkKeys("progress", progress, ["done", "total", "message"]);
-    const { done, total, message } = progress;
-    if (done !== undefined) checkAmount("progress.done", done);
-    if (total !== undefined) checkAmount("progress.total", total);
-    if (message !== undefined) checkText("progress.message", message);
-    if (this.isClosed || this.#reports >= MOST_REPORTS) return;
-    this.#reports += 1;
-    const { toolName } = this;
-    const reported = defined({ done, total, message });
-    this.agent.emit({ type: "tool.progressed", toolName, ...reported }, this.position);
-  }
-
-  /** Rejects with `invalid_option` for what is no request. */
-  async ask(request: AskRequest): Promise<AskOutcome> {
-    const asked = askRequest(request);
-    const signals = [this.signal, ...(asked.signal === undefined ? [] : [asked.signal])];
-    if (this.isClosed || signals.some(({ aborted }) => aborted)) return QUESTION_ENDED;
-    this.#questions += 1;
-    const ending = new CancelSignal();
-    const end = (): void => ending.abort(undefined);
-    const unlinks = signals.map((signal) => onAbort(signal, end));
-    const endings = (this.#endings ??= new Set());
-    endings.add(end);
-    try {
-      return await askForTool(this, asked, this.#questions, ending);
-    } finally {
-      endings.delete(end);
-      for (const unlink of unlinks) unlink();
-    }
-  }
-
   /** Takes in a subagent that is started for the call. */
   take(spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
-    spawned.catch(() => undefined); // A delegation may start it and look away.
+    spawned.catch(() => undefined); // A delegation may start a subagent and ignore the outcome.
     this.#spawned = [...this.#spawned, spawned];
     return spawned;
   }
@@ -146,71 +136,12 @@ export class OpenCall {
     return Promise.allSettled(this.#spawned);
   }
 
-  /** Gives the subtasks that were queued; undefined: none was. */
+  /** Ends its open questions, and returns the subtasks that were queued. `undefined` if none was. */
   close(): readonly SpawnRequest[] | undefined {
     this.isClosed = true;
-    for (const end of this.#endings ?? []) end();
-    return this.#subtasks;
-  }
-
-  /** What a tool at work may know and do. */
-  get context(): ToolContext {
-    return this.contextWith({ ask: (request: AskRequest) => this.ask(request) });
-  }
-
-  /** The same of any tool, and these services besides. */
-  contextWith<Services extends object>(services: Services): Omit<ToolContext, "ask"> & Services {
-    const { agent, effectPosition, planned } = this;
-    const { callId } = planned.call;
-    return Object.freeze({
-      ...factsOf(agent),
-      stepNumber: effectPosition.stepNumber,
-      callId,
-      idempotencyKey: `${agent.identity.runId}/${effectPosition.stepId}/${callId}`,
-      retryCount: planned.retryCount,
-      maxRetries: planned.settings.maxRetries,
-      messages: frozenList(planned.history.messages),
-      signal: effectPosition.signal.abortSignal,
-      queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
-      reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
-      ...services,
-    });
+    if (this.endings !== undefined) for (const end of this.endings) end();
+    return this.subtasks;
   }
 }
 
-/** Throws `invalid_option` for what is no request. */
-export function spawnRequest(field: string, request: unknown): SpawnRequest {
-  const given = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
-  const task = given && checkedContent(`${field}.task`, given);
-  const parsed = SpawnRequestSchema.safeParse(
-    isRecord(request) ? { ...request, ...defined({ task }) } : request,
-  );
-  if (parsed.success) return parsed.data;
-  const advice = "Both are texts, not empty; the role is a name.";
-  throw mismatch(field, "an object with role and task", request, advice);
-}
-
-/** A copy: what is asked is recorded, and must not change any more. */
-function askRequest(request: AskRequest): AskRequest {
-  checkKeys("ask", request, ["reason", "arguments", "problemWith", "signal"]);
-  const { reason, problemWith, signal } = request;
-  checkText("ask.reason", reason);
-  const asked = JsonObjectSchema.safeParse(request.arguments);
-  if (!asked.success)
-    throw mismatch(
-      "ask.arguments",
-      "an object of plain JSON",
-      request.arguments,
-      "Say what you ask for.",
-    );
-  if (problemWith !== undefined && typeof problemWith !== "function")
-    throw mismatch("ask.problemWith", "a function", problemWith, "Leave it out for any value.");
-  // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
-  if (signal !== undefined && !(signal instanceof AbortSignal))
-    throw mismatch("ask.signal", "an AbortSignal", signal, "Leave it out: it ends with the call.");
-  return {
-    reason,
-    arguments: deepFreeze(structuredClone(asked.data)),
-    ...defined({ problemWith, signal }),
-  };
-}
+const NONE: readonly never[] = Object.freeze([]);

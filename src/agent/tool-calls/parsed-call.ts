@@ -144,7 +144,7 @@ export function parsedJson(value: unknown): JsonValue | undefined {
 }
 
 /** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
-export function writtenArguments({ bound, planned: { argumentsText } }: OpenCall): JsonValue {
+export function writtenArguments({ bound, argumentsText }: OpenCall): JsonValue {
   return "input" in bound ? bound.input : (readArguments(argumentsText) ?? argumentsText);
 }
 

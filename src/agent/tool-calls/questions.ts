@@ -3,7 +3,6 @@
 
 import { joinSentences } from "../../kernel/sentence.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
-import type { EventBody } from "../../protocol/event.ts";
 import { callHashOf, isOverdue, type Answer, type Question } from "../../protocol/question.ts";
 import { rebindCall, type OwnCall, type BoundCall } from "../../tools/bind-call.ts";
 import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
@@ -13,8 +12,9 @@ import { applyChain } from "../consult.ts";
 import {
   askApprover,
   problemWith,
-  questionAbout,
+  makeQuestion,
   recordAnswer,
+  type Decider,
   type Said,
 } from "./ask-approver.ts";
 import {
@@ -23,19 +23,13 @@ import {
   plainReason,
   type Decision,
   type Repetition,
-} from "./guards.ts";
+} from "./authorize.ts";
 import type { OpenCall } from "./open-call.ts";
-import {
-  failed,
-  failedSaying,
-  rejectedOutcome,
-  type Permission,
-  type Refused,
-} from "./call-outcome.ts";
+import { failed, failedSaying, rejectedOutcome, type Permission } from "./call-outcome.ts";
 import { approvedCall, parseRecordOf, shownArguments, type CheckedCall } from "./parsed-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
-import { recordBegin, recordEnd, rejectUnbegun, reject } from "./record.ts";
+import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
 /** A call about which a question was open when the run was paused. */
 export function answered(
@@ -43,7 +37,7 @@ export function answered(
   bound: OwnCall,
   deferral: QuestionDeferral,
 ): Permission | Promise<Permission> {
-  const { answer } = call.planned;
+  const { answer } = call;
   const { question } = deferral;
   if (answer === undefined && !isOverdue(question, call.agent.run.clock.nowMs()))
     return { type: "deferred", deferral };
@@ -59,9 +53,9 @@ export async function askedAbout(
   const decision = await decideByGuards(call, bound, repeated);
   if (call.signal.aborted || decision.type !== "ask") return permissionFor(call, bound, decision);
   // Never ask for approval of arguments that the model did not write.
-  if (bound.unmended !== undefined) return { type: "refused", rejected: bound.unmended };
+  if (bound.unmended !== undefined) return bound.unmended;
   const { reason } = decision;
-  const question = questionAbout(call, "approval", reason, shownArguments(bound));
+  const question = makeQuestion(call, "approval", reason, shownArguments(bound));
   call.agent.emit({ type: "question.asked", question }, call.position);
   return await ask(call, bound, deferralOf(call, bound, question));
 }
@@ -133,17 +127,17 @@ function decided(
     recordAnswer(call, question, { answer: "approved", by, ...defined({ arguments: changed }) });
     if (changed !== undefined)
       return changedCall(call, changed, edited ?? rebindCall(bound.tool, changed));
-    const isSameProcess = call.planned.deferral === undefined;
+    const isSameProcess = call.deferral === undefined;
     const approved = approvedCall(bound, deferral, isSameProcess);
-    if (typeof approved === "string") return refusedCall(bound.tool, "blocked", approved);
-    if (approved.type === "rejected") return { type: "refused", rejected: approved };
+    if (typeof approved === "string") return refuseCall(bound.tool, "blocked", approved);
+    if (approved.type === "rejected") return approved;
     return isSameProcess
       ? { type: "granted", bound: approved, isApproved: true }
       : permittedAgain(call, approved);
   }
   const { reason: given, by } = denial(call, { question, answer, failure });
   recordAnswer(call, question, { answer: "denied", by, reason: given });
-  return refusedCall(bound.tool, "denied", withCause(given, question));
+  return refuseCall(bound.tool, "denied", withCause(given, question));
 }
 
 /** A denial with the reason for which the call was asked about: guards have theirs (C12). */
@@ -165,9 +159,7 @@ function approvedUnless(call: OpenCall, bound: OwnCall, decision: Decision): Per
 /** What follows from a decision without a further question. */
 function permissionFor(call: OpenCall, bound: OwnCall, decision: Decision): Permission {
   if (call.signal.aborted) return { type: "cancelled" };
-  return decision.type === "deny"
-    ? { type: "refused", rejected: decision.rejected }
-    : { type: "granted", bound };
+  return decision.type === "rejected" ? decision : { type: "granted", bound };
 }
 
 /** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
@@ -176,13 +168,13 @@ async function changedCall(
   input: JsonValue,
   edited: OwnCall | RejectedCall,
 ): Promise<Permission> {
-  if (edited.type === "rejected") return { type: "refused", rejected: edited };
-  const { toolName, callId } = call.planned.call;
+  if (edited.type === "rejected") return edited;
+  const { toolName, callId } = call.call;
   const point = "beforeTool";
   try {
     const { patch, by } = await applyChain(call.agent, {
       point,
-      stepNumber: call.effectPosition.stepNumber,
+      stepNumber: call.stepNumber,
       position: call.position,
       input: { toolName, callId, arguments: input },
       toolName,
@@ -193,28 +185,25 @@ async function changedCall(
   } catch (cause) {
     if (call.agent.signal.aborted) return { type: "cancelled" };
     return {
-      ...refusedCall(edited.tool, "blocked", "A hook before it failed."),
+      ...refuseCall(edited.tool, "blocked", "A hook before it failed."),
       failure: errorRecord(cause),
     };
   }
 }
 
 /** Returns the refusal of a call that was asked about. */
-export function refusedCall(
+export function refuseCall(
   tool: OwnCall["tool"],
   code: "blocked" | "denied",
   reason: string,
-): Refused {
-  const text = deniedText(tool.name, reason);
-  return { type: "refused", rejected: { type: "rejected", tool, code, text, reason } };
+): RejectedCall {
+  return { type: "rejected", tool, code, text: deniedText(tool.name, reason), reason };
 }
-
-type By = EventBody<"question.answered">["by"];
 
 function denial(
   call: OpenCall,
   { question, answer, failure }: Said & { readonly question: Question },
-): { readonly reason: string; readonly by: By } {
+): { readonly reason: string; readonly by: Decider } {
   if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
   if (failure !== undefined) return { reason: failure, by: "approver" };
   return unanswered(call, question, "There is nobody who could approve it.");
@@ -225,36 +214,31 @@ function unanswered(
   { agent }: OpenCall,
   question: Question,
   nobody: string,
-): { readonly reason: string; readonly by: By } {
+): { readonly reason: string; readonly by: Decider } {
   return isOverdue(question, agent.run.clock.nowMs())
     ? { reason: "Nobody answered in time.", by: "deadline" }
     : { reason: nobody, by: "nobody" };
 }
 
 /** Returns the call as it is stored while it waits for the answer. */
-function deferralOf(
-  { planned }: OpenCall,
-  bound: CheckedCall,
-  question: Question,
-): QuestionDeferral {
-  const { callId } = planned.call;
+function deferralOf({ call }: OpenCall, bound: CheckedCall, question: Question): QuestionDeferral {
+  const { callId } = call;
   const argumentsText = JSON.stringify(bound.input);
-  const callHash = callHashOf(planned.call);
+  const callHash = callHashOf(call);
   const record = parseRecordOf(bound);
   return { type: "question", callId, question, argumentsText, callHash, ...record };
 }
 
 /** A question that was deferred is answered by the caller that resumes the run. */
-function decider({ planned }: OpenCall): By {
-  return planned.deferral === undefined ? "approver" : "caller";
+function decider({ deferral }: OpenCall): Decider {
+  return deferral === undefined ? "approver" : "caller";
 }
 
 type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;
 
 /** The result of the call, or the question for it. What a guard wants asked is part of that one question (C12). */
 export async function callExternally(call: OpenCall, bound: ExternalCall): Promise<CallEnd> {
-  const { agent, planned, position } = call;
-  const { deferral, answer } = planned;
+  const { agent, position, deferral, answer } = call;
   if (deferral?.type === "question") {
     const { question } = deferral;
     if (answer === undefined && !isOverdue(question, agent.run.clock.nowMs()))
@@ -264,10 +248,10 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
   if (call.signal.aborted) return rejectUnbegun(call);
   const decision = await decideByGuards(call, bound);
   if (call.signal.aborted) return rejectUnbegun(call);
-  if (decision.type === "deny") return await reject(call, rejectedOutcome(decision.rejected));
+  if (decision.type === "rejected") return await recordEnd(call, rejectedOutcome(decision));
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
-  const question = questionAbout(call, "external", reason, shownArguments(bound));
+  const question = makeQuestion(call, "external", reason, shownArguments(bound));
   agent.emit({ type: "question.asked", question }, position);
   if (agent.run.settings.approvals.unanswered === "deny")
     return await endWithAnswer(call, question, undefined);
@@ -284,15 +268,15 @@ async function endWithAnswer(
   if (answer?.type === "result") {
     recordAnswer(call, question, { answer: "result", by: "caller" });
     const text = resultText(answer.result);
-    return await recordEnd(call, recordBegin(call), { type: "succeeded", text });
+    return await recordEnd(call, { type: "succeeded", text }, recordBegin(call));
   }
   const before = `${question.toolName} failed: `;
   if (answer?.type === "failure") {
     const { message: words } = answer;
     recordAnswer(call, question, { answer: "failure", by: "caller", reason: words });
-    return await recordEnd(call, recordBegin(call), failedSaying("tool_error", { before, words }));
+    return await recordEnd(call, failedSaying("tool_error", { before, words }), recordBegin(call));
   }
   const { reason, by } = unanswered(call, question, "There is nobody who could execute it.");
   recordAnswer(call, question, { answer: "failure", by, reason });
-  return await reject(call, failed("tool_error", `${before}${reason}`, { reason }));
+  return await recordEnd(call, failed("tool_error", `${before}${reason}`, { reason }));
 }

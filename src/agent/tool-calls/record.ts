@@ -4,9 +4,9 @@
 import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
 import { resultBody } from "../../protocol/stream-piece.ts";
-import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
+import { spanOf, timed } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import type { CallEnd, ExecutedCall, PlannedCall } from "../effects.ts";
+import type { CallEnd, ExecutedCall } from "../effects.ts";
 import {
   withinRetries,
   NOT_BEGUN,
@@ -40,12 +40,21 @@ export interface BegunCall {
 
 /** Records that a call begins. `askedAtMs`: since when it waited for a slot; default: it did not. */
 export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
-  const { agent, planned, position, bound } = call;
+  const { agent, position, bound, deferral } = call;
   const startedAtMs = agent.run.clock.nowMs();
-  const isResumed = planned.deferral?.type === "subagent";
+  const isResumed = deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
   if (agent.run.recorder.announce(type)) {
-    agent.emit(startedEvent(call, type), position);
+    const { toolName, index, isMended } = call;
+    const mended = defined({ isMended });
+    const body: EventBody<"tool.started" | "tool.resumed"> = {
+      type,
+      toolName,
+      ...descriptorOf(bound.tool),
+      ...placeOf(index),
+      ...mended,
+    };
+    agent.emit(body, position);
     agent.recordContent(position, () => argumentsContent(call));
   }
   return {
@@ -56,28 +65,65 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
   };
 }
 
-/** Records what a call that had begun came to, once the hooks after it have seen that. */
+/**
+ * Records the end of a call, once the hooks after it have seen the outcome. Without `begun` the call does not run: one
+ * event records that, and why. Without hooks nothing is awaited: a refusal is recorded before the next calls of the
+ * reply begin.
+ */
 export async function recordEnd(
   call: OpenCall,
-  { startedAtMs, queuedMs, given }: BegunCall,
-  worked: CallOutcome | PausedChild,
+  worked: CallOutcome,
+  begun?: BegunCall,
 ): Promise<CallEnd> {
-  if (worked.type === "paused") return deferCall(call, worked, { startedAtMs, given });
-  const { agent, planned, position } = call;
-  const workedAtMs = agent.run.clock.nowMs();
-  const showing = showOutcome(call, worked, workedAtMs);
-  const { outcome, spans, endedAtMs } = showing instanceof Promise ? await showing : showing;
-  const taken = given === undefined ? outcome : { arguments: given, ...outcome };
-  const ended = toExecutedCall(planned, { startedAtMs, endedAtMs }, taken);
-  emitResult(agent, call.effectPosition, ended);
-  const durationMs = endedAtMs - startedAtMs;
-  if (agent.run.recorder.announce("tool.ended")) {
-    agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
-    agent.emit(endedEvent(call, outcome, { durationMs, queuedMs }), position);
+  const { agent, toolName } = call;
+  const { clock } = agent.run;
+  const workedAtMs = clock.nowMs();
+  const startedAtMs = begun?.startedAtMs ?? workedAtMs;
+  const spans = [...(worked.spans ?? spanOf("tool", startedAtMs, workedAtMs))];
+  let outcome = worked.type === "retry" ? withinRetries(call, worked) : worked;
+  let shownAtMs = workedAtMs;
+  const { hooks } = agent;
+  if (hooks.points.has("afterTool") && hooks.chain("afterTool", toolName).length > 0) {
+    outcome = await followUp(call, outcome);
+    shownAtMs = clock.nowMs();
+    spans.push(...spanOf("hooks", workedAtMs, shownAtMs));
   }
-  const before = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
-  const end = timed(ended, [...before, ...spans]);
-  planned.onEnd(end);
+  outcome = cutOutcome(call, outcome);
+  const endedAtMs = clock.nowMs();
+  spans.push(...spanOf("formatting", shownAtMs, endedAtMs));
+  return timed(emitEnd(call, outcome, { startedAtMs, endedAtMs }, begun), spans);
+}
+
+/** A call of which nothing has happened when its agent has to end: hooks do not see it. */
+export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.run.clock.nowMs()): CallEnd {
+  return emitEnd(call, NOT_BEGUN, { startedAtMs, endedAtMs: call.agent.run.clock.nowMs() });
+}
+
+function emitEnd(
+  call: OpenCall,
+  outcome: CallOutcome,
+  times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
+  begun?: BegunCall,
+): CallEnd {
+  const { agent, position } = call;
+  const { recorder } = agent.run;
+  const { text } = outcome;
+  const end = toExecutedCall(call, times, outcome, begun?.given);
+  if (begun === undefined && outcome.type !== "succeeded") {
+    if (recorder.announce("tool.rejected"))
+      agent.emit(rejectedEvent(call, outcome), position, () => [
+        argumentsContent(call),
+        { type: "result", text },
+      ]);
+    emitResult(agent, call, end);
+  } else {
+    emitResult(agent, call, end);
+    if (recorder.announce("tool.ended")) {
+      agent.recordContent(position, () => ({ type: "result", text }));
+      agent.emit(endedEvent(call, outcome, times, begun), position);
+    }
+  }
+  call.onEnd(end);
   return end;
 }
 
@@ -93,7 +139,7 @@ export function emitResult(
 }
 
 /** Records that a delegation waits for a paused subagent, and returns how it continues. */
-function deferCall(
+export function recordPause(
   call: OpenCall,
   worked: PausedChild,
   { startedAtMs, given }: Pick<BegunCall, "startedAtMs" | "given">,
@@ -112,129 +158,32 @@ function deferCall(
   return timed({ type: "deferred", deferral }, spans);
 }
 
-/** The outcome of a call as the model will read it. */
-interface ShownOutcome<Outcome extends CallOutcome> {
-  readonly outcome: Formatted<Outcome>;
-  /** What the time since its work went into. */
-  readonly spans: readonly TimeSpan[];
-  readonly endedAtMs: number;
-}
-
-/**
- * Returns an outcome as the model will read it, once the hooks after the call have seen it. Without
- * such hooks it returns no promise: a refusal is recorded before the next calls of the reply begin.
- */
-function showOutcome<Outcome extends CallOutcome>(
-  call: OpenCall,
-  worked: Outcome,
-  workedAtMs: number,
-): ShownOutcome<Outcome> | Promise<ShownOutcome<Outcome>> {
-  const { agent, planned, toolName } = call;
-  const counted = worked.type === "retry" ? withinRetries(planned, worked) : worked;
-  const { hooks } = agent;
-  const isHooked = hooks.points.has("afterTool") && hooks.chain("afterTool", toolName).length > 0;
-  if (!isHooked) return cutOutcome(call, counted, workedAtMs);
-  return followUp(call, counted).then((followed) => {
-    const followedAtMs = agent.run.clock.nowMs();
-    const { spans, ...rest } = cutOutcome(call, followed, followedAtMs);
-    return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
-  });
-}
-
-/** Cuts what is too long for the model; the whole is kept with the call (R111). */
-export function formatOutcome<Outcome extends CallOutcome>(
-  planned: PlannedCall,
-  outcome: Outcome,
-): Formatted<Outcome> {
-  // A failure has room for advice besides, and its own words have their own measure: shorter than a result may be, it is never cut.
-  if (outcome.text.length <= planned.settings.maxResultCharacters)
-    return { ...outcome, isShortened: false };
-  const { text, isShortened, shownCharacters } = shortenedOutcome(planned, outcome);
-  return isShortened
-    ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
-    : { ...outcome, isShortened };
-}
-
-/** Returns the outcome cut to what the model will read. */
-function cutOutcome<Outcome extends CallOutcome>(
-  { agent, planned }: OpenCall,
-  worked: Outcome,
-  workedAtMs: number,
-): ShownOutcome<Outcome> {
-  const outcome = formatOutcome(planned, worked);
-  const endedAtMs = agent.run.clock.nowMs();
-  return { outcome, spans: spanOf("formatting", workedAtMs, endedAtMs), endedAtMs };
-}
-
 function argumentsContent(call: OpenCall): SpanContent {
   return { type: "arguments", value: writtenArguments(call) };
 }
 
 /** Returns the call with its result. */
 export function toExecutedCall(
-  { call, settings, bound }: PlannedCall,
+  { call, settings, isMended }: OpenCall,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
-  outcome: Formatted,
+  outcome: CallOutcome,
+  given?: JsonValue,
 ): ExecutedCall {
-  const { type, text, arguments: given, failure, isShortened } = outcome;
-  const { fullText, structured, attachments, isTextOnly, errorCode, causeCode } = outcome;
-  const { severity, blockedBy, metadata, subtasks, startedIds, reportedIds } = outcome;
+  const { type, text, words: _words, errorName: _name, usage: _usage, ...shown } = outcome;
+  const { failure, spans: _spans, shownCharacters: _count, reason: _reason, ...more } = shown;
+  const { spawn: _spawn, fullText, structured, attachments, isTextOnly, ...rest } = more;
+  const { errorCode, causeCode, ...last } = rest;
   const execution: ToolExecution = {
     call,
-    ...defined({ arguments: given, isMended: given === undefined ? undefined : isMended(bound) }),
+    ...(given === undefined ? {} : { arguments: given, ...defined({ isMended }) }),
     type,
     text,
-    ...defined({
-      fullText,
-      structured,
-      attachments,
-      isTextOnly,
-      errorCode,
-      causeCode,
-      severity,
-      blockedBy,
-      metadata,
-      subtasks,
-      startedIds,
-      reportedIds,
-    }),
+    // In the order of the schema, so that a stored result has the same text.
+    ...defined({ fullText, structured, attachments, isTextOnly, errorCode, causeCode, ...last }),
     ...times,
   };
-  const isToSummarize = isShortened && settings.longResults === "summarize";
-  const broken = failure === undefined ? {} : { failure };
-  return { type: "executed", execution, isToSummarize, ...broken };
-}
-
-// A call that does not run: one event records that, and why.
-
-/** Records that a call does not run, once the hooks after it have seen why. */
-export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
-  const startedAtMs = call.agent.run.clock.nowMs();
-  const showing = showOutcome(call, refused, startedAtMs);
-  const { outcome, spans } = showing instanceof Promise ? await showing : showing;
-  return timed(recordRejected(call, startedAtMs, outcome), spans);
-}
-
-/** A call of which nothing has happened when its agent has to end: hooks do not see it. */
-export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.run.clock.nowMs()): CallEnd {
-  return recordRejected(call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
-}
-
-function recordRejected(
-  call: OpenCall,
-  startedAtMs: number,
-  outcome: Formatted<FailedOutcome>,
-): CallEnd {
-  const { agent, planned, position } = call;
-  if (agent.run.recorder.announce("tool.rejected"))
-    agent.emit(rejectedEvent(call, outcome), position, () => [
-      argumentsContent(call),
-      { type: "result", text: outcome.text },
-    ]);
-  const end = toExecutedCall(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
-  emitResult(agent, call.effectPosition, end);
-  planned.onEnd(end);
-  return end;
+  const isToSummarize = fullText !== undefined && settings.longResults === "summarize";
+  return { type: "executed", execution, isToSummarize, ...defined({ failure }) };
 }
 
 /** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
@@ -250,21 +199,16 @@ export function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): Failed
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 
-// The hooks that see a call when its result is known.
-
 /** Lets the hooks that follow a call see its result, and change what the model reads of it. */
-async function followUp<Outcome extends CallOutcome>(
-  call: OpenCall,
-  outcome: Outcome,
-): Promise<Outcome> {
-  const { agent, effectPosition, toolName, position } = call;
+async function followUp(call: OpenCall, outcome: CallOutcome): Promise<CallOutcome> {
+  const { agent, stepNumber, toolName, position } = call;
   if (agent.signal.aborted) return outcome;
   const { type, text } = outcome;
   const { callId } = position;
   try {
     const { patch } = await applyChain(agent, {
       point: "afterTool",
-      stepNumber: effectPosition.stepNumber,
+      stepNumber,
       position,
       input: { toolName, callId, arguments: writtenArguments(call), outcome: type, text },
       toolName,
@@ -277,21 +221,26 @@ async function followUp<Outcome extends CallOutcome>(
   }
 }
 
-// An outcome as the model will read it: cut where it is too long for the model; the whole is kept with the call (R111).
-
-/** So much of what is said of a failure besides the tool's own words is shown, however short results are to be. */
+/** Characters shown of a failure beside the tool's own words, however short results are to be. */
 const ROOM_FOR_ADVICE = 2_000;
 
-/** Of a failure the tool's own words are cut, of what a delegation gave the texts in its JSON, and anything else at its end. */
-function shortenedOutcome({ bound, settings }: PlannedCall, outcome: CallOutcome): ShortenedText {
+/**
+ * Cuts an outcome that is too long for the model. The whole text is kept with the call (R111). Of a failure the tool's
+ * own words are cut, of a delegation the texts in its JSON, and anything else at its end.
+ */
+function cutOutcome({ bound, settings }: OpenCall, outcome: CallOutcome): CallOutcome {
   const { maxResultCharacters: most } = settings;
   const { type, text, words } = outcome;
-  if (words !== undefined) return shortenWords(text, words, most);
-  const isLong = text.length > most;
-  const isDelegated = isLong && bound.tool?.kind === "delegation";
-  const reports = isDelegated ? shortenReports(text, most) : undefined;
+  // A failure has room for advice besides, and its own words have their own measure: a shorter one is never cut.
+  if (text.length <= most) return outcome;
+  const isReport = words === undefined && bound.tool?.kind === "delegation";
   const room = type === "succeeded" ? most : Math.max(most, ROOM_FOR_ADVICE);
-  return reports ?? shortenText(text, room);
+  const cut =
+    words === undefined
+      ? ((isReport ? shortenReports(text, most) : undefined) ?? shortenText(text, room))
+      : shortenWords(text, words, most);
+  if (!cut.isShortened) return outcome;
+  return { ...outcome, text: cut.text, fullText: text, shownCharacters: cut.shownCharacters };
 }
 
 function shortenWords(text: string, { start, end }: TextRange, most: number): ShortenedText {
@@ -305,27 +254,11 @@ function shortenWords(text: string, { start, end }: TextRange, most: number): Sh
   };
 }
 
-/** An outcome as the model will read it. */
-export type Formatted<Outcome extends CallOutcome = CallOutcome> = Outcome & {
-  readonly isShortened: boolean;
-  /** The whole text, if it was cut. */
-  readonly fullText?: string;
-  /** How much of it is shown. */
-  readonly shownCharacters?: number;
-};
-
-function startedEvent(
-  { toolName, bound, planned }: OpenCall,
-  type: "tool.started" | "tool.resumed",
-): EventBody<"tool.started" | "tool.resumed"> {
-  const mended = defined({ isMended: isMended(planned.bound) });
-  return { type, toolName, ...descriptorOf(bound.tool), ...placeOf(planned.index), ...mended };
-}
-
 function endedEvent(
   call: OpenCall,
-  outcome: Formatted,
-  times: Pick<EventBody<"tool.ended">, "durationMs" | "queuedMs">,
+  outcome: CallOutcome,
+  { startedAtMs, endedAtMs }: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
+  begun: BegunCall | undefined,
 ): EventBody<"tool.ended"> {
   const { type, text, fullText = text, errorCode, errorName, severity, attachments } = outcome;
   const { shownCharacters, usage } = outcome;
@@ -338,13 +271,14 @@ function endedEvent(
     ...defined({ errorCode, severity, errorName }),
     ...defined({ shownCharacters, attachments: attachments?.length, usage }),
     ...(type === "succeeded" || isReport(call, outcome) ? {} : { message: messageOf(outcome) }),
-    ...times,
+    durationMs: endedAtMs - startedAtMs,
+    queuedMs: begun?.queuedMs ?? 0,
   };
 }
 
 function rejectedEvent(
-  { toolName, bound, planned }: OpenCall,
-  outcome: Formatted<FailedOutcome>,
+  { toolName, bound, index }: OpenCall,
+  outcome: FailedOutcome,
 ): EventBody<"tool.rejected"> {
   const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
   const { shownCharacters } = outcome;
@@ -352,7 +286,7 @@ function rejectedEvent(
     type: "tool.rejected",
     toolName,
     ...descriptorOf(bound.tool),
-    ...placeOf(planned.index),
+    ...placeOf(index),
     outcome: type,
     errorCode,
     severity,
@@ -374,18 +308,13 @@ export function placeOf(index: number): Pick<EventBody<"tool.started">, "index">
   return index === 0 ? {} : { index };
 }
 
-/** True if the model's arguments were no JSON until a small slip in them was mended. */
-function isMended(bound: PlannedCall["bound"]): true | undefined {
-  return (bound.type !== "rejected" && bound.unmended !== undefined) || undefined;
-}
-
 /** Longest message of a failed call in events. The step has the whole text. */
 const LONGEST_MESSAGE = 500;
 
 /** Returns why a call failed, in the tool's own words if it has any, without secrets. */
-function messageOf({ text, fullText = text, words }: Formatted): string {
-  const said = words === undefined ? fullText : fullText.slice(words.start, words.end);
-  return cutText(redactSecrets(said), LONGEST_MESSAGE);
+function messageOf({ text, fullText = text, words }: CallOutcome): string {
+  const own = words === undefined ? fullText : fullText.slice(words.start, words.end);
+  return cutText(redactSecrets(own), LONGEST_MESSAGE);
 }
 
 /** True for the report of a subagent, which is JSON. */

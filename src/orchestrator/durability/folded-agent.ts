@@ -2,7 +2,7 @@
 
 import type { AgentState } from "../../agent/agent-state.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
-import { transition } from "../../agent/transition.ts";
+import { markStarted, pauseExecution } from "../../agent/transition.ts";
 import { deepFreeze, isRecord, sameJson } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
 import { CallEndSchema, type CallEnd } from "../../agent/effects.ts";
@@ -247,11 +247,8 @@ export class FoldedAgent {
   #settledState(kept: AgentState): RestoredAgent["state"] {
     const [{ executionId }, atMs] = [this.#created, this.#startedAtMs];
     const isBegun = kept.status === "pending" && atMs !== undefined;
-    const state = isBegun ? transition(kept, { type: "markStarted", executionId, atMs }) : kept;
-    if (state.status !== "running") return state;
-    const paused = transition(state, { type: "pause", reason: INTERRUPTED });
-    if (paused.status !== "paused") throw new TypeError("A pause pauses.");
-    return paused;
+    const state = isBegun ? markStarted(kept, { executionId, atMs }) : kept;
+    return state.status === "running" ? pauseExecution(state, INTERRUPTED) : state;
   }
 }
 

@@ -4,7 +4,7 @@
 // asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
 
 import { z } from "../../protocol/late-zod.ts";
-import type { Asking, Persistence } from "../../agent/persistence.ts";
+import type { Persistence } from "../../agent/persistence.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { mayDelegate } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -15,7 +15,6 @@ import {
   readInferOutcome,
   type CallEnd,
   type InferOutcome,
-  type PlannedCall,
 } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import {
@@ -25,7 +24,9 @@ import {
   shownArguments,
   type StoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
-import { refusedCall } from "../../agent/tool-calls/questions.ts";
+import { callTool, requestPermission } from "../../agent/tool-calls/call-tool.ts";
+import type { OpenCall } from "../../agent/tool-calls/open-call.ts";
+import { permittedAgain, refuseCall } from "../../agent/tool-calls/questions.ts";
 import { emitResult } from "../../agent/tool-calls/record.ts";
 import { INTERRUPTED, type Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { defined, sameJson } from "../../kernel/json.ts";
@@ -104,32 +105,27 @@ export class PersistedEffects implements Persistence {
 
   // Tool calls
 
-  async callTool(
-    position: EffectPosition,
-    call: PlannedCall,
-    work: (call: PlannedCall) => Promise<CallEnd>,
-  ): Promise<CallEnd> {
-    const name = toolEffectName(position, call);
+  async callTool(call: OpenCall): Promise<CallEnd> {
+    const name = toolEffectName(call);
     const known = this.outcome(name);
-    if (known !== undefined) return this.#saidAgain(position, recordedEnd(known, call));
+    if (known !== undefined) {
+      const recorded = recordedEnd(known, call);
+      // Emitted again: the process that emitted it is gone.
+      if (recorded.type === "executed") emitResult(this.agent, call, recorded);
+      return recorded;
+    }
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
     if (isWork && this.#isAhead) await this.kept();
     const end =
       type === "function"
-        ? await this.#recorded(name, () => work(call))
-        : this.#append(name, await work(call));
+        ? await this.#recorded(name, () => callTool(call))
+        : this.#append(name, await callTool(call));
     if (isProgress(end)) this.#journal.writer.noteProgress();
     // The end of a call without effects is kept, so that it is recorded once, but not waited for.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
     else await this.kept();
-    return end;
-  }
-
-  /** Emits the result again: the process that emitted it is gone. */
-  #saidAgain(position: EffectPosition, end: CallEnd): CallEnd {
-    if (end.type === "executed") emitResult(this.agent, position, end);
     return end;
   }
 
@@ -154,20 +150,15 @@ export class PersistedEffects implements Persistence {
   }
 
   /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
-  authorize(
-    position: EffectPosition,
-    call: PlannedCall,
-    bound: OwnCall,
-    asking: Asking,
-  ): Permission | Promise<Permission> {
-    if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(position, call)))
+  authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
+    if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(call)))
       return { type: "impossible", outcome: INTERRUPTED };
-    const name = permitEffectName(position, call);
+    const name = permitEffectName(call);
     const permit = this.outcome(name);
     if (bound.type === "delegation" && this.inFlight?.hasChildOf(call.call.callId) === true)
       return { type: "granted", bound: begunCall(bound, permit) };
-    if (permit !== undefined) return permittedBefore(bound, permit, asking);
-    const asked = asking.ask();
+    if (permit !== undefined) return permittedBefore(call, bound, permit);
+    const asked = requestPermission(call, bound);
     const isAtOnce = !(asked instanceof Promise) && call.deferral === undefined;
     return isAtOnce ? asked : this.#permitted(name, asked);
   }
@@ -180,13 +171,9 @@ export class PersistedEffects implements Persistence {
     return permission;
   }
 
-  begin(
-    position: EffectPosition,
-    call: PlannedCall,
-    tool: OwnCall["tool"],
-  ): Promise<void> | undefined {
+  begin(call: OpenCall, tool: OwnCall["tool"]): Promise<void> | undefined {
     if (isRepeatable(tool)) return undefined;
-    return this.#begun(toolEffectName(position, call));
+    return this.#begun(toolEffectName(call));
   }
 
   /** It counts as work under way, but not while it may not begin: giving the run up does not wait for it then. */
@@ -313,17 +300,20 @@ function storedPermit(permit: unknown): StoredCall & { readonly isApproved: bool
 
 /** The call with the arguments that were allowed before its process died, if its schema and the guards still allow them. */
 async function permittedBefore(
-  { tool }: OwnCall,
+  call: OpenCall,
+  current: OwnCall,
   permit: unknown,
-  { ask, askAgain }: Asking,
 ): Promise<Permission> {
+  const { tool } = current;
   const stored = storedPermit(permit);
   const bound = restoreCall(tool, stored);
-  if (bound.type === "rejected") return { type: "refused", rejected: bound };
+  if (bound.type === "rejected") return bound;
   const difference = differenceFrom(bound, stored);
-  if (difference === undefined) return await askAgain(bound);
+  if (difference === undefined) return await permittedAgain(call, bound);
   // Guards alone allowed it: they decide about the value of now.
-  return stored.isApproved ? refusedCall(tool, "blocked", difference) : await ask();
+  return stored.isApproved
+    ? refuseCall(tool, "blocked", difference)
+    : await requestPermission(call, current);
 }
 
 /** Returns a delegation that had begun, with the arguments that it began with, as far as they are known. */
@@ -334,7 +324,7 @@ function begunCall(bound: OwnCall, permit: unknown): OwnCall {
 }
 
 /** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
-export function recordedEnd(recorded: unknown, { deferral, onEnd }: PlannedCall): CallEnd {
+export function recordedEnd(recorded: unknown, { deferral, onEnd }: OpenCall): CallEnd {
   const end = structuredClone(CallEndSchema.parse(recorded)); // As of a model call: see `readInferOutcome`.
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;

@@ -8,7 +8,7 @@ import { readModel } from "../../model/read-model.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { NO_PREFIX, pendingState } from "../../agent/agent-state.ts";
 import { withAdded, type TaggedHistory } from "../../agent/message-tags.ts";
-import { transition } from "../../agent/transition.ts";
+import { continueExecution } from "../../agent/transition.ts";
 import { idOf, type CallId, type ExecutionId, type StepId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
@@ -124,9 +124,7 @@ export function continueAgent(
   const execution = ended.execution + 1;
   const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} ${execution}`));
   const messages = message === undefined ? [] : [message];
-  const change = { type: "nextExecution", executionId, instructions, messages } as const;
-  const state = transition(settled, change);
-  if (state.status !== "pending") throw new Error("A next execution is pending.");
+  const state = continueExecution(settled, { executionId, instructions, messages });
   const nowMs = clock.nowMs();
   ledger.accountView(agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(

@@ -1,15 +1,12 @@
 // Effects of a replay. Outcomes of models, tools and approvers come from the recording. Subagents,
 // budgets and code that decides run again.
 
-import {
-  readInferOutcome,
-  type CallEnd,
-  type InferOutcome,
-  type PlannedCall,
-} from "../../agent/effects.ts";
+import { readInferOutcome, type CallEnd, type InferOutcome } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
-import { formatOutcome, toExecutedCall } from "../../agent/tool-calls/record.ts";
+import { callTool } from "../../agent/tool-calls/call-tool.ts";
+import type { OpenCall } from "../../agent/tool-calls/open-call.ts";
+import { toExecutedCall } from "../../agent/tool-calls/record.ts";
 import {
   modelEffectName,
   permitEffectName,
@@ -22,7 +19,6 @@ import { NO_USAGE } from "../../protocol/usage.ts";
 import { callPosition } from "./comparison.ts";
 import type { Segment } from "./recording.ts";
 
-type Work = (call: PlannedCall) => Promise<CallEnd>;
 type EffectId = Pick<RecordOf<"effect">, "agentId" | "name">;
 
 interface Effect {
@@ -108,28 +104,24 @@ export class ReplayEffects extends PersistedEffects {
     return readInferOutcome(outcome);
   }
 
-  override async callTool(
-    position: EffectPosition,
-    call: PlannedCall,
-    work: Work,
-  ): Promise<CallEnd> {
-    const name = toolEffectName(position, call);
+  override async callTool(call: OpenCall): Promise<CallEnd> {
+    const name = toolEffectName(call);
     const known = this.outcome(name);
     if (known !== undefined) return recordedEnd(known, call);
     const { bound, deferral } = call;
     const isWork = /^(?:function|external|delegation)$/u.test(bound.type);
     if (!isWork && deferral === undefined) {
       void this.#next(name);
-      return await work(call);
+      return await callTool(call);
     }
-    const permit = permitEffectName(position, call);
+    const permit = permitEffectName(call);
     const { agentId } = this.agent.identity;
     const permitted = this.#feed.has({ agentId, name: permit }) && this.#next(permit);
-    const key = callPosition({ agentId, stepId: position.stepId, callId: call.call.callId });
+    const key = callPosition({ agentId, ...call.position });
     const open = bound.type === "delegation" ? this.#openQuestion(key, permit) : undefined;
     if (!isWork || (bound.type === "delegation" && open === undefined)) {
       if (permitted !== false) this.#permits.set(permit, await permitted);
-      const end = await work(call);
+      const end = await callTool(call);
       await this.#next(name);
       return end;
     }
@@ -140,17 +132,20 @@ export class ReplayEffects extends PersistedEffects {
       return await this.#recorded(name, call);
     // Nobody is asked again, but the refusal is recorded and counted again.
     const { code, message: text } = open.refusal;
-    const refused = { type: "rejected", tool: bound.tool, code, text } as const;
-    await work({ ...call, bound: refused, onEnd: () => undefined });
-    return await this.#recorded(name, { ...call, bound: refused });
+    const { onEnd } = call;
+    call.bound = { type: "rejected", tool: bound.tool, code, text };
+    call.onEnd = () => undefined;
+    await callTool(call);
+    call.onEnd = onEnd;
+    return await this.#recorded(name, call);
   }
 
-  async #recorded(name: string, call: PlannedCall): Promise<CallEnd> {
+  async #recorded(name: string, call: OpenCall): Promise<CallEnd> {
     const outcome = await this.#next(name);
     if (outcome !== undefined) return recordedEnd(outcome, call);
     const nowMs = this.agent.run.clock.nowMs();
     const times = { startedAtMs: nowMs, endedAtMs: nowMs };
-    return toExecutedCall(call, times, formatOutcome(call, CANCELLED));
+    return toExecutedCall(call, times, CANCELLED);
   }
 
   #next(name: string): Promise<unknown> {

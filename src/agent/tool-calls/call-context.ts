@@ -1,0 +1,190 @@
+// The context that a tool is given: what its code may know, and what it may request while its call runs.
+
+import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
+import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
+import { frozenList } from "../../kernel/grown.ts";
+import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
+import { questionIdOf } from "../../protocol/ids.ts";
+import { JsonObjectSchema } from "../../protocol/json-value.ts";
+import { checkedContent } from "../../protocol/message-content.ts";
+import { isOverdue, type Answer, type Question } from "../../protocol/question.ts";
+import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
+import {
+  QUESTION_ENDED,
+  type AskOutcome,
+  type AskRequest,
+  type ToolContext,
+  type ToolProgress,
+} from "../../tools/tool-context.ts";
+import { factsOf } from "../consult.ts";
+import {
+  askApprover,
+  makeQuestion,
+  problemWith,
+  recordAnswer,
+  type Decider,
+} from "./ask-approver.ts";
+import type { OpenCall } from "./open-call.ts";
+
+/** Reports of one call that become events; more would be noise that costs. */
+const MOST_REPORTS = 1_000;
+
+/** Returns what the body of a tool may know and do. */
+export function toolContext(call: OpenCall): ToolContext {
+  return contextWith(call, { ask: (request: AskRequest) => askForTool(call, request) });
+}
+
+/** Returns the context of any tool, with these services besides. */
+export function contextWith<Services extends object>(
+  call: OpenCall,
+  services: Services,
+): Omit<ToolContext, "ask"> & Services {
+  const { agent, position, stepNumber, settings } = call;
+  const { stepId, callId } = position;
+  return Object.freeze({
+    ...factsOf(agent),
+    stepNumber,
+    callId,
+    idempotencyKey: `${agent.identity.runId}/${stepId}/${callId}`,
+    retryCount: call.retryCount,
+    maxRetries: settings.maxRetries,
+    messages: frozenList(call.history.messages),
+    signal: call.signal.abortSignal,
+    queueSubtask: (request: SpawnRequest) => queueSubtask(call, request),
+    reportProgress: (progress: ToolProgress) => reportProgress(call, progress),
+    ...services,
+  });
+}
+
+function queueSubtask(call: OpenCall, request: unknown): void {
+  const asked = spawnRequest("subtask", request);
+  if (asked.background === true) {
+    const advice = "A subtask is worked off before the next model call.";
+    throw mismatch("subtask.background", "left out", true, advice);
+  }
+  if (!call.isClosed) call.subtasks = [...(call.subtasks ?? []), asked];
+}
+
+function reportProgress(call: OpenCall, progress: ToolProgress): void {
+  checkKeys("progress", progress, ["done", "total", "message"]);
+  const { done, total, message } = progress;
+  if (done !== undefined) checkAmount("progress.done", done);
+  if (total !== undefined) checkAmount("progress.total", total);
+  if (message !== undefined) checkText("progress.message", message);
+  if (call.isClosed || call.reports >= MOST_REPORTS) return;
+  call.reports += 1;
+  const { agent, toolName } = call;
+  const reported = defined({ done, total, message });
+  agent.emit({ type: "tool.progressed", toolName, ...reported }, call.position);
+}
+
+/** Throws `invalid_option` for a value that is not a request. */
+export function spawnRequest(field: string, request: unknown): SpawnRequest {
+  const given = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
+  const task = given && checkedContent(`${field}.task`, given);
+  const parsed = SpawnRequestSchema.safeParse(
+    isRecord(request) ? { ...request, ...defined({ task }) } : request,
+  );
+  if (parsed.success) return parsed.data;
+  const advice = "Both are texts, not empty; the role is a name.";
+  throw mismatch(field, "an object with role and task", request, advice);
+}
+
+/** Returns a checked copy: the question is recorded, and must not change any more. */
+function askRequest(request: AskRequest): AskRequest {
+  checkKeys("ask", request, ["reason", "arguments", "problemWith", "signal"]);
+  const { reason, problemWith: check, signal } = request;
+  checkText("ask.reason", reason);
+  const asked = JsonObjectSchema.safeParse(request.arguments);
+  if (!asked.success)
+    throw mismatch(
+      "ask.arguments",
+      "an object of plain JSON",
+      request.arguments,
+      "Say what you ask for.",
+    );
+  if (check !== undefined && typeof check !== "function")
+    throw mismatch("ask.problemWith", "a function", check, "Leave it out for any value.");
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw mismatch("ask.signal", "an AbortSignal", signal, "Leave it out: it ends with the call.");
+  return {
+    reason,
+    arguments: deepFreeze(structuredClone(asked.data)),
+    ...defined({ problemWith: check, signal }),
+  };
+}
+
+/** Asks the approver on behalf of a running tool. Rejects with `invalid_option` for an invalid request, and never otherwise. */
+async function askForTool(call: OpenCall, given: AskRequest): Promise<AskOutcome> {
+  const request = askRequest(given);
+  const signals = [call.signal, ...(request.signal === undefined ? [] : [request.signal])];
+  if (call.isClosed || signals.some(({ aborted }) => aborted)) return QUESTION_ENDED;
+  const { agent } = call;
+  call.questions += 1;
+  const question: Question = {
+    ...makeQuestion(call, "external", request.reason, { arguments: request.arguments }),
+    questionId: questionIdOf(call.stepId, call.index, call.questions),
+  };
+  const ending = new CancelSignal();
+  const end = (): void => ending.abort(undefined);
+  const unlinks = signals.map((signal) => onAbort(signal, end));
+  (call.endings ??= new Set()).add(end);
+  agent.emit({ type: "question.asked", question }, call.position);
+  let outcome: AskOutcome | undefined;
+  const conclude = (by: Decider, concluded: AskOutcome): AskOutcome => {
+    if (outcome !== undefined) return outcome;
+    outcome = concluded;
+    const isAnswered = concluded.type === "answered";
+    const reason = isAnswered ? {} : { reason: concluded.reason };
+    recordAnswer(call, question, { answer: isAnswered ? "result" : "failure", by, ...reason });
+    return outcome;
+  };
+  // At once, so that no event of a call follows its end.
+  const unlink = ending.onAbort(() => conclude("end", QUESTION_ENDED));
+  const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
+    problemWith: (one) => problemWithReply(one, question, request),
+    otherwise: "its tool is told that nobody answered",
+  });
+  for (const stop of [unlink, ...unlinks]) stop();
+  call.endings.delete(end);
+  switch (answer?.type) {
+    case "result":
+      return conclude("approver", { type: "answered", value: answer.result });
+    case "failure":
+      return conclude("approver", { type: "declined", reason: answer.message });
+    case "denied":
+      return conclude("approver", { type: "declined", reason: answer.reason });
+    default:
+      return conclude(...withoutAnswer(call, question, failure));
+  }
+}
+
+/** A question of a tool is answered like a call that is executed elsewhere. To deny it is to decline. */
+function problemWithReply(
+  answer: Answer,
+  question: Question,
+  request: AskRequest,
+): string | undefined {
+  const { type, questionId, argumentsHash } = answer;
+  const reply: Answer =
+    type === "denied"
+      ? { type: "failure", questionId, argumentsHash, message: answer.reason }
+      : answer;
+  const problem = problemWith(reply, question);
+  if (problem !== undefined || answer.type !== "result") return problem;
+  return request.problemWith?.(answer.result);
+}
+
+function withoutAnswer(
+  { agent: { run } }: OpenCall,
+  question: Question,
+  failure: string | undefined,
+): [Decider, AskOutcome] {
+  if (run.settings.approvals.approver === undefined)
+    return ["nobody", { type: "declined", reason: "There is nobody who could answer." }];
+  if (isOverdue(question, run.clock.nowMs()))
+    return ["deadline", { type: "unanswered", reason: "Nobody answered in time." }];
+  const reason = failure ?? "The approver gave no answer.";
+  return ["approver", { type: "unanswered", reason }];
+}
