@@ -10,7 +10,12 @@ import type { CallEnd, InferOutcome } from "./effects.ts";
 import type { InFlightWork } from "./in-flight.ts";
 import type { Phase } from "./phase-report.ts";
 import type { Permission } from "./tool-calls/call-outcome.ts";
-import type { OpenCall } from "./tool-calls/open-call.ts";
+
+/** A call of a reply by its position. Implementations are given the `OpenCall`, which knows the agent and so this file. */
+interface CallOfReply {
+  readonly stepNumber: number;
+  readonly index: number;
+}
 
 export interface Persistence {
   // Effects: each gives what is known of it, or does the work and keeps what it came to.
@@ -26,11 +31,11 @@ export interface Persistence {
   /** Called before each attempt of a model call is sent, once the attempt has its slot. Resolves when it may be sent. */
   sending(): Promise<void>;
   /** A tool call. */
-  callTool(call: OpenCall): Promise<CallEnd>;
+  callTool(call: CallOfReply): Promise<CallEnd>;
   /** The permission of a tool call. */
-  authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission>;
+  authorize(call: CallOfReply, bound: OwnCall): Permission | Promise<Permission>;
   /** Called before a function begins, which waits for the promise, if there is one. */
-  begin(call: OpenCall, tool: OwnCall["tool"]): Promise<void> | undefined;
+  begin(call: CallOfReply, tool: OwnCall["tool"]): Promise<void> | undefined;
   /** Code of the user's, which is run whenever its phase is. */
   consult<T>(work: () => Promise<T>): Promise<T>;
 

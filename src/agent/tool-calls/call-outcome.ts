@@ -9,13 +9,11 @@ import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome
 import type { Usage } from "../../protocol/usage.ts";
 import type { RefusedSpawn } from "../run-ports.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
+import { UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { CallEnd } from "../effects.ts";
-import type { OpenCall } from "./open-call.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
-import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { errorNameOf, resultText } from "../../tools/result-text.ts";
@@ -246,27 +244,4 @@ export function toolErrorRecord(thrown: unknown): ErrorRecord {
   const known = errorRecord(thrown);
   const code = EspalierError.is(thrown) ? known.code : "tool_error";
   return { ...known, code, message: shortenText(known.message, LONGEST_MESSAGE).text };
-}
-
-/** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
-export function withinRetries(
-  { toolName, retryCount, settings }: OpenCall,
-  outcome: CallOutcome,
-): CallOutcome {
-  if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
-  const tries = retryCount === 1 ? "once" : `${retryCount} times`;
-  const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
-  // Without the request for another call, which would be against what follows.
-  const advice = [correctionAdvice(toolName), JSON_ADVICE].find((one) =>
-    outcome.text.endsWith(one),
-  );
-  const feedback =
-    advice === undefined ? outcome.text : outcome.text.slice(0, -advice.length).trimEnd();
-  const { words } = outcome;
-  const kept = words && { start: words.start, end: Math.min(words.end, feedback.length) };
-  const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
-  return {
-    ...outcome,
-    ...failed("retry_limit", text, { causeCode: outcome.errorCode, words: kept }),
-  };
 }

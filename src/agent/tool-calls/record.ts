@@ -8,7 +8,7 @@ import { spanOf, timed } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effects.ts";
 import {
-  withinRetries,
+  failed,
   NOT_BEGUN,
   rejectedOutcome,
   type CallOutcome,
@@ -17,7 +17,8 @@ import {
   type TextRange,
 } from "./call-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import type { RejectedCall } from "../../tools/rejected-call.ts";
+import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
+import { JSON_ADVICE, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -219,6 +220,29 @@ async function followUp(call: OpenCall, outcome: CallOutcome): Promise<CallOutco
   } catch (cause) {
     return agent.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
   }
+}
+
+/** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
+function withinRetries(
+  { toolName, retryCount, settings }: OpenCall,
+  outcome: CallOutcome,
+): CallOutcome {
+  if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
+  const tries = retryCount === 1 ? "once" : `${retryCount} times`;
+  const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
+  // Without the request for another call, which would be against what follows.
+  const advice = [correctionAdvice(toolName), JSON_ADVICE].find((one) =>
+    outcome.text.endsWith(one),
+  );
+  const feedback =
+    advice === undefined ? outcome.text : outcome.text.slice(0, -advice.length).trimEnd();
+  const { words } = outcome;
+  const kept = words && { start: words.start, end: Math.min(words.end, feedback.length) };
+  const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
+  return {
+    ...outcome,
+    ...failed("retry_limit", text, { causeCode: outcome.errorCode, words: kept }),
+  };
 }
 
 /** Characters shown of a failure beside the tool's own words, however short results are to be. */
