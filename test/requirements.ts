@@ -2135,7 +2135,7 @@ const requirements = {
     text: "Coercion tries the next form of a union if a rule refuses the value that the first one made",
   },
   D712: {
-    text: "A refusal names a rare rule of a schema by its keyword and value, alike for zod and JSON Schema",
+    text: "A refusal names a rare rule of a JSON Schema by its keyword and value, and tells one of a zod schema in the words of zod",
   },
   D669: {
     text: "An option whose name is misspelt by a letter or two swapped ones is refused with the right name",

@@ -103,7 +103,7 @@ test("tells misspelt names from other ones", () => {
   expect(pairs.filter(([name, other]) => isMisspelt(other, name))).toEqual(pairs.slice(0, 6));
 });
 
-proves(["D712"], "names a part and an exact size that zod expects", () => {
+proves(["D712"], "tells a part and an exact size in the words of zod", () => {
   const input = z.object({
     start: z.string().startsWith("ab"),
     end: z.string().endsWith("ab"),
@@ -112,11 +112,11 @@ proves(["D712"], "names a part and an exact size that zod expects", () => {
     list: z.array(z.int()).length(1),
   });
   expect(lines(input, { start: "x", end: "x", part: "x", size: "x", list: [1, 2] })).toEqual([
-    'start: expected a value that fits starts_with: ab, got "x"',
-    'end: expected a value that fits ends_with: ab, got "x"',
-    'part: expected a value that fits includes: ab, got "x"',
-    'size: expected a value that fits length: 3, got "x"',
-    "list: expected a value that fits length: 1, got [1,2]",
+    'start: expected a value that its check accepts (Invalid string: must start with "ab"), got "x"',
+    'end: expected a value that its check accepts (Invalid string: must end with "ab"), got "x"',
+    'part: expected a value that its check accepts (Invalid string: must include "ab"), got "x"',
+    'size: expected a value that its check accepts (Too small: expected string to have exactly 3 characters), got "x"',
+    "list: expected a value that its check accepts (Too big: expected array to have exactly 1 items), got [1,2]",
   ]);
 });
 
@@ -136,7 +136,7 @@ test("tells in words which rules a transformed value breaks", () => {
   });
   expect(lines(input, { big: "4", map: [], set: [] })).toEqual([
     'big: expected at least 5, got "4"',
-    'big: expected a value that fits multipleOf: 3, got "4"',
+    'big: expected a value that its check accepts (Invalid number: must be a multiple of 3), got "4"',
     "map[k]: expected at least 3, but it is missing",
     "set: expected a length of at least 3, got []",
   ]);

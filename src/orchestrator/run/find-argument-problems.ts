@@ -12,9 +12,10 @@ import {
 import type { ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
 import { checkedInput, type InputSchema } from "../../tools/arguments/check-input.ts";
 import { CheckWork } from "../../tools/arguments/check-work.ts";
+import type { Reading } from "../../tools/arguments/coerce.ts";
 import { jsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
 import { objectSchema } from "../../tools/arguments/json-schema-input.ts";
-import type { Reading, ValidationIssue } from "../../tools/arguments/validation-issue.ts";
+import type { ValidationIssue } from "../../tools/arguments/validation-issue.ts";
 
 /** Where the arguments of a call are checked. */
 export interface ShownTool {
@@ -58,6 +59,7 @@ function shapeInput(field: string, shape: JsonObject): InputSchema<unknown> {
   const work = new CheckWork();
   const examine = jsonSchemaExaminer(field, shape, work);
   const read = (input: JsonValue): Reading => ({
+    input,
     issues: examine(input).filter((issue) => !mayBeCoerced(issue, valueAt(input, issue.path))),
   });
   return checkedInput(shape, read, false, work);

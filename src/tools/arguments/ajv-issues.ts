@@ -7,12 +7,7 @@ import { lookUp, unescapeKey } from "./schema-pointer.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /** An Ajv error with the fields that `verbose` adds. The error of a union has the errors of its forms. */
-export type AjvError = ErrorObject<string, AjvParams>;
-
-interface AjvParams {
-  readonly [name: string]: unknown;
-  readonly forms?: readonly (readonly AjvError[])[];
-}
+export type AjvError = ErrorObject<string, { [name: string]: unknown; forms?: AjvError[][] }>;
 
 /** The parameters that name a part of the value at the path. */
 const NAMES = ["missingProperty", "additionalProperty", "unevaluatedProperty", "propertyName"];
@@ -20,31 +15,25 @@ const NAMES = ["missingProperty", "additionalProperty", "unevaluatedProperty", "
 /** Keywords about the kind of a value. */
 const ON_KIND = new Set(["type", "enum", "const"]);
 
-/** Forms that are followed. Their number grows exponentially by the level. */
-const MAX_FORMS = 6;
-
 /** Converts the errors of a value to issues. `root`: the whole schema. */
 export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues {
-  // The error of a name is followed by one of `propertyNames`, that of `if` by those of its branch.
-  const isTold = ({ keyword, propertyName }: AjvError): boolean =>
-    keyword === "propertyNames" || (keyword !== "if" && propertyName === undefined);
-  return errors.filter(isTold).map((error) => toIssue(error, root));
-}
-
-function toIssue(error: AjvError, root: JsonObject): ValidationIssue {
-  const { instancePath, keyword, params, schema, parentSchema = {}, data } = error;
-  const above = instancePath.split("/").slice(1).map(unescapeKey);
-  const name = NAMES.map((key) => params[key]).find((value) => typeof value === "string");
-  const path = name === undefined ? above : [...above, name];
-  const { properties } = parentSchema;
-  const known = isRecord(properties) ? properties : {};
-  if (name !== undefined && params["missingProperty"] === name)
-    return { ...ruleOf(path, Object.hasOwn(known, name) ? known[name] : {}, root), known };
-  const forms = params.forms?.map((form) => () => ajvIssues(form, root)) ?? [];
-  if (forms.length > 0) return { path, keyword, refused: data, forms };
-  if (ON_KIND.has(keyword)) return { ...ruleOf(path, parentSchema, root), refused: data };
-  const limit = keyword === "pattern" ? `/${String(schema)}/` : schema;
-  return { path, keyword, limit, ...(name === undefined ? { refused: data } : { known }) };
+  return errors.flatMap((error): Issues => {
+    const { instancePath, keyword, params, schema, parentSchema = {}, data } = error;
+    // An error of `propertyNames` follows that of a name; the errors of a branch follow that of `if`.
+    const isRepeated = keyword === "if" || error.propertyName !== undefined;
+    if (isRepeated && keyword !== "propertyNames") return [];
+    const above = instancePath.split("/").slice(1).map(unescapeKey);
+    const name = NAMES.map((key) => params[key]).find((value) => typeof value === "string");
+    const path = name === undefined ? above : [...above, name];
+    const known = isRecord(parentSchema["properties"]) ? parentSchema["properties"] : {};
+    if (name !== undefined && params["missingProperty"] === name)
+      return [{ ...ruleOf(path, Object.hasOwn(known, name) ? known[name] : {}, root), known }];
+    const forms = params.forms?.map((form) => () => ajvIssues(form, root)) ?? [];
+    if (forms.length > 0) return [{ path, keyword, refused: data, forms }];
+    if (ON_KIND.has(keyword)) return [{ ...ruleOf(path, parentSchema, root), refused: data }];
+    const limit = keyword === "pattern" ? `/${String(schema)}/` : schema;
+    return [{ path, keyword, limit, ...(name === undefined ? { refused: data } : { known }) }];
+  });
 }
 
 /**
@@ -60,8 +49,6 @@ function ruleOf(path: Path, schema: unknown, root: JsonObject, levels = 4): Vali
   const first = Array.isArray(allOf) ? allOf.slice(0, 1) : undefined;
   const parts = typeof reference === "string" ? [lookUp(root, reference)] : (oneOf ?? first);
   if (!Array.isArray(parts) || levels === 0) return { path, keyword: "required" };
-  const forms = parts
-    .slice(0, MAX_FORMS)
-    .map((part) => () => [ruleOf(path, part, root, levels - 1)]);
+  const forms = parts.map((part) => () => [ruleOf(path, part, root, levels - 1)]);
   return { path, keyword: "anyOf", forms };
 }

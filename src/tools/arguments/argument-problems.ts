@@ -97,14 +97,13 @@ const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]{0,59}$/u;
 /** Suggests the known name for one that is unknown, and the written name for one that is missing. */
 function findHint(
   written: JsonValue,
-  { path, keyword, known = {} }: ValidationIssue,
+  { path, known = {} }: ValidationIssue,
   listNames: (owner: object) => readonly string[],
 ): string | undefined {
   const owner = valueAt(written, path.slice(0, -1));
   const key = path.at(-1);
   if (key === undefined || !isJsonObject(owner)) return undefined;
   const isMissing = !Object.hasOwn(owner, key);
-  if (!isMissing && keyword !== "additionalProperties") return undefined;
   const [names, taken] = isMissing ? [owner, known] : [known, owner];
   const isMeant = (name: string) => isMisspelt(name, key) && !Object.hasOwn(taken, name);
   const name = listNames(names).find(isMeant);
@@ -112,86 +111,82 @@ function findHint(
   return isMissing ? `Is ${shownJson(name)} meant for it?` : `Did you mean ${shownJson(name)}?`;
 }
 
-/** Yields the issues of which a model is told. */
+/** Yields the issues of which a model is told: of a union, those with the form that was meant. */
 function* selectIssues(issues: Issues): Generator<ValidationIssue, void> {
   for (const issue of issues) {
     if (issue.forms === undefined) yield issue;
-    else yield* issuesOfForm(issue);
+    else yield* selectForm(collectForms(issue), issue.path.length);
   }
 }
 
 /** Yields the issues with the form that was most likely meant, or the issue that no form is it. */
-function* issuesOfForm(union: ValidationIssue): Generator<ValidationIssue, void> {
+function* selectForm(forms: readonly Issues[], level: number): Generator<ValidationIssue, void> {
   const costOf = ({ path, types, values, refused }: ValidationIssue): number => {
-    const depth = path.length - union.path.length;
-    if (depth === 0 && (types ?? values) !== undefined) return OTHER_TYPE;
-    if (depth !== 1) return 1;
+    if (path.length === level && (types ?? values) !== undefined) return OTHER_TYPE;
+    if (path.length !== level + 1) return 1;
     if (values?.length === 1) return OTHER_TAG;
     // The name is missing, or unknown.
     return refused === undefined ? OTHER_FIELD : 1;
   };
   const sumOf = (form: Issues): number => form.reduce((sum, issue) => sum + costOf(issue), 0);
-  const forms = formsOf(union);
   const [meant = []] = forms.toSorted((a, b) => sumOf(a) - sumOf(b));
   const decisive = meant.find((issue) => costOf(issue) >= OTHER_TAG);
   if (decisive === undefined) return yield* selectIssues(meant);
   // No form has this type or tag: each form that has another one here is named.
-  const isSame = (issue: ValidationIssue): boolean =>
-    costOf(issue) >= OTHER_TAG && String(issue.path) === String(decisive.path);
-  const same = forms.flatMap((form) => form.find(isSame) ?? []);
+  const place = String(decisive.path);
+  const same = forms.flat().filter((one) => costOf(one) >= OTHER_TAG && String(one.path) === place);
   const types = same.flatMap((issue) => issue.types ?? []);
-  const values = [...new Set(same.flatMap((issue) => issue.values ?? []))];
-  const { path, keyword, known } = decisive;
+  const values = same.flatMap((issue) => issue.values ?? []);
   const note = (): string => [...new Set(same.map((issue) => issue.note?.()))].join(" ");
-  yield { path, keyword, known, types, values, note };
+  yield { ...decisive, types, values, note };
 }
 
-/** Returns the issues with the first forms of a union, and with the forms of a union in its place. */
-function formsOf({ path, forms = [] }: ValidationIssue): readonly Issues[] {
-  const read = forms.slice(0, MAX_FORMS).map((form) => form());
-  const flat = read.flatMap((form) => {
-    const [first, ...others] = form;
-    const isUnion = first?.forms !== undefined && first.path.length === path.length;
-    return isUnion && others.length === 0 ? formsOf(first) : [form];
-  });
-  return flat.slice(0, MAX_FORMS);
+/** Adds the issues with the forms of a union, and with the forms of a union in its place. */
+function collectForms({ path, forms = [] }: ValidationIssue, found: Issues[] = []): Issues[] {
+  for (const form of forms) {
+    if (found.length >= MAX_FORMS) break;
+    const issues = form();
+    const [first, ...others] = issues;
+    if (others.length > 0 || first?.forms === undefined || first.path.length !== path.length)
+      found.push(issues);
+    else collectForms(first, found);
+  }
+  return found;
 }
 
 const NOTHING = "nothing: there is no such parameter";
 
 /** The words for types, and for the keywords that models often break. */
-const WORDS: ReadonlyMap<unknown, string> = new Map(
-  Object.entries({
-    string: "text",
-    number: "a number",
-    integer: "an integer",
-    boolean: "true or false",
-    null: "null",
-    array: "a list",
-    tuple: "a list",
-    object: "an object",
-    record: "an object",
-    minLength: "a length of at least #",
-    maxLength: "a length of at most #",
-    minItems: "a length of at least #",
-    maxItems: "a length of at most #",
-    minimum: "at least #",
-    maximum: "at most #",
-    oneOf: "a value that fits exactly one of its forms",
-    required: "a value",
-    propertyNames: "another name: its schema does not accept this one",
-    additionalProperties: NOTHING,
-    unevaluatedProperties: NOTHING,
-    "false schema": NOTHING,
-    custom: "a value that its check accepts",
-  }),
-);
+const WORDS: ReadonlyMap<unknown, string> = new Map([
+  ["string", "text"],
+  ["number", "a number"],
+  ["integer", "an integer"],
+  ["boolean", "true or false"],
+  ["null", "null"],
+  ["array", "a list"],
+  ["tuple", "a list"],
+  ["object", "an object"],
+  ["record", "an object"],
+  ["minLength", "a length of at least #"],
+  ["maxLength", "a length of at most #"],
+  ["minItems", "a length of at least #"],
+  ["maxItems", "a length of at most #"],
+  ["minimum", "at least #"],
+  ["maximum", "at most #"],
+  ["oneOf", "a value that fits exactly one of its forms"],
+  ["required", "a value"],
+  ["propertyNames", "another name: its schema does not accept this one"],
+  ["additionalProperties", NOTHING],
+  ["unevaluatedProperties", NOTHING],
+  ["false schema", NOTHING],
+  ["custom", "a value that its check accepts"],
+]);
 
 /** Returns the words for a value that follows the rule of an issue: one line of bounded length. */
 export function expectedWords(issue: ValidationIssue): string {
   const { keyword, types = [], values = [], limit, note } = issue;
   const forms = new Set(types.map((type) => WORDS.get(type) ?? "a value"));
-  if (keyword === "enum" || values.length > 0) forms.add(listWords(values));
+  if (keyword === "enum" || values.length > 0) forms.add(listWords([...new Set(values)]));
   const shown = typeof limit === "string" ? oneLine(limit) : shownJson(limit);
   const rule = WORDS.get(keyword) ?? `a value that fits ${keyword}: #`;
   const words = [...forms].join(" or ") || rule.replace("#", () => shown);

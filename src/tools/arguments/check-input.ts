@@ -5,8 +5,7 @@ import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts"
 import { shownJson } from "../../kernel/sentence.ts";
 import { expectedWords, problemsOf, type ArgumentProblem } from "./argument-problems.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
-import { coerce } from "./coerce.ts";
-import type { Reading } from "./validation-issue.ts";
+import { coerce, type Reading } from "./coerce.ts";
 
 /** Arguments that fit, as the tool gets them; or what is wrong with them. */
 export type Checked<Value> =
@@ -43,11 +42,11 @@ export function checkedInput(
     if (parsed !== undefined) return { type: "valid", value: copyJson(parsed), input };
     try {
       work?.begin(input);
-      const first = { value: input, reading: read(input) };
-      const isFinal = isStrict || first.reading.issues.length === 0;
-      const { value, reading } = isFinal ? first : coerce(read, first);
+      const first = read(input);
+      const isFinal = isStrict || first.issues.length === 0;
+      const reading = isFinal ? first : coerce(read, first);
       return reading.issues.length === 0
-        ? { type: "valid", value: reading.value, input: value }
+        ? { type: "valid", value: reading.value, input: reading.input }
         : { type: "invalid", problems: problemsOf(input, reading.issues) };
     } catch (cause) {
       // Code of the schema's author that words a message, or input that is no JSON.

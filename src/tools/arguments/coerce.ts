@@ -2,37 +2,39 @@
 // is ever changed, so that what the model wrote can always be seen from what the tool got.
 
 import { copyJson, valueAt, type JsonValue } from "../../kernel/json.ts";
-import type { Issues, Path, Reading, ValidationIssue } from "./validation-issue.ts";
+import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /** Readings of the value. The tag of a zod union is coerced before the fields of its form are read. */
 const MAX_ROUNDS = 8;
 /** Forms of unions that are read again. */
 const MAX_FORMS = 10_000;
 
-/** A value, and what its schema makes of it. */
-export interface Coerced {
-  readonly value: JsonValue;
-  readonly reading: Reading;
+/** What a schema makes of an input, or has against it. */
+export interface Reading {
+  readonly input: JsonValue;
+  /** Empty if the input fits. */
+  readonly issues: Issues;
+  /** What the schema makes of an input that fits. */
+  readonly value?: unknown;
 }
 
 /** Replaces the texts about which there are issues and that spell something else. Copies, never changes. */
-export function coerce(read: (value: JsonValue) => Reading, written: Coerced): Coerced {
+export function coerce(read: (input: JsonValue) => Reading, written: Reading): Reading {
   const search = new ChangeSearch();
   let coerced = written;
-  let failed: Coerced | undefined;
-  for (let round = 0; round < MAX_ROUNDS && coerced.reading.issues.length > 0; round += 1) {
-    const { value, reading } = coerced;
-    const changes = search.findChanges(reading.issues, value);
+  let failed: Reading | undefined;
+  for (let round = 0; round < MAX_ROUNDS && coerced.issues.length > 0; round += 1) {
+    const { input, issues } = coerced;
+    const changes = search.findChanges(issues, input);
     if (changes.length > 0) {
-      const changed = withChanges(value, changes);
-      coerced = { value: changed, reading: read(changed) };
+      coerced = read(withChanges(input, changes));
       continue;
     }
     failed ??= coerced;
     if (!search.startOver()) break;
     coerced = written;
   }
-  return coerced.reading.issues.length === 0 ? coerced : (failed ?? coerced);
+  return coerced.issues.length === 0 ? coerced : (failed ?? coerced);
 }
 
 interface Change {

@@ -14,9 +14,9 @@ import {
 import type { ArgumentProblem } from "./argument-problems.ts";
 import { checkedInput, type InputSchema } from "./check-input.ts";
 import { CheckWork } from "./check-work.ts";
+import type { Reading } from "./coerce.ts";
 import { jsonSchemaInputs, type JsonSchemaInput } from "./input-schema.ts";
 import { jsonSchemaExaminer, unusable } from "./json-schema-check.ts";
-import type { Reading } from "./validation-issue.ts";
 
 /** Schemas that are deeper or longer are refused: every request to a model holds them. */
 const MOST_LEVELS = 100;
@@ -82,7 +82,7 @@ export function jsonSchemaInput(
   const examine = jsonSchemaExaminer(field, declared, work, runsPatterns);
   const read = (input: JsonValue): Reading => {
     const issues = examine(input);
-    return issues.length === 0 ? { issues, value: copyJson(input) } : { issues };
+    return { input, issues, value: issues.length === 0 ? copyJson(input) : undefined };
   };
   return checkedInput(deepFreeze(shown), read, isStrict, work);
 }
@@ -97,7 +97,7 @@ export function serverSchemaProblems(
 ): (value: JsonValue) => readonly ArgumentProblem[] {
   const work = new CheckWork();
   const examine = jsonSchemaExaminer(field, plainSchema(field, schema), work, false);
-  const checked = checkedInput({}, (value) => ({ issues: examine(value) }), true, work);
+  const checked = checkedInput({}, (input) => ({ input, issues: examine(input) }), true, work);
   return (value) => {
     const result = checked.check(value);
     return result.type === "valid" ? [] : result.problems;

@@ -26,11 +26,3 @@ export interface ValidationIssue {
 }
 
 export type Issues = readonly ValidationIssue[];
-
-/** What a schema makes of a value, or has against it. */
-export interface Reading {
-  /** Empty if the value fits. */
-  readonly issues: Issues;
-  /** What the schema makes of a value that fits. */
-  readonly value?: unknown;
-}

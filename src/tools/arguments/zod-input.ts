@@ -13,9 +13,10 @@ import {
   type JsonValue,
 } from "../../kernel/json.ts";
 import { checkedInput, type InputSchema } from "./check-input.ts";
+import type { Reading } from "./coerce.ts";
 import { lookUp } from "./schema-pointer.ts";
 import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
-import type { Reading, ValidationIssue } from "./validation-issue.ts";
+import type { ValidationIssue } from "./validation-issue.ts";
 import { zodIssues } from "./zod-issues.ts";
 
 /** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
@@ -91,9 +92,13 @@ function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
   // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
   const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
   if (!(parsed instanceof Promise))
-    return { issues: parsed.issues.flatMap((issue) => zodIssues(issue)), value: parsed.value };
+    return {
+      input,
+      issues: parsed.issues.flatMap((issue) => zodIssues(issue)),
+      value: parsed.value,
+    };
   parsed.catch(() => undefined);
-  return { issues: [ASYNCHRONOUS_CHECK] };
+  return { input, issues: [ASYNCHRONOUS_CHECK] };
 }
 
 const ASYNCHRONOUS_CHECK: ValidationIssue = {
