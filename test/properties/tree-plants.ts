@@ -34,8 +34,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a refused subagent is counted",
     file: "orchestrator/tree/admission.ts",
-    from: "if (refusal !== undefined) return refusal;",
-    to: "if (refusal !== undefined) {\n    parent.countChild(role.name);\n    return refusal;\n  }",
+    from: "  if (refusal !== undefined) return refusal;\n  const spent",
+    to: "  if (refusal !== undefined) {\n    parent.countChild(role.name);\n    return refusal;\n  }\n  const spent",
     law: /T3: breadth_limit/,
     seed: 4,
   },
@@ -162,7 +162,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a tool that is removed is offered two levels below",
     file: "orchestrator/tree/child-context.ts",
-    from: "...parent.toolRules,",
+    from: "...facts.toolRules,",
     to: "",
     law: /T4/,
     seed: 23,
