@@ -69,7 +69,7 @@ export { knownPrice, PRICES_AS_OF } from "./model/prices.ts";
 
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
-export type { OrchestratorOptions } from "./orchestrator/tree/orchestrator-options.ts";
+export type { OrchestratorOptions } from "./orchestrator/tree/settings.ts";
 export type { SigningKey } from "./orchestrator/durability/paused-run-signature.ts";
 export type { OptionsWith, StartOptions } from "./orchestrator/run/start-options.ts";
 export type {

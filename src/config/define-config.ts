@@ -4,7 +4,7 @@ import { checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import type { Model } from "../model/model.ts";
-import type { OrchestratorOptions } from "../orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../orchestrator/tree/settings.ts";
 import type { Store } from "../store/store.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 

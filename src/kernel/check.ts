@@ -86,7 +86,10 @@ export function checkFields(field: string, given: object, checks: FieldChecks): 
 }
 
 /** How each field is checked, by its name. */
-export type FieldChecks = Readonly<Record<string, (field: string, value: unknown) => void>>;
+export type FieldChecks = Readonly<Record<string, FieldCheck>>;
+
+/** Throws `invalid_option` for a value that the field cannot have. */
+export type FieldCheck = (field: string, value: unknown) => void;
 
 /** Throws `invalid_option` unless `value` is true or false. */
 export function checkBoolean(field: string, value: unknown, advice = "Say which."): void {

@@ -36,8 +36,12 @@ import type { Worker, WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
-import type { OrchestratorOptions } from "./tree/orchestrator-options.ts";
-import { settingsOf, requireStorage, type Settings } from "./tree/settings.ts";
+import {
+  requireStorage,
+  settingsOf,
+  type OrchestratorOptions,
+  type Settings,
+} from "./tree/settings.ts";
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and

@@ -6,7 +6,7 @@ import { storeEngine } from "../../src/engine/store-engine.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import type { Worker, WorkOptions } from "../../src/orchestrator/run/work.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import { idOf, type RunId } from "../../src/protocol/ids.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import type { Model } from "../../src/model/model.ts";

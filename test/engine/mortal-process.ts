@@ -1,7 +1,7 @@
 // A process of a test that ends as by `kill -9`: from then on nothing that it does reaches the store, and nothing that it waits for comes.
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { Store } from "../../src/store/store.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { turns, type EngineWorld } from "./engine-world.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { transform } from "../../src/hooks/hook.ts";
 import type { Phase } from "../../src/agent/phase-report.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type {
   ForkOptions,
   ResumeGrant,

@@ -9,7 +9,7 @@ import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import { localTracing } from "../support/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";

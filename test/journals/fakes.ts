@@ -4,7 +4,7 @@
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { endOfTurn } from "../../src/kernel/throttle.ts";
 import type { Model } from "../../src/model/model.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";

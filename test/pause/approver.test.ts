@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { Approver } from "../../src/agent/approver.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import { QuestionIdSchema } from "../../src/protocol/ids.ts";
 import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import { localTracing } from "../support/local-tracing.ts";
 import type { ResumeOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Budget } from "../../src/policies/budget.ts";

@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { transform, type Hook } from "../../src/hooks/hook.ts";
 import type { JsonObject } from "../../src/kernel/json.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, argumentsHashOf, giveResult, type Answer } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";

@@ -12,7 +12,7 @@ import type { Tracing } from "../../src/protocol/tracing.ts";
 import type { SpanContent } from "../../src/protocol/message.ts";
 import { approve, giveResult } from "../../src/protocol/question.ts";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import { structureOf } from "../../src/telemetry/content/content.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";

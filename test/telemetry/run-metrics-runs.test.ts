@@ -14,7 +14,7 @@ import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, part, quiet, spawn, tool, until, use } from "../tree/scripted-agents.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import {
   checkMetrics,
   linesWith,

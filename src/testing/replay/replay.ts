@@ -3,8 +3,7 @@
 
 import { checkKeys } from "../../kernel/check.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
-import { settingsOf } from "../../orchestrator/tree/settings.ts";
+import { settingsOf, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { invalidLine, readSegments, type Recording, type Segment } from "./recording.ts";
 import { beginningOf, type SegmentBegin, idsOf, type Beginning, type RunCode } from "./segment.ts";
