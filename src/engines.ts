@@ -8,7 +8,7 @@ export {
   type RunClientOptions,
 } from "./orchestrator/run/run-client.ts";
 export type { Worker, WorkOptions } from "./orchestrator/run/work.ts";
-export type { CancelOptions } from "./orchestrator/run/recover.ts";
+export type { CancelOptions } from "./orchestrator/run/recover-all.ts";
 export type { ExecuteOptions } from "./orchestrator/run/execute.ts";
 export type { RunRequest } from "./orchestrator/run/run-mail.ts";
 export type { RunOrder } from "./orchestrator/run/run-order.ts";

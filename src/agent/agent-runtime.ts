@@ -153,7 +153,7 @@ export class AgentRuntime {
   /** Settles with the newest execution of a subagent. `undefined` for a root, and before the first. */
   settling: Promise<unknown> | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
-  stepper: { step(report: PhaseReport): Promise<void> } | undefined;
+  stepper: { pass(): Promise<void>; step(report: PhaseReport): Promise<void> } | undefined;
   /** The request of the last step, with which the next is compared. `undefined` if nothing hears of requests. */
   lastRequest: SentRequest | undefined;
   /** True while its loop runs. */

@@ -2,19 +2,16 @@
 
 import { checkText } from "../kernel/check.ts";
 import { checkRole, type AgentRole, type ContextOf, type OutputOf } from "../agent/agent-role.ts";
-import { defined, type JsonValue } from "../kernel/json.ts";
+import type { JsonValue } from "../kernel/json.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
-import type { CancelOptions, Recovery } from "./run/recover.ts";
+import type { CancelOptions, RecoveredRuns } from "./run/recover-all.ts";
 import type { ExecuteOptions } from "./run/execute.ts";
-import { continuedByMail } from "./run/continue-by-mail.ts";
-import { forkRun, resumeRun } from "./run/resume.ts";
-import type { LiveRun } from "./run/live-run.ts";
+import { prepareFork, prepareResumption } from "./run/resume.ts";
 import { LiveRuns } from "./run/live-runs.ts";
-import type { RecoveredRuns } from "./run/recover-all.ts";
 import type { Run } from "./run/run.ts";
 import {
   type ForkOptions,
@@ -31,7 +28,7 @@ import {
 import type { RunResult } from "./run/run-result.ts";
 import { checkedRequest, postMail, type RunRequest } from "./run/run-mail.ts";
 import type { RunOrder } from "./run/run-order.ts";
-import { startRun } from "./run/start.ts";
+import { prepareStart } from "./run/start.ts";
 import type { Worker, WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
@@ -50,11 +47,12 @@ import {
  */
 export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   readonly #settings: Settings;
-  readonly #live = new LiveRuns();
+  readonly #live: LiveRuns;
 
   /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
   constructor(options?: OrchestratorOptions<Roles>) {
     this.#settings = settingsOf(options);
+    this.#live = new LiveRuns(this.#settings);
   }
 
   /**
@@ -76,13 +74,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkRole("role", role);
     checkStartOptions(options);
     const known = this.#live.findStarted(options.runId, role.name, task);
-    const { signal } = options;
     if (known === undefined) {
-      const { context, onPiece, session } = options;
-      const how = (): Recovery => ({ role, context, ...defined({ onPiece, session }) });
-      return this.#lead(startRun(this.#settings, { role, task, options }), how, signal);
+      const parts = prepareStart(this.#settings, { role, task, options });
+      return this.#live.start(parts, options.signal, options);
     }
-    if (signal !== undefined) known.cancelWith(signal);
+    if (options.signal !== undefined) known.cancelWith(options.signal);
     return known;
   }
 
@@ -114,8 +110,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     options: ResumeOptions = {},
   ): Run {
     this.#live.assertOpen();
-    const { grants: _done, signal, ...how } = options;
-    return this.#lead(resumeRun(this.#settings, stored, answers, options), () => how, signal);
+    const parts = prepareResumption(this.#settings, stored, answers, options);
+    return this.#live.start(parts, options.signal, options);
   }
 
   /**
@@ -137,10 +133,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkText("runId", runId);
     checkRecoverOptions(options);
     return await this.#live.during(async () => {
-      const { recoverRun } = await import("./run/recover.ts");
-      const run = await recoverRun(this.#settings, RunIdSchema.parse(runId), options);
-      const { answers: _given, grants: _done, signal, ...how } = options;
-      return this.#lead(run, () => how, signal);
+      const { prepareRecovery } = await import("./run/recover.ts");
+      const parts = await prepareRecovery(this.#settings, RunIdSchema.parse(runId), options);
+      return this.#live.start(parts, options.signal, options);
     });
   }
 
@@ -170,21 +165,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkRecoverAllOptions(options);
     return await this.#live.during(async () => {
       const { recoverAllRuns } = await import("./run/recover-all.ts");
-      return await recoverAllRuns(this.#settings, this.#live, options);
+      return await recoverAllRuns(this.#live, options);
     });
-  }
-
-  /**
-   * Adds a run that begins or continues in this process. A persisted run that pauses continues by
-   * itself when mail comes, as long as this orchestrator is open.
-   */
-  #lead(run: LiveRun, how: () => Recovery, signal: AbortSignal | undefined): LiveRun {
-    if (run.mail === undefined) return this.#live.add(run, signal);
-    const isClosed = (): boolean => this.#live.isClosed;
-    return this.#live.add(
-      continuedByMail(this.#settings, run, { options: how(), isClosed }),
-      signal,
-    );
   }
 
   /**
@@ -253,7 +235,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     this.#live.assertOpen();
     const { checkExecuteOptions, executeOrder } = await import("./run/execute.ts");
     checkExecuteOptions(options);
-    return await executeOrder(this.#settings, this.#live, order, options);
+    return await executeOrder(this.#live, order, options);
   }
 
   /**
@@ -287,8 +269,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async cancel(runId: string, options: CancelOptions = {}): Promise<void> {
     checkRunId("runId", runId);
-    const { cancelRun } = await import("./run/recover.ts");
-    await cancelRun(this.#settings, this.#live, runId, options);
+    const { cancelRun } = await import("./run/recover-all.ts");
+    await cancelRun(this.#live, runId, options);
   }
 
   /**
@@ -325,7 +307,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
     const { workFor } = await import("./run/work.ts");
     this.#live.assertOpen();
-    return await workFor(this.#settings, this.#live, engine, options);
+    return await workFor(this.#live, engine, options);
   }
 
   /**
@@ -344,9 +326,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run<OutputOf<Role>>;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
-    const { role, context, onPiece, signal } = options;
-    const how = (): Recovery => ({ context, ...defined({ role, onPiece }) });
-    return this.#lead(forkRun(this.#settings, stored, options), how, signal);
+    const parts = prepareFork(this.#settings, stored, options);
+    return this.#live.start(parts, options.signal, options);
   }
 
   /**

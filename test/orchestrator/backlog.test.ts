@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { Backlog } from "../../src/orchestrator/run/feed.ts";
+import { Backlog } from "../../src/orchestrator/run/run-readers.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { rejectionOf } from "../support/thrown.ts";

@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { onAbort } from "../../src/kernel/cancel.ts";
-import { Feed } from "../../src/orchestrator/run/feed.ts";
+import { Feed } from "../../src/orchestrator/run/run-readers.ts";
 
 const MANY = 10_000;
 

@@ -7,6 +7,8 @@ import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
+import type { PausedAgent } from "../durability/paused-run.ts";
+import { makeDynamicRole } from "../tree/admission.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { ResumeGrant } from "./start-options.ts";
@@ -31,6 +33,31 @@ export function rootRole(
     message: `Expected the role "${name}", which the run was started with, got ${role === undefined ? "none" : `"${role.name}"`}. List it in the orchestrator's roles, or hand it in as options.role.`,
     data: { role: name ?? "" },
   });
+}
+
+/** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
+export function rolesOf(
+  { agents }: { readonly agents: readonly Omit<PausedAgent, "state">[] },
+  registry: RoleRegistry,
+): ReadonlyMap<AgentId, AgentRole> {
+  const roles = new Map<AgentId, AgentRole>();
+  for (const { agentId, parentAgentId, role: name, draft, agentPath } of agents) {
+    const parent = parentAgentId === null ? undefined : roles.get(parentAgentId);
+    const role =
+      draft === undefined || parent === undefined
+        ? registry.find(name)
+        : makeDynamicRole(parent, { role: name, draft }, registry);
+    if (role === undefined || "code" in role) {
+      const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
+      throw new EspalierError({
+        code: "invalid_paused_run",
+        message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
+        data: { role: name, agentPath },
+      });
+    }
+    roles.set(agentId, role);
+  }
+  return roles;
 }
 
 /** A grant for an agent of a run at rest. */

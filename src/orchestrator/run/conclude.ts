@@ -1,37 +1,32 @@
-// The last thing that a run does: it records how it ended, or that it is paused, and leaves its result.
+// Concludes a run: records how it ended, or that it is paused, and returns its result.
 
 import { type JsonValue, deepFreeze } from "../../kernel/json.ts";
-import { lateFields } from "../../kernel/late-fields.ts";
-import { pausedChildrenOf } from "../../agent/agent-state.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId } from "../../protocol/ids.ts";
 import type { UsageReport } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { lateFields } from "../../kernel/late-fields.ts";
 import type { Model } from "../../model/model.ts";
 import type { PriceOf } from "../../model/prices.ts";
 import type { BudgetLedger } from "../budget/ledger.ts";
-import { pricesUsed } from "../budget/prices-used.ts";
-import type { PausedRun } from "../durability/paused-run.ts";
-import { type PausesBefore, pausedRunOf } from "./pause-run.ts";
-import { type LateFacts, type RunResult, runResult } from "./run-result.ts";
-import { type RunningAgent, type SettledAgent, describeAgent } from "../tree/agent-report.ts";
 import type { RunIdSource } from "../../run-services/event-recorder.ts";
 import type { RunDefinitions } from "../../run-services/run-definitions.ts";
-import { type RunTree, type SubagentCounts, countsOf } from "../tree/run-tree.ts";
+import { pricesUsed } from "../budget/prices-used.ts";
+import { agentRecord } from "../durability/agent-record.ts";
+import {
+  PAUSED_RUN_VERSION,
+  type PausedAgent,
+  type PausedRun,
+  type PausedRunRecord,
+} from "../durability/paused-run.ts";
+import { snapshotOf } from "../../agent/agent-snapshot.ts";
+import { questionsOf } from "../../agent/agent-state.ts";
+import type { QuestionId } from "../../protocol/ids.ts";
+import { rememberWaitingCalls } from "./waiting-calls.ts";
+import { type LateFacts, type RunResult, runResult } from "./run-result.ts";
+import { type RunningAgent, type SettledAgent, describeAgent } from "../tree/agent-report.ts";
+import { type SubagentCounts, countsOf } from "../tree/run-tree.ts";
 import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
-
-/**
- * Paused agents that have something to do which needs no answer from outside, since others were still at work when they paused: they were
- * asked to end, or a subagent that they wait for has ended. That comes before the run rests.
- */
-export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
-  const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
-  return tree.nodes.filter(({ settled, stopSignal }) => {
-    if (settled?.status !== "paused") return false;
-    return stopSignal.aborted || pausedChildrenOf(settled).some(hasEnded);
-  });
-}
 
 /** Holds nothing else of the run: results outlive their runs. */
 interface LateSource {
@@ -164,4 +159,56 @@ function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
     prices,
     ...(session === undefined ? {} : { session }),
   } as const satisfies RecordOf<"result">;
+}
+
+/** How often a run was paused before, and the questions that were answered by then. */
+export interface PausesBefore {
+  readonly pauses: number;
+  readonly answered: readonly QuestionId[];
+}
+
+/** Everything that another process needs to continue. All agents must be at rest, and their clocks closed. */
+export function pausedRunOf(
+  runtime: RunRuntime,
+  { pauses, answered }: PausesBefore,
+): PausedRunRecord {
+  const { runId, tree, ledger, recorder, clock, definitions } = runtime;
+  const { counts, limits, nodes } = tree;
+  const { traceId, spanId, isSampled } = recorder.runIds;
+  const questions = nodes.flatMap(({ settled }) =>
+    settled === undefined ? [] : questionsOf(settled),
+  );
+  const open = new Set(questions.map(({ questionId }) => questionId));
+  const run: PausedRunRecord = deepFreeze({
+    version: PAUSED_RUN_VERSION,
+    runId,
+    pauses: pauses + 1,
+    traceId,
+    spanId,
+    ...(isSampled === undefined ? {} : { isSampled }),
+    answered: answered.filter((questionId) => !open.has(questionId)),
+    pausedAtMs: clock.nowMs(),
+    eventCount: recorder.eventCount,
+    leaseCount: ledger.leaseCount,
+    limits: { ...limits },
+    ...countsOf(counts),
+    questions,
+    agents: nodes.map(pausedAgent),
+    definitions: definitions.toJSON(),
+    prices: pricesUsed(tree.models, runtime.settings.priceOf, tree.pricesBefore).map((used) =>
+      structuredClone(used),
+    ),
+    accounts: ledger.snapshot(),
+    ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
+  });
+  // A signed paused run needs no other verification.
+  if (questions.length > 0 && runtime.settings.signer === undefined) rememberWaitingCalls(run);
+  return run;
+}
+
+function pausedAgent(node: AgentRuntime): PausedAgent {
+  const { identity, settled } = node;
+  if (settled === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
+  const { breadth: children, ordinals } = node;
+  return { ...agentRecord(node), children, ordinals, state: snapshotOf(settled) };
 }

@@ -1,41 +1,50 @@
 // How a run that stands still continues: one that was paused, that a limit had stopped, or whose process died.
 
-import { instructionsFor } from "../../agent/agent-role.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { ResumeOptions } from "./start-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { type AgentId, type QuestionId, questionIdOf } from "../../protocol/ids.ts";
+import {
+  type AgentId,
+  type CallId,
+  type QuestionId,
+  type StepId,
+  questionIdOf,
+} from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { type NextExecution, continueAgent } from "../tree/create-agent.ts";
+import { subagentOutcome } from "../tree/agent-report.ts";
+import { restoreToolLimits } from "../tree/child-context.ts";
+import { type NextExecution, continueAgent, modelForAgent } from "../tree/create-agent.ts";
 import { type AnswerChecks, checkAnswers } from "./check-answers.ts";
 import {
   assertReady,
   checkOutputs,
   grantsFor,
+  rolesOf,
   rootRole,
   stoppedNotice,
 } from "./check-continuation.ts";
 import { type ReceivedMail, isCall } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { NO_HISTORY } from "./start.ts";
+import { NO_PAUSES } from "./start.ts";
 import { type Settings, registryOf } from "../tree/settings.ts";
-import { restore, rolesOf } from "./pause-run.ts";
-import type { LedParts, RunBeginning } from "./live-run.ts";
+import type { PreparedRun } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
-import type { RestoredRun } from "../durability/restored-run.ts";
-import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { backgroundOf } from "../../agent/agent-state.ts";
+import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
+import { SPAWN_TOOL_NAME, instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
+import { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { backgroundOf, lastTextOf, pendingCallsOf } from "../../agent/agent-state.ts";
+import { invariant } from "../../kernel/assert.ts";
 import { callUsage } from "../../agent/call-usage.ts";
 import { addUsage } from "../../protocol/usage.ts";
 import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 
 /** What a run that stands still continues with. */
-export type Continuation = ReturnType<typeof readyToContinue>;
+export type Continuation = ReturnType<typeof checkContinuation>;
 
 /** What a run that stands still was left with, and what has come since. */
 export interface Arrival {
@@ -48,7 +57,7 @@ export interface Arrival {
 }
 
 /** What a run that stands still needs to continue. Throws before anything has happened. */
-export function readyToContinue(
+export function checkContinuation(
   settings: Settings,
   run: RestoredRun,
   options: ResumeOptions,
@@ -153,12 +162,12 @@ export interface Kept {
 }
 
 /** Restores the run: gives what it continues with. If that fails, the journal writes nothing. */
-export function continuedParts(
+export function restoreRun(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
   kept: Kept,
-): LedParts {
+): PreparedRun {
   try {
     return restoredParts(settings, run, ready, kept);
   } catch (cause) {
@@ -172,7 +181,7 @@ function restoredParts(
   run: RestoredRun,
   ready: Continuation,
   kept: Kept,
-): LedParts {
+): PreparedRun {
   const { journal, folded, failure } = kept;
   const { answers, session, grants } = ready;
   const supervisor = new Supervisor(settings, { ...ready, restored: run, journal });
@@ -190,7 +199,9 @@ function restoredParts(
     journal?.continued(root, false);
   }
   session?.begin(run.runId);
-  const beginning: RunBeginning = {
+  return {
+    supervisor,
+    root,
     ...openingOf(run, kept, { answers, pausedMs }),
     isRefusable: true, // Another process may have continued it from the same store.
     mail: ready.mail,
@@ -207,7 +218,6 @@ function restoredParts(
       supervisor.reactivateDetached();
     },
   };
-  return { supervisor, root, beginning };
 }
 
 /** Returns what the first event says, and what the next pause has to know. */
@@ -215,9 +225,9 @@ function openingOf(
   run: RestoredRun,
   { folded, forkedFrom }: Kept,
   { answers, pausedMs }: Pick<Continuation, "answers"> & { readonly pausedMs: number },
-): Pick<RunBeginning, "origin" | "pauses" | "answered"> {
+): Pick<PreparedRun, "origin" | "pauses" | "answered"> {
   if (forkedFrom !== undefined)
-    return { ...NO_HISTORY, origin: { type: "run.started", forkedFrom } };
+    return { ...NO_PAUSES, origin: { type: "run.started", forkedFrom } };
   const { pauses, traceId: previousTraceId, spanId, isSampled } = run;
   const recovery =
     folded?.status === "open"
@@ -311,4 +321,105 @@ function reapply(
     if (!backgroundOf(parent.currentState).includes(childId))
       run.subagents.reactivate(parent, [childId]);
   }
+}
+
+/** Puts the agents of a settled run back into a fresh tree and ledger, and gives the root. The time of the pause is charged to no agent. */
+export function restore(
+  runtime: RunRuntime,
+  run: RestoredRun,
+  roles: ReadonlyMap<AgentId, AgentRole>,
+): AgentRuntime {
+  const { ledger, clock, tree } = runtime;
+  ledger.restore(run.accounts, run.leaseCount, run.leases);
+  const pausedMs = clock.nowMs() - run.pausedAtMs;
+  for (const { agentId, state } of run.agents)
+    if (state.status === "paused" || state.status === "pending")
+      ledger.accountView(agentId).excludeTime(pausedMs);
+  for (const agent of run.agents) {
+    runtime.journal?.restoring(agent);
+    const role = roles.get(agent.agentId);
+    invariant(role !== undefined, `${agent.agentPath} has a role`);
+    const node = restoredAgent(runtime, agent, role);
+    tree.add(node);
+    if (node.parent !== undefined) tree.noteEarlier(node, earlierTasks(agent));
+  }
+  regroup(tree.nodes, run);
+  const [root] = tree.nodes;
+  if (root === undefined) throw new Error("A paused run has a root.");
+  return root;
+}
+
+/** The earlier tasks of an agent that was continued (X21). */
+function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
+  if (execution === 1) return [];
+  const tasks = state.conversation.messages.flatMap((message) =>
+    message.role === "user" && message.origin === "task" ? [message.text] : [],
+  );
+  return tasks.slice(-execution, -1);
+}
+
+/** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
+function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void {
+  const inFlightOf = new Map(agents.map(({ agentId, inFlight }) => [agentId, inFlight]));
+  const begun = new Set(
+    nodes.map(({ spawnStepId, spawnCallId }) => `${spawnStepId} ${spawnCallId}`),
+  );
+  const members = nodes.flatMap((node) => {
+    const { parent, spawnStepId, spawnCallId } = node;
+    if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
+    const isOver = (callId: CallId): boolean =>
+      begun.has(`${spawnStepId} ${callId}`) ||
+      inFlightOf.get(parent.identity.agentId)?.over.has(callId) === true;
+    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, isOver));
+    group.rejoin(node);
+    return [{ node, group }];
+  });
+  for (const { node, group } of members) {
+    const { settled } = node;
+    if (settled === undefined || settled.status === "paused") continue;
+    const { status, log } = settled;
+    const outcome = subagentOutcome({ status, text: lastTextOf(settled), output: log.output });
+    group.settle(node, outcome === "completed");
+  }
+}
+
+/** Calls of a step that may still start a subagent. `isOver`: one that has started its own, or has ended. */
+function startsLeft(
+  { settled }: AgentRuntime,
+  stepId: StepId,
+  isOver: (callId: CallId) => boolean,
+): number {
+  if (settled?.status !== "paused" || settled.step?.stepId !== stepId) return 0;
+  return pendingCallsOf(settled).filter(
+    ({ callId, toolName }) => toolName === SPAWN_TOOL_NAME && !isOver(callId),
+  ).length;
+}
+
+function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole): AgentRuntime {
+  const { ledger, tree } = runtime;
+  const { agentId, executionId, parentAgentId, agentPath, draft } = agent;
+  const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
+  parent?.countBelow(1);
+  return new AgentRuntime(
+    runtime,
+    {
+      role,
+      task: agent.task,
+      metadata: deepFreeze(agent.metadata),
+      parent,
+      agentPath,
+      spawnCallId: agent.spawnCallId ?? undefined,
+      spawnStepId: agent.spawnStepId ?? undefined,
+      toolLimits: restoreToolLimits(runtime, parent, { ...agent, role }),
+      draft,
+    },
+    {
+      agentId,
+      executionId,
+      model: modelForAgent(runtime, role),
+      state: agent.state,
+      account: ledger.accountView(agentId),
+      before: { ...agent, subagentsBelow: 0 },
+    },
+  );
 }

@@ -13,16 +13,21 @@ import { putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
-import { LiveRun } from "./live-run.ts";
+import type { PreparedRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
-import { crashLoop, layToRest, quarantineIn, type ClaimedRun } from "./quarantine.ts";
+import {
+  crashLoop,
+  layToRest,
+  quarantineIn,
+  takeOwnership,
+  type ClaimedRun,
+} from "./quarantine.ts";
 import {
   assertFree,
-  takeOwnership,
   keptRun,
   lastPostIn,
-  recoverRun,
+  prepareRecovery,
   releaseUnled,
   storedRun,
   type KeptRun,
@@ -30,8 +35,9 @@ import {
 import { hasUnknownMail, isCall, postMail, unreadMail } from "./run-mail.ts";
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import { whyAborted } from "./run-error.ts";
+import { RunHandle } from "./run-handle.ts";
 import type { RunResult } from "./run-result.ts";
-import { startRun } from "./start.ts";
+import { prepareStart } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
 /** What goes with the execution of an order. */
@@ -68,7 +74,7 @@ export function checkExecuteOptions(options: ExecuteOptions): void {
 }
 
 /** How an order is executed: as its caller says, or as a worker does it. */
-export interface Executing extends ExecuteOptions {
+interface Executing extends ExecuteOptions {
   /** A run that another process leads is not waited for: `run_alive`. */
   readonly isLeftAlone?: boolean;
   /** In place of `context`. Called once the run is claimed. */
@@ -79,12 +85,11 @@ export interface Executing extends ExecuteOptions {
 
 /** See `Orchestrator.execute`. */
 export async function executeOrder(
-  settings: Settings,
   live: LiveRuns,
   given: RunOrder,
-  options: Executing,
+  options: ExecuteOptions,
 ): Promise<RunResult<JsonValue>> {
-  const execution = executionOf(settings, live, given, options);
+  const execution = new Execution(live, checkedOrder(given), options);
   for (;;) {
     const settled = await execution.rest();
     if (!isPostponed(settled)) return settled;
@@ -92,8 +97,8 @@ export async function executeOrder(
   }
 }
 
-/** The run is not to be led yet, since processes that led it have died. */
-export interface Postponed {
+/** A run that is not to be continued yet, since processes that ran it have died. */
+interface Postponed {
   readonly delayMs: number;
 }
 
@@ -101,60 +106,35 @@ export function isPostponed(settled: object): settled is Postponed {
   return "delayMs" in settled;
 }
 
-/** Returns the execution of an order. A worker lets its engine wait while the run is postponed. */
-export function executionOf(
-  settings: Settings,
-  live: LiveRuns,
-  given: RunOrder,
-  options: Executing,
-): Execution {
-  const order = checkedOrder(given);
-  return new Execution(settings, live, { order, role: roleOf(settings, order), options });
-}
-
-/** The role of an order. Throws `unknown_role`. */
-function roleOf({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
-  const role = roles.find((one) => one.name === name);
-  if (role !== undefined) return role;
-  const known = roles.map((one) => one.name).join(", ") || "none";
-  throw new EspalierError({
-    code: "unknown_role",
-    message: `Expected a role of the orchestrator (${known}), got an order for ${JSON.stringify(name)}. List it in options.roles, or correct the order.`,
-    data: { role: name },
-  });
-}
-
-interface Parts {
-  readonly order: CheckedOrder;
-  readonly role: AgentRole;
-  readonly options: Executing;
-}
-
-class Execution {
-  readonly #settings: Settings;
+/** One execution of an order. A worker lets its engine wait while the run is postponed. */
+export class Execution {
   readonly #live: LiveRuns;
   readonly #storage: RunStorage;
-  readonly #parts: Parts;
+  readonly #order: CheckedOrder;
+  readonly #options: Executing;
+  readonly #role: AgentRole;
   readonly #beganMs: number;
   #context: Promise<unknown> | undefined;
-  /** It came to rest here: if the store could not record that, it still names this process as its leader. */
+  /** True if the run came to rest here: if the store could not record that, it still names this process as the owner. */
   #hasRested = false;
-  /** The process that leads it elsewhere was asked to cancel it. */
+  /** True once the owner of the run in another process was asked to cancel it. */
   #hasAsked = false;
   /** Aborted when nothing is to be waited for any more. */
   readonly #given = new CancelSignal();
 
-  constructor(settings: Settings, live: LiveRuns, parts: Parts) {
-    this.#settings = settings;
+  /** Throws `unknown_role`. */
+  constructor(live: LiveRuns, order: CheckedOrder, options: Executing) {
     this.#live = live;
-    this.#storage = requireStorage(settings);
-    this.#parts = parts;
-    this.#beganMs = settings.clock.monotonicMs();
+    this.#storage = requireStorage(live.settings);
+    this.#order = order;
+    this.#options = options;
+    this.#role = findRole(live.settings, order);
+    this.#beganMs = live.settings.clock.monotonicMs();
   }
 
   /** The result once the run rests, and nothing is asked of it by mail. */
   async rest(): Promise<RunResult<JsonValue> | Postponed> {
-    const { leave } = this.#parts.options;
+    const { leave } = this.#options;
     const giveUp = (): void => this.#given.abort("left");
     if (leave?.aborted === true) giveUp();
     const forget = leave === undefined || leave.aborted ? undefined : onAbort(leave, giveUp);
@@ -162,7 +142,7 @@ class Execution {
       for (;;) {
         const result = await this.#try();
         if (result !== undefined && !(isPostponed(result) && this.#given.aborted)) return result;
-        if (this.#given.aborted) throw leftTo(this.#parts.order.runId);
+        if (this.#given.aborted) throw leftTo(this.#order.runId);
       }
     } finally {
       forget?.();
@@ -174,14 +154,18 @@ class Execution {
     await sleep(this.#storage.clock, delayMs, this.#given);
   }
 
-  /** Undefined: to be tried again. */
+  /** Returns `undefined` if it is to be tried again. */
   async #try(): Promise<RunResult<JsonValue> | Postponed | undefined> {
-    const run = this.#joined();
-    if (run !== undefined) return await this.#result(run);
-    const { runId } = this.#parts.order;
+    const { runId, role, task } = this.#order;
+    const { signal } = this.#options;
+    const known = this.#live.findStarted(runId, role, task);
+    if (known?.takeUp() === true) {
+      if (signal !== undefined) known.cancelWith(signal);
+      return await this.#result(known);
+    }
     try {
-      const led = await this.#led();
-      if (led instanceof LiveRun) return await this.#result(led);
+      const led = await this.#lead();
+      if (led instanceof RunHandle) return await this.#result(led);
       quarantineIn(this.#live).end(runId);
       return led;
     } catch (cause) {
@@ -194,13 +178,12 @@ class Execution {
   }
 
   async #cancelElsewhere(): Promise<void> {
-    const { order, options } = this.#parts;
-    const { signal } = options;
+    const { signal } = this.#options;
     if (signal?.aborted !== true || this.#hasAsked) return;
     this.#hasAsked = true;
     try {
       const message = whyAborted(signal);
-      await postMail(this.#storage.store, order.runId, { type: "cancel", message });
+      await postMail(this.#storage.store, this.#order.runId, { type: "cancel", message });
     } catch (cause) {
       if (!this.#isPassing(cause)) throw cause;
     }
@@ -209,55 +192,51 @@ class Execution {
   /** Another process leads the run, has led it meanwhile, or leads it now instead of this one. */
   #isPassing(cause: unknown): boolean {
     if (!EspalierError.is(cause)) return false;
-    const { takeOverAfterMs, isLeftAlone = false } = this.#parts.options;
+    const { takeOverAfterMs, isLeftAlone = false } = this.#options;
     if (isLeftAlone && cause.code === "run_alive") return false;
     // A caller that takes runs over was asked to by its engine, and must report that it failed.
     const isTaken = cause.code === "run_fenced" && takeOverAfterMs === undefined;
     return isTaken || PASSING.has(cause.code);
   }
 
-  /** The run, if this process leads it already. Throws `other_run` if it was started with another role or task. */
-  #joined(): LiveRun | undefined {
-    const { runId, role, task } = this.#parts.order;
-    const { signal } = this.#parts.options;
-    const run = this.#live.findStarted(runId, role, task);
-    if (run?.takeUp() !== true) return undefined;
-    if (signal !== undefined) run.cancelWith(signal);
-    return run;
-  }
-
   /**
-   * The run, led by this process from now on; or its result, if it rests; or for how long it is not to be led. Rejects with `run_alive` while
-   * another process leads it.
+   * Starts or continues the run. Returns its result if it rests, or for how long it is postponed. Rejects
+   * with `run_alive` while another process owns the run.
    */
-  async #led(): Promise<LiveRun | RunResult<JsonValue> | Postponed> {
-    const { runId } = this.#parts.order;
-    const { signal } = this.#parts.options;
-    this.#live.assertOpen();
-    return await this.#live.during(async () => {
-      const found = await storedRun(this.#storage.store, runId);
-      if (found === undefined) return this.#live.add(await this.#begun(false), signal);
-      if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
-      const delayMs = await quarantineIn(this.#live).delayMs(found, this.#storage);
-      if (delayMs > 0) return { delayMs };
-      if (found.recordCount === 0) return this.#live.add(await this.#begun(true), signal);
-      return await this.#continued(found.status === "open" && !this.#hasRested);
+  async #lead(): Promise<RunHandle | RunResult<JsonValue> | Postponed> {
+    const live = this.#live;
+    live.assertOpen();
+    return await live.during(async () => {
+      const found = await storedRun(this.#storage.store, this.#order.runId);
+      if (found !== undefined) {
+        if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
+        const delayMs = await quarantineIn(live).delayMs(found, this.#storage);
+        if (delayMs > 0) return { delayMs };
+      }
+      const parts =
+        found === undefined || found.recordCount === 0
+          ? await this.#prepareStart(found !== undefined)
+          : await this.#prepareRecovery(found.status === "open" && !this.#hasRested);
+      return "root" in parts ? live.start(parts, this.#options.signal) : parts;
     });
   }
 
-  /** `isLost`: its process may have died. Then it is claimed before it is read, so that what kills this process is counted. */
-  async #continued(isLost: boolean): Promise<LiveRun | RunResult<JsonValue>> {
-    const { order, role, options } = this.#parts;
-    const { runId } = order;
+  /**
+   * Returns the result of a run with nothing to do. `isLost`: its process may have died. Then the run is
+   * claimed before it is read, so that a crash of this process is counted.
+   */
+  async #prepareRecovery(isLost: boolean): Promise<PreparedRun | RunResult<JsonValue>> {
+    const { settings } = this.#live;
+    const { runId } = this.#order;
     let claimed = isLost ? await this.#claim() : undefined;
     let kept: KeptRun | undefined;
     let context: unknown;
     try {
       kept = await keptRun(this.#storage, runId);
-      if (!isSame(order, kept)) throw otherRun(runId);
-      if (!isDue(kept, this.#settings.clock.nowMs())) {
+      if (!isSame(this.#order, kept)) throw otherRun(runId);
+      if (!isDue(kept, settings.clock.nowMs())) {
         if (claimed !== undefined) await this.#putToRest(claimed.ownership, kept);
-        return signedResult(this.#settings, await persistedResult(kept.folded));
+        return signedResult(settings, await persistedResult(kept.folded));
       }
       claimed ??= await this.#claim();
       context = await this.#contextNow();
@@ -265,25 +244,25 @@ class Execution {
       if (claimed !== undefined) await releaseUnled(this.#storage, claimed.ownership, kept, cause);
       throw cause;
     }
-    const { onPiece } = options;
-    const how = { role, context, kept, claimed, areAllNeeded: false, ...defined({ onPiece }) };
-    return this.#live.add(await recoverRun(this.#settings, runId, how), options.signal);
+    const given = defined({ onPiece: this.#options.onPiece });
+    const how = { role: this.#role, context, kept, claimed, areAllNeeded: false, ...given };
+    return await prepareRecovery(settings, runId, how);
   }
 
   #claim(): Promise<ClaimedRun> {
-    const { runId } = this.#parts.order;
-    return takeOwnership(this.#settings, runId, { isOwnerLost: this.#mayTakeOver });
+    const { runId } = this.#order;
+    return takeOwnership(this.#live.settings, runId, { isOwnerLost: this.#mayTakeOver });
   }
 
   async #contextNow(): Promise<unknown> {
-    const { context, contextFor } = this.#parts.options;
+    const { context, contextFor } = this.#options;
     if (contextFor === undefined) return context;
     return await (this.#context ??= contextFor());
   }
 
   /**
-   * The run has come to rest, but its process died before the store knew, or something was posted that asks nothing. What a later release
-   * has posted is left to that one: the run stays open.
+   * The run rests, but its process died before the store knew, or something was posted that asks nothing.
+   * A run with mail of a later release stays open for that release.
    */
   async #putToRest(ownership: Ownership, kept: KeptRun): Promise<void> {
     const { store } = this.#storage;
@@ -293,43 +272,40 @@ class Execution {
   }
 
   get #mayTakeOver(): boolean {
-    const { takeOverAfterMs = Infinity } = this.#parts.options;
-    return this.#settings.clock.monotonicMs() - this.#beganMs >= takeOverAfterMs;
+    const { takeOverAfterMs = Infinity } = this.#options;
+    return this.#live.settings.clock.monotonicMs() - this.#beganMs >= takeOverAfterMs;
   }
 
-  /** `isMade`: there is an empty journal, with mail perhaps. */
-  async #begun(isMade: boolean): Promise<LiveRun> {
-    const { order, role, options } = this.#parts;
+  /** `isMade`: an empty journal exists, perhaps with mail. */
+  async #prepareStart(isMade: boolean): Promise<PreparedRun> {
+    const { settings } = this.#live;
     const { store } = this.#storage;
-    const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = order;
+    const role = this.#role;
+    const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = this.#order;
     const session =
-      sessionId === undefined ? undefined : await sessionHandle(this.#settings, sessionId, {});
-    const { onPiece } = options;
-    const given = defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent });
-    const startWith = (context: unknown): StartOptions => ({ runId, context, ...given });
-    if (!isMade) {
-      const start = startWith(await this.#contextNow());
-      return startRun(this.#settings, { role, task, options: start });
-    }
-    const { ownership, crashes } = await this.#claim();
-    if (crashes >= this.#settings.maxCrashes) {
-      const cause = crashLoop(runId, crashes);
-      await layToRest(store, ownership, cause);
+      sessionId === undefined ? undefined : await sessionHandle(settings, sessionId, {});
+    const claimed = isMade ? await this.#claim() : undefined;
+    if (claimed !== undefined && claimed.crashes >= settings.maxCrashes) {
+      const cause = crashLoop(runId, claimed.crashes);
+      await layToRest(store, claimed.ownership, cause);
       throw cause;
     }
     try {
-      const start = startWith(await this.#contextNow());
+      const { onPiece } = this.#options;
+      const given = defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent });
+      const options = { runId, context: await this.#contextNow(), ...given };
+      if (claimed === undefined) return prepareStart(settings, { role, task, options });
       const mail = await unreadMail(store, runId, []);
       if ((await storedRun(store, runId))?.recordCount !== 0) throw runExists(runId);
-      return startRun(this.#settings, { role, task, options: start, ownership, mail });
+      return prepareStart(settings, { role, task, options, ownership: claimed.ownership, mail });
     } catch (cause) {
-      await putBack(store, ownership);
+      if (claimed !== undefined) await putBack(store, claimed.ownership);
       throw cause;
     }
   }
 
-  async #result(run: LiveRun): Promise<RunResult<JsonValue> | undefined> {
-    const { graceMs, graceMsNow = () => graceMs } = this.#parts.options;
+  async #result(run: RunHandle): Promise<RunResult<JsonValue> | undefined> {
+    const { graceMs, graceMsNow = () => graceMs } = this.#options;
     run.mail?.hurry(MAIL_MS);
     const executions = (run.executions ??= new Set());
     const left = Promise.withResolvers<undefined>();
@@ -376,4 +352,15 @@ function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
 function isSame({ role, task }: CheckedOrder, { folded }: KeptRun): boolean {
   const [root] = folded.run.agents;
   return root?.role === role && sameJson(root.task, task);
+}
+
+function findRole({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
+  const role = roles.find((one) => one.name === name);
+  if (role !== undefined) return role;
+  const known = roles.map((one) => one.name).join(", ") || "none";
+  throw new EspalierError({
+    code: "unknown_role",
+    message: `Expected a role of the orchestrator (${known}), got an order for ${JSON.stringify(name)}. List it in options.roles, or correct the order.`,
+    data: { role: name },
+  });
 }

@@ -1,11 +1,19 @@
-// LiveRuns: the runs that one orchestrator leads in this process. Owns their handles from their start until they rest, and whether
-// further ones may begin.
+// LiveRuns: the runs that one orchestrator runs in this process. Owns their handles from their start until
+// they rest, and whether further runs may begin.
 
 import { CancelSignal } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { defined } from "../../kernel/json.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
-import type { LiveRun } from "./live-run.ts";
+import { tried } from "../durability/journal.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
+import type { PreparedRun } from "./live-run.ts";
 import type { Quarantine } from "./quarantine.ts";
+import type { Recovery } from "./recover.ts";
+import { RunHandle } from "./run-handle.ts";
+import { isCall } from "./run-mail.ts";
 
 /** Returns the error for an id whose run was started with another role or task. */
 export function otherRun(runId: string): EspalierError {
@@ -17,8 +25,9 @@ export function otherRun(runId: string): EspalierError {
 }
 
 export class LiveRuns {
+  readonly settings: Settings;
   /** In the order in which they began. */
-  readonly #runs = new Set<LiveRun>();
+  readonly #runs = new Set<RunHandle>();
   /** Recoveries that have no run yet. */
   #recoveries = 0;
   /** Aborted when nothing further may begin. */
@@ -27,29 +36,33 @@ export class LiveRuns {
   quarantine: Quarantine | undefined;
   #isEmpty = Promise.withResolvers<void>();
 
-  get all(): readonly LiveRun[] {
+  constructor(settings: Settings) {
+    this.settings = settings;
+  }
+
+  get all(): readonly RunHandle[] {
     return [...this.#runs];
   }
 
   /** The newest of this id: one that was taken over may still be on its way out. */
-  find(runId: string): LiveRun | undefined {
+  find(runId: string): RunHandle | undefined {
     return this.all.findLast((run) => run.runId === runId);
   }
 
   /** Returns the run that was started under this id and is not over. Throws `other_run` if it was started with another role or task. */
-  findStarted(runId: string | undefined, role: string, task: MessageContent): LiveRun | undefined {
+  findStarted(
+    runId: string | undefined,
+    role: string,
+    task: MessageContent,
+  ): RunHandle | undefined {
     const run = runId === undefined ? undefined : this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
     throw otherRun(run.runId);
   }
 
-  get isClosed(): boolean {
-    return this.closing.aborted;
-  }
-
   /** Throws `invalid_state` once the orchestrator was closed. */
   assertOpen(): void {
-    if (!this.isClosed) return;
+    if (!this.closing.aborted) return;
     throw new EspalierError({
       code: "invalid_state",
       message:
@@ -57,16 +70,45 @@ export class LiveRuns {
     });
   }
 
-  /** Adds a run that begins or continues in this process, until it rests. An abort of `signal` cancels the run. */
-  add(run: LiveRun, signal?: AbortSignal): LiveRun {
-    this.#runs.add(run);
-    run.whenOver(() => {
+  /**
+   * Starts a prepared run and keeps its handle until the run rests. An abort of `signal` cancels the run.
+   * With `recovery`, a run that has a store continues by itself when mail comes while it is paused.
+   */
+  start(parts: PreparedRun, signal: AbortSignal | undefined, recovery?: Recovery): RunHandle {
+    const run = new RunHandle(parts, () => {
       this.#runs.delete(run);
       this.quarantine?.end(run.runId);
       this.#check();
     });
+    this.#runs.add(run);
+    if (recovery !== undefined && parts.supervisor.run.journal !== undefined)
+      run.onPause = () => this.#continueByMail(run.runId, parts.root.role, recovery);
+    run.start();
     if (signal !== undefined) run.cancelWith(signal);
     return run;
+  }
+
+  /**
+   * Prepares a paused run to continue if mail has come that asks for it. If the orchestrator is closed,
+   * another process was faster, or the run cannot continue, it stays in the store as it is.
+   */
+  #continueByMail(
+    runId: RunId,
+    role: AgentRole,
+    { context, contextOf, onPiece, session }: Recovery,
+  ): Promise<PreparedRun | undefined> {
+    const { settings } = this;
+    const storage = requireStorage(settings);
+    const look = async (): Promise<PreparedRun | undefined> => {
+      const { status, owner } = (await storage.store.find(runId)) ?? {};
+      if (this.closing.aborted || status !== "open" || owner !== null) return undefined;
+      const { keptRun, prepareRecovery } = await import("./recover.ts");
+      const kept = await keptRun(storage, runId);
+      if (!kept.mail.some(isCall)) return undefined;
+      const given = defined({ context, contextOf, onPiece, session });
+      return await prepareRecovery(settings, runId, { ...given, role, kept, areAllNeeded: false });
+    };
+    return tried(storage.clock, look).catch(() => undefined);
   }
 
   /** Work that may lead to a run: closing waits for it, too. */
@@ -88,6 +130,7 @@ export class LiveRuns {
   }
 
   #check(): void {
-    if (this.isClosed && this.#recoveries === 0 && this.#runs.size === 0) this.#isEmpty.resolve();
+    const isEmpty = this.#recoveries === 0 && this.#runs.size === 0;
+    if (this.closing.aborted && isEmpty) this.#isEmpty.resolve();
   }
 }

@@ -8,9 +8,11 @@
 import { EspalierError } from "../../kernel/error.ts";
 import { pendingCallsOf } from "../../agent/agent-state.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
+import type { ClaimOptions, Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import { tried, type RunStorage } from "../durability/journal.ts";
+import { newOwner } from "../durability/open-journal.ts";
+import { requireStorage, type Settings } from "../tree/settings.ts";
 import { postMail, refusedMail } from "./run-mail.ts";
 
 /** The delay after the first crash that was counted. It doubles with each further crash. */
@@ -31,11 +33,6 @@ export function backoffMs({ owner, crashes, lastCrashAtMs }: StoredRun, nowMs: n
   // A clock that was set back must not hold the run up for as long.
   const elapsedMs = Math.abs(nowMs - lastCrashAtMs);
   return Math.max(0, delayMs - elapsedMs);
-}
-
-/** Returns the runs with the fewest crashes first, otherwise in the given order. */
-export function healthyFirst(runs: readonly StoredRun[]): readonly StoredRun[] {
-  return runs.toSorted((left, right) => left.crashes - right.crashes);
 }
 
 export class Quarantine {
@@ -76,7 +73,7 @@ export function quarantineIn(runs: { quarantine: Quarantine | undefined }): Quar
 /** The right to write a run whose former owner may have died. */
 export interface ClaimedRun {
   readonly ownership: Ownership;
-  /** Crashes in a row, the one that this claim has counted included. */
+  /** Crashes in a row, including the one that this claim has counted. */
   readonly crashes: number;
 }
 
@@ -85,17 +82,18 @@ export interface ClaimedRun {
  * the process from here on is counted. Rejects like the store. Rejects with `crash_loop` if processes
  * have died even while they ended the run for its crashes; the run rests then.
  */
-export async function claimCounted(
-  { store, clock }: RunStorage,
-  claim: () => Promise<Ownership>,
-  maxCrashes: number,
+export async function takeOwnership(
+  settings: Settings,
+  runId: RunId,
+  { takeOver = false, isOwnerLost = false }: Pick<ClaimOptions, "takeOver" | "isOwnerLost">,
 ): Promise<ClaimedRun> {
+  const { store, clock, staleAfterMs } = requireStorage(settings);
+  const claim = { owner: newOwner(), staleAfterMs, takeOver, isOwnerLost };
   // If the acknowledgement is lost, this process owns the run all the same, and no other does.
-  const ownership = await tried(clock, claim);
-  const { runId } = ownership;
+  const ownership = await tried(clock, () => store.claim(runId, claim));
   try {
     const { crashes = 0 } = (await store.find(runId)) ?? {};
-    if (crashes <= maxCrashes) return { ownership, crashes };
+    if (crashes <= settings.maxCrashes) return { ownership, crashes };
     const cause = crashLoop(runId, crashes);
     await layToRest(store, ownership, cause);
     throw cause;

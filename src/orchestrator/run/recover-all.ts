@@ -1,15 +1,17 @@
 // Recovers all lost runs of a store: healthy ones first, those that crashed before later and one by one.
 
+import { checkKeys, checkText } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { defined } from "../../kernel/json.ts";
 import { sleep } from "../../kernel/cancel.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { runEnded, unknownRun } from "../../store/store-errors.ts";
-import { requireStorage, type Settings } from "../tree/settings.ts";
-import { continuedByMail } from "./continue-by-mail.ts";
-import type { LiveRun } from "./live-run.ts";
+import { requireStorage } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { quarantineIn } from "./quarantine.ts";
-import { assertFree, lostRuns, recoverRun, storedRun } from "./recover.ts";
+import { assertFree, keptRun, lostRuns, prepareRecovery, storedRun } from "./recover.ts";
+import type { RunHandle } from "./run-handle.ts";
+import { postMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
 import type { RecoverAllOptions } from "./start-options.ts";
 
@@ -45,28 +47,26 @@ export interface DelayedRecovery<out Output = unknown> {
 
 /** See `Orchestrator.recoverAll`. */
 export async function recoverAllRuns(
-  settings: Settings,
   live: LiveRuns,
   options: RecoverAllOptions,
 ): Promise<RecoveredRuns> {
-  const storage = requireStorage(settings);
+  const storage = requireStorage(live.settings);
   const runs: Run[] = [];
   const delayed: DelayedRecovery[] = [];
   const failed: FailedRecovery[] = [];
-  const recovering = new Recovering(settings, live, options);
   for (const found of await lostRuns(storage)) {
     const { runId, recordCount, crashes } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
     const delayMs = await quarantineIn(live).delayMs(found, storage);
     if (delayMs > 0) {
       const dueAtMs = Math.ceil(storage.clock.nowMs() + delayMs);
-      const run = recovering.later(runId, delayMs);
+      const run = recoverLater(live, { runId, delayMs }, options);
       run.catch(() => undefined); // The caller need not look at it.
       delayed.push({ runId, crashes, dueAtMs, run });
       continue;
     }
     try {
-      runs.push(await recovering.now(runId));
+      runs.push(await recoverNow(live, runId, options));
     } catch (cause) {
       const error = failedRecovery(runId, cause);
       if (error !== undefined) failed.push({ runId, error });
@@ -75,47 +75,38 @@ export async function recoverAllRuns(
   return { runs, delayed, failed };
 }
 
-class Recovering {
-  readonly #settings: Settings;
-  readonly #live: LiveRuns;
-  readonly #options: RecoverAllOptions;
-
-  constructor(settings: Settings, live: LiveRuns, options: RecoverAllOptions) {
-    this.#settings = settings;
-    this.#live = live;
-    this.#options = options;
+async function recoverNow(
+  live: LiveRuns,
+  runId: RunId,
+  { context: contextOf }: RecoverAllOptions,
+): Promise<RunHandle> {
+  try {
+    const parts = await prepareRecovery(live.settings, runId, defined({ contextOf }));
+    const run = live.start(parts, undefined, defined({ contextOf }));
+    run.result.catch(() => undefined); // The caller can only look at it once all are under way.
+    return run;
+  } catch (cause) {
+    quarantineIn(live).end(runId);
+    throw cause;
   }
+}
 
-  async now(runId: RunId): Promise<LiveRun> {
-    const live = this.#live;
-    try {
-      const how = { contextOf: this.#options.context };
-      const recovered = await recoverRun(this.#settings, runId, how);
-      const isClosed = (): boolean => live.isClosed;
-      const run = live.add(continuedByMail(this.#settings, recovered, { options: how, isClosed }));
-      run.result.catch(() => undefined); // The caller can only look at it once all are under way.
-      return run;
-    } catch (cause) {
-      quarantineIn(live).end(runId);
-      throw cause;
-    }
+async function recoverLater(
+  live: LiveRuns,
+  { runId, delayMs: firstMs }: { readonly runId: RunId; readonly delayMs: number },
+  options: RecoverAllOptions,
+): Promise<RunHandle> {
+  const storage = requireStorage(live.settings);
+  for (let delayMs = firstMs; delayMs > 0;) {
+    await sleep(storage.clock, delayMs, live.closing);
+    live.assertOpen();
+    const found = await storedRun(storage.store, runId);
+    if (found === undefined) throw unknownRun(runId);
+    if (found.status !== "open") throw runEnded(runId);
+    assertFree(found, storage); // Another process may have been faster.
+    delayMs = await quarantineIn(live).delayMs(found, storage);
   }
-
-  async later(runId: RunId, firstDelayMs: number): Promise<LiveRun> {
-    const live = this.#live;
-    const storage = requireStorage(this.#settings);
-    let delayMs = firstDelayMs;
-    while (delayMs > 0) {
-      await sleep(storage.clock, delayMs, live.closing);
-      live.assertOpen();
-      const found = await storedRun(storage.store, runId);
-      if (found === undefined) throw unknownRun(runId);
-      if (found.status !== "open") throw runEnded(runId);
-      assertFree(found, storage); // Another process may have been faster.
-      delayMs = await quarantineIn(live).delayMs(found, storage);
-    }
-    return await live.during(() => this.now(runId));
-  }
+  return await live.during(() => recoverNow(live, runId, options));
 }
 
 /** Why a lost run could not be recovered; undefined: it was not lost after all. */
@@ -126,4 +117,47 @@ function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined
   }
   const wasNotLost = cause.code === "run_alive" || cause.code === "run_ended";
   return wasNotLost ? undefined : cause;
+}
+
+/** How a run is cancelled. */
+export interface CancelOptions {
+  /** Why, for the reason of its end. Default: that the caller cancelled it. */
+  readonly message?: string;
+  /** As in `StartOptions`, for a run that has to be led to its end here. */
+  readonly context?: unknown;
+}
+
+/** See `Orchestrator.cancel`. */
+export async function cancelRun(
+  live: LiveRuns,
+  runId: RunId,
+  options: CancelOptions,
+): Promise<void> {
+  checkKeys("cancel options", options, ["message", "context"]);
+  const { message = "The caller cancelled the run.", context } = options;
+  checkText("message", message);
+  const storage = requireStorage(live.settings);
+  const { store } = storage;
+  const here = live.find(runId);
+  if (here !== undefined) {
+    await here.cancel(message);
+    return;
+  }
+  const number = await postMail(store, runId, { type: "cancel", message });
+  const found = await storedRun(store, runId);
+  // Nothing is kept of it: it is cancelled before it begins.
+  if (found === undefined || found.recordCount === 0) return;
+  try {
+    assertFree(found, storage); // First: a run that is led elsewhere needs no roles here.
+    const run = await live.during(async () =>
+      live.start(await prepareRecovery(live.settings, runId, { context }), undefined),
+    );
+    await run.settled;
+  } catch (cause) {
+    const code = EspalierError.is(cause) ? cause.code : undefined;
+    if (code === "run_alive") return;
+    if (code !== "run_ended") throw cause;
+    const { folded } = await keptRun(storage, runId);
+    if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.
+  }
 }

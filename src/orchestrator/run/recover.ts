@@ -6,24 +6,22 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { type JsonValue, defined } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { ClaimOptions, Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
+import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { runEnded, storeFailed, unknownRun } from "../../store/store-errors.ts";
-import { type FoldedJournal, type FoldedRun, foldJournal } from "../durability/fold-journal.ts";
+import { type FoldedJournal, foldJournal } from "../durability/fold-journal.ts";
 import { type RunStorage, tried } from "../durability/journal.ts";
-import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
+import { recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { type Settings, requireStorage } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
-import { type Continuation, continuedParts, readyToContinue } from "./continue-run.ts";
+import { type Continuation, checkContinuation, restoreRun } from "./continue-run.ts";
 import { persistedResult, signedResult } from "./persisted-result.ts";
-import { type ClaimedRun, claimCounted, crashLoop, healthyFirst } from "./quarantine.ts";
-import { type ReceivedMail, isCall, postMail, unreadMail } from "./run-mail.ts";
-import { type LedParts, LiveRun } from "./live-run.ts";
+import { type ClaimedRun, crashLoop, takeOwnership } from "./quarantine.ts";
+import { type ReceivedMail, isCall, unreadMail } from "./run-mail.ts";
+import type { PreparedRun } from "./live-run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./start-options.ts";
 import type { RunResult } from "./run-result.ts";
-import { checkKeys, checkText } from "../../kernel/check.ts";
-import type { LiveRuns } from "./live-runs.ts";
 
 /** A run as its journal has it, and what has come by mail since. */
 export interface KeptRun {
@@ -48,20 +46,11 @@ export interface Recovery extends RecoverOptions {
  * it. Rejects with `unknown_run`, `run_alive`, `run_ended`,
  * `unsupported_version`, `invalid_journal` or `store_failed`, and with what continuing throws: nothing has changed then.
  */
-export async function recoverRun(
+export async function prepareRecovery(
   settings: Settings,
   runId: RunId,
   options: Recovery,
-): Promise<LiveRun> {
-  return new LiveRun(await recoveredParts(settings, runId, options));
-}
-
-/** The same, as far as what the run is led with. */
-export async function recoveredParts(
-  settings: Settings,
-  runId: RunId,
-  options: Recovery,
-): Promise<LedParts> {
+): Promise<PreparedRun> {
   const storage = requireStorage(settings);
   const { store } = storage;
   let { kept } = options;
@@ -95,19 +84,6 @@ async function isLost({ store, clock, staleAfterMs }: RunStorage, runId: RunId):
   return !seemsAlive(run, clock.nowMs(), staleAfterMs);
 }
 
-/** See `claimCounted`. */
-export function takeOwnership(
-  settings: Settings,
-  runId: RunId,
-  how: Pick<ClaimOptions, "takeOver" | "isOwnerLost">,
-): Promise<ClaimedRun> {
-  const storage = requireStorage(settings);
-  const { store, staleAfterMs } = storage;
-  const { takeOver = false, isOwnerLost = false } = how;
-  const claim = { owner: newOwner(), staleAfterMs, takeOver, isOwnerLost };
-  return claimCounted(storage, () => store.claim(runId, claim), settings.maxCrashes);
-}
-
 /** False: the run came further, or got mail, since it was read. */
 async function isAsRead(store: RunStore, { folded, mail }: KeptRun): Promise<boolean> {
   const { runId } = folded.run;
@@ -121,11 +97,11 @@ function ledOn(
   { ownership, crashes }: ClaimedRun,
   folded: FoldedJournal,
   continuation: Continuation,
-): LedParts {
+): PreparedRun {
   const isOver = crashes >= settings.maxCrashes;
   const failure = isOver ? errorRecord(crashLoop(ownership.runId, crashes, folded)) : undefined;
   const journal = recoveredJournal(requireStorage(settings), ownership, folded, failure);
-  return continuedParts(settings, folded.run, continuation, { journal, folded, failure });
+  return restoreRun(settings, folded.run, continuation, { journal, folded, failure });
 }
 
 /** Gives back a run that cannot continue, as it rests. One that had ended is released as ended. */
@@ -161,7 +137,7 @@ export function lastPostIn({ folded, mail }: KeptRun): number {
 async function foldedRun(store: RunStore, runId: RunId): Promise<FoldedJournal> {
   const found = await storedRun(store, runId);
   if (found?.recordCount === 0) throw nothingStored(runId);
-  return await foldJournal(runId, storedLines(store, runId));
+  return await asked(`run ${runId}`, () => foldJournal(runId, store.read(runId)));
 }
 
 async function readyToRecover(
@@ -178,7 +154,7 @@ async function readyToRecover(
   const context = contextOf === undefined ? others.context : await contextOfLost(run, contextOf);
   const arrival = { wasCutOff: status === "open", answers: [...kept, ...answers], mail };
   const needed = defined({ areAllNeeded });
-  return readyToContinue(settings, run, { ...others, context }, { ...arrival, ...needed });
+  return checkContinuation(settings, run, { ...others, context }, { ...arrival, ...needed });
 }
 
 /** The result of a run at rest, as the store has it. */
@@ -202,7 +178,7 @@ export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[
   const open = await asked("its runs", () => storage.store.list(filter));
   const nowMs = storage.clock.nowMs();
   const lost = open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs));
-  return healthyFirst(lost.toReversed());
+  return lost.toReversed().toSorted((left, right) => left.crashes - right.crashes);
 }
 
 /** Throws `run_alive` for a run that a process seems to lead. */
@@ -252,23 +228,10 @@ async function asked<Answer>(what: string, ask: () => Promise<Answer>): Promise<
   try {
     return await ask();
   } catch (cause) {
-    throw unread(what, cause);
+    if (EspalierError.is(cause)) throw cause;
+    const message = `Expected the store to give ${what}, got an error: ${messageOf(cause)}. Look at the store; nothing was changed.`;
+    throw storeFailed("other", message, cause);
   }
-}
-
-/** The journal of a run. Whatever its store throws comes out as one of our errors. */
-async function* storedLines(store: RunStore, runId: RunId): AsyncGenerator<string> {
-  try {
-    yield* store.read(runId);
-  } catch (cause) {
-    throw unread(`run ${runId}`, cause);
-  }
-}
-
-function unread(what: string, cause: unknown): unknown {
-  if (EspalierError.is(cause)) return cause;
-  const message = `Expected the store to give ${what}, got an error: ${messageOf(cause)}. Look at the store; nothing was changed.`;
-  return storeFailed("other", message, cause);
 }
 
 function nothingStored(runId: RunId): EspalierError {
@@ -279,90 +242,36 @@ function nothingStored(runId: RunId): EspalierError {
   });
 }
 
-/** How a run is cancelled. */
-export interface CancelOptions {
-  /** Why, for the reason of its end. Default: that the caller cancelled it. */
-  readonly message?: string;
-  /** As in `StartOptions`, for a run that has to be led to its end here. */
-  readonly context?: unknown;
-}
-
-/** See `Orchestrator.cancel`. */
-export async function cancelRun(
-  settings: Settings,
-  live: LiveRuns,
-  runId: RunId,
-  options: CancelOptions,
-): Promise<void> {
-  checkKeys("cancel options", options, ["message", "context"]);
-  const { message = "The caller cancelled the run.", context } = options;
-  checkText("message", message);
-  const storage = requireStorage(settings);
-  const { store } = storage;
-  const here = live.find(runId);
-  if (here !== undefined) {
-    await here.cancel(message);
-    return;
-  }
-  const number = await postMail(store, runId, { type: "cancel", message });
-  const found = await storedRun(store, runId);
-  // Nothing is kept of it: it is cancelled before it begins.
-  if (found === undefined || found.recordCount === 0) return;
-  try {
-    assertFree(found, storage); // First: a run that is led elsewhere needs no roles here.
-    const run = await live.during(async () =>
-      live.add(await recoverRun(settings, runId, { context })),
-    );
-    await run.settled;
-  } catch (cause) {
-    const code = EspalierError.is(cause) ? cause.code : undefined;
-    if (code === "run_alive") return;
-    if (code !== "run_ended") throw cause;
-    const { folded } = await keptRun(storage, runId);
-    if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.
-  }
-}
-
-/** Undefined: the run does not rest. Rejects with what no worker could do, `unknown_run` or `store_failed`. */
+/**
+ * Returns `undefined` if the run does not rest. Rejects with the reason why no worker could run it, with
+ * `unknown_run` or with `store_failed`.
+ */
 export async function readResult(
   store: RunStore,
   runId: RunId,
 ): Promise<RunResult<JsonValue> | undefined> {
-  const rested = await restedRun(store, runId);
+  const rested = await readRested(store, runId);
   if (rested === undefined) return undefined;
-  const { folded, mail } = rested;
+  const { folded, mail, refusal } = rested;
   if (folded?.status === "ended") return await persistedResult(folded); // Whatever came too late for it.
-  const refusal = refusalIn(rested);
-  if (refusal !== undefined) throw new EspalierError(refusal);
+  if (refusal !== undefined)
+    throw new EspalierError({ code: refusal.code, message: refusal.message });
   // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
   if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
   return await persistedResult(folded);
 }
 
-/** Whether the last mail of a run is a refusal: why no worker could lead it. */
-export async function isRefused(store: RunStore, runId: RunId): Promise<boolean> {
-  const rested = await restedRun(store, runId);
-  return rested !== undefined && refusalIn(rested) !== undefined;
-}
-
-/** A run that rests, as far as the store knows. */
-interface RestedRun {
-  /** Undefined: nothing is kept of it yet. */
-  readonly folded: FoldedRun | undefined;
-  readonly mail: readonly ReceivedMail[];
-}
-
-/** Undefined: it is open. */
-async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | undefined> {
+/**
+ * Returns a run that rests, as far as the store knows, or `undefined` if it is open. `refusal`: why no worker
+ * could run it, if its last mail says so.
+ */
+export async function readRested(store: RunStore, runId: RunId) {
   const found = await storedRun(store, runId);
   if (found === undefined) throw unknownRun(runId);
   if (found.status === "open") return undefined;
   const folded = found.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
-  return { folded, mail: await unreadMail(store, runId, folded?.posts ?? []) };
-}
-
-/** Why no worker could lead the run, if its last mail says so. */
-function refusalIn({ folded, mail }: RestedRun) {
+  const mail = await unreadMail(store, runId, folded?.posts ?? []);
   const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
-  return last?.type === "refused" ? { code: last.code, message: last.message } : undefined;
+  const refusal = last?.type === "refused" ? last : undefined;
+  return { folded, mail, refusal };
 }

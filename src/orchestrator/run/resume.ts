@@ -1,5 +1,5 @@
-// How a paused run that a caller hands in continues: resumed as the same run, or forked as another one
-// from a step of its root. It is read, checked for contradictions, and limited by the roles in code.
+// Prepares a paused run that a caller hands in: resumed as the same run, or forked as another one from a
+// step of its root. The paused run is checked for contradictions and limited by the roles in code.
 
 import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
@@ -12,10 +12,9 @@ import {
 } from "../durability/paused-run.ts";
 import { type RestoredRun, restoredFrom } from "../durability/restored-run.ts";
 import { type Settings, findStorage, registryOf } from "../tree/settings.ts";
-import { assertReady, checkOutputs, rootRole } from "./check-continuation.ts";
-import { type Continuation, continuedParts, readyToContinue } from "./continue-run.ts";
-import { LiveRun } from "./live-run.ts";
-import { rolesOf } from "./pause-run.ts";
+import { assertReady, checkOutputs, rolesOf, rootRole } from "./check-continuation.ts";
+import { type Continuation, checkContinuation, restoreRun } from "./continue-run.ts";
+import type { PreparedRun } from "./live-run.ts";
 import { withCeilings } from "./role-ceilings.ts";
 import {
   type ForkOptions,
@@ -31,13 +30,13 @@ import { RoleRegistry } from "../tree/role-registry.ts";
 import { findContradiction } from "../durability/paused-run-checks.ts";
 import { invalidSignature, isSigned } from "../durability/paused-run-signature.ts";
 
-/** Continues a run at rest; see `Orchestrator.resume` for what it throws before anything has happened. */
-export function resumeRun(
+/** Returns the parts of a run that is resumed; see `Orchestrator.resume` for what it throws. */
+export function prepareResumption(
   settings: Settings,
   stored: PausedRun | string,
   answers: readonly Answer[],
   options: ResumeOptions,
-): LiveRun {
+): PreparedRun {
   checkResumeOptions(options);
   const accepted = acceptPausedRun(settings, stored);
   const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
@@ -47,12 +46,12 @@ export function resumeRun(
       : accepted;
   const paused = withCeilings(verified, registry, settings.limits);
   const run = restoredFrom(paused);
-  const ready = readyToContinue(settings, run, options, { answers, wasCutOff: false });
+  const ready = checkContinuation(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.tracing); // Where nothing happens it may be tried again.
   const storage = findStorage(settings);
   const journal = storage && resumedJournal(storage, paused, giveBack);
   try {
-    return new LiveRun(continuedParts(settings, run, ready, { journal }));
+    return restoreRun(settings, run, ready, { journal });
   } catch (cause) {
     giveBack();
     throw cause;
@@ -79,12 +78,12 @@ function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void 
   return () => void known.delete(pause);
 }
 
-/** Starts a fork; see `Orchestrator.fork` for what it throws before anything has happened. */
-export function forkRun(
+/** Returns the parts of a fork; see `Orchestrator.fork` for what it throws. */
+export function prepareFork(
   settings: Settings,
   stored: PausedRun | string,
   options: ForkOptions,
-): LiveRun {
+): PreparedRun {
   checkForkOptions(options);
   const accepted = acceptPausedRun(settings, stored);
   const role = rootRole(accepted, options.role, settings.roles);
@@ -94,14 +93,14 @@ export function forkRun(
   const { run: paused, message, forkedFrom } = forkedRun(original, options, settings);
   const run = restoredFrom(paused);
   assertReady(run, registry);
-  const ready = readyToFork(run, registry, message, options);
+  const ready = checkFork(run, registry, message, options);
   const storage = findStorage(settings);
   const journal = storage && resumedJournal(storage, paused);
-  return new LiveRun(continuedParts(settings, run, ready, { journal, forkedFrom }));
+  return restoreRun(settings, run, ready, { journal, forkedFrom });
 }
 
 /** Returns what a fork begins with. None of its agents works yet. `message`: the one to its root. */
-export function readyToFork(
+export function checkFork(
   run: RestoredRun,
   registry: RoleRegistry,
   message: UserMessage | undefined,

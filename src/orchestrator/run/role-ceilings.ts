@@ -18,7 +18,7 @@ import {
 } from "../durability/paused-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import { spawnRequestIn } from "../tree/subagent-tools.ts";
-import { rolesOf } from "./pause-run.ts";
+import { rolesOf } from "./check-continuation.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 
 /** A paused run, with the roles of its agents. */

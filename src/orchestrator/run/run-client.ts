@@ -3,7 +3,7 @@
 import { checkAmount, checkKeys, checkMethods, checkText, mismatch } from "../../kernel/check.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
-import { EspalierError } from "../../kernel/error.ts";
+import { EspalierError, type ErrorCode } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import { deepFreeze, defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -23,7 +23,7 @@ import { checkedRequest, orderOf, postMail, postOrder, type RunRequest } from ".
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
-import { isRefused, readResult } from "./recover.ts";
+import { readRested, readResult } from "./recover.ts";
 import { ticketOf } from "./work.ts";
 
 /** What a client of runs works with. */
@@ -123,30 +123,29 @@ export class RunClient {
   async #keep(order: CheckedOrder): Promise<void> {
     const { store } = this.#means;
     const { runId, role, task } = order;
-    const ownership = await store.create(runId, titleOf(role, task), newOwner()).catch(ifExists);
+    const ownership = await store
+      .create(runId, titleOf(role, task), newOwner())
+      .catch(ignore("run_exists"));
     const known = ownership === undefined ? await orderOf(store, runId) : undefined;
-    if (ownership === undefined && known === undefined) await this.#checkUnbegun(runId);
+    if (ownership === undefined && known === undefined) {
+      // A run without an order was started by a process for itself, unless nothing of it is kept yet.
+      const found = await store.find(runId);
+      if (found !== undefined && found.recordCount > 0) throw runExists(runId);
+    }
     const counts = known ?? (await postOrder(store, order));
-    if (ownership !== undefined) await store.release(ownership, "open").catch(ifTakenOver);
+    // Another client may have handed the same order over, and a worker runs it already.
+    if (ownership !== undefined) await store.release(ownership, "open").catch(ignore("run_fenced"));
     if (!sameJson(counts, order)) throw otherRun(runId);
-    if (known !== undefined && (await isRefused(store, runId)))
+    if (known !== undefined && (await readRested(store, runId))?.refusal !== undefined)
       await postMail(store, runId, { type: "resume" });
   }
-
-  /** A run without an order was started by a process for itself, unless nothing is kept of it yet. */
-  async #checkUnbegun(runId: RunId): Promise<void> {
-    const found = await this.#means.store.find(runId);
-    if (found !== undefined && found.recordCount > 0) throw runExists(runId);
-  }
 }
 
-function ifExists(cause: unknown): undefined {
-  if (!EspalierError.is(cause) || cause.code !== "run_exists") throw cause;
-}
-
-/** Another client has handed the same order over, and a worker leads the run already. */
-function ifTakenOver(cause: unknown): undefined {
-  if (!EspalierError.is(cause) || cause.code !== "run_fenced") throw cause;
+/** Returns a handler that passes over one error. */
+function ignore(code: ErrorCode): (cause: unknown) => undefined {
+  return (cause) => {
+    if (!EspalierError.is(cause) || cause.code !== code) throw cause;
+  };
 }
 
 interface Means {

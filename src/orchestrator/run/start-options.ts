@@ -248,20 +248,15 @@ const RESUME_FIELDS = ["role", "grants", "onPiece", "signal", "session", "contex
 const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
 const FORK_FIELDS = ["atStep", "message", "budget", "role", "onPiece", "signal", "context"];
 
-/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+/** Throws `invalid_option`, or `invalid_definition` if the role is not one. */
 export function checkResumeOptions(options: ResumeOptions): void {
-  checkKeys("resume options", options, RESUME_FIELDS);
-  checkContinueOptions("resume options", options);
+  checkContinueOptions("resume options", options, RESUME_FIELDS);
 }
 
-/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+/** Throws `invalid_option`, or `invalid_definition` if the role is not one. */
 export function checkRecoverOptions(options: RecoverOptions): void {
-  const field = "recover options";
-  checkKeys(field, options, RECOVER_FIELDS);
-  const { takeOver } = options;
-  if (takeOver !== undefined)
-    checkBoolean(`${field}.takeOver`, takeOver, "Leave it out for false.");
-  checkContinueOptions(field, options);
+  checkContinueOptions("recover options", options, RECOVER_FIELDS);
+  checkBoolean("recover options.takeOver", options.takeOver ?? false, "Leave it out for false.");
 }
 
 /** Throws `invalid_option`. */
@@ -271,7 +266,12 @@ export function checkRecoverAllOptions(options: RecoverAllOptions): void {
   if (options.context !== undefined) checkMethods(field, options, ["context"]);
 }
 
-function checkContinueOptions(field: string, options: ResumeOptions): void {
+function checkContinueOptions(
+  field: string,
+  options: ResumeOptions,
+  fields: readonly string[],
+): void {
+  checkKeys(field, options, fields);
   const { grants = [] } = options;
   checkList(`${field}.grants`, grants);
   for (const [index, grant] of grants.entries()) {

@@ -1,4 +1,4 @@
-// How a new run starts: everything is checked before anything is made.
+// Prepares a new run: checks everything before anything is created.
 
 import { misdefinition } from "../../kernel/check.ts";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
@@ -17,26 +17,31 @@ import type { NewRun } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists, warnOfUnknownToolNames } from "./check-tool-lists.ts";
 import { type StartOptions, frozenMetadata } from "./start-options.ts";
-import { LiveRun, type RunBeginning, type LedParts } from "./live-run.ts";
+import type { PreparedRun } from "./live-run.ts";
 import type { ReceivedMail } from "./run-mail.ts";
 
-/** What a new run is asked for with. */
 export interface NewStart {
   readonly role: AgentRole;
   readonly task: MessageContent;
   readonly options: StartOptions;
-  /** Of its journal, which is there and empty. Default: it is made. */
+  /** The right to write its journal, which exists and is empty. Default: the journal is created. */
   readonly ownership?: Ownership;
-  /** What has come by mail before. */
+  /** Mail that came before. */
   readonly mail?: readonly ReceivedMail[];
 }
 
-/** Starts a run with options that were checked; see `Orchestrator.start` for what it throws before anything is made. */
-export function startRun(
+/** Returns the parts of a new run; see `Orchestrator.start` for what it throws before anything is created. */
+export function prepareStart(
   settings: Settings,
   { role, task: given, options, ownership, mail }: NewStart,
-): LiveRun {
-  const task = checkedTask(given);
+): PreparedRun {
+  const isHistory = Array.isArray(given) && given.some((one) => isRecord(one) && "role" in one);
+  if (isHistory || isRecord(given)) {
+    const advice =
+      "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
+    throw misdefinition("task", "text, or a list of parts", given, advice);
+  }
+  const task = checkedContent("task", given);
   const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = checkedRoles(settings, role, budget);
@@ -67,7 +72,7 @@ export function startRun(
   // Under an id that the caller chose the store may have another run.
   const isRefusable = chosen !== undefined;
   const how = { isRefusable, traceparent, mail: mail && ([mail] as const) };
-  return new LiveRun(startedParts(settings, newRun, root, how));
+  return assembleRun(settings, newRun, root, how);
 }
 
 /** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
@@ -78,18 +83,13 @@ export function checkedRoles(settings: Settings, root: AgentRole, budget: Budget
   return registry;
 }
 
-/** `traceparent`: the span of its caller. */
-interface Outside extends Pick<RunBeginning, "mail" | "isRefusable"> {
-  readonly traceparent?: string | undefined;
-}
-
-/** Creates the runtime of a run and its root agent. Returns the parts from which `LiveRun` runs them. */
-export function startedParts(
+/** Creates the runtime of a run and its root agent. `traceparent`: the span of the caller. */
+export function assembleRun(
   settings: Settings,
   newRun: NewRun,
   facts: NewAgent,
-  { traceparent, ...how }: Outside,
-): LedParts {
+  how: Pick<PreparedRun, "mail" | "isRefusable"> & { readonly traceparent?: string | undefined },
+): PreparedRun {
   const supervisor = new Supervisor(settings, newRun);
   const { run: runtime } = supervisor;
   let root: AgentRuntime;
@@ -104,26 +104,13 @@ export function startedParts(
     isBackground: false,
   });
   newRun.session?.begin(runtime.runId);
-  const origin = {
-    type: "run.started",
-    ...(traceparent === undefined ? {} : { traceparent }),
-  } as const;
-  const beginning = { ...NO_HISTORY, ...how, origin };
-  return { supervisor, root, beginning };
-}
-
-function checkedTask(task: unknown): MessageContent {
-  const isHistory = Array.isArray(task) && task.some((one) => isRecord(one) && "role" in one);
-  if (isHistory || isRecord(task)) {
-    const advice =
-      "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
-    throw misdefinition("task", "text, or a list of parts", task, advice);
-  }
-  return checkedContent("task", task);
+  const { traceparent, mail, isRefusable } = how;
+  const origin = { type: "run.started", ...(traceparent && { traceparent }) } as const;
+  return { ...NO_PAUSES, supervisor, root, mail, isRefusable, origin };
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});
-export const NO_HISTORY = { pauses: 0, answered: [] } as const;
+export const NO_PAUSES = { pauses: 0, answered: [] } as const;
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);

@@ -6,7 +6,7 @@ import { defined } from "../../kernel/json.ts";
 import { mustBeWhole } from "../../model/check-options.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
-import { leavable } from "./feed.ts";
+import { leavable } from "./run-readers.ts";
 import type { EventsOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 

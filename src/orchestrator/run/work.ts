@@ -22,12 +22,12 @@ import type {
 } from "../../engine/engine.ts";
 import type { Budget } from "../../policies/budget.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
-import type { Post, RunStore } from "../../store/run-store.ts";
+import type { Post } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
-import { requireStorage, type Settings } from "../tree/settings.ts";
+import { requireStorage } from "../tree/settings.ts";
 import { HandedRuns, OverdueRuns } from "./unled-runs.ts";
-import { isPostponed, leftTo, executionOf } from "./execute.ts";
+import { Execution, isPostponed, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storedRun } from "./recover.ts";
 import { isCall, mailIn, orderIn, orderOf, postMail, refusedMail } from "./run-mail.ts";
@@ -107,49 +107,64 @@ function checkWorkOptions(options: WorkOptions): void {
 
 /** See `Orchestrator.work`. */
 export async function workFor(
-  settings: Settings,
   live: LiveRuns,
   engine: Engine,
   options: WorkOptions,
 ): Promise<Worker> {
   checkMethods("engine", engine, ["lead", "serve"]);
   checkWorkOptions(options);
-  const storage = requireStorage(settings);
+  const { settings } = live;
+  const { store } = requireStorage(settings);
   if (settings.roles.length === 0)
     throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
   for (const role of settings.roles) checkedRoles(settings, role, NO_LIMITS);
   // Changes nothing. A store that cannot be used, or not be written to, is no reason to begin.
-  await storage.store.remove(idOf<"RunId">(randomIds.next("run")), 0);
-  const executor = new Executor(settings, live, engine, options);
-  const serving = await engine.serve(executor);
-  return new LiveWorker(storage, engine, { executor, serving, options });
+  await store.remove(idOf<"RunId">(randomIds.next("run")), 0);
+  const worker = new LiveWorker(live, engine, options);
+  await worker.serve();
+  return worker;
 }
 
-class Executor implements RunExecutor {
+class LiveWorker implements Worker, RunExecutor {
   readonly roles: readonly string[];
   readonly version: string;
   readonly maxRuns: number;
-  /** Of runs that are given up. */
-  graceMs: number;
-  readonly #settings: Settings;
   readonly #live: LiveRuns;
-  readonly #store: RunStore;
+  readonly #storage: RunStorage;
   readonly #engine: Engine;
   readonly #options: WorkOptions;
   readonly #slots: Semaphore;
+  /** Runs without an order, or whose role the worker does not have: left to other workers. */
+  readonly #foreign = new Set<RunId>();
+  readonly #overdue: OverdueRuns;
+  readonly #handed: HandedRuns;
+  readonly #sweepMs: number;
+  /** The grace period of runs that are given up. */
+  #graceMs: number;
+  #serving: EngineWorker | undefined;
+  #stopTimer: () => void = () => undefined;
+  #closing: Promise<void> | undefined;
 
-  constructor(settings: Settings, live: LiveRuns, engine: Engine, options: WorkOptions) {
+  constructor(live: LiveRuns, engine: Engine, options: WorkOptions) {
+    const { settings } = live;
     const { rolesVersion = DEFAULT_ROLES_VERSION, maxRuns = DEFAULT_MAX_RUNS } = options;
-    this.#settings = settings;
     this.#live = live;
-    this.#store = requireStorage(settings).store;
+    this.#storage = requireStorage(settings);
     this.#engine = engine;
     this.#options = options;
     this.roles = settings.roles.map(({ name }) => name);
     this.version = rolesVersion;
     this.maxRuns = Math.min(maxRuns, settings.maxConcurrentRuns ?? Infinity);
-    this.graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
+    this.#graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
     this.#slots = new Semaphore(this.maxRuns);
+    this.#sweepMs = options.sweepMs ?? engine.sweepMs ?? DEFAULT_SWEEP_MS;
+    this.#overdue = new OverdueRuns(this.#storage);
+    this.#handed = new HandedRuns(this.#storage.clock, this.#sweepMs);
+  }
+
+  async serve(): Promise<void> {
+    this.#serving = await this.#engine.serve(this);
+    void this.#sweep();
   }
 
   async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
@@ -157,13 +172,13 @@ class Executor implements RunExecutor {
     if (giveBack === undefined) throw leftTo(runId);
     let seen: readonly Post[] = [];
     try {
-      seen = await this.#store.posts(runId);
+      seen = await this.#storage.store.posts(runId);
       if (await this.#isRefused(runId, seen)) return { type: "ended" };
       return await this.#lead(orderIn(seen), leave);
     } catch (cause) {
       if (isPassing(cause)) throw cause;
       if (isCrashLoop(cause)) return { type: "ended" }; // The reason is on record.
-      if (this.#live.isClosed) throw leftTo(runId); // Nothing begins here any more, whatever is wrong with it.
+      if (this.#live.closing.aborted) throw leftTo(runId); // Nothing begins here any more, whatever is wrong with it.
       const hasMore = await this.#refuse(runId, cause, seen.at(-1)?.number ?? 0);
       if (hasMore) throw leftTo(runId);
       return { type: "ended" };
@@ -177,7 +192,7 @@ class Executor implements RunExecutor {
     const mail = seen.flatMap((post) => mailIn(post) ?? []);
     const at = mail.findLastIndex((one) => one.mail.type === "refused");
     if (at === -1 || mail.slice(at).some(isCall)) return false;
-    return (await storedRun(this.#store, runId))?.status === "paused";
+    return (await storedRun(this.#storage.store, runId))?.status === "paused";
   }
 
   async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
@@ -186,12 +201,12 @@ class Executor implements RunExecutor {
     const contextFor = (): Promise<unknown> => this.#contextFor(order, leave);
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
-    const how = { contextFor, leave, graceMsNow: () => this.graceMs, ...others };
-    const settled = await executionOf(this.#settings, this.#live, order, how).rest();
+    const how = { contextFor, leave, graceMsNow: () => this.#graceMs, ...others };
+    const settled = await new Execution(this.#live, order, how).rest();
     if (isPostponed(settled))
       return {
         type: "waiting",
-        untilMs: Math.ceil(this.#settings.clock.nowMs() + settled.delayMs),
+        untilMs: Math.ceil(this.#storage.clock.nowMs() + settled.delayMs),
       };
     const { status, questions } = settled;
     if (status !== "paused") return { type: "ended" };
@@ -207,7 +222,7 @@ class Executor implements RunExecutor {
   /** Nothing of what is asked of the user's code need be kept: it is not waited for once the run is given up. */
   async #contextFor(order: CheckedOrder, leave: AbortSignal): Promise<unknown> {
     const { context } = this.#options;
-    const { clock } = this.#settings;
+    const { clock } = this.#storage;
     const given = await runBounded(() => context?.(order), { signal: leave, clock, graceMs: 0 });
     if (given.type === "returned") return given.value;
     if (given.type === "abandoned") throw leftTo(order.runId);
@@ -221,10 +236,9 @@ class Executor implements RunExecutor {
    * `lastSeen`, while it was tried, so that it stays open.
    */
   async #refuse(runId: RunId, cause: unknown, lastSeen: number): Promise<boolean> {
-    const store = this.#store;
+    const { store, staleAfterMs } = this.#storage;
     try {
       if ((await storedRun(store, runId))?.status === "ended") return false;
-      const { staleAfterMs } = requireStorage(this.#settings);
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
       const lastPost = await postMail(store, runId, refusedMail(cause));
       const unseen = await store.posts(runId, lastSeen + 1);
@@ -235,55 +249,6 @@ class Executor implements RunExecutor {
       if (codeOf(failure) === "store_failed") throw failure;
       return false; // It is gone, or another process has it: nothing is to be done here.
     }
-  }
-}
-
-/** Errors that another attempt, or another process, may not meet. */
-const PASSING: ReadonlySet<string> = new Set([
-  "run_left",
-  "run_alive",
-  "run_fenced",
-  "journal_conflict",
-  "already_resumed",
-  "store_failed",
-]);
-
-function codeOf(cause: unknown): string | undefined {
-  return EspalierError.is(cause) ? cause.code : undefined;
-}
-
-/** True if it may work later. Not so for a run of which the store has lost something. */
-function isPassing(cause: unknown): boolean {
-  if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
-  return PASSING.has(cause.code);
-}
-
-interface Serving {
-  readonly executor: Executor;
-  readonly serving: EngineWorker;
-  readonly options: WorkOptions;
-}
-
-class LiveWorker implements Worker {
-  readonly #storage: RunStorage;
-  readonly #engine: Engine;
-  readonly #parts: Serving;
-  /** Runs without an order, or whose role it has not: left to others. */
-  readonly #foreign = new Set<RunId>();
-  readonly #overdue: OverdueRuns;
-  readonly #handed: HandedRuns;
-  readonly #sweepMs: number;
-  #stopTimer: () => void = () => undefined;
-  #closing: Promise<void> | undefined;
-
-  constructor(storage: RunStorage, engine: Engine, parts: Serving) {
-    this.#storage = storage;
-    this.#engine = engine;
-    this.#parts = parts;
-    this.#sweepMs = parts.options.sweepMs ?? engine.sweepMs ?? DEFAULT_SWEEP_MS;
-    this.#overdue = new OverdueRuns(storage);
-    this.#handed = new HandedRuns(storage.clock, this.#sweepMs);
-    void this.#sweep();
   }
 
   /** What no process leads, what was ordered but never reached the engine, and what rests longer than it is to, is handed to it. */
@@ -311,7 +276,7 @@ class LiveWorker implements Worker {
     if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
     const order = await orderOf(this.#storage.store, runId).catch(noOrder);
     if (order === "unread") return false;
-    if (order !== undefined && serves(this.#parts.executor, order)) {
+    if (order !== undefined && this.#serves(order)) {
       await this.#engine.lead(ticketOf(order));
       return true;
     }
@@ -320,19 +285,23 @@ class LiveWorker implements Worker {
     return false;
   }
 
+  #serves({ role, rolesVersion }: CheckedOrder): boolean {
+    return this.roles.includes(role) && this.version === rolesVersion;
+  }
+
   close(options: { readonly graceMs?: number } = {}): Promise<void> {
     checkKeys("close options", options, ["graceMs"]);
     const { graceMs } = options;
     if (graceMs !== undefined) {
       checkAmount("graceMs", graceMs);
-      this.#parts.executor.graceMs = graceMs;
+      this.#graceMs = graceMs;
     }
     return (this.#closing ??= this.#close());
   }
 
   async #close(): Promise<void> {
     this.#stopTimer();
-    await this.#parts.serving.close(); // A sweep that is under way ends by itself: its engine may be slow to reply.
+    await this.#serving?.close(); // A sweep that is under way ends by itself: its engine may be slow to reply.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -345,12 +314,27 @@ function noOrder(cause: unknown): undefined | "unread" {
   return codeOf(cause) === "unsupported_version" ? undefined : "unread";
 }
 
-/** Whether a worker has the role of an order, in its version. */
-function serves({ roles, version }: RunExecutor, order: CheckedOrder): boolean {
-  return roles.includes(order.role) && version === order.rolesVersion;
-}
-
 /** What an engine gets of an order. */
 export function ticketOf({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
   return { runId, role, version: rolesVersion };
+}
+
+/** Errors that another attempt, or another process, may not meet. */
+const PASSING: ReadonlySet<string> = new Set([
+  "run_left",
+  "run_alive",
+  "run_fenced",
+  "journal_conflict",
+  "already_resumed",
+  "store_failed",
+]);
+
+function codeOf(cause: unknown): string | undefined {
+  return EspalierError.is(cause) ? cause.code : undefined;
+}
+
+/** True if it may work later. Not so for a run of which the store has lost something. */
+function isPassing(cause: unknown): boolean {
+  if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
+  return PASSING.has(cause.code);
 }

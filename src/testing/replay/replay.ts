@@ -18,7 +18,7 @@ import {
   type RecordOf,
 } from "../../orchestrator/durability/journal-record.ts";
 import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
-import { LiveRun } from "../../orchestrator/run/live-run.ts";
+import { RunHandle } from "../../orchestrator/run/run-handle.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { ManualClock } from "../manual-clock.ts";
@@ -126,7 +126,7 @@ class Replayer {
   readonly #commands: Set<ScriptEntry>;
   /** Signals that agents have raised themselves. */
   readonly #raised: RecordOf<"signal">[] = [];
-  readonly #run: LiveRun;
+  readonly #run: RunHandle;
   readonly #runtime: RunRuntime;
   #isSetUp = false;
   /** The keys of actions and calls that the replay has reached. */
@@ -166,7 +166,8 @@ class Replayer {
       store: memoryStore({ clock }), // The sessions of the user's are not written.
     });
     const led = beginning.create(settings, run, this.#journal());
-    this.#run = new LiveRun(led);
+    this.#run = new RunHandle(led, () => undefined);
+    this.#run.start();
     this.#runtime = led.supervisor.run;
     this.#isSetUp = true;
     this.#giveDue();

@@ -15,10 +15,10 @@ import {
 } from "../../orchestrator/durability/restored-run.ts";
 import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
-import { continuedParts, readyToContinue } from "../../orchestrator/run/continue-run.ts";
-import { readyToFork } from "../../orchestrator/run/resume.ts";
-import type { LedParts } from "../../orchestrator/run/live-run.ts";
-import { startedParts } from "../../orchestrator/run/start.ts";
+import { checkContinuation, restoreRun } from "../../orchestrator/run/continue-run.ts";
+import { checkFork } from "../../orchestrator/run/resume.ts";
+import type { PreparedRun } from "../../orchestrator/run/live-run.ts";
+import { assembleRun } from "../../orchestrator/run/start.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import { registryOf, type Settings } from "../../orchestrator/tree/settings.ts";
@@ -47,7 +47,7 @@ export interface Beginning {
   /** The answers and grants with which the run continues. */
   readonly given: readonly JournalRecord[];
   /** Creates the run with its agents. */
-  readonly create: (settings: Settings, code: RunCode, journal: RunJournal) => LedParts;
+  readonly create: (settings: Settings, code: RunCode, journal: RunJournal) => PreparedRun;
 }
 
 /**
@@ -94,8 +94,8 @@ export async function beginningOf({
     type: folded === undefined ? "resumed" : "recovered",
     given,
     create: (settings, code, journal) => {
-      const ready = readyToContinue(settings, run, { ...code, grants }, arrival);
-      return continuedParts(settings, run, ready, { journal, folded, failure });
+      const ready = checkContinuation(settings, run, { ...code, grants }, arrival);
+      return restoreRun(settings, run, ready, { journal, folded, failure });
     },
   };
 }
@@ -125,7 +125,7 @@ function startOf(
       wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
       deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
     };
-    return startedParts(settings, newRun, facts, { isRefusable: false });
+    return assembleRun(settings, newRun, facts, { isRefusable: false });
   };
   const { limits } = head;
   const positions = positionsOf([]);
@@ -151,8 +151,8 @@ function forkOf(
   return (settings, code, journal) => {
     const own = rootRole(run, code.role, settings.roles);
     const registry = new RoleRegistry(own, settings, { isReplacing: true });
-    const ready = readyToFork(run, registry, message, code);
-    return continuedParts(settings, run, ready, { journal, forkedFrom });
+    const ready = checkFork(run, registry, message, code);
+    return restoreRun(settings, run, ready, { journal, forkedFrom });
   };
 }
 

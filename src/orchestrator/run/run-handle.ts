@@ -1,0 +1,348 @@
+// RunHandle: the controls of a run, and its result. Owns the readers of the run, over its pauses, and
+// what was requested of it while it rested. LiveRun runs the tree.
+
+import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
+import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { sameJson, type JsonValue } from "../../kernel/json.ts";
+import type { PhaseReport } from "../../agent/phase-report.ts";
+import type { EspalierEvent } from "../../protocol/event.ts";
+import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
+import type { AgentId, RunId } from "../../protocol/ids.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import type { Delivery } from "../../agent/mailbox.ts";
+import type { Budget } from "../../policies/budget.ts";
+import { copyGrant } from "../budget/ledger-grant.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
+import { type FeedFailure, nodeOf, RunReaders, Stepper } from "./run-readers.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
+import type { MailReader } from "./run-mail.ts";
+import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-error.ts";
+import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
+import type { RunResult } from "./run-result.ts";
+import { pausedRunOf, resultOf } from "./conclude.ts";
+import { LiveRun, type PreparedRun } from "./live-run.ts";
+
+const NONE: readonly never[] = Object.freeze([]);
+
+export class RunHandle implements Run {
+  readonly runId: RunId;
+  readonly sessionId: string | undefined;
+  /** The executions of an order that wait for the run, which is released with the last of them. */
+  executions: Set<object> | undefined;
+  /** Returns the parts with which a paused run continues, or `undefined` if it stays paused. */
+  onPause: (() => Promise<PreparedRun | undefined>) | undefined;
+  readonly result: Promise<RunResult<JsonValue>>;
+  readonly #resolve: (result: Promise<RunResult<JsonValue>>) => void;
+  #live: LiveRun;
+  /** `undefined` until the caller iterates: the phases run freely. */
+  #stepper: Stepper | undefined;
+  /** `undefined` until somebody reads events or pieces. */
+  #readers: RunReaders | undefined;
+  /** Requests to the run at rest, carried out if it continues. */
+  #requests: readonly (() => void)[] = NONE;
+  /** Set once the readers and the session were released; `failure`: why there is no result. */
+  #end: { readonly failure: FeedFailure | undefined } | undefined;
+  /** The end of a run whose result was given before detached agents had ended. */
+  #tail: Promise<RunResult<JsonValue>> | undefined;
+  #settled: Promise<RunResult<JsonValue>> | undefined;
+  /** Set while the run is being given up. */
+  #leaving: { readonly takenUp: CancelSignal; readonly left: Promise<boolean> } | undefined;
+  #overHandlers: readonly (() => void)[];
+
+  /** `onOver` is called once the run rests or has failed, before its result is there. */
+  constructor(parts: PreparedRun, onOver: () => void) {
+    const { run } = parts.supervisor;
+    const { promise, resolve } = Promise.withResolvers<RunResult<JsonValue>>();
+    this.runId = run.runId;
+    this.sessionId = run.session?.ref.sessionId;
+    this.result = promise;
+    this.#resolve = resolve;
+    this.#overHandlers = [onOver];
+    this.#live = new LiveRun(parts, this);
+  }
+
+  /** Starts the run. Its first event is recorded in the next tick. */
+  start(): void {
+    this.#resolve(this.#closeOnFailure(this.#lead()));
+  }
+
+  /** `undefined` if the run has no store. */
+  get mail(): MailReader | undefined {
+    return this.#live.mail;
+  }
+
+  get settled(): Promise<RunResult<JsonValue>> {
+    // Created on demand: a caller that reads only `result` gets an error there, and nowhere else.
+    return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
+  }
+
+  async orThrow(): Promise<RunResult<JsonValue>> {
+    const result = await this.result;
+    if (result.status === "completed") return result;
+    throw new RunError(result, result.status);
+  }
+
+  async kept(): Promise<void> {
+    const { journal } = this.#live.run;
+    if (journal === undefined) throw notKeptAnywhere("Give the orchestrator a store.");
+    try {
+      await Promise.race([journal.writer.kept(), journal.writer.broken]);
+    } catch (cause) {
+      this.result.catch(() => undefined); // A caller that waits for this knows why there is no result.
+      throw cause;
+    }
+  }
+
+  events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
+    return this.#openReaders().events(options);
+  }
+
+  pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
+    return this.#openReaders().pieces(options);
+  }
+
+  #openReaders(): RunReaders {
+    return (this.#readers ??= new RunReaders(this.#live.run, this.#end));
+  }
+
+  iterate(): AsyncIterableIterator<PhaseReport, undefined> {
+    if (this.#stepper !== undefined) {
+      throw new EspalierError({
+        code: "already_iterating",
+        message:
+          "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
+      });
+    }
+    const stepper = new Stepper(() => this.cancel("The caller broke off the iteration."));
+    this.#stepper = stepper;
+    this.#stepWith(stepper);
+    if (this.#end !== undefined || this.#tail !== undefined) stepper.end(this.#end?.failure);
+    return stepper;
+  }
+
+  #stepWith(stepper: Stepper): void {
+    const { root } = this.#live;
+    root.stepper = stepper;
+    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
+    if (root.signal.aborted) stepper.open();
+    else root.signal.onAbort(() => stepper.open());
+  }
+
+  async cancel(message = "The caller cancelled the run."): Promise<RunResult<JsonValue>> {
+    checkText("message", message);
+    this.#ask(() => this.#cancelNode(this.#live.root, message));
+    return await this.settled;
+  }
+
+  cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
+    checkText("message", message);
+    this.#node(agentId); // Throws at once for an unknown agent.
+    this.#ask(() => this.#cancelNode(this.#node(agentId), message));
+  }
+
+  /** Cancels the run when the signal is aborted, or at once if it is. */
+  cancelWith(signal: AbortSignal): void {
+    const cancel = (): void =>
+      this.#ask(() => this.#cancelNode(this.#live.root, whyAborted(signal)));
+    if (signal.aborted) cancel();
+    else this.#overHandlers = [...this.#overHandlers, onAbort(signal, cancel)];
+  }
+
+  /** Carries a request out at once, or, of a run at rest, once it continues: until then its journal takes nothing. */
+  #ask(request: () => void): void {
+    if (this.#live.isOver) this.#requests = [...this.#requests, request];
+    else request();
+  }
+
+  #cancelNode(node: AgentRuntime, message: string): void {
+    const { agentId } = node.identity;
+    this.#live.run.journal?.append({ type: "cancel", agentId, message });
+    node.cancel(message);
+  }
+
+  requestPause(): void {
+    this.#ask(() => {
+      const { root, run } = this.#live;
+      if (root.hasEnded) return;
+      run.journal?.append({ type: "pause" });
+      run.pauseSignal.abort(undefined);
+    });
+  }
+
+  steer(
+    message: MessageContent,
+    agentId: AgentId = this.#live.root.identity.agentId,
+  ): Promise<Delivery> {
+    const text = checkedContent("message", message);
+    const mailbox = this.#node(agentId).openMailbox();
+    if (!mailbox.isClosed) this.#live.run.journal?.append({ type: "letter", agentId, text });
+    return mailbox.write(text);
+  }
+
+  skipToolCalls(reason = "The caller left it out."): void {
+    checkText("reason", reason);
+    this.#ask(() => {
+      const { root, run } = this.#live;
+      run.journal?.append({ type: "skip", message: reason });
+      root.openMailbox().skip(reason);
+    });
+  }
+
+  requestStop(message = "The caller asked the run to stop."): void {
+    checkText("message", message);
+    const reason = { code: "stop_requested", message, data: {} };
+    const signal = { source: "caller", reason } as const;
+    this.#ask(() => {
+      const { journal, tree } = this.#live.run;
+      journal?.append({ type: "stop", signal });
+      tree.stop(signal);
+    });
+  }
+
+  grant(budget: Budget, options: GrantOptions): boolean {
+    checkKeys("grant options", options, ["by", "agentId"]);
+    const { by, agentId = this.#live.root.identity.agentId } = options;
+    const given = copyGrant("grant", { budget, by });
+    const node = this.#node(agentId);
+    if (this.#live.isOver) return false;
+    this.#live.recordOnceBegun(this.#live.run.grantBudget(node, given));
+    return true;
+  }
+
+  async leave(options: LeaveOptions = {}): Promise<boolean> {
+    checkKeys("leave options", options, ["graceMs"]);
+    const { journal, limiter, settings } = this.#live.run;
+    const { graceMs = settings.graceMs } = options;
+    checkAmount("graceMs", graceMs, defaultAdvice(settings.graceMs));
+    if (journal === undefined)
+      throw notKeptAnywhere(
+        "Given up, it would be gone: give the orchestrator a store, or pause the run.",
+      );
+    if (this.#leaving !== undefined) return await this.#leaving.left;
+    if (!journal.writer.hold()) return false;
+    this.settled.catch(() => undefined); // The caller that gives a run up knows why it has no result.
+    limiter.hold();
+    const takenUp = new CancelSignal();
+    const left = this.#leave(journal, graceMs, takenUp).finally(() => (this.#leaving = undefined));
+    this.#leaving = { takenUp, left };
+    return await left;
+  }
+
+  async #leave(journal: RunJournal, graceMs: number, takenUp: CancelSignal): Promise<boolean> {
+    const over = new CancelSignal();
+    const done = (): void => over.abort("nothing is under way");
+    void journal.whenIdle().then(done);
+    const forget = takenUp.onAbort(done);
+    await sleep(this.#live.run.settings.clock, graceMs, over);
+    forget();
+    if (takenUp.aborted) return false;
+    const isLeft = await journal.writer.giveUp(runLeft(this.runId));
+    await this.settled.catch(() => undefined);
+    return isLeft;
+  }
+
+  /** Lets a run that is being given up continue here. Returns false if it is over or was given up. */
+  takeUp(): boolean {
+    const { isOver, run } = this.#live;
+    if (isOver) return false;
+    if (this.#leaving === undefined) return true;
+    if (run.journal?.writer.resume() !== true) return false;
+    run.limiter.resume();
+    this.#leaving.takenUp.abort("taken up again");
+    return true;
+  }
+
+  /** True if the run was started with this role and task. */
+  isOf(role: string, task: MessageContent): boolean {
+    const { root } = this.#live;
+    return root.role.name === role && sameJson(root.taskContent, task);
+  }
+
+  snapshot(): PausedRun {
+    const { run, isOver, parts } = this.#live;
+    if (run.journal?.hasGivenUp === true) throw notOwned(this.runId, this.#end?.failure?.cause);
+    if (isOver) {
+      const pausedRun = pausedRunOf(run, parts);
+      return run.settings.signer?.sign(pausedRun) ?? pausedRun;
+    }
+    throw new EspalierError({
+      code: "invalid_state",
+      message:
+        "Expected a run at rest, got one that goes on. Await run.settled, or pause the run first.",
+    });
+  }
+
+  #node(agentId: AgentId): AgentRuntime {
+    return nodeOf(this.#live.run, agentId);
+  }
+
+  /** Runs the tree until it rests. The result comes earlier if only detached agents still work. */
+  async #lead(): Promise<RunResult<JsonValue>> {
+    const live = this.#live;
+    await live.runRoot();
+    if (!live.root.hasEnded || !live.run.tree.hasDetached) return await this.#conclude();
+    this.#stepper?.end();
+    const ending = live.parts.supervisor.settleDetached().then(() => this.#conclude());
+    this.#tail = this.#closeOnFailure(ending);
+    return resultOf(live.run);
+  }
+
+  /** Gives the result once the end of the run is kept. A paused run may continue instead. */
+  async #conclude(): Promise<RunResult<JsonValue>> {
+    const { run } = this.#live;
+    const result = await this.#live.conclude();
+    const { mismatch, pauseSignal } = run;
+    if (result.status === "paused" && !pauseSignal.aborted && mismatch === undefined) {
+      const parts = await this.onPause?.();
+      if (parts !== undefined) return await this.#continueWith(parts);
+    }
+    this.#close(mismatch && { cause: mismatch });
+    if (mismatch !== undefined) throw mismatch;
+    return result;
+  }
+
+  /** Continues after a pause, as if by another handle: readers of this one keep reading. */
+  async #continueWith(parts: PreparedRun): Promise<RunResult<JsonValue>> {
+    this.#live = new LiveRun(parts, this);
+    this.#readers?.follow(this.#live.run);
+    if (this.#stepper !== undefined) this.#stepWith(this.#stepper);
+    const led = this.#closeOnFailure(this.#lead());
+    const requests = this.#requests;
+    this.#requests = NONE;
+    for (const request of requests) request();
+    return await led;
+  }
+
+  /**
+   * Returns the given result. If it rejects, closes the handle with that failure. If the journal breaks,
+   * the run stops where it is, as if its process had died (D6).
+   */
+  #closeOnFailure(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
+    const live = this.#live;
+    const { journal } = live.run;
+    const stored = journal === undefined ? result : Promise.race([result, journal.writer.broken]);
+    return stored.catch((cause: unknown) => {
+      if (this.#end === undefined) live.abandon();
+      this.#close({ cause });
+      throw cause;
+    });
+  }
+
+  /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
+  #close(failure: FeedFailure | undefined): void {
+    if (this.#end !== undefined) return;
+    this.#end = { failure };
+    for (const handle of this.#overHandlers) handle();
+    // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
+    if (
+      failure !== undefined &&
+      (this.#stepper !== undefined || this.#readers?.areThere === true)
+    ) {
+      for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
+    }
+    this.#stepper?.end(failure);
+    this.#readers?.end(failure);
+  }
+}
