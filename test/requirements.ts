@@ -2167,6 +2167,9 @@ const requirements = {
   D680: {
     text: "A replay names a difference in a size or in a hash of an event only if no state differs",
   },
+  D713: {
+    text: "A tool call that has its slot does not begin if its agent was told to end meanwhile",
+  },
   D720: {
     text: "A row of foreign text fits its width also if its letters are joined into a character without an end",
   },

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { Model } from "../../src/model/model.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { z } from "zod";
@@ -225,3 +226,37 @@ function digger(
     maxOutputTokens: 10,
   });
 }
+
+describe("a tool call that has just got its slot", () => {
+  proves(["D713"], "does not begin once its agent was told to end", async () => {
+    const late: string[] = [];
+    let begun = 0;
+    for (let microtasks = 0; microtasks < 40; microtasks += 1) {
+      const work = tool("work", () => Promise.resolve("Worked."));
+      const lead = part("lead", [calls(use("work"), use("work")), says("Done.")], {
+        tools: [work],
+      });
+      const { promise: firstEnded, resolve: endFirst } = Promise.withResolvers<void>();
+      let isCancelled = false;
+      const watch = ({ type }: EspalierEvent): void => {
+        if (type === "tool.ended") endFirst();
+        if (type !== "tool.started") return;
+        begun += 1;
+        if (isCancelled) late.push(`a call began ${microtasks} microtasks after the first ended`);
+      };
+      const s = newFixture({
+        concurrency: { modelCalls: 1, toolCalls: 1 },
+        sinks: [{ take: watch }],
+      });
+      const run = s.start(lead.role);
+      await firstEnded;
+      for (let at = 0; at < microtasks; at += 1) await Promise.resolve();
+      isCancelled = true;
+      await run.cancel();
+      await s.outcome(run);
+    }
+    expect(late).toEqual([]);
+    expect(begun).toBeGreaterThan(40);
+    expect(begun).toBeLessThan(80);
+  });
+});

@@ -120,7 +120,7 @@ async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
   try {
     const entered = limiter.tool(signal);
     releaseSlot = entered instanceof Promise ? await entered : entered;
-    if (releaseSlot === undefined) return rejectUnbegun(call, askedAtMs);
+    if (releaseSlot === undefined || signal.aborted) return rejectUnbegun(call, askedAtMs);
     const begun = recordBegin(call, askedAtMs);
     const beginning = agent.persistence?.begin(call, bound.tool);
     if (beginning !== undefined) await beginning;
