@@ -9,7 +9,7 @@ import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
-import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { withRateLimit } from "../../src/tools/wrappers/rate-limit.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";

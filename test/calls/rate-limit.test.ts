@@ -7,8 +7,11 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
-import { rateLimit, type RateLimitOptions } from "../../src/tools/wrappers/rate-limit.ts";
-import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import {
+  rateLimit,
+  withRateLimit,
+  type RateLimitOptions,
+} from "../../src/tools/wrappers/rate-limit.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";

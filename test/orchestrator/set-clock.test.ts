@@ -16,7 +16,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { withRateLimit } from "../../src/tools/wrappers/rate-limit.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
 import { checkRun, newFixture, settled } from "../harness/run-scripted.ts";

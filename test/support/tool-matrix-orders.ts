@@ -11,7 +11,7 @@ import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
-import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { withRateLimit } from "../../src/tools/wrappers/rate-limit.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";

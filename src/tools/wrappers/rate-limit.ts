@@ -1,13 +1,19 @@
-// Rate limits: which calls may start now, and which wait for a place. Each run has a line of its own for each limit, kept weakly; all agents of
-// the tree stand in it. Time comes with each call.
+// Rate limits: which calls may start now, and which wait for a place. Each run has a queue of its own for each limit, kept weakly; all agents
+// of the tree wait in it. Time comes with each call.
 // Q1. At most `maxCalls` starts lie in any window of `perMs`: a place is free again `perMs` after the start that took it.
 // Q2. First come, first served: no call starts while an earlier one waits.
-// Q3. A call that leaves the line takes no place with it. A place is kept from the turn to the start, which comes a moment later.
+// Q3. A call that leaves the queue takes no place with it.
 
 import { checkKeys, misdefinition } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
+import { TurnQueue } from "../../kernel/turn-queue.ts";
 import { checkSpan } from "../check-tool-settings.ts";
-import { checkAtLeastOne } from "./wrapped-tool.ts";
+import { timeText } from "../time-text.ts";
+import type { ToolContext } from "../tool-context.ts";
+import { ToolError } from "../tool-error.ts";
+import type { ToolRuntime } from "../tool-runtime.ts";
+import type { FunctionTool, FunctionUse } from "../tool.ts";
+import { checkAtLeastOne, checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
 
 /** What a rate limit allows. */
 export interface RateLimitOptions {
@@ -26,7 +32,7 @@ export interface RateLimit extends Required<RateLimitOptions> {
 }
 
 /** By limit, then by run. */
-const linesOf = new WeakMap<object, WeakMap<object, RateLine>>();
+const windowsOf = new WeakMap<object, WeakMap<object, RateWindow>>();
 
 /**
  * One limit for several tools: their calls count together.
@@ -38,7 +44,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 }
 
 /** The limit that is given, or a new one as the options say. */
-export function limitNamed(field: string, given: RateLimit | RateLimitOptions): RateLimit {
+function limitNamed(field: string, given: RateLimit | RateLimitOptions): RateLimit {
   if (isRateLimit(given)) return given;
   checkKeys(field, given, ["maxCalls", "perMs", "whenExceeded"]);
   const { maxCalls, perMs, whenExceeded = "wait" } = given;
@@ -47,101 +53,112 @@ export function limitNamed(field: string, given: RateLimit | RateLimitOptions): 
   if (whenExceeded !== "wait" && whenExceeded !== "refuse")
     throw misdefinition(`${field}.whenExceeded`, '"wait" or "refuse"', whenExceeded, "Choose one.");
   const limit = Object.freeze({ kind: "rate_limit", maxCalls, perMs, whenExceeded } as const);
-  linesOf.set(limit, new WeakMap());
+  windowsOf.set(limit, new WeakMap());
   return limit;
 }
 
 function isRateLimit(given: RateLimit | RateLimitOptions): given is RateLimit {
-  return linesOf.has(given);
+  return windowsOf.has(given);
 }
 
-/** The line of a run before this limit. */
-export function lineOf(limit: RateLimit, run: object): RateLine {
-  const lines = linesOf.get(limit);
-  const line = lines?.get(run) ?? new RateLine(limit);
-  lines?.set(run, line);
-  return line;
+/**
+ * The tool, of whose calls only so many start in a span of time, counted over the whole tree of a run; another run counts for itself.
+ * Give options for a limit of its own, or a `rateLimit()` that it shares with other tools. Around `withRetries` it counts calls, inside
+ * of it attempts; inside of `withTimeout`, waiting for a turn is part of the time. A call that waits keeps its place among the tool calls
+ * that run at the same time. A resumed run begins to count anew.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function withRateLimit<Context>(
+  tool: FunctionTool<Context>,
+  limit: RateLimit | RateLimitOptions,
+): FunctionTool<Context> {
+  checkWrappable("withRateLimit", tool);
+  const checked = limitNamed("withRateLimit", limit);
+  return withRun(tool, (use, context, runtime) => runInTurn(checked, use, context, runtime));
 }
 
-/** The line of one run before one limit: its starts within the span, the places that are kept for calls whose turn has come, and the waiters. */
-export class RateLine {
+async function runInTurn<Context>(
+  limit: RateLimit,
+  use: FunctionUse<Context>,
+  context: ToolContext<Context>,
+  runtime: () => ToolRuntime,
+): Promise<unknown> {
+  const { clock, toolName, run, endSignal } = runtime();
+  if (context.signal.aborted) throw endedEarly(toolName);
+  const windows = windowsOf.get(limit);
+  const window = windows?.get(run) ?? new RateWindow(limit);
+  windows?.set(run, window);
+  if (!window.startAtOnce(clock)) {
+    if (limit.whenExceeded === "refuse")
+      throw tooManyCalls(toolName, limit, window.freeInMs(clock.monotonicMs()));
+    const signal = AbortSignal.any([context.signal, endSignal]);
+    const startMs = await window.waitForTurn(clock, signal);
+    if (startMs !== undefined && signal.aborted) window.giveBack(startMs);
+    if (startMs === undefined || signal.aborted) throw endedEarly(toolName);
+  }
+  return await use.run(context, runtime);
+}
+
+/** The starts of one run within the span of one limit, and the calls that wait. */
+class RateWindow {
   readonly #limit: RateLimit;
-  /** Oldest first. With `#kept` never more than `maxCalls`. */
+  readonly #queue = new TurnQueue();
+  /** Oldest first. */
   #startsMs: readonly number[] = [];
-  #kept = 0;
-  /** Admit a waiting call each, the earliest first. */
-  #waiting: readonly (() => void)[] = [];
-  #stopTimer: (() => void) | undefined;
+  #waiting = 0;
 
   constructor(limit: RateLimit) {
     this.#limit = limit;
   }
 
-  /** Starts now: true. False: there is no place, or an earlier one has not started yet. */
-  startAtOnce(nowMs: number): boolean {
-    if (this.#kept > 0 || this.#waiting.length > 0 || !this.#hasPlace(nowMs)) return false;
-    this.#startsMs = [...this.#startsMs, nowMs];
-    return true;
+  /** Starts a call now. Returns false if there is no place, or an earlier call waits. */
+  startAtOnce(clock: Clock): boolean {
+    return this.#waiting === 0 && this.#take(clock) !== undefined;
   }
 
-  /** How long it takes until the oldest start leaves the span. */
+  /** Returns how long it takes until the oldest start leaves the span. */
   freeInMs(nowMs: number): number {
     return Math.max(0, (this.#startsMs[0] ?? nowMs) + this.#limit.perMs - nowMs);
   }
 
-  /** Waits for a turn. True: a place is kept, for `start` or `giveBack`. False: `signal` was aborted before. */
-  wait(clock: Clock, signal: AbortSignal): Promise<boolean> {
-    return new Promise((resolve) => {
-      const admit = (): void => {
-        signal.removeEventListener("abort", leave);
-        resolve(true);
-      };
-      const leave = (): void => {
-        this.#waiting = this.#waiting.filter((other) => other !== admit);
-        if (this.#waiting.length === 0) this.#stopWaiting();
-        resolve(false);
-      };
-      signal.addEventListener("abort", leave, { once: true });
-      this.#waiting = [...this.#waiting, admit];
-      this.#serve(clock);
-    });
+  /** Waits for a turn. Returns the time of the start, or undefined if `signal` was aborted before. */
+  async waitForTurn(clock: Clock, signal: AbortSignal): Promise<number | undefined> {
+    this.#waiting += 1;
+    const take = (): number | undefined => this.#take(clock);
+    const startTimer = (wake: () => void): (() => void) =>
+      clock.setTimer(this.freeInMs(clock.monotonicMs()), wake);
+    const startMs = await this.#queue.enter({ take, startTimer }, signal);
+    this.#waiting -= 1;
+    return startMs;
   }
 
-  /** Starts in the place that was kept. Its span begins only now. */
-  start(clock: Clock): void {
-    this.#startsMs = [...this.#startsMs, clock.monotonicMs()];
-    this.giveBack(clock);
+  /** Leaves the place of a call that did not start to the next one. */
+  giveBack(startMs: number): void {
+    const place = this.#startsMs.indexOf(startMs);
+    this.#startsMs = this.#startsMs.filter((_startMs, index) => index !== place);
+    this.#queue.serve();
   }
 
-  /** Leaves the place that was kept to the next in the line. */
-  giveBack(clock: Clock): void {
-    this.#kept -= 1;
-    this.#serve(clock);
-  }
-
-  #serve(clock: Clock): void {
-    this.#stopWaiting();
+  #take(clock: Clock): number | undefined {
     const nowMs = clock.monotonicMs();
-    for (const admit of this.#waiting) {
-      if (!this.#hasPlace(nowMs)) break;
-      this.#waiting = this.#waiting.slice(1);
-      this.#kept += 1;
-      admit();
-    }
-    if (this.#waiting.length === 0) return;
-    // Where all places are kept, only the calls that will start in them can be waited for.
-    if (this.#startsMs.length > 0)
-      this.#stopTimer = clock.setTimer(this.freeInMs(nowMs), () => this.#serve(clock));
-  }
-
-  #hasPlace(nowMs: number): boolean {
     const { maxCalls, perMs } = this.#limit;
     this.#startsMs = this.#startsMs.filter((startMs) => startMs + perMs > nowMs);
-    return this.#startsMs.length + this.#kept < maxCalls;
+    if (this.#startsMs.length >= maxCalls) return undefined;
+    this.#startsMs = [...this.#startsMs, nowMs];
+    return nowMs;
   }
+}
 
-  #stopWaiting(): void {
-    this.#stopTimer?.();
-    this.#stopTimer = undefined;
-  }
+function tooManyCalls(toolName: string, limit: RateLimit, freeInMs: number): ToolError {
+  const { maxCalls, perMs } = limit;
+  const retryAfterMs = Math.ceil(freeInMs);
+  const often = maxCalls === 1 ? "once" : `${maxCalls} times`;
+  return new ToolError(
+    `Not executed: ${toolName} may be called ${often} within ${timeText(perMs)}, and that is used up.`,
+    {
+      hint: `Try again in ${timeText(retryAfterMs)}, or go on without it.`,
+      data: { maxCalls, perMs, retryAfterMs },
+    },
+  );
 }

@@ -18,9 +18,8 @@ export interface ApprovalOptions {
  */
 export function withApproval<Context>(
   tool: FunctionTool<Context>,
-  options?: ApprovalOptions,
-): FunctionTool<Context>;
-export function withApproval(tool: FunctionTool, options: ApprovalOptions = {}): FunctionTool {
+  options: ApprovalOptions = {},
+): FunctionTool<Context> {
   checkWrappable("withApproval", tool);
   checkKeys("withApproval", options, ["reason"]);
   const { reason } = options;
@@ -31,7 +30,10 @@ export function withApproval(tool: FunctionTool, options: ApprovalOptions = {}):
   }));
 }
 
-function alwaysNeeded(use: FunctionUse, reason: string | undefined): FunctionUse["needsApproval"] {
+function alwaysNeeded<Context>(
+  use: FunctionUse<Context>,
+  reason: string | undefined,
+): FunctionUse<Context>["needsApproval"] {
   const { needsApproval: own } = use;
   if (typeof own !== "function") return reason === undefined ? true : () => reason;
   return (context) => {

@@ -40,9 +40,8 @@ const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
  */
 export function withRetries<Context>(
   tool: FunctionTool<Context>,
-  options?: RetriesOptions,
-): FunctionTool<Context>;
-export function withRetries(tool: FunctionTool, options: RetriesOptions = {}): FunctionTool {
+  options: RetriesOptions = {},
+): FunctionTool<Context> {
   checkWrappable("withRetries", tool);
   const policy = policyOf(options);
   return withRun(tool, (use, context, runtime) => runWithRetries(policy, use, context, runtime));
@@ -66,10 +65,10 @@ function policyOf(options: RetriesOptions): Policy {
   return { maxAttempts, firstDelayMs, maxDelayMs, shouldRetry };
 }
 
-async function runWithRetries(
+async function runWithRetries<Context>(
   policy: Policy,
-  use: FunctionUse,
-  context: ToolContext,
+  use: FunctionUse<Context>,
+  context: ToolContext<Context>,
   runtime: () => ToolRuntime,
 ): Promise<unknown> {
   const { clock, endSignal, noteRetry } = runtime();

@@ -23,8 +23,7 @@ export interface TimeoutOptions {
 export function withTimeout<Context>(
   tool: FunctionTool<Context>,
   options: TimeoutOptions,
-): FunctionTool<Context>;
-export function withTimeout(tool: FunctionTool, options: TimeoutOptions): FunctionTool {
+): FunctionTool<Context> {
   checkWrappable("withTimeout", tool);
   checkKeys("withTimeout", options, ["timeoutMs"]);
   const { timeoutMs } = options;
@@ -33,9 +32,9 @@ export function withTimeout(tool: FunctionTool, options: TimeoutOptions): Functi
 }
 
 /** One run within a time limit: for `withTimeout`, and for the `timeoutMs` of a tool. */
-export async function runInTime(
-  use: FunctionUse,
-  context: ToolContext,
+export async function runInTime<Context>(
+  use: FunctionUse<Context>,
+  context: ToolContext<Context>,
   runtime: () => ToolRuntime,
   timeoutMs: number,
 ): Promise<unknown> {

@@ -20,10 +20,10 @@ export function checkAtLeastOne(field: string, value: unknown, advice: string): 
 }
 
 /** The tool, whose calls do what `change` makes of them. Name, schema and settings stay. */
-export function withUse(
-  tool: FunctionTool,
-  change: (use: FunctionUse) => FunctionUse,
-): FunctionTool {
+export function withUse<Context>(
+  tool: FunctionTool<Context>,
+  change: (use: FunctionUse<Context>) => FunctionUse<Context>,
+): FunctionTool<Context> {
   const { name, description, inputSchema, settings, isSequential, isRepeatable } = tool;
   const { strictSchema } = tool;
   // Named one by one: a tool that a class makes has some of them on its prototype.
@@ -36,7 +36,7 @@ export function withUse(
     settings,
     isSequential,
     isRepeatable,
-    bind: (input: JsonValue, parsed?: JsonValue): Bound<FunctionUse> => {
+    bind: (input: JsonValue, parsed?: JsonValue): Bound<FunctionUse<Context>> => {
       const bound = tool.bind(input, parsed);
       if (bound.type === "invalid") return bound;
       return { ...bound, use: change(bound.use) };
@@ -45,10 +45,13 @@ export function withUse(
 }
 
 /** The tool, whose calls run as `run` says. Whether they need an approval stays. */
-export function withRun(
-  tool: FunctionTool,
-  run: (use: FunctionUse, ...call: Parameters<FunctionUse["run"]>) => Promise<unknown>,
-): FunctionTool {
+export function withRun<Context>(
+  tool: FunctionTool<Context>,
+  run: (
+    use: FunctionUse<Context>,
+    ...call: Parameters<FunctionUse<Context>["run"]>
+  ) => Promise<unknown>,
+): FunctionTool<Context> {
   return withUse(tool, (use) => ({
     run: (context, runtime) => run(use, context, runtime),
     needsApproval: use.needsApproval,
@@ -56,8 +59,8 @@ export function withRun(
 }
 
 /** A context for one attempt at a call: once closed, what is asked of it is dropped, and what it has asked ends. */
-export function closable(context: ToolContext): {
-  readonly context: ToolContext;
+export function closable<Context>(context: ToolContext<Context>): {
+  readonly context: ToolContext<Context>;
   close(): void;
 } {
   let isClosed = false;
@@ -77,7 +80,7 @@ export function closable(context: ToolContext): {
         asking ??= new AbortController();
         return await context.ask(endedWith(request, asking.signal));
       },
-    } satisfies ToolContext),
+    } satisfies ToolContext<Context>),
     close: () => {
       isClosed = true;
       asking?.abort();

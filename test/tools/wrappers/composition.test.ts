@@ -7,7 +7,7 @@ import { ToolRetryError } from "../../../src/tools/tool-error.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";
 import { isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts";
 import { withApproval } from "../../../src/tools/wrappers/with-approval.ts";
-import { withRateLimit } from "../../../src/tools/wrappers/with-rate-limit.ts";
+import { withRateLimit } from "../../../src/tools/wrappers/rate-limit.ts";
 import { withRetries } from "../../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../../harness/proves.ts";

@@ -10,8 +10,11 @@ import { AgentIdSchema } from "../../../src/protocol/ids.ts";
 import { ToolError } from "../../../src/tools/tool-error.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";
 import { renameTools } from "../../../src/tools/toolsets.ts";
-import { rateLimit, type RateLimitOptions } from "../../../src/tools/wrappers/rate-limit.ts";
-import { withRateLimit } from "../../../src/tools/wrappers/with-rate-limit.ts";
+import {
+  rateLimit,
+  withRateLimit,
+  type RateLimitOptions,
+} from "../../../src/tools/wrappers/rate-limit.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../../harness/proves.ts";
 import { CallFixture, never, toolThat, useOf, type Call } from "../../support/tool-calls.ts";
