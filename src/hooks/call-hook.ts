@@ -1,6 +1,6 @@
 import { type AnySignal, runTimed } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { hookAbandoned, hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";
+import { hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";
 import type { HookSelf } from "./hook-points.ts";
 
 /** How long hooks may take, and what they may know. */
@@ -40,6 +40,6 @@ export async function callHook<Context extends HookSelf>(
     case "timed_out":
       throw hookTimedOut(place, timeoutMs);
     case "abandoned":
-      throw hookAbandoned(place, graceMs);
+      throw hookTimedOut(place, graceMs, true);
   }
 }

@@ -1,6 +1,7 @@
 // The three ways in which a hook can go wrong. Each names the point and the hook, for its author.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
+import { defined } from "../kernel/json.ts";
 
 /** Which hook, and where it was called. */
 export interface HookPlace {
@@ -19,21 +20,18 @@ export function hookFailed({ point, hook }: HookPlace, cause: unknown): Espalier
   });
 }
 
-/** `hook_timeout`: the hook did not settle in time. */
-export function hookTimedOut({ point, hook }: HookPlace, timeoutMs: number): EspalierError {
+/** `hook_timeout`: the hook did not settle in time. `wasCancelled`: nor in the grace period of an agent that had to end. */
+export function hookTimedOut(
+  { point, hook }: HookPlace,
+  limitMs: number,
+  wasCancelled = false,
+): EspalierError {
+  const since = wasCancelled ? " after its agent was told to end" : "";
+  const advice = wasCancelled ? "Obey its signal." : "Obey its signal, or give it more time.";
   return new EspalierError({
     code: "hook_timeout",
-    message: `Expected the hook "${hook}" at ${point} to settle within ${timeoutMs} ms, got nothing. Obey its signal, or give it more time.`,
-    data: { point, hook, timeoutMs, wasCancelled: false },
-  });
-}
-
-/** `hook_timeout`, too: the hook did not settle within the grace period after its agent had to end. */
-export function hookAbandoned({ point, hook }: HookPlace, graceMs: number): EspalierError {
-  return new EspalierError({
-    code: "hook_timeout",
-    message: `Expected the hook "${hook}" at ${point} to settle within ${graceMs} ms after its agent was told to end, got nothing. Obey its signal.`,
-    data: { point, hook, graceMs, wasCancelled: true },
+    message: `Expected the hook "${hook}" at ${point} to settle within ${limitMs} ms${since}, got nothing. ${advice}`,
+    data: { point, hook, [wasCancelled ? "graceMs" : "timeoutMs"]: limitMs, wasCancelled },
   });
 }
 
@@ -53,7 +51,7 @@ export function hookContract({ point, hook }: HookPlace, breach: Breach): Espali
   return new EspalierError({
     code: "hook_contract",
     message: `Expected the hook "${hook}" at ${point} to ${expected}, got ${got}. ${advice}`,
-    data: { point, hook, ...(field === undefined ? {} : { field }), expected, got },
-    ...(cause === undefined ? {} : { cause }),
+    data: { point, hook, ...defined({ field }), expected, got },
+    cause,
   });
 }

@@ -2,11 +2,12 @@
 
 import {
   checkBoolean,
+  checkFunction,
   checkKeys,
-  checkList,
-  checkText,
+  copyToolNames,
   misdefinition,
   mismatch,
+  nameFunction,
 } from "../kernel/check.ts";
 import { isEventType, type EventType } from "../protocol/event.ts";
 import type { TransformPoint, ToolPoint } from "./hook-points.ts";
@@ -48,29 +49,40 @@ interface Given extends WrapToolOptions {
 const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
 
 /**
- * The checked options of a hook at `owner`: a point or a kind. Its name is read here once. `further`: names of options that are checked
- * elsewhere. Throws `invalid_definition` or `invalid_option`.
+ * Returns the checked options of a hook at `owner`: a point or a kind. `part`: its function, by name. `further`: names of options that
+ * are checked elsewhere. Throws `invalid_definition` or `invalid_option`.
  */
 export function hookBasics(
-  owner: string,
+  [owner, part]: readonly [owner: string, part: string],
   work: { readonly name: unknown },
   options: Given,
   further: readonly string[] = [],
 ): HookBasics {
+  checkFunction(`${owner}.${part}`, work);
   const field = `${owner}.options`;
   checkKeys(field, options, ["name", "priority", ...further]);
   const { priority = 0 } = options;
   if (typeof priority !== "number" || !Number.isFinite(priority))
     throw mismatch(`${field}.priority`, "a finite number", priority, "Leave it out for 0.");
-  return { name: nameOf(field, work, options), priority };
+  return { name: nameFunction(`${field}.name`, options.name, work), priority };
 }
 
 /** The same for transformers. */
 export function transformBasics(owner: string, work: { readonly name: unknown }, options: Given) {
   const { tools, isStrict = true } = options;
-  const basics = hookBasics(owner, work, options, ["isStrict", "tools"]);
-  checkBoolean(`${owner}.options.isStrict`, isStrict);
-  return { ...basics, tools: copyToolNames(owner, tools), isStrict };
+  const basics = hookBasics([owner, "handler"], work, options, ["isStrict", "tools"]);
+  const field = `${owner}.options`;
+  checkBoolean(`${field}.isStrict`, isStrict);
+  if (tools !== undefined && !TOOL_OWNERS.includes(owner)) {
+    const expected = `left out: ${owner} concerns no tool`;
+    throw misdefinition(
+      `${field}.tools`,
+      expected,
+      tools,
+      `Use it with ${TOOL_OWNERS.join(", ")}.`,
+    );
+  }
+  return { ...basics, tools: copyToolNames(`${field}.tools`, tools), isStrict };
 }
 
 /** One event type or several, checked. */
@@ -84,35 +96,4 @@ export function checkEventTypes(field: string, types: unknown): readonly EventTy
       throw misdefinition(field, "a type of event", type, 'Such as "step.completed".');
     }),
   );
-}
-
-/** Throws `invalid_definition` unless `value` is a function. */
-export function checkFunction(field: string, value: unknown): void {
-  if (typeof value !== "function")
-    throw misdefinition(field, "a function", value, "It does the work.");
-}
-
-function nameOf(
-  field: string,
-  work: { readonly name: unknown },
-  { name }: Given,
-): string | undefined {
-  if (name !== undefined) checkText(`${field}.name`, name);
-  const own = typeof work.name === "string" && work.name.trim() !== "" ? work.name : undefined;
-  return name ?? own;
-}
-
-/** The names of the tools to which a hook is limited, checked. */
-export function copyToolNames(owner: string, tools: Given["tools"]): readonly string[] | undefined {
-  if (tools === undefined) return undefined;
-  const field = `${owner}.options.tools`;
-  if (!TOOL_OWNERS.includes(owner)) {
-    const expected = `left out: ${owner} concerns no tool`;
-    throw misdefinition(field, expected, tools, `Use it with ${TOOL_OWNERS.join(", ")}.`);
-  }
-  checkList(field, tools);
-  if (tools.length === 0)
-    throw misdefinition(field, "at least one tool name", tools, "Leave it out for all tools.");
-  for (const [index, name] of tools.entries()) checkText(`${field}[${index}]`, name);
-  return Object.freeze([...tools]);
 }

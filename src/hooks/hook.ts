@@ -2,7 +2,7 @@
 // A hook is one of five kinds (C15, C16): observers see events; transformers give a patch at one point; wraps go around a model call
 // or a tool call; processors look at each completed step.
 
-import { checkList, misdefinition } from "../kernel/check.ts";
+import { checkMade, copyToolNames, misdefinition } from "../kernel/check.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { EspalierEvent, EventType } from "../protocol/event.ts";
@@ -10,8 +10,6 @@ import type { CallId } from "../protocol/ids.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import {
   checkEventTypes,
-  copyToolNames,
-  checkFunction,
   hookBasics,
   transformBasics,
   type HookBasics,
@@ -143,10 +141,9 @@ export function observe(
   options: HookOptions = {},
 ): Hook {
   const given = checkEventTypes("observe.types", types);
-  checkFunction("observe.listener", listener);
   return register({
     kind: "observe",
-    ...hookBasics("observe", listener, options),
+    ...hookBasics(["observe", "listener"], listener, options),
     types: given,
     listen: (event, context) => listener(event, context),
   });
@@ -179,7 +176,6 @@ export function transform<P extends TransformPoint>(
     const expected = `one of ${HOOK_POINTS.join(", ")}`;
     throw misdefinition("transform.point", expected, point, "For events, use observe().");
   }
-  checkFunction(`${point}.handler`, handler);
   const hook: TransformHook<P> = {
     kind: "transform",
     ...transformBasics(point, handler, options),
@@ -199,10 +195,9 @@ export function wrapModelCall<Context = unknown>(
   wrap: ModelWrapHook<Context>["wrap"],
   options: HookOptions = {},
 ): Hook<Context> {
-  checkFunction("wrapModelCall.wrap", wrap);
   return register({
     kind: "wrapModelCall",
-    ...hookBasics("wrapModelCall", wrap, options),
+    ...hookBasics(["wrapModelCall", "wrap"], wrap, options),
     wrap,
   });
 }
@@ -218,11 +213,10 @@ export function wrapToolCall<Context = unknown>(
   wrap: ToolWrapHook<Context>["wrap"],
   options: WrapToolOptions = {},
 ): Hook<Context> {
-  checkFunction("wrapToolCall.wrap", wrap);
   return register({
     kind: "wrapToolCall",
-    ...hookBasics("wrapToolCall", wrap, options, ["tools"]),
-    tools: copyToolNames("wrapToolCall", options.tools),
+    ...hookBasics(["wrapToolCall", "wrap"], wrap, options, ["tools"]),
+    tools: copyToolNames("wrapToolCall.options.tools", options.tools),
     wrap,
   });
 }
@@ -238,23 +232,17 @@ export function processStep<Context = unknown>(
   process: (step: StepRecord, context: HookContext<Context>) => unknown,
   options: HookOptions = {},
 ): Hook<Context> {
-  checkFunction("processStep.process", process);
   return register({
     kind: "processStep",
-    ...hookBasics("processStep", process, options),
+    ...hookBasics(["processStep", "process"], process, options),
     process,
   });
 }
 
 /** Throws `invalid_definition` unless `hooks` is a list of what the constructors made. */
 export function checkHooks(field: string, hooks: unknown): void {
-  checkList(field, hooks);
-  const list: readonly unknown[] = Array.isArray(hooks) ? hooks : [];
-  for (const [index, hook] of list.entries()) {
-    if (typeof hook === "object" && hook !== null && made.has(hook)) continue;
-    const advice = "Make it with observe(), transform(), wrapModelCall() and the like.";
-    throw misdefinition(`${field}[${index}]`, "a hook", hook, advice);
-  }
+  const advice = "Make it with observe(), transform(), wrapModelCall() and the like.";
+  checkMade(field, hooks, { made, what: "a hook", advice });
 }
 
 function register<Context>(hook: Hook<Context>): Hook<Context> {

@@ -127,6 +127,48 @@ export function checkText(field: string, value: unknown): void {
   throw misdefinition(field, "text that is not empty", value, "Say it in words.");
 }
 
+/** Throws `invalid_definition` unless `value` is a function. */
+export function checkFunction(field: string, value: unknown, advice = "It does the work."): void {
+  if (typeof value !== "function") throw misdefinition(field, "a function", value, advice);
+}
+
+/** Returns the given name, or that of the function. Throws `invalid_definition` for a name that is not text. */
+export function nameFunction(
+  field: string,
+  name: string | undefined,
+  work: { readonly name: unknown },
+): string | undefined {
+  if (name !== undefined) checkText(field, name);
+  const own = typeof work.name === "string" && work.name.trim() !== "" ? work.name : undefined;
+  return name ?? own;
+}
+
+/** Returns a frozen copy of names of tools. Throws `invalid_definition` for an empty list. */
+export function copyToolNames(
+  field: string,
+  names: readonly string[] | undefined,
+): readonly string[] | undefined {
+  if (names === undefined) return undefined;
+  checkList(field, names);
+  if (names.length === 0)
+    throw misdefinition(field, "at least one tool name", names, "Leave it out for all tools.");
+  for (const [index, name] of names.entries()) checkText(`${field}[${index}]`, name);
+  return Object.freeze([...names]);
+}
+
+/** Throws `invalid_definition` unless `given` is a list of `what`: objects in `made`. */
+export function checkMade(
+  field: string,
+  given: unknown,
+  { made, what, advice }: { readonly made: WeakSet<object>; what: string; advice: string },
+): void {
+  checkList(field, given);
+  const list: readonly unknown[] = Array.isArray(given) ? given : [];
+  for (const [index, one] of list.entries())
+    if (typeof one !== "object" || one === null || !made.has(one))
+      throw misdefinition(`${field}[${index}]`, what, one, advice);
+}
+
 /** Throws `invalid_definition` unless `value` is a list. */
 export function checkList(field: string, value: unknown, advice = listAdvice(value)): void {
   if (!Array.isArray(value)) throw misdefinition(field, "a list", value, advice);

@@ -1,7 +1,7 @@
 // Stop conditions: plain functions over read-only facts that give reasons or nothing, and their combinations with or, and, not.
 
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { checkName, misdefinition } from "../kernel/check.ts";
+import { checkFunction, checkName, misdefinition } from "../kernel/check.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
@@ -219,9 +219,8 @@ function checkParts(combinator: string, conditions: readonly unknown[]): void {
 }
 
 function checkPart(field: string, condition: unknown): void {
-  if (typeof condition === "function") return;
   const advice = Array.isArray(condition) ? "Spread the list." : "See toolWasCalled().";
-  throw misdefinition(field, "a function", condition, advice);
+  checkFunction(field, condition, advice);
 }
 
 function checkFinishReasons(finishReasons: readonly string[]): void {

@@ -1,6 +1,6 @@
 // defineTool and defineDelegation: from what a user writes to a tool, checked and frozen.
 
-import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
+import { checkFunction, checkKeys, checkText, misdefinition } from "../kernel/check.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { strictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/check-input.ts";
@@ -89,6 +89,8 @@ export interface DelegationDefinition<
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
 
+const EXECUTE_ADVICE = "It does the work; left out, the tool is executed elsewhere.";
+
 const BASIC_FIELDS = ["name", "description", "input", "isStrict", "strictSchema"];
 const EXTERNAL_FIELDS = [...BASIC_FIELDS, "maxRetries"];
 const DELEGATION_FIELDS = [...EXTERNAL_FIELDS, "execute"];
@@ -133,7 +135,7 @@ export function defineDelegation<Input extends ToolInput>(
   checkKeys("tool", definition, DELEGATION_FIELDS);
   const { execute } = definition;
   const { descriptor, schema } = begin(definition);
-  checkExecute(descriptor.name, execute);
+  checkFunction(`${descriptor.name}.execute`, execute, EXECUTE_ADVICE);
   return delegationTool(descriptor, schema, execute);
 }
 
@@ -149,7 +151,7 @@ function checkedFunctionTool<Input extends ToolInput>(
 ): FunctionTool {
   const { execute, needsApproval, isSequential = false, isRepeatable = true } = definition;
   const { descriptor, schema } = begin(definition);
-  checkExecute(descriptor.name, execute);
+  checkFunction(`${descriptor.name}.execute`, execute, EXECUTE_ADVICE);
   const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
   if (!isKnown && typeof needsApproval !== "function") {
     const advice = "Say true, or decide call by call.";
@@ -217,12 +219,6 @@ function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObjec
   if (!isAsked || strict.isStrict) return;
   const expected = `false for an input without a strict form (${strict.reason})`;
   throw misdefinition(field, expected, isAsked, "Name what may be in it, or leave it out.");
-}
-
-function checkExecute(name: string, execute: unknown): void {
-  if (typeof execute === "function") return;
-  const advice = "It does the work; left out, the tool is executed elsewhere.";
-  throw misdefinition(`${name}.execute`, "a function", execute, advice);
 }
 
 function checkBoolean(field: string, value: unknown): void {

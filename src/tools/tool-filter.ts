@@ -1,11 +1,11 @@
 // Filters: which of its tools an agent is offered in a step, by the state of its work (R123).
 
-import { shown } from "../kernel/check.ts";
+import { checkMade, shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
-import { checkMade, toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
+import { toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
 
 /** What a filter may look at. Read-only. `Context`: what the filter asks of the run's context; default: nothing. */
 export interface FilterFacts<out Context = unknown> {
@@ -61,7 +61,7 @@ export function toolFilter<Context = unknown>(
 
 /** Throws `invalid_definition` unless `filters` is a list of filters. */
 export function checkFilters(field: string, filters: unknown): void {
-  checkMade(field, filters, { made, what: "a filter", maker: "toolFilter" });
+  checkMade(field, filters, { made, what: "a filter", advice: "Make it with toolFilter()." });
 }
 
 /** A tool that is not offered, and the filter that took it away. */

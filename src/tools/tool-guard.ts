@@ -1,9 +1,10 @@
 // Guards: code of the user's own that says of each call whether it may run. They hold for an agent and for all below it (T4).
 
+import { checkMade } from "../kernel/check.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import { checkMade, toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
+import { toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
 
 /** What a guard answers about a call: it may run, it must not, or an approval is to be asked for (R65). */
 export type GuardAnswer =
@@ -89,7 +90,7 @@ export function toolGuard<Context = unknown>(
 
 /** Throws `invalid_definition` unless `guards` is a list of guards. */
 export function checkGuards(field: string, guards: unknown): void {
-  checkMade(field, guards, { made, what: "a guard", maker: "toolGuard" });
+  checkMade(field, guards, { made, what: "a guard", advice: "Make it with toolGuard()." });
 }
 
 /** A guard under the name by which it is known. */

@@ -2,7 +2,7 @@
 // model's transport, this one, and corrected calls by the model.
 
 import { invoke, sleep } from "../../kernel/cancel.ts";
-import { checkAmount, checkKeys, defaultAdvice, misdefinition, shown } from "../../kernel/check.ts";
+import { checkAmount, checkFunction, checkKeys, defaultAdvice, shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
@@ -58,10 +58,8 @@ function policyOf(options: RetriesOptions): Policy {
   checkAtLeastOne("withRetries.maxAttempts", maxAttempts, "1 means no retries.");
   checkAmount("withRetries.firstDelayMs", firstDelayMs, defaultAdvice(500));
   checkAmount("withRetries.maxDelayMs", maxDelayMs, defaultAdvice(30_000));
-  if (typeof shouldRetry !== "function") {
-    const advice = "It is given the error, and says true or false.";
-    throw misdefinition("withRetries.shouldRetry", "a function", shouldRetry, advice);
-  }
+  const advice = "It is given the error, and says true or false.";
+  checkFunction("withRetries.shouldRetry", shouldRetry, advice);
   return { maxAttempts, firstDelayMs, maxDelayMs, shouldRetry };
 }
 
