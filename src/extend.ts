@@ -152,7 +152,7 @@ export type { OutputMode } from "./agent/agent-role.ts";
 export type { PlacedSection, SectionLifeCycle, SectionText } from "./agent/request-sections.ts";
 export type { ModelDelta, PieceBody, PieceSource, ResetReason } from "./protocol/stream-piece.ts";
 export type { PiecesOptions } from "./orchestrator/run/run.ts";
-export type { PriceUsed } from "./orchestrator/budget/prices-used.ts";
+export type { PriceUsed } from "./budget/prices-used.ts";
 export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
 export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";

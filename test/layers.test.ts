@@ -10,9 +10,17 @@ import { z } from "zod";
 const VOCABULARY = ["kernel", "protocol"];
 const AGENT = ["agent", "agent/phases", "agent/tool-calls"];
 const TOOLS = ["tools", "tools/arguments", "tools/wrappers"];
-const BELOW_AGENT = [...VOCABULARY, "policies", "model", ...TOOLS, "hooks", "run-services"];
+const BELOW_AGENT = [
+  ...VOCABULARY,
+  "policies",
+  "model",
+  "budget",
+  ...TOOLS,
+  "hooks",
+  "run-services",
+];
 const BELOW_TREE = [...BELOW_AGENT, ...AGENT, "store", "engine"];
-const ORCHESTRATOR = ["budget", "sessions", "durability", "tree", "run"].map(
+const ORCHESTRATOR = ["sessions", "durability", "tree", "run"].map(
   (folder) => `orchestrator/${folder}`,
 );
 const TELEMETRY = ["", "/bounded", "/content", "/delivery", "/metrics", "/spans"].map(
@@ -26,6 +34,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   protocol: ["kernel"],
   policies: VOCABULARY,
   model: VOCABULARY,
+  budget: [...VOCABULARY, "policies", "model"],
   "model/openai": [...VOCABULARY, "model"],
   "model/ai-sdk": [...VOCABULARY, "model"],
   "model/genai-prices": [...VOCABULARY, "model"],

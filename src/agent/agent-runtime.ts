@@ -37,7 +37,7 @@ import type { AgentRole } from "./agent-role.ts";
 import type { AgentState, PausedState, PendingState, SettledState } from "./agent-state.ts";
 import { AgentTime } from "./agent-time.ts";
 import { BackgroundChildren } from "./background-children.ts";
-import type { AccountView } from "./account-view.ts";
+import type { AgentAccount } from "../budget/agent-account.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { Persistence } from "./persistence.ts";
 import type { Phase, PhaseReport } from "./phase-report.ts";
@@ -77,7 +77,7 @@ export interface ExecutionStart {
   readonly model: Model;
   /** Its first state, or that of a paused run. */
   readonly state: PendingState | SettledState;
-  readonly account: AccountView;
+  readonly account: AgentAccount;
   /** Of an agent that ran before the run was paused. */
   readonly before?: EarlierExecutions;
 }
@@ -116,7 +116,7 @@ export class AgentRuntime {
   readonly shape: TreeShape;
   /** What it may not use, and nothing below it (T4). */
   readonly toolLimits: ToolLimits;
-  readonly account: AccountView;
+  readonly account: AgentAccount;
   readonly tools: ToolSet;
   readonly hooks: HookSet;
   /** The schema to which its model is held; undefined: it gives no typed result, or gives it by `Finish`. */

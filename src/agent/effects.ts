@@ -9,7 +9,7 @@ import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-state.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
-import { SPEND_AXES } from "../protocol/account.ts";
+import { RefusalSchema } from "../protocol/account.ts";
 import { z } from "../protocol/late-zod.ts";
 
 /** The history of an agent so far. Its subagents are shown a part of it. */
@@ -34,18 +34,6 @@ const TokenUsageSchema = z.strictObject({
   reportedCostUsd: z.number().nonnegative().optional(),
   serviceTier: z.string().optional(),
   hasServerTools: z.literal(true).optional(),
-});
-
-/** The first limit on a path that leaves no room for a request. */
-export const RefusalSchema = z.strictObject({
-  axis: z.enum([...SPEND_AXES, "wallTimeMs"]),
-  /** The agent whose budget it is. */
-  accountPath: z.string(),
-  maximum: z.number(),
-  spent: z.number(),
-  asked: z.number(),
-  /** The part of the rest that this agent keeps for itself. */
-  kept: z.number().exactOptional(),
 });
 
 export const InferOutcomeSchema = z.discriminatedUnion("type", [

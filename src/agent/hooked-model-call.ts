@@ -19,8 +19,8 @@ import {
   type Usage,
 } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { BudgetRefusal } from "./account-view.ts";
-import { besideStep, callUsage } from "./call-usage.ts";
+import type { BudgetRefusal } from "../budget/lease.ts";
+import { besideStep, callUsage } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";

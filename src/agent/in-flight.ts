@@ -2,7 +2,7 @@
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
 import { canonicalJson } from "../kernel/json.ts";
-import type { LeaseOutcome } from "./account-view.ts";
+import type { LeaseOutcome } from "../budget/lease.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import type { EventBody } from "../protocol/event.ts";

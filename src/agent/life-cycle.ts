@@ -26,7 +26,7 @@ import {
   pausedChildrenOf,
   type MadeSection,
 } from "./agent-state.ts";
-import type { Lease, LastStep } from "./account-view.ts";
+import type { Lease, LastStep } from "../budget/lease.ts";
 import { releaseLeases } from "./model-call.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
 import { stepContext } from "./make-step-context.ts";

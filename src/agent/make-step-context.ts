@@ -11,7 +11,7 @@ import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { isRetryAfterOverflow, type AgentState } from "./agent-state.ts";
-import type { Lease, Remaining } from "./account-view.ts";
+import type { Lease, Remaining } from "../budget/lease.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import { noteShown, shownParts } from "./shown-messages.ts";
 

@@ -22,7 +22,7 @@ import type { EventBody } from "../protocol/event.ts";
 import type { SpanContent } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
-import type { BudgetRefusal, LeaseOutcome } from "./account-view.ts";
+import type { BudgetRefusal, LeaseOutcome } from "../budget/lease.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   callUsage,
@@ -30,7 +30,7 @@ import {
   leaseTerms,
   usageOfOthers,
   type ModelCallEnd,
-} from "./call-usage.ts";
+} from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import {

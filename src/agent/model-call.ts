@@ -5,9 +5,10 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { AccountView, Lease, LeaseOutcome } from "./account-view.ts";
+import type { AgentAccount } from "../budget/agent-account.ts";
+import type { Lease, LeaseOutcome } from "../budget/lease.ts";
 import type { EventBody } from "../protocol/event.ts";
-import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
+import { besideStep, leaseTerms, withoutStep } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
@@ -85,7 +86,7 @@ export function settleCall(
 }
 
 function settledEvent(
-  account: AccountView,
+  account: AgentAccount,
   {
     leaseId,
     usage,

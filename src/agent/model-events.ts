@@ -8,7 +8,7 @@ import type { EventBody } from "../protocol/event.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { parametersOf } from "./make-step-context.ts";
-import type { Lease } from "./account-view.ts";
+import type { Lease } from "../budget/lease.ts";
 
 /** A paid model call as its attempts make it. */
 export interface InferCall {

@@ -3,7 +3,7 @@
 
 import type { StopSignal } from "../protocol/stop.ts";
 import type { OwnCall } from "../tools/bind-call.ts";
-import type { Lease, LeaseOutcome } from "./account-view.ts";
+import type { Lease, LeaseOutcome } from "../budget/lease.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";

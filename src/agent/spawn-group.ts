@@ -3,7 +3,7 @@
 // X11. `fail_fast`: the first that does not complete decides. `quorum`: n that completed decide, or that n cannot be reached any more.
 //      Once decided, those that run are cancelled, and one that comes late is not started. One that was cancelled so is no further failure.
 
-import type { Remaining } from "./account-view.ts";
+import type { Remaining } from "../budget/lease.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { OnFailure } from "../policies/delegation-policy.ts";
 

@@ -9,7 +9,7 @@ import { pauseIfPossible } from "./pausing.ts";
 import { recordError, recordSignal } from "./transition.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { shownAxis, stopCodeOf } from "../policies/budget.ts";
-import type { BudgetRefusal, Overshoot } from "./account-view.ts";
+import type { BudgetRefusal, Overshoot } from "../budget/lease.ts";
 
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {

@@ -123,3 +123,15 @@ export const AccountSchema = z.strictObject({
   reserved: AmountsSchema,
   excess: AmountsSchema,
 }) satisfies z.ZodType<Account>;
+
+/** The first limit on a path that leaves no room for a request. */
+export const RefusalSchema = z.strictObject({
+  axis: z.enum([...SPEND_AXES, "wallTimeMs"]),
+  /** The agent whose budget it is. */
+  accountPath: z.string(),
+  maximum: z.number(),
+  spent: z.number(),
+  asked: z.number(),
+  /** The part of the rest that this agent keeps for itself. */
+  kept: z.number().exactOptional(),
+});

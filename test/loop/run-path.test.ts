@@ -83,7 +83,7 @@ const UNUSED = {
   tracing: ["src/protocol/span-tree.ts", "src/telemetry/", "src/run-services/guarded-tracing.ts"],
   streams: ["src/run-services/live-pieces.ts", "src/orchestrator/run/run-readers.ts"],
   hooks: ["src/agent/hooked-model-call.ts", "src/agent/phases/rewrite-calls.ts", "src/hooks/"],
-  time: ["src/agent/agent-time.ts", "src/orchestrator/budget/ledger-time.ts"],
+  time: ["src/agent/agent-time.ts", "src/budget/account-time.ts"],
   fallback: ["src/model/fallback.ts"],
   limits: ["src/model/model-limits.ts", "src/model/limits-gate.ts", "src/kernel/turn-queue.ts"],
   groups: ["src/agent/spawn-group.ts", "src/orchestrator/tree/subagent-service.ts"],

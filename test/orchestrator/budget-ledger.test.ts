@@ -5,7 +5,7 @@ import { getEventListeners } from "node:events";
 
 import { expect, test } from "vitest";
 
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";

@@ -3,9 +3,9 @@
 
 import { expect, test } from "vitest";
 
-import type { BudgetRefusal } from "../../src/agent/account-view.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
+import type { BudgetRefusal } from "../../src/budget/lease.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
+import type { NewAccount } from "../../src/budget/ledger-account.ts";
 import type { SpendAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";

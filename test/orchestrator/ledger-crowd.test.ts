@@ -4,9 +4,9 @@
 
 import { expect, test } from "vitest";
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
-import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
+import type { NewAccount } from "../../src/budget/ledger-account.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";

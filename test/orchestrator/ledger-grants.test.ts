@@ -3,8 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { ReachedThreshold } from "../../src/orchestrator/budget/agent-account.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import type { ReachedThreshold } from "../../src/budget/agent-account.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
 import type { SpendAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";

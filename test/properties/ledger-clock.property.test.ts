@@ -6,7 +6,7 @@ import * as fc from "fast-check";
 import { test } from "vitest";
 
 import { AgentTime } from "../../src/agent/agent-time.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { AgentIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 

@@ -1,6 +1,6 @@
 // What must hold of the accounts of a ledger after every operation, whatever it was.
 
-import type { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import type { BudgetLedger } from "../../src/budget/ledger.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { toAmounts, UsageSchema, type Usage } from "../../src/protocol/usage.ts";

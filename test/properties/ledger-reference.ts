@@ -1,7 +1,7 @@
 // A second, naive ledger to compare the real one with: it keeps every lease and every booking, and works out by words of the
 // design, not of the code, who must be granted what. Integer prices only, so that amounts are exact.
 
-import type { LeaseAsk } from "../../src/agent/account-view.ts";
+import type { LeaseAsk } from "../../src/budget/lease.ts";
 import { type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
 import { toAmounts, type Usage } from "../../src/protocol/usage.ts";

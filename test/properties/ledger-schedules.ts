@@ -3,10 +3,10 @@
 
 import { isDeepStrictEqual } from "node:util";
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
-import type { AgentAccount } from "../../src/orchestrator/budget/agent-account.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import { LedgerOperationSchema } from "../../src/orchestrator/budget/ledger-operation.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
+import type { AgentAccount } from "../../src/budget/agent-account.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
+import { LedgerOperationSchema } from "../../src/budget/ledger-operation.ts";
 import { type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import {

@@ -65,7 +65,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a charge does not reach the root",
-    file: "orchestrator/budget/ledger-account.ts",
+    file: "budget/ledger-account.ts",
     from: "addUsage(at.total, usage);",
     to: "addUsage(at.total, at !== this && at.parent === undefined ? { ...usage, inputTokens: 0 } : usage);",
     law: /B3|X18/,
@@ -73,7 +73,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "what a reserve keeps is not kept",
-    file: "orchestrator/budget/ledger-account.ts",
+    file: "budget/ledger-account.ts",
     from: "return asker === this ? room : room - (this.ownReserve[axis] ?? 0);",
     to: "return room;",
     law: /X5/,
@@ -81,7 +81,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a grant counts twice",
-    file: "orchestrator/budget/ledger-grant.ts",
+    file: "budget/ledger-grant.ts",
     from: "raised(limit, raises[axis] ?? 0)",
     to: "raised(limit, 2 * (raises[axis] ?? 0))",
     law: /X7|B1/,
@@ -89,7 +89,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "who waits for the budget is not served when a call settles",
-    file: "orchestrator/budget/agent-account.ts",
+    file: "budget/agent-account.ts",
     from: "this.#emitReached(rest);\n    this.#ledger.queue?.serve();",
     to: "this.#emitReached(rest);",
     law: /hangs|T5/,
@@ -201,7 +201,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a request starts at the deadline",
-    file: "orchestrator/budget/ledger-time.ts",
+    file: "budget/account-time.ts",
     from: "if (deadline === null || nowMs < deadline) return undefined;",
     to: "if (deadline === null || nowMs >= 0) return undefined;",
     law: /R58|hangs|bug/,

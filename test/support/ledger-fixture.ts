@@ -1,13 +1,10 @@
 // A ledger under test: accounts named by their path in the tree, time by hand, answers that can be looked at without waiting.
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import type {
-  AgentAccount,
-  ReachedThreshold,
-} from "../../src/orchestrator/budget/agent-account.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
+import type { AgentAccount, ReachedThreshold } from "../../src/budget/agent-account.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
+import type { NewAccount } from "../../src/budget/ledger-account.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";

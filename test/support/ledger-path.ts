@@ -1,9 +1,9 @@
 // The operations of a ledger on accounts that are plain values: each is done on live accounts made of them, and gives what they have become.
 
-import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/agent/account-view.ts";
-import { LedgerAccount } from "../../src/orchestrator/budget/ledger-account.ts";
-import type { ReserveOutcome } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
-import * as arithmetic from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/budget/lease.ts";
+import { LedgerAccount } from "../../src/budget/ledger-account.ts";
+import type { ReserveOutcome } from "../../src/budget/ledger-arithmetic.ts";
+import * as arithmetic from "../../src/budget/ledger-arithmetic.ts";
 import type { Amounts } from "../../src/policies/budget.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { Usage } from "../../src/protocol/usage.ts";

@@ -8,7 +8,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { RunTree } from "../../src/orchestrator/tree/run-tree.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { bareRun } from "../support/bare-run.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

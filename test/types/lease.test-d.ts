@@ -3,7 +3,7 @@
 
 import { expectTypeOf, test } from "vitest";
 
-import type { Lease, LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
+import type { Lease, LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
 import type { EffectPosition } from "../../src/agent/agent-identity.ts";
 import type { callModel, PaidCall } from "../../src/agent/model-call.ts";
 import type { ModelRequest } from "../../src/model/model.ts";

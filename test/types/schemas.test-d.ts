@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
 import type { FinishReason, FinishReasonSchema } from "../../src/protocol/finish-reason.ts";
-import type { PriceUsed, PriceUsedSchema } from "../../src/orchestrator/budget/prices-used.ts";
+import type { PriceUsed, PriceUsedSchema } from "../../src/budget/prices-used.ts";
 import type {
   SessionExecution,
   SessionExecutionSchema,

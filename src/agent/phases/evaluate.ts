@@ -3,7 +3,7 @@
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
-import type { LastStep } from "../account-view.ts";
+import type { LastStep } from "../../budget/lease.ts";
 import { addSignal, budgetSignal } from "../stop-requests.ts";
 
 /**

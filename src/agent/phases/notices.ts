@@ -8,7 +8,7 @@ import type { Message } from "../../protocol/message.ts";
 import type { AgentRole } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState } from "../agent-state.ts";
-import type { Lease, Remaining } from "../account-view.ts";
+import type { Lease, Remaining } from "../../budget/lease.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { BUILT_IN_SECTIONS, type BuiltInSection } from "../request-sections.ts";
 import { leftAtStep } from "../make-step-context.ts";

@@ -24,7 +24,7 @@ import {
   type Deferral,
   type OpenStep,
 } from "../agent-state.ts";
-import type { BudgetRefusal } from "../account-view.ts";
+import type { BudgetRefusal } from "../../budget/lease.ts";
 import type { ParentHistory } from "../effects.ts";
 import { parsedOutput, type ParsedOutput } from "../finish-tool.ts";
 import { restoreCall, storedCallOf, readArguments } from "../tool-calls/parsed-call.ts";

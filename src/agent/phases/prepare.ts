@@ -7,7 +7,7 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
-import type { Lease } from "../account-view.ts";
+import type { Lease } from "../../budget/lease.ts";
 import { errorRecord } from "../error-record.ts";
 import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
 import { noteReserved, reserve } from "../model-call.ts";

@@ -16,8 +16,8 @@ import {
 } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
-import { BudgetLedger } from "../budget/ledger.ts";
-import type { PersistedHold } from "../budget/ledger-operation.ts";
+import { BudgetLedger } from "../../budget/ledger.ts";
+import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";

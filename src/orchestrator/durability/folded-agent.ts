@@ -10,7 +10,7 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
-import type { PersistedHold } from "../budget/ledger-operation.ts";
+import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";

@@ -17,7 +17,7 @@ import {
   toUsage,
   type Usage,
 } from "../../protocol/usage.ts";
-import { sumGrants } from "../budget/ledger-grant.ts";
+import { sumGrants } from "../../budget/ledger-grant.ts";
 import { listAwaitedChildren, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
 
 /** A paused run, indexed. */

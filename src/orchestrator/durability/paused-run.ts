@@ -21,7 +21,7 @@ import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { MessageContentSchema } from "../../protocol/message-content.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { z } from "../../protocol/late-zod.ts";
-import { PriceUsedSchema } from "../budget/prices-used.ts";
+import { PriceUsedSchema } from "../../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { DynamicRoleSchema } from "../../protocol/subagent.ts";
 import type { SettledStatus } from "../../protocol/stop.ts";

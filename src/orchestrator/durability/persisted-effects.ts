@@ -9,7 +9,7 @@ import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { mayDelegate } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentState } from "../../agent/agent-state.ts";
-import type { Lease, LeaseOutcome } from "../../agent/account-view.ts";
+import type { Lease, LeaseOutcome } from "../../budget/lease.ts";
 import {
   CallEndSchema,
   readInferOutcome,

@@ -3,7 +3,7 @@
 import { stateOf } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, SettledState } from "../../agent/agent-state.ts";
 import type { InFlightWork } from "../../agent/in-flight.ts";
-import type { PersistedHold } from "../budget/ledger-operation.ts";
+import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { failedIn, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
 

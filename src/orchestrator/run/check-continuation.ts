@@ -12,7 +12,7 @@ import { makeDynamicRole } from "../tree/admission.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { ResumeGrant } from "./start-options.ts";
-import { type BudgetGrant, checkRaisable } from "../budget/ledger-grant.ts";
+import { type BudgetGrant, checkRaisable } from "../../budget/ledger-grant.ts";
 import { CallEndSchema } from "../../agent/effects.ts";
 import { NO_OUTPUT, findOutputProblems } from "../../agent/finish-tool.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";

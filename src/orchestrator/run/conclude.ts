@@ -7,10 +7,10 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { lateFields } from "../../kernel/late-fields.ts";
 import type { Model } from "../../model/model.ts";
 import type { PriceOf } from "../../model/prices.ts";
-import type { BudgetLedger } from "../budget/ledger.ts";
+import type { BudgetLedger } from "../../budget/ledger.ts";
 import type { RunIdSource } from "../../run-services/event-recorder.ts";
 import type { RunDefinitions } from "../../run-services/run-definitions.ts";
-import { pricesUsed } from "../budget/prices-used.ts";
+import { pricesUsed } from "../../budget/prices-used.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import {
   PAUSED_RUN_VERSION,

@@ -39,7 +39,7 @@ import { SPAWN_TOOL_NAME, instructionsFor, type AgentRole } from "../../agent/ag
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { backgroundOf, lastTextOf, pendingCallsOf } from "../../agent/agent-state.ts";
 import { invariant } from "../../kernel/assert.ts";
-import { callUsage } from "../../agent/call-usage.ts";
+import { callUsage } from "../../budget/call-usage.ts";
 import { addUsage } from "../../protocol/usage.ts";
 import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 

@@ -10,7 +10,7 @@ import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { SPEND_AXES, type Account, type SpendAxis } from "../../protocol/account.ts";
 import type { AgentId, CallId } from "../../protocol/ids.ts";
 import type { SpawnRequest } from "../../protocol/subagent.ts";
-import { allGrants, sumGrants } from "../budget/ledger-grant.ts";
+import { allGrants, sumGrants } from "../../budget/ledger-grant.ts";
 import {
   invalidPausedRun,
   type PausedAgent,

@@ -12,7 +12,7 @@ import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
-import { copyGrant } from "../budget/ledger-grant.ts";
+import { copyGrant } from "../../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { type FeedFailure, nodeOf, RunReaders, Stepper } from "./run-readers.ts";

@@ -17,7 +17,7 @@ import {
 import { AnswerSchema } from "../../protocol/question.ts";
 import type { Post, RunStore } from "../../store/run-store.ts";
 import { storeFailed } from "../../store/store-errors.ts";
-import { checkGrant } from "../budget/ledger-grant.ts";
+import { checkGrant } from "../../budget/ledger-grant.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Run } from "./run.ts";

@@ -19,7 +19,7 @@ import {
   type Usage,
   type UsageReport,
 } from "../../protocol/usage.ts";
-import type { PriceUsed } from "../budget/prices-used.ts";
+import type { PriceUsed } from "../../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { SessionOutcome } from "../sessions/session-outcome.ts";
 import {

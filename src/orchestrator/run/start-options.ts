@@ -22,7 +22,7 @@ import { NotJsonError, jsonCopy } from "../../kernel/json-copy.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { type MessageContent, checkedContent } from "../../protocol/message-content.ts";
 import type { Answer } from "../../protocol/question.ts";
-import { checkGrant } from "../budget/ledger-grant.ts";
+import { checkGrant } from "../../budget/ledger-grant.ts";
 
 /** What holds for one run. */
 export interface StartOptions {

@@ -8,7 +8,7 @@ import { checkSubagentLimits, checkTotal } from "../../policies/subagent-limits.
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { defineAgent } from "../../agent/define-agent.ts";
-import type { BudgetRefusal } from "../../agent/account-view.ts";
+import type { BudgetRefusal } from "../../budget/lease.ts";
 import type { DelegatedCall, RefusedSpawn } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import type {

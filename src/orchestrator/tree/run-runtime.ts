@@ -16,9 +16,9 @@ import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/
 import type { Answer } from "../../protocol/question.ts";
 import type { EventBody, EventScope, EventSink } from "../../protocol/event.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { LedgerWatch, ReachedThreshold } from "../budget/agent-account.ts";
-import { BudgetLedger } from "../budget/ledger.ts";
-import type { BudgetGrant } from "../budget/ledger-grant.ts";
+import type { LedgerWatch, ReachedThreshold } from "../../budget/agent-account.ts";
+import { BudgetLedger } from "../../budget/ledger.ts";
+import type { BudgetGrant } from "../../budget/ledger-grant.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunSession } from "../sessions/run-session.ts";

@@ -9,7 +9,7 @@ import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import type { Model } from "../../model/model.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Delegation } from "../../agent/run-ports.ts";
-import type { PriceUsed } from "../budget/prices-used.ts";
+import type { PriceUsed } from "../../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 
 /** What is known of a run that was paused. */

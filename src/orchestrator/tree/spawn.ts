@@ -4,7 +4,7 @@
 
 import { instructionsFor, mayDelegate, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { Remaining } from "../../agent/account-view.ts";
+import type { Remaining } from "../../budget/lease.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";

@@ -1,6 +1,6 @@
 // The script of a segment: what a replay gives to the agents and what it expects of them, in order.
 
-import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
+import type { Booking } from "../../budget/ledger-operation.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { isExternalRequest } from "../../orchestrator/durability/run-journal.ts";
 import { ActionReader, callPosition, type Action } from "./comparison.ts";

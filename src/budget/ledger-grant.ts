@@ -1,20 +1,20 @@
 // More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
 
-import { checkKeys, mismatch } from "../../kernel/check.ts";
+import { checkKeys, mismatch } from "../kernel/check.ts";
 import {
   checkBudget,
   spendLimitsOf,
   type Budget,
   type BudgetAxis,
   type SpendLimits,
-} from "../../policies/budget.ts";
+} from "../policies/budget.ts";
 import {
   BUDGET_AXES,
   SPEND_AXES,
   type Account,
   type AccountGrant,
   type SpendAxis,
-} from "../../protocol/account.ts";
+} from "../protocol/account.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 
 /** More budget, and who grants it. */

@@ -3,7 +3,7 @@
 // A limit in time does not run while the account's clock stands still, so its deadline moves; a fixed deadline never does.
 // Each account's clock stands by itself: the deadline of an agent is the earliest on its path, asked for anew every time.
 
-import type { BudgetRefusal } from "../../agent/account-view.ts";
+import type { BudgetRefusal } from "./lease.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 
 /** When the agent must have ended: the earliest deadline on its path. Null: no limit in time. */

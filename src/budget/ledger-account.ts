@@ -3,17 +3,17 @@
 //
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
 
-import type { Overshoot } from "../../agent/account-view.ts";
-import { invariant } from "../../kernel/assert.ts";
-import { shared } from "../../kernel/shared.ts";
-import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../../policies/budget.ts";
+import type { Overshoot } from "./lease.ts";
+import { invariant } from "../kernel/assert.ts";
+import { shared } from "../kernel/shared.ts";
+import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../policies/budget.ts";
 import {
   SPEND_AXES,
   type Account,
   type AccountGrant,
   type SpendAxis,
-} from "../../protocol/account.ts";
-import type { AgentId } from "../../protocol/ids.ts";
+} from "../protocol/account.ts";
+import type { AgentId } from "../protocol/ids.ts";
 import {
   addModelUsage,
   addUsage,
@@ -24,7 +24,7 @@ import {
   type ModelUsage,
   type Usage,
   type UsageReport,
-} from "../../protocol/usage.ts";
+} from "../protocol/usage.ts";
 
 /** The asker: the agent of an account, which need not leave its reserve; null: a new child of it, which must. */
 export type Asker = LedgerAccount | null;

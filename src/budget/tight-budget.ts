@@ -1,9 +1,9 @@
 // Where the room of a budget is short: what a lease may still hold, and the refusal that says which limit forbids it. Pure.
 
-import type { BudgetRefusal, LastStep, LeaseAsk } from "../../agent/account-view.ts";
-import { dearestCost, heldRates, type ModelPrice } from "../../model/model-price.ts";
-import type { Amounts } from "../../policies/budget.ts";
-import type { SpendAxis } from "../../protocol/account.ts";
+import type { BudgetRefusal, LastStep, LeaseAsk } from "./lease.ts";
+import { dearestCost, heldRates, type ModelPrice } from "../model/model-price.ts";
+import type { Amounts } from "../policies/budget.ts";
+import type { SpendAxis } from "../protocol/account.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
 
 /** The account whose budget of steps leaves the agent none after these, reservations taken off; undefined: there is none. */

@@ -1,19 +1,19 @@
 // The arithmetic of the ledger: what comes of an ask, and what is left, over an account and those above it. Nothing here moves a figure, and
 // the clock is read only where time is limited. What a lease may hold where room is short, and refusals: tight-budget.ts. Time:
-// ledger-time.ts.
+// account-time.ts.
 //
 // B1. spent + reserved ≤ limit + excess, for every account and axis, after every operation. `excess` is what providers reported
 //     beyond a lease; it is booked, never dropped, and closes the axis to new leases.
 //
 // Room: what is not spent of a limit. Descendants of an account must leave its reserve; the agent itself need not (X5).
 
-import type { BudgetRefusal, LeaseAsk, Remaining } from "../../agent/account-view.ts";
-import type { Clock } from "../../kernel/clock.ts";
-import { dearestCost } from "../../model/model-price.ts";
-import { NO_AMOUNTS, type Amounts } from "../../policies/budget.ts";
-import { type SpendAxis } from "../../protocol/account.ts";
+import type { BudgetRefusal, LeaseAsk, Remaining } from "./lease.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { dearestCost } from "../model/model-price.ts";
+import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
+import { type SpendAxis } from "../protocol/account.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
-import { deadlineRefusal, timeLeft } from "./ledger-time.ts";
+import { deadlineRefusal, timeLeft } from "./account-time.ts";
 import { clampOutput, refusalOf, unfit } from "./tight-budget.ts";
 
 /** The clock of a ledger. */

@@ -3,20 +3,13 @@
 // B2. A lease is settled or released exactly once; a second attempt throws.
 // B6. An operation computes its outcome first, and writes then: one that throws has changed nothing. The watch gets what is done.
 
-import type { AnySignal } from "../../kernel/cancel.ts";
-import type {
-  AccountView,
-  BudgetRefusal,
-  Lease,
-  LeaseAsk,
-  LeaseOutcome,
-  Remaining,
-} from "../../agent/account-view.ts";
-import { invariant } from "../../kernel/assert.ts";
-import { sameJson } from "../../kernel/json.ts";
-import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../../policies/budget.ts";
-import type { Account, SpendAxis } from "../../protocol/account.ts";
-import { idOf, type AgentId, type LeaseId } from "../../protocol/ids.ts";
+import type { AnySignal } from "../kernel/cancel.ts";
+import type { BudgetRefusal, Lease, LeaseAsk, LeaseOutcome, Remaining } from "./lease.ts";
+import { invariant } from "../kernel/assert.ts";
+import { sameJson } from "../kernel/json.ts";
+import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../policies/budget.ts";
+import type { Account, SpendAxis } from "../protocol/account.ts";
+import { idOf, type AgentId, type LeaseId } from "../protocol/ids.ts";
 import {
   addUsage,
   isCountable,
@@ -24,12 +17,12 @@ import {
   subtractUsage,
   type ModelUsage,
   type Usage,
-} from "../../protocol/usage.ts";
+} from "../protocol/usage.ts";
 import { addHolds, LedgerAccount, ONE_TOOL_CALL, subtractHold } from "./ledger-account.ts";
 import * as arithmetic from "./ledger-arithmetic.ts";
 import type { Now, SettledOutcome } from "./ledger-arithmetic.ts";
 import { raise } from "./ledger-grant.ts";
-import * as time from "./ledger-time.ts";
+import * as time from "./account-time.ts";
 import { LeaseQueue, type AccountAsk, type AskingAccount } from "./lease-queue.ts";
 import type { Booking, PersistedHold, LedgerOperation } from "./ledger-operation.ts";
 import { lastStep } from "./tight-budget.ts";
@@ -74,7 +67,7 @@ interface OpenLease extends PersistedHold {
 
 const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
 
-export class AgentAccount extends LedgerAccount implements AccountView, AskingAccount {
+export class AgentAccount extends LedgerAccount implements AskingAccount {
   readonly #ledger: LedgerParts;
   #leases: readonly OpenLease[] = NO_LEASES;
 
@@ -85,7 +78,10 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   // Model calls
 
-  /** Answers at once what fits, or never can; else it waits in line. */
+  /**
+   * Requests a lease. Waits in the queue while calls in flight may still make room (X2). Never rejects.
+   * `onWait` is called before a wait, with the path of the account that lacks room.
+   */
   reserve(
     ask: AccountAsk,
     signal: AnySignal,
@@ -108,6 +104,10 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     return ledger.queue.wait(this, ask, signal);
   }
 
+  /**
+   * Requests that an open lease cover one more attempt of its call, whose earlier attempts are charged.
+   * Waits for room like `reserve`.
+   */
   extend(
     { leaseId, inputTokens, maxOutputTokens }: Lease,
     { price, minOutputTokens }: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
@@ -144,6 +144,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     return { type: "granted", lease, waitedMs };
   }
 
+  /** Books the usage of an attempt that has ended, while its call continues. */
   charge({ leaseId, attempt = 1 }: Pick<Lease, "leaseId" | "attempt">, usage: Usage): void {
     const { parts } = this.#lease(leaseId);
     const hold = parts[attempt - 1];
@@ -154,6 +155,10 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     this.#ledger.queue?.serve();
   }
 
+  /**
+   * Books the usage of the whole call on this account and every ancestor, and releases the rest of
+   * the lease. `otherModels`: the part of the usage that belongs to other models than the agent's first.
+   */
   settle(
     { leaseId }: Pick<Lease, "leaseId">,
     usage: Usage,
@@ -179,6 +184,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     this.#ledger.queue?.serve();
   }
 
+  /** Releases all open leases unused, and returns their ids. */
   releaseOpen(): readonly LeaseId[] {
     const open = this.#leases.map(({ lease }) => lease.leaseId);
     for (const leaseId of open) this.release({ leaseId });
@@ -300,6 +306,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   // Tool calls
 
+  /** Books one tool call, or returns the limit that forbids it. */
   chargeToolCall(): BudgetRefusal | undefined {
     const { agentId } = this;
     const refusal = arithmetic.toolCallRefusal(this, this.#ledger.clock);
@@ -326,61 +333,77 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   // What is left, and what was used
 
+  /** Returns the first limit on the path that is reached: then nothing further may start. */
   exhausted(): BudgetRefusal | undefined {
     return arithmetic.exhausted(this, this.#ledger.clock);
   }
 
+  /** Returns the limit that would keep a new child of the agent from taking even one step. */
   exhaustedForChild(): BudgetRefusal | undefined {
     return arithmetic.exhausted(this, this.#ledger.clock, null);
   }
 
+  /** Returns the least room on the path, for each limited axis. */
   remaining(): Remaining {
     return arithmetic.remaining(this, this.#ledger.clock);
   }
 
+  /** Returns the room as if an open lease had never been given. */
   remainingWith({ leaseId }: Pick<Lease, "leaseId">): Remaining {
     return arithmetic.remaining(this, this.#ledger.clock, this, this.#lease(leaseId).hold);
   }
 
+  /** Returns the room for all new children of the agent together: its reserve is kept. */
   remainingForChildren(): Remaining {
     return arithmetic.remaining(this, this.#ledger.clock, null);
   }
 
+  /** Returns the room of the whole run. */
   runRemaining(): Remaining {
     return arithmetic.remaining(this.root, this.#ledger.clock);
   }
 
   // Time
 
+  /** The time for which its clock has stood still so far. */
   get stoodMs(): number {
     const isStanding = this.standsSinceMs !== undefined;
     return isStanding ? this.stoodMsAt(this.#ledger.clock.nowMs()) : this.stoodBeforeMs;
   }
 
+  /** When the agent must have ended, as the clocks on its path have run so far; null: no limit in time. */
   deadlineAtMs(): number | null {
     return this.isTimed ? time.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
   }
 
+  /**
+   * The deadline at which the agent itself has to be ended; null: there is none, or its ancestors watch
+   * it, or its clock stands still.
+   */
   ownDeadlineAtMs(): number | null {
     return time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs());
   }
 
+  /** How much of its own limit in time the agent has spent, in milliseconds; undefined: it has none. */
   timeSpent(): { readonly maximum: number; readonly spent: number } | undefined {
     return time.timeSpent(this, this.#ledger.clock.nowMs());
   }
 
+  /** Emits the thresholds of its limit in time reached since it had spent `before` milliseconds (X6). */
   emitThresholds(before: number): void {
     const spent = this.timeSpent();
     if (spent !== undefined)
       emitReached(this.#ledger.watch, this, { axis: "wallTimeMs", before, ...spent });
   }
 
+  /** Stops the clock until `resumeTime`. */
   stopTime(): void {
     invariant(this.standsSinceMs === undefined, "a clock that goes can stand still");
     const { agentId } = this;
     this.#do({ operation: "stand", agentId, atMs: this.#ledger.clock.nowMs() });
   }
 
+  /** Lets the clock run again, and books the time for which it stood. */
   resumeTime(): void {
     invariant(this.standsSinceMs !== undefined, "a clock that stands still can go on");
     this.#runAfter(this.stoodMs);

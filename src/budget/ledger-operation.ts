@@ -1,9 +1,9 @@
 // What may happen to a ledger, as plain data: kept in a journal, and done once more after a crash.
 
-import { AmountsSchema, GrantSchema } from "../../protocol/account.ts";
-import { AgentIdSchema, LeaseIdSchema } from "../../protocol/ids.ts";
-import { z } from "../../protocol/late-zod.ts";
-import { ModelUsageSchema, UsageSchema, type Usage } from "../../protocol/usage.ts";
+import { AmountsSchema, GrantSchema } from "../protocol/account.ts";
+import { AgentIdSchema, LeaseIdSchema } from "../protocol/ids.ts";
+import { z } from "../protocol/late-zod.ts";
+import { ModelUsageSchema, UsageSchema, type Usage } from "../protocol/usage.ts";
 
 const LeaseSchema = z.strictObject({
   leaseId: LeaseIdSchema,

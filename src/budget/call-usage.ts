@@ -15,7 +15,7 @@ import {
   type ModelUsage,
   type Usage,
 } from "../protocol/usage.ts";
-import type { Lease, LeaseAsk } from "./account-view.ts";
+import type { Lease, LeaseAsk } from "./lease.ts";
 
 /** How far the call came. */
 export type ModelCallEnd =

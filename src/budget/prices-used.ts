@@ -1,8 +1,8 @@
-import { modelsOf } from "../../model/fallback.ts";
-import type { ModelPrice } from "../../model/model-price.ts";
-import type { Model } from "../../model/model.ts";
-import type { PriceOf } from "../../model/prices.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { modelsOf } from "../model/fallback.ts";
+import type { ModelPrice } from "../model/model-price.ts";
+import type { Model } from "../model/model.ts";
+import type { PriceOf } from "../model/prices.ts";
+import { z } from "../protocol/late-zod.ts";
 
 /** What the calls of a model were charged at. */
 export interface PriceUsed {

@@ -3,9 +3,9 @@
 //
 // X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
 
-import { invariant } from "../../kernel/assert.ts";
-import { SPEND_AXES, type Account, type AccountGrant } from "../../protocol/account.ts";
-import type { AgentId } from "../../protocol/ids.ts";
+import { invariant } from "../kernel/assert.ts";
+import { SPEND_AXES, type Account, type AccountGrant } from "../protocol/account.ts";
+import type { AgentId } from "../protocol/ids.ts";
 import { AgentAccount, type LedgerParts, type LedgerWatch } from "./agent-account.ts";
 import { openAccount, type NewAccount } from "./ledger-account.ts";
 import type { Now } from "./ledger-arithmetic.ts";

@@ -11,12 +11,12 @@
 // W2. The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild
 //     computes the bounds from the waiters.
 
-import type { LeaseAsk, LeaseOutcome } from "../../agent/account-view.ts";
-import { invariant } from "../../kernel/assert.ts";
-import { onAbort, type AnySignal } from "../../kernel/cancel.ts";
-import { NO_AMOUNTS } from "../../policies/budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../../protocol/account.ts";
-import type { LeaseId } from "../../protocol/ids.ts";
+import type { LeaseAsk, LeaseOutcome } from "./lease.ts";
+import { invariant } from "../kernel/assert.ts";
+import { onAbort, type AnySignal } from "../kernel/cancel.ts";
+import { NO_AMOUNTS } from "../policies/budget.ts";
+import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import type { LeaseId } from "../protocol/ids.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 import {
   lacksRoom,
@@ -26,7 +26,7 @@ import {
   type Now,
   type SettledOutcome,
 } from "./ledger-arithmetic.ts";
-import { deadlineAtMs } from "./ledger-time.ts";
+import { deadlineAtMs } from "./account-time.ts";
 
 /** What an account asks for. `leaseId`: of its open lease that is to cover one more attempt; left out: a new lease. */
 export interface AccountAsk extends LeaseAsk {

@@ -1,0 +1,52 @@
+// The values that pass between an agent and its budget account: requests for leases, leases and refusals.
+
+import type { ModelPrice } from "../model/model-price.ts";
+import type { RefusalSchema, SpendAxis } from "../protocol/account.ts";
+import type { z } from "../protocol/late-zod.ts";
+import type { LeaseId } from "../protocol/ids.ts";
+
+/** What one model call asks for: its counted input, and room to answer. */
+export interface LeaseAsk {
+  readonly inputTokens: number;
+  /** Clamped to what the tightest account on the path has left; at least `minOutputTokens` must fit. */
+  readonly maxOutputTokens: number;
+  /** The model takes no lower cap. Default 1. */
+  readonly minOutputTokens?: number | undefined;
+  readonly price: ModelPrice | undefined;
+  /** Default 1. 0: one more attempt of a step that is counted already. */
+  readonly steps?: 0 | 1;
+}
+
+/** The right to one model call. No call is made without one (B4); settled or released exactly once (B2). */
+export interface Lease {
+  readonly leaseId: LeaseId;
+  readonly inputTokens: number;
+  readonly maxOutputTokens: number;
+  /** Set if the step is the last that the budget allows, as things stand. */
+  readonly lastStep?: LastStep;
+  /** Which of the attempts it is that the lease was extended for, from 2. Left out: the first. */
+  readonly attempt?: number;
+}
+
+/** The limit of steps that is used up after a step. */
+export interface LastStep {
+  readonly accountPath: string;
+  readonly maximum: number;
+}
+
+/** A limit on the path that leaves no room. */
+export type BudgetRefusal = Readonly<z.infer<typeof RefusalSchema>>;
+
+/** A limit of the agent's own budget that was passed: providers may report more than a lease holds. */
+export type Overshoot = Pick<BudgetRefusal, "accountPath" | "maximum" | "spent"> & {
+  readonly axis: SpendAxis;
+};
+
+export type LeaseOutcome =
+  | { readonly type: "granted"; readonly lease: Lease; readonly waitedMs: number }
+  | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly waitedMs: number }
+  /** The agent had to end while it waited. */
+  | { readonly type: "cancelled"; readonly waitedMs: number };
+
+/** What is left on the limited axes. */
+export type Remaining = Readonly<Record<string, number>>;
