@@ -10,7 +10,7 @@ import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
 import type { CancelOptions, RecoveredRuns } from "./run/recover-all.ts";
 import type { ExecuteOptions } from "./run/execute.ts";
-import { prepareFork, prepareResumption } from "./run/resume.ts";
+import { prepareFork, prepareResumption, prepareStart } from "./run/start.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import type { Run } from "./run/run.ts";
 import {
@@ -26,9 +26,7 @@ import {
   checkStartOptions,
 } from "./run/start-options.ts";
 import type { RunResult } from "./run/run-result.ts";
-import { checkedRequest, postMail, type RunRequest } from "./run/run-mail.ts";
-import type { RunOrder } from "./run/run-order.ts";
-import { prepareStart } from "./run/start.ts";
+import { checkedRequest, postMail, type RunOrder, type RunRequest } from "./run/run-mail.ts";
 import type { Worker, WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";

@@ -1,5 +1,5 @@
 // LivePieces: the live output of the agents of a run, and its listeners. Owns what was emitted of each
-// reply under way, so that the pieces add up to the reply. `orchestrator/run/past-pieces.ts` makes what
+// reply under way, so that the pieces add up to the reply. `orchestrator/run/run-readers.ts` makes what
 // has ended into pieces for a late reader.
 
 import { callListener } from "../kernel/warn-once.ts";

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import type { RunOrder } from "../../src/orchestrator/run/run-order.ts";
+import type { RunOrder } from "../../src/orchestrator/run/run-mail.ts";
 import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -29,7 +29,6 @@ import {
 import { type ReceivedMail, isCall } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { NO_PAUSES } from "./start.ts";
 import { type Settings, registryOf } from "../tree/settings.ts";
 import type { PreparedRun } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
@@ -161,7 +160,7 @@ export interface Kept {
   readonly forkedFrom?: EventBody<"run.started">["forkedFrom"];
 }
 
-/** Restores the run: gives what it continues with. If that fails, the journal writes nothing. */
+/** Puts the agents of a run back. If that fails, the journal writes nothing: the store has the run as it was. */
 export function restoreRun(
   settings: Settings,
   run: RestoredRun,
@@ -169,20 +168,19 @@ export function restoreRun(
   kept: Kept,
 ): PreparedRun {
   try {
-    return restoredParts(settings, run, ready, kept);
+    return restoreParts(settings, run, ready, kept);
   } catch (cause) {
-    kept.journal?.writer.abandon(); // Before its first record: the store has the run as it was.
+    kept.journal?.writer.abandon();
     throw cause;
   }
 }
 
-function restoredParts(
+function restoreParts(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  kept: Kept,
+  { journal, folded, failure, forkedFrom }: Kept,
 ): PreparedRun {
-  const { journal, folded, failure } = kept;
   const { answers, session, grants } = ready;
   const supervisor = new Supervisor(settings, { ...ready, restored: run, journal });
   const { run: runtime } = supervisor;
@@ -199,10 +197,26 @@ function restoredParts(
     journal?.continued(root, false);
   }
   session?.begin(run.runId);
+  const { pauses, traceId: previousTraceId, spanId: previousSpanId, isSampled: wasSampled } = run;
+  const recovery =
+    folded?.status === "open"
+      ? { lostCalls: folded.lost.length, isSpanOpen: folded.isSpanOpen }
+      : undefined;
+  const { traceparent } = folded ?? {};
+  const resumed = {
+    type: "run.resumed",
+    pauses,
+    pausedMs,
+    previousTraceId,
+    answers: answers.size,
+    ...defined({ previousSpanId, wasSampled, recovery, traceparent }),
+  } as const;
   return {
     supervisor,
     root,
-    ...openingOf(run, kept, { answers, pausedMs }),
+    ...(forkedFrom === undefined
+      ? { pauses, answered: [...run.answered, ...answers.keys()], origin: resumed }
+      : { pauses: 0, answered: [], origin: { type: "run.started", forkedFrom } as const }),
     isRefusable: true, // Another process may have continued it from the same store.
     mail: ready.mail,
     beforeFirstEvent: () => {
@@ -216,35 +230,6 @@ function restoredParts(
       }
       if (failure !== undefined) failRoot(root, failure);
       supervisor.reactivateDetached();
-    },
-  };
-}
-
-/** Returns what the first event says, and what the next pause has to know. */
-function openingOf(
-  run: RestoredRun,
-  { folded, forkedFrom }: Kept,
-  { answers, pausedMs }: Pick<Continuation, "answers"> & { readonly pausedMs: number },
-): Pick<PreparedRun, "origin" | "pauses" | "answered"> {
-  if (forkedFrom !== undefined)
-    return { ...NO_PAUSES, origin: { type: "run.started", forkedFrom } };
-  const { pauses, traceId: previousTraceId, spanId, isSampled } = run;
-  const recovery =
-    folded?.status === "open"
-      ? { lostCalls: folded.lost.length, isSpanOpen: folded.isSpanOpen }
-      : undefined;
-  const given = { previousSpanId: spanId, wasSampled: isSampled, recovery };
-  const { traceparent } = folded ?? {};
-  return {
-    pauses,
-    answered: [...run.answered, ...answers.keys()],
-    origin: {
-      type: "run.resumed",
-      pauses,
-      pausedMs,
-      previousTraceId,
-      answers: answers.size,
-      ...defined({ ...given, traceparent }),
     },
   };
 }

@@ -32,8 +32,15 @@ import {
   storedRun,
   type KeptRun,
 } from "./recover.ts";
-import { hasUnknownMail, isCall, postMail, unreadMail } from "./run-mail.ts";
-import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
+import {
+  checkedOrder,
+  type CheckedOrder,
+  hasUnknownMail,
+  isCall,
+  postMail,
+  type RunOrder,
+  unreadMail,
+} from "./run-mail.ts";
 import { whyAborted } from "./run-error.ts";
 import { RunHandle } from "./run-handle.ts";
 import type { RunResult } from "./run-result.ts";

@@ -12,9 +12,8 @@ import type { RunOrigin, StartFacts } from "../../run-services/run-ids.ts";
 import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 import type { RunTree } from "../tree/run-tree.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
-import { recordRunEnd, recordRunPause, type PausesBefore } from "./conclude.ts";
+import { type PausesBefore, recordRunEnd, recordRunPause, type RunResult } from "./run-result.ts";
 import { MailReader } from "./run-mail.ts";
-import type { RunResult } from "./run-result.ts";
 import type { Run } from "./run.ts";
 
 /** The parts of a run that is about to start or to continue. Nothing of it has run yet. */

@@ -19,8 +19,16 @@ import { keptEvent } from "../durability/open-spans.ts";
 import { newOwner, titleOf } from "../durability/open-journal.ts";
 import { otherRun } from "./live-runs.ts";
 import { openQuestions, postAnswers } from "./posted-answers.ts";
-import { checkedRequest, orderOf, postMail, postOrder, type RunRequest } from "./run-mail.ts";
-import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
+import {
+  checkedOrder,
+  type CheckedOrder,
+  checkedRequest,
+  orderOf,
+  postMail,
+  postOrder,
+  type RunOrder,
+  type RunRequest,
+} from "./run-mail.ts";
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
 import { readRested, readResult } from "./recover.ts";
@@ -148,12 +156,7 @@ function ignore(code: ErrorCode): (cause: unknown) => undefined {
   };
 }
 
-interface Means {
-  readonly store: Store;
-  readonly engine: Engine;
-  readonly lookMs: number;
-  readonly clock: Clock;
-}
+type Means = Required<Omit<RunClientOptions, "rolesVersion">>;
 
 class StoredRemoteRun implements RemoteRun {
   readonly runId: RunId;

@@ -20,8 +20,7 @@ import type { PausedRun } from "../durability/paused-run.ts";
 import type { MailReader } from "./run-mail.ts";
 import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
-import type { RunResult } from "./run-result.ts";
-import { pausedRunOf, resultOf } from "./conclude.ts";
+import { pausedRunOf, resultOf, type RunResult } from "./run-result.ts";
 import { LiveRun, type PreparedRun } from "./live-run.ts";
 
 const NONE: readonly never[] = Object.freeze([]);

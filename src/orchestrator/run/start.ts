@@ -1,24 +1,55 @@
-// Prepares a new run: checks everything before anything is created.
+// Prepares a new run, the resumption of a paused run, and a fork: checks everything before anything is
+// created. A paused run that a caller hands in is checked for contradictions and limited by the roles in code.
 
+import { type AgentRole, instructionsFor } from "../../agent/agent-role.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { misdefinition } from "../../kernel/check.ts";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
-import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
-import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
+import { type Budget, spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { idOf } from "../../protocol/ids.ts";
+import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
+import type { UserMessage } from "../../protocol/message.ts";
+import type { Answer } from "../../protocol/question.ts";
 import type { Ownership } from "../../store/run-store.ts";
-import { newJournal, titleOf } from "../durability/open-journal.ts";
+import { alreadyResumed, newJournal, resumedJournal, titleOf } from "../durability/open-journal.ts";
+import { findContradiction } from "../durability/paused-run-checks.ts";
+import { invalidSignature, isSigned } from "../durability/paused-run-signature.ts";
+import {
+  invalidPausedRun,
+  parsePausedRun,
+  parsePausedText,
+  type PausedRun,
+  type PausedRunRecord,
+} from "../durability/paused-run.ts";
+import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import { createAgent, type NewAgent } from "../tree/create-agent.ts";
-import type { RoleRegistry } from "../tree/role-registry.ts";
-import { findStorage, registryOf, type Settings } from "../tree/settings.ts";
+import { RoleRegistry } from "../tree/role-registry.ts";
 import type { NewRun } from "../tree/run-runtime.ts";
+import { findStorage, registryOf, type Settings } from "../tree/settings.ts";
 import { Supervisor } from "../tree/supervisor.ts";
-import { checkToolLists, warnOfUnknownToolNames } from "./check-tool-lists.ts";
-import { type StartOptions, frozenMetadata } from "./start-options.ts";
+import {
+  assertReady,
+  checkOutputs,
+  checkToolLists,
+  rolesOf,
+  rootRole,
+  warnOfUnknownToolNames,
+} from "./check-continuation.ts";
+import { checkContinuation, type Continuation, restoreRun } from "./continue-run.ts";
+import { forkedRun } from "./fork-run.ts";
 import type { PreparedRun } from "./live-run.ts";
+import { withCeilings } from "./role-ceilings.ts";
 import type { ReceivedMail } from "./run-mail.ts";
+import {
+  checkForkOptions,
+  checkResumeOptions,
+  type ForkOptions,
+  frozenMetadata,
+  type ResumeOptions,
+  type StartOptions,
+} from "./start-options.ts";
+import { verifyWaitingCalls } from "./check-answers.ts";
 
 export interface NewStart {
   readonly role: AgentRole;
@@ -30,17 +61,17 @@ export interface NewStart {
   readonly mail?: readonly ReceivedMail[];
 }
 
+const TASK_ADVICE =
+  "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
+
 /** Returns the parts of a new run; see `Orchestrator.start` for what it throws before anything is created. */
 export function prepareStart(
   settings: Settings,
   { role, task: given, options, ownership, mail }: NewStart,
 ): PreparedRun {
   const isHistory = Array.isArray(given) && given.some((one) => isRecord(one) && "role" in one);
-  if (isHistory || isRecord(given)) {
-    const advice =
-      "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
-    throw misdefinition("task", "text, or a list of parts", given, advice);
-  }
+  if (isHistory || isRecord(given))
+    throw misdefinition("task", "text, or a list of parts", given, TASK_ADVICE);
   const task = checkedContent("task", given);
   const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
@@ -106,12 +137,118 @@ export function assembleRun(
   newRun.session?.begin(runtime.runId);
   const { traceparent, mail, isRefusable } = how;
   const origin = { type: "run.started", ...(traceparent && { traceparent }) } as const;
-  return { ...NO_PAUSES, supervisor, root, mail, isRefusable, origin };
+  return { pauses: 0, answered: NO_ANSWERS, supervisor, root, mail, isRefusable, origin };
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});
-export const NO_PAUSES = { pauses: 0, answered: [] } as const;
+const NO_ANSWERS: readonly never[] = Object.freeze([]);
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);
+}
+
+/** Returns the parts of a run that is resumed; see `Orchestrator.resume` for what it throws. */
+export function prepareResumption(
+  settings: Settings,
+  stored: PausedRun | string,
+  answers: readonly Answer[],
+  options: ResumeOptions,
+): PreparedRun {
+  checkResumeOptions(options);
+  const accepted = acceptPausedRun(settings, stored);
+  const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
+  const verified =
+    settings.signer === undefined
+      ? verifyWaitingCalls(accepted, rolesOf(accepted, registry), registry)
+      : accepted;
+  const paused = withCeilings(verified, registry, settings.limits);
+  const run = restoredFrom(paused);
+  const ready = checkContinuation(settings, run, options, { answers, wasCutOff: false });
+  const giveBack = takePause(run, settings.tracing); // Where nothing happens it may be tried again.
+  const storage = findStorage(settings);
+  const journal = storage && resumedJournal(storage, paused, giveBack);
+  try {
+    return restoreRun(settings, run, ready, { journal });
+  } catch (cause) {
+    giveBack();
+    throw cause;
+  }
+}
+
+/**
+ * Pauses from which this process continued, with whatever orchestrator: what was approved once is not run twice (X17). Ids of runs may be made
+ * to repeat, and a tracing that was handed in may make trace ids that follow from them: they count for it alone. Ours are drawn by chance.
+ */
+const resumedBy = new WeakMap<object, Set<string>>();
+const OWN_TRACING = {};
+
+/**
+ * Takes the pause at which the run stands for this process. Call the result to give it back. `tracing`: the one that the orchestrator was
+ * handed. Throws `already_resumed`.
+ */
+function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void {
+  const { runId, pauses, traceId } = run;
+  const pause = `${runId} ${pauses} ${traceId}`;
+  const known = resumedBy.get(tracing) ?? new Set();
+  if (known.has(pause)) throw alreadyResumed(run);
+  resumedBy.set(tracing, known.add(pause));
+  return () => void known.delete(pause);
+}
+
+/** Returns the parts of a fork; see `Orchestrator.fork` for what it throws. */
+export function prepareFork(
+  settings: Settings,
+  stored: PausedRun | string,
+  options: ForkOptions,
+): PreparedRun {
+  checkForkOptions(options);
+  const accepted = acceptPausedRun(settings, stored);
+  const role = rootRole(accepted, options.role, settings.roles);
+  const isReplacing = options.role !== undefined;
+  const registry = new RoleRegistry(role, settings, { isReplacing });
+  const original = withCeilings(accepted, registry, settings.limits);
+  const { run: paused, message, forkedFrom } = forkedRun(original, options, settings);
+  const run = restoredFrom(paused);
+  assertReady(run, registry);
+  const ready = checkFork(run, registry, message, options);
+  const storage = findStorage(settings);
+  const journal = storage && resumedJournal(storage, paused);
+  return restoreRun(settings, run, ready, { journal, forkedFrom });
+}
+
+/** Returns what a fork begins with. None of its agents works yet. `message`: the one to its root. */
+export function checkFork(
+  run: RestoredRun,
+  registry: RoleRegistry,
+  message: UserMessage | undefined,
+  { onPiece, context }: Pick<ForkOptions, "onPiece" | "context">,
+): Continuation {
+  const roles = rolesOf(run, registry);
+  checkOutputs(run, roles);
+  const next = { instructions: instructionsFor(registry.root, context), message };
+  const given = { answers: new Map(), grants: [], mail: [[], new Map()] as const };
+  return { registry, roles, onPiece, context, next, session: undefined, ...given };
+}
+
+/**
+ * Reads a paused run that was handed in. With a key its signature is verified, and nothing else of it needs to be.
+ *
+ * Throws `unsupported_version`, `invalid_paused_run` or `invalid_signature`.
+ */
+function acceptPausedRun(
+  { signer }: Pick<Settings, "signer">,
+  stored: PausedRun | string,
+): PausedRunRecord {
+  if (signer !== undefined) {
+    const value = typeof stored === "string" ? parsePausedText(stored) : stored;
+    if (isSigned(value)) return parsePausedRun(signer.verify(value));
+    // For example a promise, or the result: the error names that mistake, and not the signature.
+    parsePausedRun(value);
+    throw invalidSignature("missing");
+  }
+  const run = parsePausedRun(stored);
+  if (isSigned(run)) throw invalidSignature("unverifiable");
+  const problem = findContradiction(run);
+  if (problem !== undefined) throw invalidPausedRun(problem);
+  return run;
 }

@@ -54,12 +54,42 @@ export function toSse(
   const events = run.events(defined({ from: first, maxBacklog }));
   const pieces = run.pieces(defined({ maxBacklog }));
   let isLeft = false;
-  const messages = sseMessages({ run, events, pieces, heartbeatMs, clock }, () => isLeft);
+  const messages = write();
   return leavable(messages, async () => {
     isLeft = true;
     await Promise.all([events.return?.(), pieces.return?.()]);
     await messages.return(undefined);
   });
+
+  async function* write(): AsyncGenerator<string, undefined> {
+    const next = {
+      event: async (): Promise<Came> => ({ name: "event", read: await events.next() }),
+      piece: async (): Promise<Came> => ({ name: "piece", read: await pieces.next() }),
+    };
+    const awaited = new Map([
+      ["piece", next.piece()],
+      ["event", next.event()],
+    ]);
+    try {
+      while (awaited.size > 0) {
+        const silence = Promise.withResolvers<undefined>();
+        const stopTimer = clock.setTimer(heartbeatMs, () => silence.resolve(undefined));
+        const came = await Promise.race([...awaited.values(), silence.promise]).finally(stopTimer);
+        if (came === undefined) yield HEARTBEAT;
+        else if (came.read.done === true) awaited.delete(came.name);
+        else {
+          yield message(came.name, came.read.value);
+          // Not before: a failure while the client is slow would be an unhandled rejection.
+          awaited.set(came.name, next[came.name]());
+        }
+      }
+      if (!isLeft) yield message("result", resultFor(await run.settled));
+      return undefined;
+    } finally {
+      void events.return?.();
+      void pieces.return?.();
+    }
+  }
 }
 
 function after(lastEventId: string): number {
@@ -67,50 +97,9 @@ function after(lastEventId: string): number {
   throw mismatch("lastEventId", "the number of an event", lastEventId, "Answer with status 400.");
 }
 
-interface Followed {
-  readonly run: Run;
-  readonly events: AsyncIterator<EspalierEvent, undefined>;
-  readonly pieces: AsyncIterator<StreamPiece, undefined>;
-  readonly heartbeatMs: number;
-  readonly clock: Clock;
-}
-
 interface Came {
   readonly name: "event" | "piece";
   readonly read: IteratorResult<EspalierEvent | StreamPiece, undefined>;
-}
-
-async function* sseMessages(
-  { run, events, pieces, heartbeatMs, clock }: Followed,
-  isLeft: () => boolean,
-): AsyncGenerator<string, undefined> {
-  const next = {
-    event: async (): Promise<Came> => ({ name: "event", read: await events.next() }),
-    piece: async (): Promise<Came> => ({ name: "piece", read: await pieces.next() }),
-  };
-  const awaited = new Map([
-    ["piece", next.piece()],
-    ["event", next.event()],
-  ]);
-  try {
-    while (awaited.size > 0) {
-      const silence = Promise.withResolvers<undefined>();
-      const stopTimer = clock.setTimer(heartbeatMs, () => silence.resolve(undefined));
-      const came = await Promise.race([...awaited.values(), silence.promise]).finally(stopTimer);
-      if (came === undefined) yield HEARTBEAT;
-      else if (came.read.done === true) awaited.delete(came.name);
-      else {
-        yield message(came.name, came.read.value);
-        // Not before: a failure while the client is slow would be an unhandled rejection.
-        awaited.set(came.name, next[came.name]());
-      }
-    }
-    if (!isLeft()) yield message("result", resultFor(await run.settled));
-    return undefined;
-  } finally {
-    void events.return?.();
-    void pieces.return?.();
-  }
 }
 
 function message(name: string, data: EspalierEvent | StreamPiece | object): string {

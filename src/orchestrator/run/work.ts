@@ -1,6 +1,14 @@
 // A worker: leads runs for an engine, with the roles of one orchestrator. A lasting error of a run is put on record, and the run rests; a passing
 // one goes back to the engine. Owns how many runs are led at once, and looks for runs that no engine remembers.
 
+import type {
+  Engine,
+  EngineWorker,
+  RunExecutor,
+  RunSettled,
+  RunTicket,
+} from "../../engine/engine.ts";
+import { runBounded } from "../../kernel/cancel.ts";
 import {
   checkAmount,
   checkCount,
@@ -9,36 +17,32 @@ import {
   defaultAdvice,
   mismatch,
 } from "../../kernel/check.ts";
-import { runBounded } from "../../kernel/cancel.ts";
+import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
-import type {
-  Engine,
-  EngineWorker,
-  RunExecutor,
-  RunSettled,
-  RunTicket,
-} from "../../engine/engine.ts";
 import type { Budget } from "../../policies/budget.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
-import type { Post } from "../../store/run-store.ts";
-import { newOwner } from "../durability/open-journal.ts";
+import type { Post, StoredRun } from "../../store/run-store.ts";
 import type { RunStorage } from "../durability/journal.ts";
+import { newOwner } from "../durability/open-journal.ts";
 import { requireStorage } from "../tree/settings.ts";
-import { HandedRuns, OverdueRuns } from "./unled-runs.ts";
 import { Execution, isPostponed, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { lostRuns, storedRun } from "./recover.ts";
-import { isCall, mailIn, orderIn, orderOf, postMail, refusedMail } from "./run-mail.ts";
+import { backoffMs, isCrashLoop } from "./quarantine.ts";
+import { ALL_OF_THEM, keptRun, lostRuns, storedRun } from "./recover.ts";
 import {
+  type CheckedOrder,
   checkVersionName,
   DEFAULT_ROLES_VERSION,
-  type CheckedOrder,
+  isCall,
+  mailIn,
+  orderIn,
+  orderOf,
+  postMail,
+  refusedMail,
   type RunOrder,
-} from "./run-order.ts";
-
-import { backoffMs, isCrashLoop } from "./quarantine.ts";
+} from "./run-mail.ts";
 import { checkedRoles } from "./start.ts";
 
 /** What goes with a worker. */
@@ -337,4 +341,101 @@ function codeOf(cause: unknown): string | undefined {
 function isPassing(cause: unknown): boolean {
   if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
   return PASSING.has(cause.code);
+}
+
+/** A deadline is far away mostly: it is enough to look so often. */
+const LOOK_MS = 30_000;
+
+/** A run as it came to rest. */
+interface Rest {
+  readonly updatedAtMs: number;
+  /** Infinity: it waits for no time, or its last mail says why it cannot be led. */
+  readonly dueAtMs: number;
+}
+
+export class OverdueRuns {
+  readonly #storage: RunStorage;
+  #rests: ReadonlyMap<RunId, Rest> = new Map();
+  #nextLookMs = -Infinity;
+
+  constructor(storage: RunStorage) {
+    this.#storage = storage;
+  }
+
+  /** None, if they were looked for a moment ago. Rejects like the store. */
+  async find(): Promise<readonly RunId[]> {
+    const { store, clock } = this.#storage;
+    if (clock.monotonicMs() < this.#nextLookMs) return [];
+    const rests = new Map<RunId, Rest>();
+    for (const run of await store.list({ status: "paused", limit: ALL_OF_THEM }))
+      rests.set(run.runId, await this.#restOf(run));
+    this.#rests = rests;
+    this.#nextLookMs = clock.monotonicMs() + LOOK_MS;
+    const nowMs = clock.nowMs();
+    return [...rests].flatMap(([runId, { dueAtMs }]) => (dueAtMs <= nowMs ? [runId] : []));
+  }
+
+  async #restOf({ runId, updatedAtMs, recordCount }: StoredRun): Promise<Rest> {
+    const known = this.#rests.get(runId);
+    if (known?.updatedAtMs === updatedAtMs) return known;
+    if (recordCount === 0) return { updatedAtMs, dueAtMs: Infinity };
+    const dueAtMs = await this.#dueAtMs(runId).catch(() => undefined);
+    // What cannot be read keeps nothing else up, and is read again.
+    return dueAtMs === undefined ? UNREAD : { updatedAtMs, dueAtMs };
+  }
+
+  async #dueAtMs(runId: RunId): Promise<number> {
+    const { folded, mail } = await keptRun(this.#storage, runId);
+    if (mail.at(-1)?.mail.type === "refused") return Infinity;
+    return Math.min(...folded.run.questions.map(({ deadlineAtMs }) => deadlineAtMs ?? Infinity));
+  }
+}
+
+const UNREAD: Rest = { updatedAtMs: Number.NaN, dueAtMs: Infinity };
+
+/** The longest wait, in first ones. */
+const LONGEST = 64;
+
+/** A run as it was handed over. */
+interface Handing extends Pick<StoredRun, "epoch" | "updatedAtMs"> {
+  /** After which it is handed over again, twice that after the next time, and so on. */
+  readonly waitMs: number;
+  readonly nextMs: number;
+}
+
+export class HandedRuns {
+  readonly #clock: Clock;
+  readonly #firstWaitMs: number;
+  #handings = new Map<RunId, Handing>();
+
+  constructor(clock: Clock, firstWaitMs: number) {
+    this.#clock = clock;
+    this.#firstWaitMs = firstWaitMs;
+  }
+
+  /** Of all runs that no process leads, those to be handed over now. */
+  due(runs: readonly StoredRun[]): readonly StoredRun[] {
+    const nowMs = this.#clock.monotonicMs();
+    this.#handings = new Map(runs.flatMap((run) => this.#same(run) ?? []));
+    return runs.filter(({ runId }) => nowMs >= (this.#handings.get(runId)?.nextMs ?? -Infinity));
+  }
+
+  /** It was handed over. */
+  note({ runId, epoch, updatedAtMs }: StoredRun): void {
+    const twiceMs = 2 * (this.#handings.get(runId)?.waitMs ?? this.#firstWaitMs / 2);
+    const waitMs = Math.min(twiceMs, LONGEST * this.#firstWaitMs);
+    const nextMs = this.#clock.monotonicMs() + waitMs;
+    this.#handings.set(runId, { epoch, updatedAtMs, waitMs, nextMs });
+  }
+
+  /** How it was handed over, if nothing has happened to it since. */
+  #same({
+    runId,
+    epoch,
+    updatedAtMs,
+  }: StoredRun): readonly [readonly [RunId, Handing]] | undefined {
+    const handing = this.#handings.get(runId);
+    const isSame = handing?.epoch === epoch && handing.updatedAtMs === updatedAtMs;
+    return isSame ? [[runId, handing]] : undefined;
+  }
 }

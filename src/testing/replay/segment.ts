@@ -16,9 +16,8 @@ import {
 import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { checkContinuation, restoreRun } from "../../orchestrator/run/continue-run.ts";
-import { checkFork } from "../../orchestrator/run/resume.ts";
+import { assembleRun, checkFork } from "../../orchestrator/run/start.ts";
 import type { PreparedRun } from "../../orchestrator/run/live-run.ts";
-import { assembleRun } from "../../orchestrator/run/start.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import { registryOf, type Settings } from "../../orchestrator/tree/settings.ts";
