@@ -1,10 +1,20 @@
-// The store in a SQL database: checks what it is handed, and asks its driver for the rest. Owns whether it is open.
+// The store in a SQL database: checks its arguments, and describes what is done in the database. Owns whether it is open.
 //
 // The acknowledgement of a driver may be lost. So everything may be asked for again: a batch and a post are taken once (D5), a token
 // owns a run once, and a run is given up once.
+// Whatever changes a run is one statement that locks its row, or locks it first, so that of two changes one comes after the other (D4).
+// A post locks the row, too: no number is given twice.
 
-import type { RunId, SessionId } from "../protocol/ids.ts";
-import { thisHostname } from "./holding.ts";
+import { SessionIdSchema, type RunId, type SessionId } from "../protocol/ids.ts";
+import {
+  checkFree,
+  checkHeld,
+  countsAsCrash,
+  hasAlready,
+  hasReleased,
+  positionOf,
+  thisHostname,
+} from "./holding.ts";
 import type {
   ClaimOptions,
   JournalBatch,
@@ -16,20 +26,14 @@ import type {
   StoredStatus,
 } from "./run-store.ts";
 import type { StoredSession } from "./session-store.ts";
-import type { SqlDriver, SqlWork } from "./sql-driver.ts";
-import { postsOf, postTo } from "./sql-posts.ts";
 import {
-  beatRun,
-  checkTaken,
-  claimRun,
-  createRun,
-  findRun,
-  listRuns,
-  recordsOf,
-  releaseRun,
-  removeRun,
-} from "./sql-runs.ts";
-import { deleteSession, findSession, listSessionIds, putSession } from "./sql-sessions.ts";
+  lockingSql,
+  NOW_MS,
+  sql,
+  type SqlDriver,
+  type SqlPage,
+  type SqlWork,
+} from "./sql-driver.ts";
 import {
   checkedBatch,
   checkExpectedVersion,
@@ -45,8 +49,17 @@ import {
   readLimit,
   storedTitle,
 } from "./store-arguments.ts";
-import { storeClosed } from "./store-errors.ts";
+import {
+  journalConflict,
+  runEnded,
+  runExists,
+  sessionConflict,
+  storeClosed,
+  storeFailed,
+  unknownRun,
+} from "./store-errors.ts";
 import type { Store } from "./store.ts";
+import { hasValue, holdingIn, numberIn, postIn, runIn, statusIn, textIn } from "./stored-row.ts";
 
 export class SqlStore implements Store {
   readonly #driver: SqlDriver;
@@ -61,8 +74,20 @@ export class SqlStore implements Store {
   async create(runId: RunId, givenTitle: string, givenOwner: RunOwner): Promise<Ownership> {
     this.#check("runId", runId);
     const title = storedTitle(givenTitle);
-    const owner = checkedOwner(givenOwner);
-    return await this.#write(() => createRun(runId, title, owner));
+    const { token, hostname, processId } = checkedOwner(givenOwner);
+    const ownership = { runId, token, epoch: 1 };
+    return await this.#write(function* () {
+      const made = yield sql`
+        insert into {schema}.run (run_id, title, status, epoch, record_count, owner_token, owner_hostname, owner_process_id,
+          heartbeat_at_ms, created_at_ms, updated_at_ms)
+        values (${runId}, ${title}, 'open', 1, 0, ${token}, ${hostname}, ${processId}, ${NOW_MS}, ${NOW_MS}, ${NOW_MS})
+        on conflict (run_id) do nothing returning epoch`;
+      if (made.length > 0) return ownership;
+      const found = yield* findRun(runId);
+      const isFresh = found?.epoch === 1 && found.recordCount === 0;
+      if (isFresh && found.owner?.token === token) return ownership;
+      throw runExists(runId);
+    });
   }
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
@@ -70,10 +95,22 @@ export class SqlStore implements Store {
     const { staleAfterMs, takeOver = false, isOwnerLost = false } = options;
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
-    const isProcessGone = this.#isProcessGone;
-    const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
-    const claim = { claimant, takeOver, isOwnerLost };
-    return await this.#write(() => claimRun(runId, owner, claim));
+    const { token, hostname, processId } = owner;
+    const claimant = { runId, hostname, staleAfterMs, isProcessGone: this.#isProcessGone };
+    return await this.#write(function* () {
+      const holding = holdingIn(yield* lockRun(runId));
+      if (hasAlready(holding, owner)) return { runId, token, epoch: holding.epoch };
+      const isCrash = countsAsCrash(holding, { claimant, takeOver, isOwnerLost });
+      const epoch = holding.epoch + 1;
+      yield sql`
+        update {schema}.run set status = 'open', epoch = ${epoch}, owner_token = ${token}, owner_hostname = ${hostname},
+          owner_process_id = ${processId}, heartbeat_at_ms = ${NOW_MS}, updated_at_ms = ${NOW_MS}
+        where run_id = ${runId}`;
+      if (isCrash)
+        yield sql`
+          update {schema}.run set crashes = crashes + 1, last_crash_at_ms = ${NOW_MS} where run_id = ${runId}`;
+      return { runId, token, epoch };
+    });
   }
 
   async append(ownership: Ownership, given: JournalBatch): Promise<void> {
@@ -84,13 +121,30 @@ export class SqlStore implements Store {
 
   async beat(ownership: Ownership): Promise<void> {
     this.#check("runId", ownership.runId);
-    await this.#write(() => beatRun(ownership));
+    await this.#write(function* () {
+      yield* lockOwnRun(ownership);
+      yield* recordHeartbeat(ownership.runId);
+    });
   }
 
-  async release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void> {
-    this.#check("runId", ownership.runId);
+  async release(ownership: Ownership, given: StoredStatus, lastPost?: number): Promise<void> {
+    const { runId } = ownership;
+    this.#check("runId", runId);
     const seen = lastPostSeen(lastPost);
-    await this.#write(() => releaseRun(ownership, status, seen));
+    await this.#write(function* () {
+      const row = yield* lockRun(runId);
+      const holding = holdingIn(row);
+      if (hasReleased(ownership, holding, given, statusIn(row))) return;
+      checkHeld(ownership, holding);
+      const run = numberIn(row, "sequence");
+      const unseen =
+        yield sql`select 1 from {schema}.post where run = ${run} and number > ${seen} limit 1`;
+      const status = given === "paused" && unseen.length > 0 ? "open" : given;
+      yield sql`
+        update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null,
+          crashes = crashes * ${given === "open" ? 1 : 0}, updated_at_ms = ${NOW_MS}
+        where run_id = ${runId}`;
+    });
   }
 
   async *read(runId: RunId, from?: number, limit?: number): AsyncIterable<string> {
@@ -99,7 +153,7 @@ export class SqlStore implements Store {
     const end = first + readLimit(limit);
     while (first < end) {
       const page = await this.#mapped(this.#driver.page(runId, first, end - first));
-      const records = recordsOf(page, runId, first);
+      const records = listRecords(page, runId, first);
       if (records.length === 0) return;
       yield* records;
       first += records.length;
@@ -108,14 +162,33 @@ export class SqlStore implements Store {
 
   async post(runId: RunId, given: Pick<Post, "key" | "body">): Promise<number> {
     this.#check("runId", runId);
-    const post = checkedPost(given);
-    return await this.#write(() => postTo(runId, post));
+    const { key, body } = checkedPost(given);
+    return await this.#write(function* () {
+      const row = yield* lockRun(runId);
+      const run = numberIn(row, "sequence");
+      const [known] =
+        yield sql`select number from {schema}.post where run = ${run} and key = ${key}`;
+      if (known !== undefined) return numberIn(known, "number");
+      if (statusIn(row) === "ended") throw runEnded(runId);
+      const [made] = yield sql`
+        insert into {schema}.post (run, number, key, body, posted_at_ms)
+        select ${run}, coalesce(max(number), 0) + 1, ${key}, ${body}, ${NOW_MS} from {schema}.post where run = ${run}
+        returning number`;
+      yield sql`update {schema}.run set status = 'open', updated_at_ms = ${NOW_MS} where sequence = ${run}`;
+      return numberIn(made, "number");
+    });
   }
 
   async posts(runId: RunId, from?: number): Promise<readonly Post[]> {
     this.#check("runId", runId);
     const first = firstToRead(from);
-    return await this.#read(() => postsOf(runId, first));
+    return await this.#read(function* () {
+      const rows = yield sql`
+        select number, key, body, posted_at_ms from {schema}.run left join {schema}.post as post on post.run = run.sequence and post.number >= ${first}
+        where run.run_id = ${runId} order by post.number`;
+      if (rows.length === 0) throw unknownRun(runId);
+      return rows.filter((row) => hasValue(row, "number")).map(postIn);
+    });
   }
 
   async find(runId: RunId): Promise<StoredRun | undefined> {
@@ -128,15 +201,33 @@ export class SqlStore implements Store {
     checkFilter(filter);
     const { status, before } = filter;
     const limit = listLimit(filter.limit);
-    return await this.#read(() => listRuns(status, limit, before));
+    return await this.#read(function* () {
+      const end = before === undefined ? Number.MAX_SAFE_INTEGER : yield* findSequence(before);
+      const rows =
+        status === undefined
+          ? yield sql`
+              select {run} from {schema}.run where run.sequence < ${end} order by run.sequence desc limit ${limit}`
+          : yield sql`
+              select {run} from {schema}.run where status = ${status} and run.sequence < ${end}
+              order by run.sequence desc limit ${limit}`;
+      return rows.map(runIn);
+    });
   }
 
   async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {
     this.#check("runId", runId);
     checkStaleAfterMs(staleAfterMs);
     const isProcessGone = this.#isProcessGone;
-    const claimant = { runId, hostname: thisHostname(), staleAfterMs, isProcessGone };
-    return await this.#write(() => removeRun(claimant));
+    return await this.#write(function* () {
+      const row = yield* lockRow(runId);
+      if (row === undefined) return false;
+      checkFree(holdingIn(row), { runId, hostname: thisHostname(), staleAfterMs, isProcessGone });
+      const run = numberIn(row, "sequence");
+      yield sql`delete from {schema}.journal where run = ${run}`;
+      yield sql`delete from {schema}.post where run = ${run}`;
+      yield sql`delete from {schema}.run where sequence = ${run}`;
+      return true;
+    });
   }
 
   async readSession(sessionId: SessionId): Promise<StoredSession | undefined> {
@@ -148,19 +239,40 @@ export class SqlStore implements Store {
     this.#check("sessionId", sessionId);
     checkExpectedVersion(expectedVersion);
     checkStoredText("body", body);
-    const session = { version: expectedVersion + 1, body };
-    return await this.#write(() => putSession(sessionId, session));
+    const version = expectedVersion + 1;
+    return await this.#write(function* () {
+      const written =
+        expectedVersion === 0
+          ? yield sql`
+              insert into {schema}.session (session_id, version, body, written, updated_at_ms)
+              values (${sessionId}, 1, ${body}, {next_written}, ${NOW_MS})
+              on conflict (session_id) do nothing returning version`
+          : yield sql`
+              update {schema}.session set version = ${version}, body = ${body}, written = {next_written}, updated_at_ms = ${NOW_MS}
+              where session_id = ${sessionId} and version = ${expectedVersion} returning version`;
+      if (written.length > 0) return version;
+      const found = yield* findSession(sessionId);
+      throw sessionConflict(sessionId, expectedVersion, found?.version ?? 0);
+    });
   }
 
   async listSessions(options: { readonly limit?: number } = {}): Promise<readonly SessionId[]> {
     this.#checkOpen();
     const limit = listLimit(options.limit);
-    return await this.#read(() => listSessionIds(limit));
+    return await this.#read(function* () {
+      const rows =
+        yield sql`select session_id from {schema}.session order by written desc limit ${limit}`;
+      return rows.map((row) => SessionIdSchema().parse(textIn(row, "session_id")));
+    });
   }
 
   async removeSession(sessionId: SessionId): Promise<boolean> {
     this.#check("sessionId", sessionId);
-    return await this.#write(() => deleteSession(sessionId));
+    return await this.#write(function* () {
+      const rows = yield sql`
+        delete from {schema}.session where session_id = ${sessionId} returning version`;
+      return rows.length > 0;
+    });
   }
 
   close(): Promise<void> {
@@ -185,7 +297,7 @@ export class SqlStore implements Store {
     return this.#mapped(this.#driver.write(begin));
   }
 
-  /** What went wrong, as an error of ours. */
+  /** Rejects with an error of ours for whatever the driver throws. */
   async #mapped<T>(outcome: Promise<T>): Promise<T> {
     try {
       return await outcome;
@@ -193,4 +305,79 @@ export class SqlStore implements Store {
       throw this.#driver.failed(cause);
     }
   }
+}
+
+function* findRun(runId: RunId): SqlWork<StoredRun | undefined> {
+  const [row] = yield sql`select {run} from {schema}.run where run_id = ${runId}`;
+  return row === undefined ? undefined : runIn(row);
+}
+
+function* findSequence(runId: RunId): SqlWork<number> {
+  const [row] = yield sql`select {run} from {schema}.run where run_id = ${runId}`;
+  if (row === undefined) throw unknownRun(runId);
+  return numberIn(row, "sequence");
+}
+
+function* findSession(sessionId: SessionId): SqlWork<StoredSession | undefined> {
+  const [row] = yield sql`
+    select version, body from {schema}.session where session_id = ${sessionId}`;
+  if (row === undefined) return undefined;
+  return { version: numberIn(row, "version"), body: textIn(row, "body") };
+}
+
+/** Throws for a batch that was not taken, unless it was taken before. */
+function* checkTaken(ownership: Ownership, batch: JournalBatch): SqlWork<void> {
+  const { firstNumber, records } = batch;
+  const row = yield* lockOwnRun(ownership);
+  const recordCount = numberIn(row, "record_count");
+  const isThere = positionOf(batch, recordCount) === "taken";
+  const rows = isThere
+    ? yield sql`
+        select record from {schema}.journal where run = ${numberIn(row, "sequence")} and number >= ${firstNumber}
+        order by number limit ${records.length}`
+    : [];
+  const isSame =
+    isThere && records.every((record, index) => textIn(rows[index], "record") === record);
+  if (!isSame) throw journalConflict(ownership.runId, firstNumber, recordCount);
+  yield* recordHeartbeat(ownership.runId);
+}
+
+function* recordHeartbeat(runId: RunId): SqlWork<void> {
+  yield sql`update {schema}.run set heartbeat_at_ms = ${NOW_MS} where run_id = ${runId}`;
+}
+
+/** Locks the row of a run. Throws `run_fenced` unless this ownership holds the run. */
+function* lockOwnRun(ownership: Ownership): SqlWork<unknown> {
+  const row = yield* lockRun(ownership.runId);
+  checkHeld(ownership, holdingIn(row));
+  return row;
+}
+
+/** Locks the row of a run until the transaction ends. Throws `unknown_run`. */
+function* lockRun(runId: RunId): SqlWork<unknown> {
+  const row = yield* lockRow(runId);
+  if (row === undefined) throw unknownRun(runId);
+  return row;
+}
+
+function* lockRow(runId: string): SqlWork<unknown> {
+  const [row] = yield lockingSql`
+    select {run}, ${NOW_MS} as now_ms from {schema}.run where run_id = ${runId} {for_update}`;
+  return row;
+}
+
+/** Lists the records of a page that begins with number `first`. Throws `unknown_run`, and `store_failed` if some are missing. */
+function listRecords(page: SqlPage | undefined, runId: RunId, first: number): readonly string[] {
+  if (page === undefined) throw unknownRun(runId);
+  const { recordCount, rows } = page;
+  const records: string[] = [];
+  for (const row of rows) {
+    if (numberIn(row, "number") !== first + records.length) break;
+    records.push(textIn(row, "record"));
+  }
+  const missing = first + records.length;
+  if (missing > recordCount || (records.length > 0 && records.length === rows.length))
+    return records;
+  const message = `Expected run ${JSON.stringify(runId)} to have ${recordCount} records, got none of number ${missing}. Restore the store from a copy.`;
+  throw storeFailed("corrupt", message);
 }

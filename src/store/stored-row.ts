@@ -28,7 +28,7 @@ export function hasValue(row: unknown, column: string): boolean {
 export function runIn(row: unknown): StoredRun {
   const owner = ownerIn(row);
   return {
-    runId: RunIdSchema.parse(textIn(row, "run_id")),
+    runId: RunIdSchema().parse(textIn(row, "run_id")),
     status: statusIn(row),
     title: textIn(row, "title"),
     epoch: numberIn(row, "epoch"),

@@ -1,6 +1,6 @@
 // What the journal of a run says of one of its agents, as text: for the request of a step. Loaded when it is needed, since few programs do.
 
-import { deepFreeze, isRecord } from "../../kernel/json.ts";
+import { isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
@@ -23,13 +23,18 @@ export async function sourceIn(
       definitions[hash] = String(text);
     const rootId = steps === undefined ? rootIn(value) : undefined;
     if (rootId !== undefined) steps = new AgentSteps(rootId);
-    if (steps?.isOwn(value) === true) steps.take(deepFreeze(value));
+    if (steps?.isOwn(value) === true) steps.take(value);
   };
   const turns = new Turns(RECORDS_PER_TURN);
   let number = 0;
   for (const line of linesIn(journal)) {
     number += 1;
-    await turns.did(madeOfLine(runId ?? unnamed(), number, () => reader.scan(line, take)));
+    const records = madeOfLine(runId ?? unnamed(), number, () => {
+      const values = reader.read(line);
+      values.forEach(take);
+      return values.length;
+    });
+    await turns.did(records);
   }
   if (runId === undefined) throw withoutRecords(unnamed());
   const state = madeOfLine(runId, number, () => steps?.stateIn(undefined));
@@ -48,18 +53,18 @@ function* linesIn(journal: string): Generator<string> {
 
 /** Stands for the run of a journal that does not say its id. */
 function unnamed(): RunId {
-  return RunIdSchema.parse("unknown");
+  return RunIdSchema().parse("unknown");
 }
 
 /** The run that a journal says it is of. */
 function runIdIn(value: unknown): RunId | undefined {
   const isHead = isRecord(value) && value["type"] === "run";
-  return isHead ? RunIdSchema.safeParse(value["runId"]).data : undefined;
+  return isHead ? RunIdSchema().safeParse(value["runId"]).data : undefined;
 }
 
 /** The first agent that a record speaks of. */
 function rootIn(value: unknown): AgentId | undefined {
   if (!isRecord(value)) return undefined;
   const agent = value["type"] === "agent" ? value["agent"] : agentsIn(value["run"])[0];
-  return AgentIdSchema.safeParse(isRecord(agent) ? agent["agentId"] : undefined).data;
+  return AgentIdSchema().safeParse(isRecord(agent) ? agent["agentId"] : undefined).data;
 }
