@@ -41,7 +41,7 @@ const SourceModelSchema = z.object({
   id: z.string(),
   match: MatchSchema,
   price_comments: z.string().optional(),
-  prices: SourcePricesSchema,
+  prices: SourcePricesSchema(),
 });
 
 /** US dollars per million tokens; `null`: the price of other input. */

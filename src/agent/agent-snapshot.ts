@@ -3,7 +3,7 @@
 
 import { deepFreeze, defined } from "../kernel/json.ts";
 import { ExecutionIdSchema } from "../protocol/ids.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import type { Message } from "../protocol/message.ts";
 import { StopReasonSchema, TerminalStatusSchema } from "../protocol/stop.ts";
 import {
@@ -16,21 +16,25 @@ import {
 } from "./agent-state.ts";
 
 /** What every state has. */
-const parts = {
-  conversation: ConversationSchema,
-  log: RunLogSchema,
-  telemetry: RunTelemetrySchema,
-};
-const settled = { executionId: ExecutionIdSchema, reason: StopReasonSchema, ...parts };
-const EndedSchema = z.strictObject({ status: TerminalStatusSchema, ...settled });
+const parts = lazySchema(() => ({
+  conversation: ConversationSchema(),
+  log: RunLogSchema(),
+  telemetry: RunTelemetrySchema(),
+}));
+const settled = lazySchema(() => ({
+  executionId: ExecutionIdSchema(),
+  reason: StopReasonSchema(),
+  ...parts(),
+}));
+const EndedSchema = lazyObject(() => ({ status: TerminalStatusSchema(), ...settled() }));
 
-const AtRestSchema = OpenStepSchema.omit({ error: true });
-export const AgentSnapshotSchema = z.discriminatedUnion("status", [
-  z.strictObject({ status: z.literal("paused"), ...settled, step: AtRestSchema.optional() }),
-  EndedSchema,
+const AtRestSchema = lazySchema(() => OpenStepSchema().omit({ error: true }));
+export const AgentSnapshotSchema = lazyUnion("status", () => [
+  z.strictObject({ status: z.literal("paused"), ...settled(), step: AtRestSchema().optional() }),
+  EndedSchema(),
 ]);
 /** An agent's state at rest, as JSON. */
-export type AgentSnapshot = z.infer<typeof AgentSnapshotSchema>;
+export type AgentSnapshot = z.infer<ReturnType<typeof AgentSnapshotSchema>>;
 
 /** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
 export function snapshotOf(state: SettledState): AgentSnapshot {
@@ -39,7 +43,7 @@ export function snapshotOf(state: SettledState): AgentSnapshot {
   const telemetry = defined(state.telemetry);
   const open = step && defined({ ...step, error: undefined });
   const plain = { status, executionId, reason, conversation, log, telemetry, step: open };
-  return frozenCopy(AgentSnapshotSchema.parse(defined(plain)));
+  return frozenCopy(AgentSnapshotSchema().parse(defined(plain)));
 }
 
 /** Schemas freeze lists, and not what is in them: what they give is not frozen whole, though it may look so. */
@@ -49,34 +53,35 @@ function frozenCopy<Snapshot>(snapshot: Snapshot): Snapshot {
 
 // The state of an agent at any phase, as a journal keeps it: shared parts stay shared, so that only what is new is written.
 
-const step = OpenStepSchema.optional();
-const { executionId } = settled;
-
-const PersistedStateSchema = z.discriminatedUnion("status", [
-  z.strictObject({ status: z.literal("pending"), ...parts }),
-  z.strictObject({ status: z.literal("running"), executionId, ...parts, step }),
-  z.strictObject({ status: z.literal("paused"), ...settled, step }),
-  EndedSchema,
-]);
+const PersistedStateSchema = lazySchema(() => {
+  const [shared, step] = [settled(), OpenStepSchema().optional()];
+  const { executionId } = shared;
+  return z.discriminatedUnion("status", [
+    z.strictObject({ status: z.literal("pending"), ...parts() }),
+    z.strictObject({ status: z.literal("running"), executionId, ...parts(), step }),
+    z.strictObject({ status: z.literal("paused"), ...shared, step }),
+    EndedSchema(),
+  ]);
+});
 
 /** How one state is checked alone: to compile the check takes longer, and holds others up. It pays for thousands. */
 export const UNCOMPILED = { jitless: true } as const;
 
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
 export function stateFromPersisted(value: unknown, how?: typeof UNCOMPILED): AgentState {
-  return stateOf(PersistedStateSchema.parse(value, how));
+  return stateOf(PersistedStateSchema().parse(value, how));
 }
 
 /** The history of one such state. Throws the same. */
 export function historyFromPersisted(value: unknown): readonly Message[] {
-  return HistorySchema.parse(value, UNCOMPILED).conversation.messages;
+  return HistorySchema().parse(value, UNCOMPILED).conversation.messages;
 }
 
-const HistorySchema = z.object({ conversation: ConversationSchema });
+const HistorySchema = lazySchema(() => z.object({ conversation: ConversationSchema() }));
 
 /** Returns the state that was persisted, frozen. */
 export function stateOf(stored: AgentSnapshot): SettledState;
-export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentState;
-export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentState {
+export function stateOf(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState;
+export function stateOf(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState {
   return frozenCopy(stored);
 }

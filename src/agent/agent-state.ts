@@ -18,7 +18,7 @@ import {
   type ExecutionId,
 } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import {
   AssistantMessageSchema,
   MessageSchema,
@@ -40,15 +40,17 @@ import { SpawnRequestSchema, type SpawnRequest } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, UsageSchema } from "../protocol/usage.ts";
 
-const count = z.int().nonnegative();
+const count = lazySchema(() => z.int().nonnegative());
 
-export const ConversationSchema = z.strictObject({
-  messages: z.array(MessageSchema).readonly(),
-  prefix: z.strictObject({ messageCount: count, tokens: count }),
-  tags: z.array(MessageTagSchema).readonly(),
-  leftOut: z.array(z.strictObject({ message: MessageSchema, tag: MessageTagSchema })).readonly(),
-  added: count,
-});
+export const ConversationSchema = lazyObject(() => ({
+  messages: z.array(MessageSchema()).readonly(),
+  prefix: z.strictObject({ messageCount: count(), tokens: count() }),
+  tags: z.array(MessageTagSchema()).readonly(),
+  leftOut: z
+    .array(z.strictObject({ message: MessageSchema(), tag: MessageTagSchema() }))
+    .readonly(),
+  added: count(),
+}));
 
 /** The conversation of an agent, which lasts from execution to execution. */
 export interface Conversation extends TaggedHistory {
@@ -56,76 +58,76 @@ export interface Conversation extends TaggedHistory {
   readonly prefix: MeasuredPrefix;
 }
 
-const SubtaskSchema = z.strictObject({
-  request: SpawnRequestSchema,
+const SubtaskSchema = lazyObject(() => ({
+  request: SpawnRequestSchema(),
   /** The paused child that works on it. */
-  childId: AgentIdSchema.optional(),
+  childId: AgentIdSchema().optional(),
   /** The result, as the agent will read it. */
   text: z.string().optional(),
-});
+}));
 /** A delegation that a tool queued. It is removed once its result is in the history. */
-export type Subtask = Readonly<z.infer<typeof SubtaskSchema>>;
+export type Subtask = Readonly<z.infer<ReturnType<typeof SubtaskSchema>>>;
 
-const MadeSectionSchema = z.strictObject({
+const MadeSectionSchema = lazyObject(() => ({
   name: z.string(),
   /** Absent if the section has no text, or if its text is in the history. */
   text: z.string().exactOptional(),
-});
+}));
 /** A section that was made once for an execution. */
-export type MadeSection = Readonly<z.infer<typeof MadeSectionSchema>>;
+export type MadeSection = Readonly<z.infer<ReturnType<typeof MadeSectionSchema>>>;
 
-export const RunLogSchema = z.strictObject({
-  steps: z.array(StepRecordSchema).readonly(),
+export const RunLogSchema = lazyObject(() => ({
+  steps: z.array(StepRecordSchema()).readonly(),
   /** Compactions of the history in this execution, oldest first. The messages before them are not lost. */
-  compactions: z.array(HistoryChangeSchema).readonly(),
-  signals: z.array(StopSignalSchema).readonly(),
-  errors: z.array(ErrorRecordSchema).readonly(),
+  compactions: z.array(HistoryChangeSchema()).readonly(),
+  signals: z.array(StopSignalSchema()).readonly(),
+  errors: z.array(ErrorRecordSchema()).readonly(),
   /** The typed result, once the model has given a valid one. */
-  output: JsonValueSchema.optional(),
+  output: JsonValueSchema().optional(),
   /**
    * How the result was parsed, to check it against the schema of its role in a later process: the hash
    * of the schema, and the result before parsing if it differs.
    */
   outputParse: z
-    .strictObject({ schemaHash: z.string(), written: JsonValueSchema.exactOptional() })
+    .strictObject({ schemaHash: z.string(), written: JsonValueSchema().exactOptional() })
     .exactOptional(),
   /** True once the task is in the history, or was refused. */
   isBriefed: z.boolean(),
   /** Consecutive replies with neither text nor calls. */
-  uselessReplies: count,
+  uselessReplies: count(),
   /** Consecutive requests that the model refused as too long. */
-  overflows: count,
+  overflows: count(),
   /** Failed tool calls, counted against the error budget. */
-  failures: FailureCountsSchema,
+  failures: FailureCountsSchema(),
   /** Times that a stop hook made the agent continue. */
-  vetoes: count,
+  vetoes: count(),
   /** Texts with which the agent waited for its subagents while a typed result was due. They are no misses. */
-  waits: count.exactOptional(),
+  waits: count().exactOptional(),
   /** Delegations that tools queued, in order. They are done before the next model call. */
-  subtasks: z.array(SubtaskSchema).readonly(),
+  subtasks: z.array(SubtaskSchema()).readonly(),
   /** Background subagents whose results are not in the history yet, in the order of their start. */
-  background: z.array(AgentIdSchema).readonly(),
+  background: z.array(AgentIdSchema()).readonly(),
   /** True while the agent has answered and waits for its background subagents. */
   isAwaiting: z.boolean(),
   /** Sections made for this execution. Absent before the first. */
-  sections: z.array(MadeSectionSchema).readonly().exactOptional(),
+  sections: z.array(MadeSectionSchema()).readonly().exactOptional(),
   /** The last reasons of each fired part of `allOf`, by its place: `0.1` is the second part of the first condition. */
-  fired: z.record(z.string(), z.array(StopReasonSchema).readonly()).readonly().exactOptional(),
-});
+  fired: z.record(z.string(), z.array(StopReasonSchema()).readonly()).readonly().exactOptional(),
+}));
 /** What was done and decided in one execution. */
-export type RunLog = Readonly<z.infer<typeof RunLogSchema>>;
+export type RunLog = Readonly<z.infer<ReturnType<typeof RunLogSchema>>>;
 export type OutputParse = NonNullable<RunLog["outputParse"]>;
 export type FiredParts = NonNullable<RunLog["fired"]>;
 
 /** The usage and times of one execution. */
-export const RunTelemetrySchema = z.strictObject({
-  usage: UsageSchema,
+export const RunTelemetrySchema = lazyObject(() => ({
+  usage: UsageSchema(),
   /** `undefined` before the start. */
   startedAtMs: z.number().optional(),
   endedAtMs: z.number().optional(),
   /** Time spent waiting for a lease. */
   waitedMs: z.number(),
-});
+}));
 
 /** A call without a result yet: a question about it is open, or the subagent that works on it is paused. */
 export type Deferral = {
@@ -161,11 +163,11 @@ export type Deferral = {
     }
 );
 
-export const DeferralSchema = z.discriminatedUnion("type", [
+export const DeferralSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("question"),
-    callId: CallIdSchema,
-    question: QuestionSchema,
+    callId: CallIdSchema(),
+    question: QuestionSchema(),
     argumentsText: z.string(),
     callHash: z.string(),
     schemaHash: z.string(),
@@ -174,47 +176,47 @@ export const DeferralSchema = z.discriminatedUnion("type", [
   }),
   z.strictObject({
     type: z.literal("subagent"),
-    callId: CallIdSchema,
-    childId: AgentIdSchema,
+    callId: CallIdSchema(),
+    childId: AgentIdSchema(),
     argumentsText: z.string(),
-    parsedArguments: JsonValueSchema.exactOptional(),
-    subtasks: z.array(SpawnRequestSchema).readonly().exactOptional(),
-    startedIds: z.array(AgentIdSchema).readonly().exactOptional(),
+    parsedArguments: JsonValueSchema().exactOptional(),
+    subtasks: z.array(SpawnRequestSchema()).readonly().exactOptional(),
+    startedIds: z.array(AgentIdSchema()).readonly().exactOptional(),
   }),
 ]);
 
-export const OpenStepSchema = z.strictObject({
-  stepId: StepIdSchema,
+export const OpenStepSchema = lazyObject(() => ({
+  stepId: StepIdSchema(),
   /** The number of the step in its execution, from 1. */
   number: z.int().positive(),
   startedAtMs: z.number(),
   /** The context with which it began. */
-  context: StepContextSchema,
+  context: StepContextSchema(),
   /** How many messages the model was shown. `context` says which. */
-  messageCount: count,
+  messageCount: count(),
   /** Tools of the role that the model was not offered. */
   hiddenTools: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
   /** `undefined` until the model has replied. */
   reply: z
-    .strictObject({ message: AssistantMessageSchema, finishReason: FinishReasonSchema })
+    .strictObject({ message: AssistantMessageSchema(), finishReason: FinishReasonSchema() })
     .optional(),
   /** Results of the calls that have ended, in call order. */
-  executions: z.array(ToolExecutionSchema).readonly(),
+  executions: z.array(ToolExecutionSchema()).readonly(),
   /** Calls that wait for an answer from outside, in call order. */
-  deferrals: z.array(DeferralSchema).readonly(),
+  deferrals: z.array(DeferralSchema()).readonly(),
   /** The limit that refused a call. It is raised once all calls of the step have results. */
-  limit: StopSignalSchema.optional(),
+  limit: StopSignalSchema().optional(),
   /** True once the results are in the history. */
   isIncorporated: z.boolean(),
   /** Set if the request said that no step can follow. */
-  lastStep: z.strictObject({ accountPath: z.string(), maximum: count }).optional(),
-  usage: UsageSchema,
-  timing: StepTimingSchema,
+  lastStep: z.strictObject({ accountPath: z.string(), maximum: count() }).optional(),
+  usage: UsageSchema(),
+  timing: StepTimingSchema(),
   /** The error that cut it off. Transient: a state at rest does not have it. */
-  error: ErrorRecordSchema.optional(),
-});
+  error: ErrorRecordSchema().optional(),
+}));
 /** What the open step has gathered so far. It is gone when the step is recorded. */
-export type OpenStep = Readonly<z.infer<typeof OpenStepSchema>>;
+export type OpenStep = Readonly<z.infer<ReturnType<typeof OpenStepSchema>>>;
 
 /** A call about which a question is open. */
 export type QuestionDeferral = Extract<Deferral, { readonly type: "question" }>;
@@ -230,7 +232,7 @@ export interface StepReply {
 interface Parts {
   readonly conversation: Conversation;
   readonly log: RunLog;
-  readonly telemetry: z.infer<typeof RunTelemetrySchema>;
+  readonly telemetry: z.infer<ReturnType<typeof RunTelemetrySchema>>;
 }
 
 /** Before the first step of an execution. */

@@ -95,7 +95,7 @@ function reasonsIn(given: unknown): readonly StopReason[] {
   const list: readonly unknown[] = Array.isArray(given) ? given : [given];
   return list.map((one) => {
     if (!isRecord(one)) throw new TypeError(`it gave ${shown(one)}`);
-    const parsed = StopReasonSchema.safeParse(one);
+    const parsed = StopReasonSchema().safeParse(one);
     if (!parsed.success)
       throw new TypeError(`its reason is wrong: ${z.prettifyError(parsed.error)}`);
     const { code } = parsed.data;

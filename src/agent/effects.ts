@@ -10,7 +10,7 @@ import { ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-state.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { RefusalSchema } from "../protocol/account.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 
 /** The history of an agent so far. Its subagents are shown a part of it. */
 export interface ParentHistory {
@@ -19,70 +19,76 @@ export interface ParentHistory {
   readonly steps: readonly StepRecord[];
 }
 
-const count = z.int().nonnegative();
+const count = lazySchema(() => z.int().nonnegative());
 /** How the time of an effect was spent. Absent if it took no time, or only waited. */
-const spans = z.array(TimeSpanSchema).readonly().exactOptional();
+const spans = lazySchema(() => z.array(TimeSpanSchema()).readonly().exactOptional());
 /** The part of the usage that belongs to other models of a fallback than the first. */
-const otherModels = z.array(ModelUsageSchema.readonly()).readonly().exactOptional();
-const spent = { usage: UsageSchema, otherModels, spans };
-const TokenUsageSchema = z.strictObject({
-  inputTokens: count,
-  cachedInputTokens: count,
-  cacheWriteInputTokens: count.optional(),
-  outputTokens: count,
-  reasoningTokens: count,
+const otherModels = lazySchema(() =>
+  z.array(ModelUsageSchema().readonly()).readonly().exactOptional(),
+);
+const spent = lazySchema(() => ({
+  usage: UsageSchema(),
+  otherModels: otherModels(),
+  spans: spans(),
+}));
+const TokenUsageSchema = lazyObject(() => ({
+  inputTokens: count(),
+  cachedInputTokens: count(),
+  cacheWriteInputTokens: count().optional(),
+  outputTokens: count(),
+  reasoningTokens: count(),
   reportedCostUsd: z.number().nonnegative().optional(),
   serviceTier: z.string().optional(),
   hasServerTools: z.literal(true).optional(),
-});
+}));
 
-export const InferOutcomeSchema = z.discriminatedUnion("type", [
+export const InferOutcomeSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("replied"),
     reply: z.strictObject({
-      message: AssistantMessageSchema,
-      finishReason: FinishReasonSchema,
+      message: AssistantMessageSchema(),
+      finishReason: FinishReasonSchema(),
       rawFinishReason: z.string().exactOptional(),
-      usage: TokenUsageSchema.exactOptional(),
+      usage: TokenUsageSchema().exactOptional(),
       responseId: z.string().exactOptional(),
       responseModel: z.string().exactOptional(),
     }),
-    ...spent,
+    ...spent(),
   }),
   z.strictObject({
     type: z.literal("failed"),
-    error: ErrorRecordSchema,
+    error: ErrorRecordSchema(),
     isRetryable: z.boolean(),
-    ...spent,
+    ...spent(),
   }),
   // A further attempt was not paid for: no limit on the path leaves room for it.
-  z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema, ...spent }),
+  z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema(), ...spent() }),
   // The agent had to end.
-  z.strictObject({ type: z.literal("cancelled"), ...spent }),
+  z.strictObject({ type: z.literal("cancelled"), ...spent() }),
 ]);
 
 /** The outcome of a model call, and the usage it has consumed. */
-export type InferOutcome = Readonly<z.infer<typeof InferOutcomeSchema>>;
+export type InferOutcome = Readonly<z.infer<ReturnType<typeof InferOutcomeSchema>>>;
 
 /** Returns the stored outcome of a model call. Parsing freezes only the top of a list; a copy can be frozen whole. */
 export function readInferOutcome(stored: unknown): InferOutcome {
-  return structuredClone(InferOutcomeSchema.parse(stored));
+  return structuredClone(InferOutcomeSchema().parse(stored));
 }
 
-export const CallEndSchema = z.discriminatedUnion("type", [
+export const CallEndSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("executed"),
-    execution: ToolExecutionSchema,
+    execution: ToolExecutionSchema(),
     /** True if its result was cut and a summary is to replace it. */
     isToSummarize: z.boolean(),
     /** Set when a hook after the call broke. The execution fails. */
-    failure: ErrorRecordSchema.exactOptional(),
-    spans,
+    failure: ErrorRecordSchema().exactOptional(),
+    spans: spans(),
   }),
-  z.strictObject({ type: z.literal("deferred"), deferral: DeferralSchema, spans }),
+  z.strictObject({ type: z.literal("deferred"), deferral: DeferralSchema(), spans: spans() }),
 ]);
 /** A call with its result, or a call that waits for an answer from outside. */
-export type CallEnd = Readonly<z.infer<typeof CallEndSchema>>;
+export type CallEnd = Readonly<z.infer<ReturnType<typeof CallEndSchema>>>;
 /** A call with its result. */
 export type ExecutedCall = Extract<CallEnd, { readonly type: "executed" }>;
 

@@ -106,7 +106,7 @@ function wrappedShape(field: string, output: z.ZodType): ResultShape {
 /** Returns a copy of what a schema makes of a result. Throws `invalid_definition` if it is not JSON. */
 function jsonResult(field: string, value: unknown): JsonValue {
   try {
-    return JsonValueSchema.parse(jsonCopy(value));
+    return JsonValueSchema().parse(jsonCopy(value));
   } catch (cause) {
     if (!(cause instanceof NotJsonError)) throw cause;
     const { place, got } = cause;

@@ -12,7 +12,7 @@ import {
   type MessageTag,
   type StoredMessage,
 } from "../protocol/message.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 
 /** A message that its agent added and a compaction left out. */
 export interface LeftOut {
@@ -141,25 +141,25 @@ export function foreignTags(tags: readonly MessageTag[], agentId: AgentId): read
   return tags.map((tag) => (tag.agentId === undefined ? { ...tag, agentId } : tag));
 }
 
-const count = z.int().nonnegative();
+const count = lazySchema(() => z.int().nonnegative());
 
 /**
  * A part of a history as it was before a change. `kept`: messages of the history as the change left it.
  * `leftOut`: messages of `Conversation.leftOut`. Both from number `from`, counted from 0, to before number
  * `to`. `dropped`: messages that no other record has, such as notes, instructions and inherited messages.
  */
-const PastPartSchema = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.enum(["kept", "leftOut"]), from: count, to: count }),
-  z.strictObject({ type: z.literal("dropped"), messages: z.array(MessageSchema).readonly() }),
+const PastPartSchema = lazyUnion("type", () => [
+  z.strictObject({ type: z.enum(["kept", "leftOut"]), from: count(), to: count() }),
+  z.strictObject({ type: z.literal("dropped"), messages: z.array(MessageSchema()).readonly() }),
 ]);
 
 /** A change of a history after which it does not begin as it did before. */
-export const HistoryChangeSchema = z.strictObject({
+export const HistoryChangeSchema = lazyObject(() => ({
   /** The steps that were completed by then. */
-  afterStep: count,
-  before: z.array(PastPartSchema).readonly(),
-});
-export type HistoryChange = Readonly<z.infer<typeof HistoryChangeSchema>>;
+  afterStep: count(),
+  before: z.array(PastPartSchema()).readonly(),
+}));
+export type HistoryChange = Readonly<z.infer<ReturnType<typeof HistoryChangeSchema>>>;
 
 /** A history with what compactions left out of it. */
 export type PersistedHistory = Pick<TaggedHistory, "messages" | "leftOut">;

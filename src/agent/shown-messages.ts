@@ -11,7 +11,7 @@ import type { AgentState } from "./agent-state.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
 import { historyAtStep } from "./message-tags.ts";
 
 /** What was shown in the last step of an agent, where it takes work to find out; by the context of that step. */
@@ -76,7 +76,7 @@ function shownInStep(
   return listInStep<Message>(kept, stepNumber, {
     historyOf: (context, whole) => forModel(whole, context.model),
     made: ({ message, textHash }) =>
-      MessageSchema.safeParse({ ...message, text: textOf(textHash) }).data,
+      MessageSchema().safeParse({ ...message, text: textOf(textHash) }).data,
   });
 }
 
@@ -231,7 +231,7 @@ function partOf(
   const { text, ...rest } = message;
   return {
     type: "message",
-    message: JsonObjectSchema.parse(JSON.parse(JSON.stringify(rest))),
+    message: JsonObjectSchema().parse(JSON.parse(JSON.stringify(rest))),
     textHash: definitions.define(text),
   };
 }
@@ -244,19 +244,21 @@ export interface RebuiltRequest {
   readonly request: ModelRequest;
 }
 
-const OutputTextSchema = z.strictObject({
+const OutputTextSchema = lazyObject(() => ({
   name: z.string(),
-  schema: JsonObjectSchema,
+  schema: JsonObjectSchema(),
   strict: z.boolean(),
-});
+}));
 
-const ToolSpecsSchema = z.array(
-  z.strictObject({
-    name: z.string(),
-    description: z.string(),
-    inputSchema: JsonObjectSchema,
-    strictSchema: z.boolean().exactOptional(),
-  }),
+const ToolSpecsSchema = lazySchema(() =>
+  z.array(
+    z.strictObject({
+      name: z.string(),
+      description: z.string(),
+      inputSchema: JsonObjectSchema(),
+      strictSchema: z.boolean().exactOptional(),
+    }),
+  ),
 );
 
 /** The error for a step of whose request something is missing or damaged. */
@@ -284,11 +286,11 @@ export function persistedRequest(
   const { model, parameters, outputHash } = context;
   const outputText = outputHash === undefined ? "" : textOf(outputHash);
   if (outputText === undefined) return undefined;
-  const tools = readText(ToolSpecsSchema, toolsText);
+  const tools = readText(ToolSpecsSchema(), toolsText);
   if (tools === undefined) return undefined;
   const request = { messages, tools, ...parameters };
   if (outputText === "") return { model, request };
-  const output = readText(OutputTextSchema, outputText);
+  const output = readText(OutputTextSchema(), outputText);
   return output && { model, request: { ...request, output } };
 }
 

@@ -2,7 +2,7 @@
 
 import type { ModelPrice } from "../model/model-price.ts";
 import type { RefusalSchema, SpendAxis } from "../protocol/account.ts";
-import type { z } from "../protocol/late-zod.ts";
+import type { z } from "zod";
 import type { LeaseId } from "../protocol/ids.ts";
 
 /** What one model call asks for: its counted input, and room to answer. */
@@ -35,7 +35,7 @@ export interface LastStep {
 }
 
 /** A limit on the path that leaves no room. */
-export type BudgetRefusal = Readonly<z.infer<typeof RefusalSchema>>;
+export type BudgetRefusal = Readonly<z.infer<ReturnType<typeof RefusalSchema>>>;
 
 /** A limit of the agent's own budget that was passed: providers may report more than a lease holds. */
 export type Overshoot = Pick<BudgetRefusal, "accountPath" | "maximum" | "spent"> & {

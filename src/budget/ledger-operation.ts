@@ -2,67 +2,67 @@
 
 import { AmountsSchema, GrantSchema } from "../protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../protocol/ids.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import { ModelUsageSchema, UsageSchema, type Usage } from "../protocol/usage.ts";
 
-const LeaseSchema = z.strictObject({
-  leaseId: LeaseIdSchema,
+const LeaseSchema = lazyObject(() => ({
+  leaseId: LeaseIdSchema(),
   inputTokens: z.int().nonnegative(),
   maxOutputTokens: z.int().nonnegative(),
   lastStep: z
     .strictObject({ accountPath: z.string(), maximum: z.int().nonnegative() })
     .exactOptional(),
-});
+}));
 
-export const LedgerOperationSchema = z.discriminatedUnion("operation", [
+export const LedgerOperationSchema = lazyUnion("operation", () => [
   z.strictObject({
     operation: z.literal("lease"),
-    agentId: AgentIdSchema,
-    lease: LeaseSchema,
-    hold: AmountsSchema,
+    agentId: AgentIdSchema(),
+    lease: LeaseSchema(),
+    hold: AmountsSchema(),
     waitedMs: z.number().nonnegative(),
   }),
   z.strictObject({
     operation: z.literal("extend"),
-    leaseId: LeaseIdSchema,
-    hold: AmountsSchema,
+    leaseId: LeaseIdSchema(),
+    hold: AmountsSchema(),
   }),
   /** An attempt of the call has ended: what it used is booked, and its part of the hold goes back. The lease stays open. */
   z.strictObject({
     operation: z.literal("charge"),
-    leaseId: LeaseIdSchema,
-    hold: AmountsSchema,
-    usage: UsageSchema.readonly(),
+    leaseId: LeaseIdSchema(),
+    hold: AmountsSchema(),
+    usage: UsageSchema().readonly(),
   }),
   /** `usage`: of the whole call, what was charged before included; `otherModels`: the part of it that other models than the first used. */
   z.strictObject({
     operation: z.literal("settle"),
-    leaseId: LeaseIdSchema,
-    usage: UsageSchema.readonly(),
-    otherModels: z.array(ModelUsageSchema.readonly()).readonly().exactOptional(),
+    leaseId: LeaseIdSchema(),
+    usage: UsageSchema().readonly(),
+    otherModels: z.array(ModelUsageSchema().readonly()).readonly().exactOptional(),
   }),
-  z.strictObject({ operation: z.literal("release"), leaseId: LeaseIdSchema }),
-  z.strictObject({ operation: z.literal("toolCall"), agentId: AgentIdSchema }),
+  z.strictObject({ operation: z.literal("release"), leaseId: LeaseIdSchema() }),
+  z.strictObject({ operation: z.literal("toolCall"), agentId: AgentIdSchema() }),
   z.strictObject({
     operation: z.literal("grant"),
-    agentId: AgentIdSchema,
-    grant: GrantSchema.readonly(),
+    agentId: AgentIdSchema(),
+    grant: GrantSchema().readonly(),
   }),
   /** The account's clock stands still from here on. */
   z.strictObject({
     operation: z.literal("stand"),
-    agentId: AgentIdSchema,
+    agentId: AgentIdSchema(),
     atMs: z.number(),
   }),
   /** It runs again, having stood still for so long in all. */
   z.strictObject({
     operation: z.literal("goOn"),
-    agentId: AgentIdSchema,
+    agentId: AgentIdSchema(),
     stoodMs: z.number().nonnegative(),
   }),
 ]);
 /** One operation of a ledger, done. */
-export type LedgerOperation = Readonly<z.infer<typeof LedgerOperationSchema>>;
+export type LedgerOperation = Readonly<z.infer<ReturnType<typeof LedgerOperationSchema>>>;
 
 /** What is done to a lease while its call is under way. */
 export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | "extend" }>;

@@ -2,7 +2,7 @@ import { modelsOf } from "../model/fallback.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { Model } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
 
 /** What the calls of a model were charged at. */
 export interface PriceUsed {
@@ -14,30 +14,30 @@ export interface PriceUsed {
   readonly price: ModelPrice | null;
 }
 
-const rate = z.number().nonnegative();
-const rates = {
-  inputUsdPerMillion: rate,
-  cachedInputUsdPerMillion: rate.exactOptional(),
-  cacheWriteUsdPerMillion: rate.exactOptional(),
-  outputUsdPerMillion: rate,
-};
+const rate = lazySchema(() => z.number().nonnegative());
+const rates = lazySchema(() => ({
+  inputUsdPerMillion: rate(),
+  cachedInputUsdPerMillion: rate().exactOptional(),
+  cacheWriteUsdPerMillion: rate().exactOptional(),
+  outputUsdPerMillion: rate(),
+}));
 
 /** The form in which a paused run keeps it. */
-export const PriceUsedSchema = z.strictObject({
+export const PriceUsedSchema = lazyObject(() => ({
   provider: z.string(),
   model: z.string(),
   price: z
     .strictObject({
-      ...rates,
+      ...rates(),
       asOf: z.string().exactOptional(),
       source: z.string().exactOptional(),
       tiers: z
-        .array(z.strictObject({ aboveInputTokens: z.int().nonnegative(), ...rates }))
+        .array(z.strictObject({ aboveInputTokens: z.int().nonnegative(), ...rates() }))
         .readonly()
         .exactOptional(),
     })
     .nullable(),
-}) satisfies z.ZodType<PriceUsed>;
+})) satisfies () => z.ZodType<PriceUsed>;
 
 /**
  * Returns the prices of the models of a run, those behind a fallback included, in their order.

@@ -1,7 +1,7 @@
 // What a patch may hold at each point, as it is checked when a hook returns it (R80).
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { MAX_TEMPERATURE } from "../model/check-model-settings.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";
@@ -18,45 +18,62 @@ export interface PatchContract<P extends TransformPoint> {
   readonly fitted?: (patch: PointPatch[P], shown: PointInput[P], place: HookPlace) => PointPatch[P];
 }
 
-const words = z.string().refine((text) => text.trim() !== "", "Expected text that is not empty");
-const json = z.custom<JsonValue>((value) => value !== undefined);
-const jsonObject = z.custom<JsonObject>(isRecord, "Expected an object");
-const conversation = z
-  .array(MessageSchema)
-  .refine(
-    (messages) => messages.every((message) => message.role !== "system"),
-    "Expected no system message: change the instructions instead",
-  );
+/** The schemas of the parts of patches. */
+const partSchemas = lazySchema(() => ({
+  words: z
+    .string()
+    .refine((text) => text.trim() !== "", "Expected text that is not empty")
+    .optional(),
+  json: z.custom<JsonValue>((value) => value !== undefined).optional(),
+  jsonObject: z.custom<JsonObject>(isRecord, "Expected an object").optional(),
+  conversation: z
+    .array(MessageSchema())
+    .refine(
+      (messages) => messages.every((message) => message.role !== "system"),
+      "Expected no system message: change the instructions instead",
+    )
+    .optional(),
+}));
 
-const stop = { continueWith: words.optional() };
-
-const CONTRACTS: { readonly [P in TransformPoint]: PatchContract<P> } = {
-  userInput: contract({ task: words.optional(), refuse: words.optional() }),
-  beforeModel: {
+const CONTRACTS: { readonly [P in TransformPoint]: () => PatchContract<P> } = {
+  userInput: lazySchema(() => {
+    const { words } = partSchemas();
+    return contract({ task: words, refuse: words });
+  }),
+  beforeModel: lazySchema(() => ({
     ...contract({
-      instructions: words.optional(),
-      messages: conversation.optional(),
+      instructions: partSchemas().words,
+      messages: partSchemas().conversation,
       temperature: z.number().nonnegative().max(MAX_TEMPERATURE).optional(),
     }),
     fitted: (patch, shown, place) =>
       patch.messages === undefined
         ? patch
         : { ...patch, messages: patch.messages.map((one) => withShownParts(one, shown, place)) },
-  },
-  beforeTool: contract({ arguments: json.optional(), deny: words.optional() }),
-  afterTool: contract({ text: z.string().optional(), metadata: jsonObject.optional() }),
-  beforeCompaction: contract({ keepMessages: z.int().positive().optional() }),
-  subagentStart: contract({ task: words.optional() }),
-  stop: contract(stop),
-  subagentStop: contract(stop),
+  })),
+  beforeTool: lazySchema(() => {
+    const { json, words } = partSchemas();
+    return contract({ arguments: json, deny: words });
+  }),
+  afterTool: lazySchema(() =>
+    contract({ text: z.string().optional(), metadata: partSchemas().jsonObject }),
+  ),
+  beforeCompaction: lazySchema(() => contract({ keepMessages: z.int().positive().optional() })),
+  subagentStart: lazySchema(() => contract({ task: partSchemas().words })),
+  stop: lazySchema(makeStopContract),
+  subagentStop: lazySchema(makeStopContract),
 };
+
+function makeStopContract() {
+  return contract({ continueWith: partSchemas().words });
+}
 
 /** The points at which a hook may change something. */
 export const HOOK_POINTS: readonly string[] = Object.keys(CONTRACTS);
 
 /** What hooks may change at `point`. */
 export function contractOf<P extends TransformPoint>(point: P): PatchContract<P> {
-  return CONTRACTS[point];
+  return CONTRACTS[point]();
 }
 
 /** True if a patch settles the matter, so that no later hook of the chain is asked. */

@@ -85,7 +85,7 @@ function readTool(value: unknown): ReadTool {
     if (copy === undefined) return { issue: { path: [], message: "it is nested too deep" } };
     const read = specTypeSchemas.Tool["~standard"].validate(copy);
     if (read.issues !== undefined) return { issue: read.issues[0] };
-    const isJson = JsonObjectSchema.safeParse(read.value.inputSchema).success;
+    const isJson = JsonObjectSchema().safeParse(read.value.inputSchema).success;
     return isJson ? { tool: read.value } : { issue: undefined };
   } catch (cause) {
     return { issue: { path: [], message: messageOf(cause) } };

@@ -122,7 +122,7 @@ function functionTool(callee: Callee, name: string, descriptor: McpTool): Functi
   return defineTool({
     name,
     description: descriptionOf(tool),
-    input: serverSchema(JsonObjectSchema.parse(structuredClone(tool.inputSchema))),
+    input: serverSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...defined({ needsApproval }),
     isRepeatable: isRepeatable(descriptor),
@@ -281,7 +281,7 @@ export function mcpResult(result: CallToolResult): McpResult {
   const attachments = parts.flatMap(({ attachment }) => attachment ?? []);
   const lines = parts.map(({ text }) => text);
   if (result.structuredContent === undefined) return { text: lines.join("\n"), attachments };
-  const structured = JsonObjectSchema.parse(result.structuredContent);
+  const structured = JsonObjectSchema().parse(result.structuredContent);
   // A server should give the same as text, too; where it does not, the model reads the data.
   const hasText = result.content.some(({ type }) => type === "text");
   const all = hasText ? lines : [canonicalJson(structured), ...lines];
@@ -328,7 +328,7 @@ function readResource(resource: Resource): ReadPart {
 /** An attachment, and the line that names it to the model: the same as for tools of our own. One that cannot be read costs no other. */
 function withAttachment(given: Attachment): ReadPart {
   const { data } = given;
-  const parsed = AttachmentSchema.safeParse({
+  const parsed = AttachmentSchema().safeParse({
     ...given,
     mediaType: mediaTypeOf(given.mediaType),
     ...(data === undefined ? {} : { data: data.replaceAll(/\s/g, "") }),
@@ -345,7 +345,7 @@ const UNKNOWN = "application/octet-stream";
 
 /** What servers give instead of a media type must not cost the rest. */
 function mediaTypeOf(given: string): string {
-  return AttachmentSchema.shape.mediaType.safeParse(given).success ? given : UNKNOWN;
+  return AttachmentSchema().shape.mediaType.safeParse(given).success ? given : UNKNOWN;
 }
 
 function kindOf(mediaType: string): Attachment["type"] {

@@ -36,7 +36,7 @@ export async function elicited(
 ): Promise<ElicitResult> {
   if (params.mode === "url" || caller === undefined) return { action: "decline" };
   const { message } = params;
-  const requestedSchema = JsonObjectSchema.parse(structuredClone(params.requestedSchema));
+  const requestedSchema = JsonObjectSchema().parse(structuredClone(params.requestedSchema));
   const problemsOf = checkOf(requestedSchema);
   const outcome = await caller.ask({
     reason: `The MCP server ${JSON.stringify(server)} asks: ${message}`,

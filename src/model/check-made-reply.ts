@@ -16,7 +16,7 @@ export function checkMadeReply(
   size: CallSize,
   given: readonly ModelReply[],
 ): ModelReply {
-  const { message, warnings: _warnings, ...rest } = parsedReply(PlainReplySchema, model, reply);
+  const { message, warnings: _warnings, ...rest } = parsedReply(PlainReplySchema(), model, reply);
   const { parts: claimed, writtenBy: _claim, ...plain } = withOwnCalls(message);
   const origins = given
     .map((one) => one.message)

@@ -32,7 +32,7 @@ export function checkModelSettings(field: string, settings: ModelSettings): void
   if (reasoning !== undefined) checkKeys(`${field}.reasoning`, reasoning, ["effort", "summary"]);
   const given = givenOf(settings);
   if (Object.keys(given).length === 0) return;
-  const [issue] = ModelSettingsSchema.safeParse(given).error?.issues ?? [];
+  const [issue] = ModelSettingsSchema().safeParse(given).error?.issues ?? [];
   if (issue === undefined) return;
   const [setting = ""] = issue.path.map(String);
   const path = setting === "reasoning" ? issue.path : [setting];
@@ -65,7 +65,7 @@ export function toolChoiceAmong(
   given: ToolChoice,
   toolNames: readonly string[],
 ): ToolChoice {
-  const parsed = ToolChoiceSchema.safeParse(given);
+  const parsed = ToolChoiceSchema().safeParse(given);
   const advice =
     toolNames.length === 0 ? "It has no tools." : `Its tools are: ${toolNames.join(", ")}.`;
   if (!parsed.success) {

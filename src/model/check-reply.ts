@@ -14,25 +14,27 @@ import type { Model, ModelReply } from "./model.ts";
 import { replayKeyOf } from "./written-by.ts";
 import { messageOf } from "../kernel/error.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { estimateTokens, isTokenCount } from "./count-tokens.ts";
 import { ModelError } from "./model-error.ts";
 import { MOST_DATA_BYTES } from "./reply-limits.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 
 /** Who wrote the message is for the loop to say; the usage is checked apart. */
-export const PlainReplySchema = z.object({
-  message: PlainAssistantMessageSchema.extend({
-    parts: z.unknown().optional(),
-    writtenBy: z.unknown().optional(),
+export const PlainReplySchema = lazySchema(() =>
+  z.object({
+    message: PlainAssistantMessageSchema().extend({
+      parts: z.unknown().optional(),
+      writtenBy: z.unknown().optional(),
+    }),
+    finishReason: FinishReasonSchema(),
+    rawFinishReason: z.string().optional(),
+    usage: z.unknown().optional(),
+    responseId: z.string().optional(),
+    responseModel: z.string().optional(),
+    warnings: z.array(z.string()).readonly().optional(),
   }),
-  finishReason: FinishReasonSchema,
-  rawFinishReason: z.string().optional(),
-  usage: z.unknown().optional(),
-  responseId: z.string().optional(),
-  responseModel: z.string().optional(),
-  warnings: z.array(z.string()).readonly().optional(),
-});
+);
 
 /** Replies of our own adapters, which have checked what their servers said: nothing in them is checked again. */
 const ownReplies = new WeakSet<ModelReply>();
@@ -49,12 +51,12 @@ export function ownReply(reply: ModelReply): ModelReply {
  */
 export function checkReply(model: Model, reply: ModelReply, size: CallSize): ModelReply {
   if (ownReplies.has(reply)) return builtReply(model, reply, size);
-  const { data } = PlainReplySchema.safeParse(reply);
+  const { data } = PlainReplySchema().safeParse(reply);
   if (data !== undefined && data.message.parts === undefined) {
     const { parts: _none, writtenBy: _claim, ...message } = data.message;
     return builtReply(model, { ...data, message: withOwnCalls(message) }, size);
   }
-  const { message, ...rest } = parsedReply(ReplyWithPartsSchema, model, reply);
+  const { message, ...rest } = parsedReply(ReplyWithPartsSchema(), model, reply);
   const { parts, writtenBy: _claim, ...plain } = withOwnCalls(message);
   const stamped = parts === undefined ? {} : { parts, writtenBy: replayKeyOf(model) };
   return builtReply(model, { ...rest, message: { ...plain, ...stamped } }, size);
@@ -74,7 +76,7 @@ export function withOwnCalls<Read extends Pick<AssistantMessage, "toolCalls">>(
   return { ...message, toolCalls: [...message.toolCalls] };
 }
 
-type ReadReply = Omit<z.infer<typeof PlainReplySchema>, "message"> & {
+type ReadReply = Omit<z.infer<ReturnType<typeof PlainReplySchema>>, "message"> & {
   readonly message: AssistantMessage;
 };
 
@@ -116,15 +118,19 @@ function cut(text: string, maxCharacters: number): string {
 const MOST_DATA_LEVELS = 200;
 
 /** Parts of later releases stand in stored messages, never in a reply; who wrote it is for the loop to say. */
-const MessageWithPartsSchema = AssistantMessageSchema.extend({
-  parts: z.preprocess(ownCopies, z.array(ReplyPartSchema).optional()),
-  writtenBy: z.unknown().optional(),
-}).superRefine(({ text, toolCalls, parts }, context) => {
-  const issue = parts === undefined ? undefined : issueIn(parts, { text, toolCalls });
-  if (issue === undefined) return;
-  const { index, message } = issue;
-  context.addIssue({ code: "custom", path: ["parts", ...index], message });
-});
+const MessageWithPartsSchema = lazySchema(() =>
+  AssistantMessageSchema()
+    .extend({
+      parts: z.preprocess(ownCopies, z.array(ReplyPartSchema()).optional()),
+      writtenBy: z.unknown().optional(),
+    })
+    .superRefine(({ text, toolCalls, parts }, context) => {
+      const issue = parts === undefined ? undefined : issueIn(parts, { text, toolCalls });
+      if (issue === undefined) return;
+      const { index, message } = issue;
+      context.addIssue({ code: "custom", path: ["parts", ...index], message });
+    }),
+);
 
 /** Copies of all parts: an adapter could change them later. */
 function ownCopies(parts: unknown, context: z.RefinementCtx): unknown {
@@ -181,7 +187,9 @@ function issueIn(
 }
 
 /** A reply whose message may have parts. */
-const ReplyWithPartsSchema = PlainReplySchema.extend({ message: MessageWithPartsSchema });
+const ReplyWithPartsSchema = lazySchema(() =>
+  PlainReplySchema().extend({ message: MessageWithPartsSchema() }),
+);
 
 /** Throws a `ModelError` `model_misbehaved` if `reply` does not fit. */
 export function parsedReply<Parsed>(

@@ -132,7 +132,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkRecoverOptions(options);
     return await this.#live.during(async () => {
       const { prepareRecovery } = await import("./run/recover.ts");
-      const parts = await prepareRecovery(this.#settings, RunIdSchema.parse(runId), options);
+      const parts = await prepareRecovery(this.#settings, RunIdSchema().parse(runId), options);
       return this.#live.start(parts, options.signal, options);
     });
   }
@@ -181,7 +181,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   findActiveRun(runId: string): Run | undefined {
     checkText("runId", runId);
-    return this.#live.find(RunIdSchema.parse(runId));
+    return this.#live.find(RunIdSchema().parse(runId));
   }
 
   /**
@@ -210,7 +210,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async resultOf(runId: string): Promise<RunResult<JsonValue>> {
     checkText("runId", runId);
     const { storedResult } = await import("./run/recover.ts");
-    return await storedResult(this.#settings, RunIdSchema.parse(runId));
+    return await storedResult(this.#settings, RunIdSchema().parse(runId));
   }
 
   /**

@@ -1,20 +1,20 @@
 // The failed tool calls of an execution, counted. Pure.
 
-import { z } from "../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
 import { TOOL_FAILURES, isToolFailureCode } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 
-const count = z.int().nonnegative();
+const count = lazySchema(() => z.int().nonnegative());
 
-export const FailureCountsSchema = z.strictObject({
-  toolErrors: count,
-  consecutiveErrors: count,
-  retryErrors: count,
+export const FailureCountsSchema = lazyObject(() => ({
+  toolErrors: count(),
+  consecutiveErrors: count(),
+  retryErrors: count(),
   /** Requests for a corrected call since the last success, by tool. Tools without any are absent. */
-  retriesByTool: z.record(z.string(), count).readonly(),
-});
+  retriesByTool: z.record(z.string(), count()).readonly(),
+}));
 /** The failures of an execution so far, as part of its state. */
-export type FailureCounts = Readonly<z.infer<typeof FailureCountsSchema>>;
+export type FailureCounts = Readonly<z.infer<ReturnType<typeof FailureCountsSchema>>>;
 
 export const NO_FAILURES: FailureCounts = Object.freeze({
   toolErrors: 0,

@@ -190,7 +190,9 @@ function placeOf({ place }: Check, index: number): string {
 /** A part that answers something else must not count as fired, nor its negation as silent. */
 function reasonsOf(condition: StopCondition, answer: unknown): readonly StopReason[] {
   if (answer === undefined) return [];
-  const parsed = StopReasonSchema.array().safeParse(Array.isArray(answer) ? answer : [answer]);
+  const parsed = StopReasonSchema()
+    .array()
+    .safeParse(Array.isArray(answer) ? answer : [answer]);
   if (parsed.success) return parsed.data;
   throw new TypeError(
     `${shownName(condition)} returned something else than a reason, a list of reasons or nothing`,
@@ -224,7 +226,7 @@ function checkPart(field: string, condition: unknown): void {
 }
 
 function checkFinishReasons(finishReasons: readonly string[]): void {
-  const known: readonly string[] = FinishReasonSchema.options;
+  const known: readonly string[] = FinishReasonSchema().options;
   const expected = `one of ${known.join(", ")}`;
   const field = "finishReasonWas(finishReasons)";
   if (finishReasons.length === 0)
@@ -237,7 +239,7 @@ function checkFinishReasons(finishReasons: readonly string[]): void {
 }
 
 function checkedReason(reason: unknown): StopReason {
-  const parsed = StopReasonSchema.safeParse(reason);
+  const parsed = StopReasonSchema().safeParse(reason);
   if (parsed.success) return deepFreeze(parsed.data); // Parsing copies.
   const advice = "It is what is reported when the condition does not fire.";
   throw misdefinition("not(reason)", "a reason with code, message and data", reason, advice);

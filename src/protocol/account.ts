@@ -1,7 +1,7 @@
 // One agent's account in the ledger, as plain data: part of a run's result, and of a paused run that another process resumes.
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { ModelUsageSchema, UsageSchema, type ModelUsage, type Usage } from "./usage.ts";
 
 /** All values of `SpendAxis`. */
@@ -91,41 +91,45 @@ export interface Account {
   readonly excess: Readonly<Record<SpendAxis, number>>;
 }
 
-const AxisSchema = z.enum(SPEND_AXES);
-const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
-export const AmountsSchema = z.record(AxisSchema, z.int().nonnegative()).readonly();
+const AxisSchema = lazySchema(() => z.enum(SPEND_AXES));
+const LimitsSchema = lazySchema(() =>
+  z.partialRecord(AxisSchema(), z.int().nonnegative()).readonly(),
+);
+export const AmountsSchema = lazySchema(() =>
+  z.record(AxisSchema(), z.int().nonnegative()).readonly(),
+);
 
-export const GrantedBudgetSchema = z
-  .partialRecord(z.enum(BUDGET_AXES), z.number().nonnegative())
-  .readonly();
+export const GrantedBudgetSchema = lazySchema(() =>
+  z.partialRecord(z.enum(BUDGET_AXES), z.number().nonnegative()).readonly(),
+);
 
-export const GrantSchema = z.strictObject({
+export const GrantSchema = lazyObject(() => ({
   by: z.string().min(1),
   atMs: z.number(),
-  budget: GrantedBudgetSchema,
-}) satisfies z.ZodType<AccountGrant>;
+  budget: GrantedBudgetSchema(),
+})) satisfies () => z.ZodType<AccountGrant>;
 
-export const AccountSchema = z.strictObject({
-  agentId: AgentIdSchema,
-  parentId: AgentIdSchema.nullable(),
+export const AccountSchema = lazyObject(() => ({
+  agentId: AgentIdSchema(),
+  parentId: AgentIdSchema().nullable(),
   path: z.string(),
-  limits: LimitsSchema,
-  reserve: LimitsSchema,
-  grants: z.array(GrantSchema.readonly()).readonly(),
-  grantsBefore: z.array(GrantSchema.readonly()).readonly().exactOptional(),
+  limits: LimitsSchema(),
+  reserve: LimitsSchema(),
+  grants: z.array(GrantSchema().readonly()).readonly(),
+  grantsBefore: z.array(GrantSchema().readonly()).readonly().exactOptional(),
   fixedDeadlineAtMs: z.number().nullable(),
   timeLimitMs: z.number().nonnegative().nullable(),
   openedAtMs: z.number(),
   stoodMs: z.number().nonnegative(),
-  own: UsageSchema.readonly(),
-  otherModels: z.array(ModelUsageSchema.readonly()).readonly().exactOptional(),
-  total: UsageSchema.readonly(),
-  reserved: AmountsSchema,
-  excess: AmountsSchema,
-}) satisfies z.ZodType<Account>;
+  own: UsageSchema().readonly(),
+  otherModels: z.array(ModelUsageSchema().readonly()).readonly().exactOptional(),
+  total: UsageSchema().readonly(),
+  reserved: AmountsSchema(),
+  excess: AmountsSchema(),
+})) satisfies () => z.ZodType<Account>;
 
 /** The first limit on a path that leaves no room for a request. */
-export const RefusalSchema = z.strictObject({
+export const RefusalSchema = lazyObject(() => ({
   axis: z.enum([...SPEND_AXES, "wallTimeMs"]),
   /** The agent whose budget it is. */
   accountPath: z.string(),
@@ -134,4 +138,4 @@ export const RefusalSchema = z.strictObject({
   asked: z.number(),
   /** The part of the rest that this agent keeps for itself. */
   kept: z.number().exactOptional(),
-});
+}));

@@ -1,6 +1,6 @@
 import { grouped } from "../kernel/check.ts";
 import { shortened } from "../kernel/sentence.ts";
-import { z } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 
@@ -22,25 +22,28 @@ export interface Attachment {
   readonly text?: string | undefined;
 }
 
-export const AttachmentKindSchema = z.enum(
-  ["image", "audio", "file"],
-  "image, audio or file",
-) satisfies z.ZodType<AttachmentKind>;
+export const AttachmentKindSchema = lazySchema(
+  () =>
+    z.enum(["image", "audio", "file"], "image, audio or file") satisfies z.ZodType<AttachmentKind>,
+);
 
 /** Each message names what was expected. */
-export const AttachmentSchema = z
-  .strictObject({
-    type: AttachmentKindSchema,
-    mediaType: z.string("a text").regex(MEDIA_TYPE, "a media type such as image/png"),
-    name: z.string("a text").optional(),
-    uri: z.string("a text").min(1, "an address").optional(),
-    data: z.string("a text").refine(isBase64, "bytes in base64").optional(),
-    text: z.string("a text").optional(),
-  })
-  .refine(
-    hasContent,
-    "something with a uri, or with either data or text",
-  ) satisfies z.ZodType<Attachment>;
+export const AttachmentSchema = lazySchema(
+  () =>
+    z
+      .strictObject({
+        type: AttachmentKindSchema(),
+        mediaType: z.string("a text").regex(MEDIA_TYPE, "a media type such as image/png"),
+        name: z.string("a text").optional(),
+        uri: z.string("a text").min(1, "an address").optional(),
+        data: z.string("a text").refine(isBase64, "bytes in base64").optional(),
+        text: z.string("a text").optional(),
+      })
+      .refine(
+        hasContent,
+        "something with a uri, or with either data or text",
+      ) satisfies z.ZodType<Attachment>,
+);
 
 /** How many bytes it holds; undefined if it only names where they are. */
 export function bytesOf({ data, text }: Attachment): number | undefined {

@@ -2,7 +2,7 @@
 
 import { sha256 } from "../kernel/crypto.ts";
 import { canonicalJson } from "../kernel/json.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 
 /** A limit that the role of a subagent asked for, and the tighter one that it got (X16). */
@@ -49,28 +49,28 @@ export interface ContextManifest {
   readonly tightened: readonly Tightening[];
 }
 
-const count = z.int().nonnegative();
-const texts = z.array(z.string()).readonly();
-const PortionSchema = z.strictObject({ count, hash: z.string() });
+const count = lazySchema(() => z.int().nonnegative());
+const texts = lazySchema(() => z.array(z.string()).readonly());
+const PortionSchema = lazyObject(() => ({ count: count(), hash: z.string() }));
 
-const TighteningSchema = z.strictObject({
+const TighteningSchema = lazyObject(() => ({
   field: z.string(),
   asked: z.number(),
   given: z.number(),
   source: z.string(),
-}) satisfies z.ZodType<Tightening>;
+})) satisfies () => z.ZodType<Tightening>;
 
-export const ContextManifestSchema = z.strictObject({
-  messages: PortionSchema,
-  injections: PortionSchema,
-  metadataKeys: texts,
-  siblingResults: texts,
-  results: texts,
-  failedAttempts: count,
+export const ContextManifestSchema = lazyObject(() => ({
+  messages: PortionSchema(),
+  injections: PortionSchema(),
+  metadataKeys: texts(),
+  siblingResults: texts(),
+  results: texts(),
+  failedAttempts: count(),
   parentConstraints: z.boolean(),
-  removedTools: z.array(RemovedToolSchema).readonly(),
-  tightened: z.array(TighteningSchema).readonly(),
-}) satisfies z.ZodType<ContextManifest>;
+  removedTools: z.array(RemovedToolSchema()).readonly(),
+  tightened: z.array(TighteningSchema()).readonly(),
+})) satisfies () => z.ZodType<ContextManifest>;
 
 /** The fingerprint of a JSON value: 64 hexadecimal digits, equal for equal values, whatever the order of their keys. Throws for what is no JSON. */
 export function hashOf(value: unknown): string {

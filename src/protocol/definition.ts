@@ -1,16 +1,16 @@
 // Texts that many records refer to, kept once for a run under their hash (C28): prompts, tool definitions, what hooks showed a model.
 
 import { sha256 } from "../kernel/crypto.ts";
-import { z } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 
 /** Texts by their hash (`textHash`): prompts as they are, lists of tool definitions as JSON. */
 export type Definitions = Readonly<Record<string, string>>;
 
 /** 64 hexadecimal digits. */
-export const HashSchema = z.string().regex(/^[0-9a-f]{64}$/);
-export const DefinitionsSchema = z
-  .record(HashSchema, z.string())
-  .readonly() satisfies z.ZodType<Definitions>;
+export const HashSchema = lazySchema(() => z.string().regex(/^[0-9a-f]{64}$/));
+export const DefinitionsSchema = lazySchema(
+  () => z.record(HashSchema(), z.string()).readonly() satisfies z.ZodType<Definitions>,
+);
 
 /** No byte of any text in UTF-8. */
 const ILL_FORMED = Buffer.from([0xff]);

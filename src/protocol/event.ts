@@ -15,7 +15,7 @@ import {
   type RunId,
   type StepId,
 } from "./ids.ts";
-import { z } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 import type { SpanContent } from "./message.ts";
 import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
@@ -78,28 +78,31 @@ export interface EventDraft {
 }
 
 /** The fields of a stamp. */
-const stamp = {
+const stamp = lazySchema(() => ({
   seq: z.int().positive(),
   atMs: z.number(),
-  runId: RunIdSchema,
-  agentId: AgentIdSchema,
-  parentAgentId: AgentIdSchema.nullable(),
+  runId: RunIdSchema(),
+  agentId: AgentIdSchema(),
+  parentAgentId: AgentIdSchema().nullable(),
   agentPath: z.string(),
   depth: z.int().nonnegative(),
-  executionId: ExecutionIdSchema.nullable(),
-  stepId: StepIdSchema.nullable(),
-  callId: CallIdSchema.nullable(),
+  executionId: ExecutionIdSchema().nullable(),
+  stepId: StepIdSchema().nullable(),
+  callId: CallIdSchema().nullable(),
   modelCallNumber: z.int().min(2).exactOptional(),
   traceId: z.string(),
   spanId: z.string(),
   parentSpanId: z.string().exactOptional(),
   isSampled: z.boolean().exactOptional(),
-};
+}));
 
 /** What every event has. */
-export const StampSchema = z.strictObject(stamp) satisfies z.ZodType<
-  Pick<EventDraft, "seq" | "atMs"> & EventScope & TraceIds
->;
+export const StampSchema = lazySchema(
+  () =>
+    z.strictObject(stamp()) satisfies z.ZodType<
+      Pick<EventDraft, "seq" | "atMs"> & EventScope & TraceIds
+    >,
+);
 
 /** True for the name of an event. */
 export function isEventType(value: unknown): value is EventType {
@@ -112,16 +115,16 @@ export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCHEMAS).filt
 const schemas = Object.fromEntries(
   Object.entries(EVENT_SCHEMAS).map(([type, body]) => [
     type,
-    z.strictObject({ ...stamp, type: z.literal(type), ...body }),
+    lazySchema(() => z.strictObject({ ...stamp(), type: z.literal(type), ...body() })),
   ]),
 );
 
-const TypedSchema = z.looseObject({ type: z.enum(EVENT_TYPES) });
+const TypedSchema = lazySchema(() => z.looseObject({ type: z.enum(EVENT_TYPES) }));
 
 /** Checks that a value is an event of this schema version; for what was stored or received. Throws a `ZodError`. */
 export function checkEvent(value: unknown): void {
-  const { type } = TypedSchema.parse(value);
-  schemas[type]?.parse(value);
+  const { type } = TypedSchema().parse(value);
+  schemas[type]?.().parse(value);
 }
 
 /** True for a recovery of a run whose span had not ended. */

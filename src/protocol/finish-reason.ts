@@ -1,4 +1,4 @@
-import { z } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 
 /** Why the model stopped writing, in one vocabulary for all providers. */
 export type FinishReason =
@@ -12,13 +12,15 @@ export type FinishReason =
   | "other"
   | "unknown";
 
-export const FinishReasonSchema = z.enum([
-  "stop",
-  "tool_calls",
-  "length",
-  "content_filter",
-  "paused",
-  "error",
-  "other",
-  "unknown",
-] as const satisfies readonly FinishReason[]);
+export const FinishReasonSchema = lazySchema(() =>
+  z.enum([
+    "stop",
+    "tool_calls",
+    "length",
+    "content_filter",
+    "paused",
+    "error",
+    "other",
+    "unknown",
+  ] as const satisfies readonly FinishReason[]),
+);

@@ -1,8 +1,6 @@
 // The ids that place an event in the tree. Branded, so that two of them cannot be swapped; parsed and minted here only.
 
-import type { z } from "zod";
-
-import { z as late } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 
 /** One tree execution. */
 export type RunId = string & z.$brand<"RunId">;
@@ -23,18 +21,16 @@ export type MessageId = string & z.$brand<"MessageId">;
 /** One question about one exact call: `<executionId>.<step>.<index>`. */
 export type QuestionId = string & z.$brand<"QuestionId">;
 
-// `z.ZodType` does not show brands.
-const id = late.string().min(1);
-
-export const RunIdSchema = id.brand<"RunId">() satisfies z.core.$ZodType<RunId>;
-export const AgentIdSchema = id.brand<"AgentId">() satisfies z.core.$ZodType<AgentId>;
-export const ExecutionIdSchema = id.brand<"ExecutionId">() satisfies z.core.$ZodType<ExecutionId>;
-export const StepIdSchema = id.brand<"StepId">() satisfies z.core.$ZodType<StepId>;
-export const CallIdSchema = id.brand<"CallId">() satisfies z.core.$ZodType<CallId>;
-export const LeaseIdSchema = id.brand<"LeaseId">() satisfies z.core.$ZodType<LeaseId>;
-export const SessionIdSchema = id.brand<"SessionId">() satisfies z.core.$ZodType<SessionId>;
-export const MessageIdSchema = id.brand<"MessageId">() satisfies z.core.$ZodType<MessageId>;
-export const QuestionIdSchema = id.brand<"QuestionId">() satisfies z.core.$ZodType<QuestionId>;
+const id = lazySchema(() => z.string().min(1));
+export const RunIdSchema = lazySchema(() => id().brand<"RunId">());
+export const AgentIdSchema = lazySchema(() => id().brand<"AgentId">());
+export const ExecutionIdSchema = lazySchema(() => id().brand<"ExecutionId">());
+export const StepIdSchema = lazySchema(() => id().brand<"StepId">());
+export const CallIdSchema = lazySchema(() => id().brand<"CallId">());
+export const LeaseIdSchema = lazySchema(() => id().brand<"LeaseId">());
+export const SessionIdSchema = lazySchema(() => id().brand<"SessionId">());
+export const MessageIdSchema = lazySchema(() => id().brand<"MessageId">());
+export const QuestionIdSchema = lazySchema(() => id().brand<"QuestionId">());
 
 /** The text as an id. Throws a `TypeError` for an empty one, and for what is no text: ids come from the `ids` option, too. */
 export function idOf<Brand extends string>(text: string): string & z.$brand<Brand> {

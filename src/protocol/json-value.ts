@@ -1,7 +1,9 @@
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
-import { z } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 
 /** Any JSON value. */
-export const JsonValueSchema: z.ZodType<JsonValue> = z.json();
+export const JsonValueSchema: () => z.ZodType<JsonValue> = lazySchema(() => z.json());
 /** A JSON object. */
-export const JsonObjectSchema: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+export const JsonObjectSchema: () => z.ZodType<JsonObject> = lazySchema(() =>
+  z.record(z.string(), z.json()),
+);

@@ -4,7 +4,7 @@ import { checkKeys, checkText, grouped, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { shortened } from "../kernel/sentence.ts";
 import { AttachmentSchema, attachmentLine, bytesOf, type Attachment } from "./attachment.ts";
-import { z } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 
 /** A part of a content: text, or something else. */
 export type ContentPart = { readonly type: "text"; readonly text: string } | Attachment;
@@ -12,18 +12,20 @@ export type ContentPart = { readonly type: "text"; readonly text: string } | Att
 /** The content of a message to an agent: a text, or parts in the order in which they are to be seen. */
 export type MessageContent = string | readonly ContentPart[];
 
-export const ContentPartSchema = z.union([
-  z.strictObject({ type: z.literal("text"), text: z.string() }),
-  AttachmentSchema,
-]) satisfies z.ZodType<ContentPart>;
+export const ContentPartSchema = lazySchema(
+  () =>
+    z.union([
+      z.strictObject({ type: z.literal("text"), text: z.string() }),
+      AttachmentSchema(),
+    ]) satisfies z.ZodType<ContentPart>,
+);
 
-export const ContentSchema = z.array(ContentPartSchema).min(1).readonly();
+export const ContentSchema = lazySchema(() => z.array(ContentPartSchema()).min(1).readonly());
 
 /** As it was given: a text, or parts. */
-export const MessageContentSchema = z.union([
-  z.string(),
-  ContentSchema,
-]) satisfies z.ZodType<MessageContent>;
+export const MessageContentSchema = lazySchema(
+  () => z.union([z.string(), ContentSchema()]) satisfies z.ZodType<MessageContent>,
+);
 
 /** Bytes of one attachment, and of all attachments of a request. */
 export const MOST_ATTACHMENT_BYTES = 20_000_000;
@@ -124,8 +126,8 @@ export function checkedAttachments(field: string, given: unknown = []): readonly
 function checkedAttachment(field: string, given: unknown): Attachment {
   const advice = "See the type Attachment.";
   const attachment = withOwnBytes(objectOf(field, given));
-  checkKeys(field, attachment, Object.keys(AttachmentSchema.shape));
-  const parsed = AttachmentSchema.safeParse(attachment);
+  checkKeys(field, attachment, Object.keys(AttachmentSchema().shape));
+  const parsed = AttachmentSchema().safeParse(attachment);
   if (parsed.success) return parsed.data;
   const { message = "an attachment", path = [] } = parsed.error.issues[0] ?? {};
   const key = path[0];

@@ -20,7 +20,7 @@ import {
   type StepId,
 } from "./ids.ts";
 import { JsonObjectSchema } from "./json-value.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 
 /** All values of `MessageOrigin`. */
 export const MESSAGE_ORIGINS = [
@@ -189,87 +189,94 @@ export type SpanContent =
   /** What the model reads of it. */
   | { readonly type: "result"; readonly text: string };
 
-export const ToolCallSchema = z.strictObject({
-  callId: CallIdSchema,
+export const ToolCallSchema = lazyObject(() => ({
+  callId: CallIdSchema(),
   toolName: z.string(),
   argumentsText: z.string(),
-}) satisfies z.ZodType<ToolCall>;
+})) satisfies () => z.ZodType<ToolCall>;
 
-const data = JsonObjectSchema.exactOptional();
-export const ReplyPartSchema = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("reasoning"), text: z.string(), data }),
-  z.strictObject({ type: z.literal("text"), length: z.int().nonnegative(), data }),
-  z.strictObject({ type: z.literal("call"), callId: CallIdSchema, data }),
-  z.strictObject({ type: z.literal("opaque"), kind: z.string(), data: JsonObjectSchema }),
-]) satisfies z.ZodType<ReplyPart>;
+const data = lazySchema(() => JsonObjectSchema().exactOptional());
+export const ReplyPartSchema = lazyUnion("type", () => [
+  z.strictObject({ type: z.literal("reasoning"), text: z.string(), data: data() }),
+  z.strictObject({ type: z.literal("text"), length: z.int().nonnegative(), data: data() }),
+  z.strictObject({ type: z.literal("call"), callId: CallIdSchema(), data: data() }),
+  z.strictObject({ type: z.literal("opaque"), kind: z.string(), data: JsonObjectSchema() }),
+]) satisfies () => z.ZodType<ReplyPart>;
 
 const PART_TYPES: ReadonlySet<unknown> = new Set(["reasoning", "text", "call", "opaque"]);
 /** A part that a later release may have written: kept, and never sent. */
-const UnknownPartSchema = z.custom<ReplyPart>(
-  (part) => isRecord(part) && typeof part["type"] === "string" && !PART_TYPES.has(part["type"]),
+const UnknownPartSchema = lazySchema(() =>
+  z.custom<ReplyPart>(
+    (part) => isRecord(part) && typeof part["type"] === "string" && !PART_TYPES.has(part["type"]),
+  ),
 );
 
-const said = { text: z.string(), origin: z.enum(MESSAGE_ORIGINS) };
-const SystemMessageSchema = z.strictObject({
+const said = lazySchema(() => ({ text: z.string(), origin: z.enum(MESSAGE_ORIGINS) }));
+const SystemMessageSchema = lazyObject(() => ({
   role: z.literal("system"),
-  ...said,
-}) satisfies z.ZodType<SystemMessage>;
-const content = ContentSchema.exactOptional();
-const UserMessageSchema = z.strictObject({
+  ...said(),
+})) satisfies () => z.ZodType<SystemMessage>;
+const content = lazySchema(() => ContentSchema().exactOptional());
+const UserMessageSchema = lazyObject(() => ({
   role: z.literal("user"),
-  ...said,
-  content,
-}) satisfies z.ZodType<UserMessage>;
+  ...said(),
+  content: content(),
+})) satisfies () => z.ZodType<UserMessage>;
 /** A reply without what only its model can read. */
-export const PlainAssistantMessageSchema = z.strictObject({
+export const PlainAssistantMessageSchema = lazyObject(() => ({
   role: z.literal("assistant"),
   text: z.string(),
-  toolCalls: z.array(ToolCallSchema).readonly(),
+  toolCalls: z.array(ToolCallSchema()).readonly(),
   refusal: z.string().optional(),
-});
-export const AssistantMessageSchema = PlainAssistantMessageSchema.extend({
-  parts: z
-    .array(z.union([ReplyPartSchema, UnknownPartSchema]))
-    .readonly()
-    .exactOptional(),
-  writtenBy: z.string().exactOptional(),
-}) satisfies z.ZodType<AssistantMessage>;
-const ToolMessageSchema = z.strictObject({
+}));
+export const AssistantMessageSchema = lazySchema(
+  () =>
+    PlainAssistantMessageSchema().extend({
+      parts: z
+        .array(z.union([ReplyPartSchema(), UnknownPartSchema()]))
+        .readonly()
+        .exactOptional(),
+      writtenBy: z.string().exactOptional(),
+    }) satisfies z.ZodType<AssistantMessage>,
+);
+const ToolMessageSchema = lazyObject(() => ({
   role: z.literal("tool"),
-  callId: CallIdSchema,
+  callId: CallIdSchema(),
   toolName: z.string(),
   text: z.string(),
-  content,
-}) satisfies z.ZodType<ToolMessage>;
+  content: content(),
+})) satisfies () => z.ZodType<ToolMessage>;
 
-export const MessageSchema = z.discriminatedUnion("role", [
-  SystemMessageSchema,
-  UserMessageSchema,
-  AssistantMessageSchema,
-  ToolMessageSchema,
-]) satisfies z.ZodType<Message>;
+export const MessageSchema = lazyUnion("role", () => [
+  SystemMessageSchema(),
+  UserMessageSchema(),
+  AssistantMessageSchema(),
+  ToolMessageSchema(),
+]) satisfies () => z.ZodType<Message>;
 
-const NoteSchema = z.enum(["left_out", "boundary"]) satisfies z.ZodType<MessageNote>;
+const NoteSchema = lazySchema(
+  () => z.enum(["left_out", "boundary"]) satisfies z.ZodType<MessageNote>,
+);
 
-export const MessageTagSchema = z.strictObject({
-  executionId: ExecutionIdSchema,
+export const MessageTagSchema = lazyObject(() => ({
+  executionId: ExecutionIdSchema(),
   stepNumber: z.int().nonnegative(),
   number: z.int().positive(),
-  agentId: AgentIdSchema.exactOptional(),
-  note: NoteSchema.exactOptional(),
-}) satisfies z.ZodType<MessageTag>;
+  agentId: AgentIdSchema().exactOptional(),
+  note: NoteSchema().exactOptional(),
+})) satisfies () => z.ZodType<MessageTag>;
 
-const ids = {
-  messageId: MessageIdSchema,
-  agentId: AgentIdSchema,
-  executionId: ExecutionIdSchema,
-  stepId: StepIdSchema.exactOptional(),
-  note: NoteSchema.exactOptional(),
-};
+const ids = lazySchema(() => ({
+  messageId: MessageIdSchema(),
+  agentId: AgentIdSchema(),
+  executionId: ExecutionIdSchema(),
+  stepId: StepIdSchema().exactOptional(),
+  note: NoteSchema().exactOptional(),
+}));
 
-export const StoredMessageSchema = z.discriminatedUnion("role", [
-  SystemMessageSchema.extend(ids),
-  UserMessageSchema.extend(ids),
-  AssistantMessageSchema.extend(ids),
-  ToolMessageSchema.extend(ids),
-]) satisfies z.ZodType<StoredMessage>;
+export const StoredMessageSchema = lazyUnion("role", () => [
+  SystemMessageSchema().extend(ids()),
+  UserMessageSchema().extend(ids()),
+  AssistantMessageSchema().extend(ids()),
+  ToolMessageSchema().extend(ids()),
+]) satisfies () => z.ZodType<StoredMessage>;

@@ -1,6 +1,6 @@
 // How a model is asked to answer, in one vocabulary for all providers. What is left out is the provider's default.
 
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /** How a model is to answer. What the model cannot do it refuses, or reports in `ModelReply.warnings`. */
 export interface ModelSettings {
@@ -33,22 +33,25 @@ export type ToolChoice =
 
 const MOST_STOPS = 4;
 
-const ReasoningSettingsSchema = z.strictObject({
+const ReasoningSettingsSchema = lazyObject(() => ({
   effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).exactOptional(),
   summary: z.enum(["auto", "concise", "detailed"]).exactOptional(),
-});
+}));
 
-export const ModelSettingsSchema = z.strictObject({
-  reasoning: ReasoningSettingsSchema.readonly().exactOptional(),
+export const ModelSettingsSchema = lazyObject(() => ({
+  reasoning: ReasoningSettingsSchema().readonly().exactOptional(),
   verbosity: z.enum(["low", "medium", "high"]).exactOptional(),
   seed: z.int().exactOptional(),
   stop: z.array(z.string().min(1)).min(1).max(MOST_STOPS).readonly().exactOptional(),
   topP: z.number().positive().max(1).exactOptional(),
   parallelToolCalls: z.boolean().exactOptional(),
-}) satisfies z.ZodType<ModelSettings>;
+})) satisfies () => z.ZodType<ModelSettings>;
 
-export const ToolChoiceSchema = z.union([
-  z.enum(["auto", "none", "required"]),
-  z.strictObject({ tool: z.string() }).readonly(),
-  z.strictObject({ oneOf: z.array(z.string()).min(1).readonly() }).readonly(),
-]) satisfies z.ZodType<ToolChoice>;
+export const ToolChoiceSchema = lazySchema(
+  () =>
+    z.union([
+      z.enum(["auto", "none", "required"]),
+      z.strictObject({ tool: z.string() }).readonly(),
+      z.strictObject({ oneOf: z.array(z.string()).min(1).readonly() }).readonly(),
+    ]) satisfies z.ZodType<ToolChoice>,
+);

@@ -12,7 +12,7 @@ import {
   type QuestionId,
 } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 import type { ToolCall } from "./message.ts";
 
 /** `approval`: may this call run? `external`: it runs elsewhere, or its tool asks for a value in the middle of it; what is the result? */
@@ -68,38 +68,42 @@ export type Answer =
 /** The kinds of answers. */
 export type AnswerType = Answer["type"];
 
-const QuestionKindSchema = z.enum(["approval", "external"]) satisfies z.ZodType<QuestionKind>;
+const QuestionKindSchema = lazySchema(
+  () => z.enum(["approval", "external"]) satisfies z.ZodType<QuestionKind>,
+);
 
-export const QuestionSchema = z.strictObject({
-  questionId: QuestionIdSchema,
-  kind: QuestionKindSchema,
-  agentId: AgentIdSchema,
+export const QuestionSchema = lazyObject(() => ({
+  questionId: QuestionIdSchema(),
+  kind: QuestionKindSchema(),
+  agentId: AgentIdSchema(),
   agentPath: z.string(),
-  callId: CallIdSchema,
+  callId: CallIdSchema(),
   toolName: z.string(),
-  arguments: JsonValueSchema,
-  writtenArguments: JsonValueSchema.exactOptional(),
+  arguments: JsonValueSchema(),
+  writtenArguments: JsonValueSchema().exactOptional(),
   unparsed: z.literal(true).exactOptional(),
   argumentsHash: z.string(),
   reason: z.string(),
   askedAtMs: z.number(),
   deadlineAtMs: z.number().nullable(),
-}) satisfies z.ZodType<Question>;
+})) satisfies () => z.ZodType<Question>;
 
-const about = { questionId: QuestionIdSchema, argumentsHash: z.string() };
+const about = lazySchema(() => ({ questionId: QuestionIdSchema(), argumentsHash: z.string() }));
 
-export const AnswerSchema = z.discriminatedUnion("type", [
+export const AnswerSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("approved"),
-    ...about,
-    arguments: JsonObjectSchema.optional(),
+    ...about(),
+    arguments: JsonObjectSchema().optional(),
   }),
-  z.strictObject({ type: z.literal("denied"), ...about, reason: z.string() }),
-  z.strictObject({ type: z.literal("result"), ...about, result: JsonValueSchema }),
-  z.strictObject({ type: z.literal("failure"), ...about, message: z.string() }),
-]) satisfies z.ZodType<Answer>;
+  z.strictObject({ type: z.literal("denied"), ...about(), reason: z.string() }),
+  z.strictObject({ type: z.literal("result"), ...about(), result: JsonValueSchema() }),
+  z.strictObject({ type: z.literal("failure"), ...about(), message: z.string() }),
+]) satisfies () => z.ZodType<Answer>;
 
-export const AnswerTypeSchema = z.enum(["approved", "denied", "result", "failure"]);
+export const AnswerTypeSchema = lazySchema(() =>
+  z.enum(["approved", "denied", "result", "failure"]),
+);
 
 /** The kind of question that such an answer is given to. */
 export function kindAnsweredBy(type: AnswerType): QuestionKind {

@@ -4,7 +4,7 @@ import { AttachmentKindSchema, type AttachmentKind } from "./attachment.ts";
 import { HashSchema } from "./definition.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 import {
   ModelSettingsSchema,
   ToolChoiceSchema,
@@ -68,40 +68,40 @@ export interface StepContext {
   readonly shown?: readonly ShownPart[];
 }
 
-const count = z.int().nonnegative();
-const range = { from: count, to: count };
+const count = lazySchema(() => z.int().nonnegative());
+const range = lazySchema(() => ({ from: count(), to: count() }));
 
-export const ShownPartSchema = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("history"), ...range }),
-  z.strictObject({ type: z.literal("earlier"), ...range }),
+export const ShownPartSchema = lazyUnion("type", () => [
+  z.strictObject({ type: z.literal("history"), ...range() }),
+  z.strictObject({ type: z.literal("earlier"), ...range() }),
   z.strictObject({
     type: z.literal("message"),
-    message: JsonObjectSchema,
-    textHash: HashSchema,
+    message: JsonObjectSchema(),
+    textHash: HashSchema(),
   }),
-]) satisfies z.ZodType<ShownPart>;
+]) satisfies () => z.ZodType<ShownPart>;
 
-export const RequestParametersSchema = z.strictObject({
-  maxOutputTokens: count,
+export const RequestParametersSchema = lazyObject(() => ({
+  maxOutputTokens: count(),
   temperature: z.number().exactOptional(),
-  settings: ModelSettingsSchema.readonly().exactOptional(),
-  toolChoice: ToolChoiceSchema.exactOptional(),
-}) satisfies z.ZodType<StepContext["parameters"]>;
+  settings: ModelSettingsSchema().readonly().exactOptional(),
+  toolChoice: ToolChoiceSchema().exactOptional(),
+})) satisfies () => z.ZodType<StepContext["parameters"]>;
 
-export const StepContextSchema = z.strictObject({
+export const StepContextSchema = lazyObject(() => ({
   number: z.int().positive(),
   model: z.strictObject({
     provider: z.string(),
     id: z.string(),
     replayKey: z.string().exactOptional(),
     replayKeys: z.array(z.string()).readonly().exactOptional(),
-    accepts: z.array(AttachmentKindSchema).readonly().exactOptional(),
+    accepts: z.array(AttachmentKindSchema()).readonly().exactOptional(),
   }),
   toolNames: z.array(z.string()).readonly(),
-  promptHash: HashSchema,
-  toolsHash: HashSchema,
-  outputHash: HashSchema.exactOptional(),
+  promptHash: HashSchema(),
+  toolsHash: HashSchema(),
+  outputHash: HashSchema().exactOptional(),
   budget: z.record(z.string(), z.number()).readonly(),
-  parameters: RequestParametersSchema.readonly(),
-  shown: z.array(ShownPartSchema).readonly().exactOptional(),
-}) satisfies z.ZodType<StepContext>;
+  parameters: RequestParametersSchema().readonly(),
+  shown: z.array(ShownPartSchema()).readonly().exactOptional(),
+})) satisfies () => z.ZodType<StepContext>;

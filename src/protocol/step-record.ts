@@ -1,5 +1,5 @@
 import { StepIdSchema, type StepId } from "./ids.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, z } from "./lazy-schema.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { StepContextSchema, type StepContext } from "./step-context.ts";
 import { StepTimingSchema, type StepTiming } from "./step-timing.ts";
@@ -51,10 +51,10 @@ export interface StepRecord {
   readonly error?: ErrorRecord | undefined;
 }
 
-export const StepRecordSchema = z.strictObject({
-  stepId: StepIdSchema,
+export const StepRecordSchema = lazyObject(() => ({
+  stepId: StepIdSchema(),
   number: z.int().positive(),
-  context: StepContextSchema,
+  context: StepContextSchema(),
   io: z.strictObject({
     messageCount: z.int().nonnegative(),
     text: z.string(),
@@ -63,15 +63,15 @@ export const StepRecordSchema = z.strictObject({
     finishReason: z.string(),
   }),
   tools: z.strictObject({
-    calls: z.array(ToolCallSchema).readonly(),
-    executions: z.array(ToolExecutionSchema).readonly(),
+    calls: z.array(ToolCallSchema()).readonly(),
+    executions: z.array(ToolExecutionSchema()).readonly(),
   }),
   telemetry: z.strictObject({
-    usage: UsageSchema,
+    usage: UsageSchema(),
     startedAtMs: z.number(),
     endedAtMs: z.number(),
     elapsedMs: z.number(),
-    timing: StepTimingSchema,
+    timing: StepTimingSchema(),
   }),
-  error: ErrorRecordSchema.optional(),
-}) satisfies z.ZodType<StepRecord>;
+  error: ErrorRecordSchema().optional(),
+})) satisfies () => z.ZodType<StepRecord>;

@@ -1,6 +1,6 @@
 // What the time of a step went into (R174). No instant counts twice: the four parts add up to at most the duration of the step.
 
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /**
  * What the time of a step went into, in milliseconds: `inferenceMs`, `toolsMs`, `hooksMs` and `formattingMs` add up to at most its
@@ -20,24 +20,24 @@ export interface StepTiming {
   readonly formattingMs: number;
 }
 
-const milliseconds = z.number().nonnegative();
+const milliseconds = lazySchema(() => z.number().nonnegative());
 
-export const StepTimingSchema = z.strictObject({
-  inferenceMs: milliseconds,
-  toolsMs: milliseconds,
-  toolsSumMs: milliseconds,
-  hooksMs: milliseconds,
-  formattingMs: milliseconds,
-}) satisfies z.ZodType<StepTiming>;
+export const StepTimingSchema = lazyObject(() => ({
+  inferenceMs: milliseconds(),
+  toolsMs: milliseconds(),
+  toolsSumMs: milliseconds(),
+  hooksMs: milliseconds(),
+  formattingMs: milliseconds(),
+})) satisfies () => z.ZodType<StepTiming>;
 
 /** Work that took some time. */
-export const TimeSpanSchema = z.strictObject({
+export const TimeSpanSchema = lazyObject(() => ({
   spent: z.enum(["inference", "tool", "hooks", "formatting"]),
   fromMs: z.number(),
   /** Later than `fromMs`. */
   toMs: z.number(),
-});
-export type TimeSpan = Readonly<z.infer<typeof TimeSpanSchema>>;
+}));
+export type TimeSpan = Readonly<z.infer<ReturnType<typeof TimeSpanSchema>>>;
 
 export const NO_TIMING: StepTiming = Object.freeze({
   inferenceMs: 0,

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /** How an execution ended. */
 export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";
@@ -75,23 +75,25 @@ export interface ErrorRecord {
   readonly data: JsonObject;
 }
 
-export const TerminalStatusSchema = z.enum(["completed", "stopped", "failed", "cancelled"]);
+export const TerminalStatusSchema = lazySchema(() =>
+  z.enum(["completed", "stopped", "failed", "cancelled"]),
+);
 
-export const StopReasonSchema = z.strictObject({
+export const StopReasonSchema = lazyObject(() => ({
   code: z.string().min(1),
   message: z.string(),
-  data: JsonObjectSchema,
-}) satisfies z.ZodType<StopReason>;
+  data: JsonObjectSchema(),
+})) satisfies () => z.ZodType<StopReason>;
 
-export const StopSignalSchema = z.strictObject({
+export const StopSignalSchema = lazyObject(() => ({
   source: z.enum(["budget", "caller", "hook", "loop", "model", "stop_condition", "tool"]),
-  reason: StopReasonSchema,
+  reason: StopReasonSchema(),
   name: z.string().optional(),
   isOvershoot: z.literal(true).exactOptional(),
-}) satisfies z.ZodType<StopSignal>;
+})) satisfies () => z.ZodType<StopSignal>;
 
-export const ErrorRecordSchema = z.strictObject({
+export const ErrorRecordSchema = lazyObject(() => ({
   code: z.string(),
   message: z.string(),
-  data: JsonObjectSchema,
-}) satisfies z.ZodType<ErrorRecord>;
+  data: JsonObjectSchema(),
+})) satisfies () => z.ZodType<ErrorRecord>;

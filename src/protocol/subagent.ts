@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { ContentSchema, type MessageContent } from "./message-content.ts";
 import type { AgentId, ExecutionId } from "./ids.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import type { ErrorRecord, StopReason, TerminalStatus } from "./stop.ts";
 import type { ToolErrorRecord } from "./tool-error-record.ts";
 import type { RemovedTool } from "./tool-rule.ts";
@@ -144,54 +144,60 @@ export interface SubagentReceipt {
   readonly role: string;
 }
 
-const NamesSchema = z.array(z.string().min(1)).readonly();
+const NamesSchema = lazySchema(() => z.array(z.string().min(1)).readonly());
 
-export const DynamicRoleSchema = z.strictObject({
+export const DynamicRoleSchema = lazyObject(() => ({
   instructions: z.string().min(1),
-  tools: NamesSchema.exactOptional(),
+  tools: NamesSchema().exactOptional(),
   model: z.string().min(1).exactOptional(),
   steps: z.int().nonnegative().exactOptional(),
-}) satisfies z.ZodType<DynamicRole>;
+})) satisfies () => z.ZodType<DynamicRole>;
 
-export const SpawnRequestSchema = z.strictObject({
+export const SpawnRequestSchema = lazyObject(() => ({
   role: z.string().min(1),
-  task: z.union([z.string().min(1), ContentSchema]),
+  task: z.union([z.string().min(1), ContentSchema()]),
   background: z.boolean().exactOptional(),
-  resultsOf: NamesSchema.exactOptional(),
-  allowedTools: NamesSchema.exactOptional(),
-  deniedTools: NamesSchema.exactOptional(),
-  draft: DynamicRoleSchema.exactOptional(),
-}) satisfies z.ZodType<SpawnRequest>;
+  resultsOf: NamesSchema().exactOptional(),
+  allowedTools: NamesSchema().exactOptional(),
+  deniedTools: NamesSchema().exactOptional(),
+  draft: DynamicRoleSchema().exactOptional(),
+})) satisfies () => z.ZodType<SpawnRequest>;
 
-const SpawnRefusalCodeSchema = z.enum([
-  "unknown_role",
-  "forbidden_role",
-  "invalid_role",
-  "invalid_context",
-  "unknown_subagent",
-  "subagent_running",
-  "subagent_ended",
-  "group_decided",
-  "blocked",
-  "tool_not_available",
-  "depth_limit",
-  "breadth_limit",
-  "total_limit",
-  "budget_exhausted",
-  "setup_failed",
-]) satisfies z.ZodType<SpawnRefusalCode>;
+const SpawnRefusalCodeSchema = lazySchema(
+  () =>
+    z.enum([
+      "unknown_role",
+      "forbidden_role",
+      "invalid_role",
+      "invalid_context",
+      "unknown_subagent",
+      "subagent_running",
+      "subagent_ended",
+      "group_decided",
+      "blocked",
+      "tool_not_available",
+      "depth_limit",
+      "breadth_limit",
+      "total_limit",
+      "budget_exhausted",
+      "setup_failed",
+    ]) satisfies z.ZodType<SpawnRefusalCode>,
+);
 
-export const SpawnRefusalSchema = z.strictObject({
-  code: SpawnRefusalCodeSchema,
+export const SpawnRefusalSchema = lazyObject(() => ({
+  code: SpawnRefusalCodeSchema(),
   message: z.string(),
   maximum: z.number().optional(),
   current: z.number().optional(),
-}) satisfies z.ZodType<SpawnRefusal>;
+})) satisfies () => z.ZodType<SpawnRefusal>;
 
-export const SubagentOutcomeSchema = z.enum([
-  "completed",
-  "partial",
-  "no_output",
-  "failed",
-  "cancelled",
-]) satisfies z.ZodType<SubagentOutcome>;
+export const SubagentOutcomeSchema = lazySchema(
+  () =>
+    z.enum([
+      "completed",
+      "partial",
+      "no_output",
+      "failed",
+      "cancelled",
+    ]) satisfies z.ZodType<SubagentOutcome>,
+);

@@ -1,5 +1,5 @@
 import type { CallId } from "./ids.ts";
-import { z } from "./late-zod.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 
 /**
  * What the failure of a call means for what follows (R159). `retryable`: the model is asked for a corrected call, a bounded number of
@@ -23,4 +23,6 @@ export interface ToolErrorRecord {
   readonly message: string;
 }
 
-export const ToolErrorSeveritySchema = z.enum(["retryable", "recoverable", "fatal", "abortive"]);
+export const ToolErrorSeveritySchema = lazySchema(() =>
+  z.enum(["retryable", "recoverable", "fatal", "abortive"]),
+);

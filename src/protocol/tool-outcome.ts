@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "./attachment.ts";
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
@@ -65,33 +65,36 @@ export interface ToolExecution {
   readonly endedAtMs: number;
 }
 
-export const ToolOutcomeTypeSchema = z.enum([
-  "succeeded",
-  "retry",
-  "failed",
-  "refused",
-  "not_executed",
-  "cancelled",
-]) satisfies z.ZodType<ToolOutcomeType>;
+export const ToolOutcomeTypeSchema = lazySchema(
+  () =>
+    z.enum([
+      "succeeded",
+      "retry",
+      "failed",
+      "refused",
+      "not_executed",
+      "cancelled",
+    ]) satisfies z.ZodType<ToolOutcomeType>,
+);
 
-export const ToolExecutionSchema = z.strictObject({
-  call: ToolCallSchema,
-  arguments: JsonValueSchema.exactOptional(),
+export const ToolExecutionSchema = lazyObject(() => ({
+  call: ToolCallSchema(),
+  arguments: JsonValueSchema().exactOptional(),
   isMended: z.literal(true).optional(),
-  type: ToolOutcomeTypeSchema,
+  type: ToolOutcomeTypeSchema(),
   text: z.string(),
   fullText: z.string().optional(),
-  structured: JsonValueSchema.optional(),
-  attachments: z.array(AttachmentSchema).readonly().optional(),
+  structured: JsonValueSchema().optional(),
+  attachments: z.array(AttachmentSchema()).readonly().optional(),
   isTextOnly: z.literal(true).optional(),
   errorCode: z.string().optional(),
   causeCode: z.string().optional(),
-  severity: ToolErrorSeveritySchema.optional(),
+  severity: ToolErrorSeveritySchema().optional(),
   blockedBy: z.string().optional(),
-  metadata: JsonObjectSchema.optional(),
-  subtasks: z.array(SpawnRequestSchema).readonly().optional(),
-  startedIds: z.array(AgentIdSchema).readonly().optional(),
-  reportedIds: z.array(AgentIdSchema).readonly().optional(),
+  metadata: JsonObjectSchema().optional(),
+  subtasks: z.array(SpawnRequestSchema()).readonly().optional(),
+  startedIds: z.array(AgentIdSchema()).readonly().optional(),
+  reportedIds: z.array(AgentIdSchema()).readonly().optional(),
   startedAtMs: z.number(),
   endedAtMs: z.number(),
-}) satisfies z.ZodType<ToolExecution>;
+})) satisfies () => z.ZodType<ToolExecution>;

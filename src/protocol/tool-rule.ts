@@ -1,6 +1,6 @@
 // What a subagent may not use: the rules that hold for it, and what they took away (R131, R132).
 
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /** The tool that an agent with a typed result ends with. No rule takes it away: without it the agent could not end. */
 export const FINISH_TOOL_NAME = "Finish";
@@ -43,16 +43,16 @@ export const NO_TOOL_LIMITS: ToolLimits = Object.freeze({
   removed: Object.freeze([]),
 });
 
-const names = z.array(z.string()).readonly();
+const names = lazySchema(() => z.array(z.string()).readonly());
 
-export const ToolRuleSchema = z.strictObject({
+export const ToolRuleSchema = lazyObject(() => ({
   source: z.string(),
-  allowed: names.exactOptional(),
-  denied: names,
-}) satisfies z.ZodType<ToolRule>;
+  allowed: names().exactOptional(),
+  denied: names(),
+})) satisfies () => z.ZodType<ToolRule>;
 
-export const RemovedToolSchema = z.strictObject({
+export const RemovedToolSchema = lazyObject(() => ({
   toolName: z.string(),
   rule: z.enum(["not_allowed", "denied", "conflict", "no_depth_left", "unknown"]),
   source: z.string(),
-}) satisfies z.ZodType<RemovedTool>;
+})) satisfies () => z.ZodType<RemovedTool>;

@@ -1,6 +1,6 @@
 // What was consumed. One definition for events, results, ledger and spans (X18); counts are whole numbers, so sums are exact.
 
-import { z } from "./late-zod.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /** Money is counted in millionths of a dollar. */
 export const MICRO_USD_PER_USD = 1_000_000;
@@ -61,33 +61,33 @@ export interface ModelUsage {
   readonly usage: Usage;
 }
 
-const count = z.int().nonnegative();
+const count = lazySchema(() => z.int().nonnegative());
 
-export const UsageSchema = z.strictObject({
-  modelCalls: count,
-  steps: count,
-  toolCalls: count,
-  inputTokens: count,
-  cachedInputTokens: count,
-  outputTokens: count,
-  reasoningTokens: count,
-  totalTokens: count,
-  costMicroUsd: count.nullable(),
-  unpricedCalls: count,
-  estimatedCalls: count,
-}) satisfies z.ZodType<Usage>;
+export const UsageSchema = lazyObject(() => ({
+  modelCalls: count(),
+  steps: count(),
+  toolCalls: count(),
+  inputTokens: count(),
+  cachedInputTokens: count(),
+  outputTokens: count(),
+  reasoningTokens: count(),
+  totalTokens: count(),
+  costMicroUsd: count().nullable(),
+  unpricedCalls: count(),
+  estimatedCalls: count(),
+})) satisfies () => z.ZodType<Usage>;
 
-export const UsageReportSchema = z.strictObject({
-  own: UsageSchema,
-  descendants: UsageSchema,
-  total: UsageSchema,
-}) satisfies z.ZodType<UsageReport>;
+export const UsageReportSchema = lazyObject(() => ({
+  own: UsageSchema(),
+  descendants: UsageSchema(),
+  total: UsageSchema(),
+})) satisfies () => z.ZodType<UsageReport>;
 
-export const ModelUsageSchema = z.strictObject({
+export const ModelUsageSchema = lazyObject(() => ({
   provider: z.string(),
   model: z.string(),
-  usage: UsageSchema.readonly(),
-}) satisfies z.ZodType<ModelUsage>;
+  usage: UsageSchema().readonly(),
+})) satisfies () => z.ZodType<ModelUsage>;
 
 /** Nothing consumed. */
 export const NO_USAGE: Usage = Object.freeze({

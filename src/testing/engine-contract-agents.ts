@@ -4,7 +4,7 @@
 import type { AgentRole } from "../agent/agent-role.ts";
 import { defineAgent } from "../agent/define-agent.ts";
 import type { ModelRequest } from "../model/model.ts";
-import { z } from "../protocol/late-zod.ts";
+import { z } from "zod";
 import { defineTool } from "../tools/define-tool.ts";
 import { says, ScriptedModel, type ScriptedReply } from "./scripted-model.ts";
 

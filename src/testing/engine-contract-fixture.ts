@@ -177,7 +177,7 @@ export class EngineFixture {
   }
 
   newRunId(): RunId {
-    return RunIdSchema.parse(randomIds.next("run"));
+    return RunIdSchema().parse(randomIds.next("run"));
   }
 
   /** Orders a run. An engine may say that it knows no worker with the role: the order is kept then, for one to come. */

@@ -167,7 +167,7 @@ export class ScriptedModel implements Model {
   #modelReply(reply: ScriptedReply): ModelReply {
     const calls = (reply.calls ?? []).map((call): ReplyPiece => {
       this.#callCount += 1;
-      const callId = CallIdSchema.parse(call.callId ?? `call_${this.#callCount}`);
+      const callId = CallIdSchema().parse(call.callId ?? `call_${this.#callCount}`);
       const { name: toolName, arguments: input } = call;
       const argumentsText = typeof input === "string" ? input : JSON.stringify(input);
       return { type: "call", callId, toolName, argumentsText };

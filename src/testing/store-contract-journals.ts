@@ -151,7 +151,7 @@ export const journalChecks: readonly StoreCheck[] = [
   }),
 
   check("many runs are written at once, and one that is refused harms none", async (store) => {
-    const ids = Array.from({ length: 30 }, (_, index) => RunIdSchema.parse(`run_${index}`));
+    const ids = Array.from({ length: 30 }, (_, index) => RunIdSchema().parse(`run_${index}`));
     const made = await Promise.all(ids.map((id) => store.create(id, id, ownerOf(id))));
     const lost = made[7] ?? { runId: run1, token: "", epoch: 0 };
     await store.claim(lost.runId, claimBy("thief", { takeOver: true }));

@@ -81,11 +81,11 @@ const creation: readonly StoreCheck[] = [
     "ids of runs are distinguished character by character, and none is unsuitable",
     async (store) => {
       const names = ["a", "A", "a ", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "__proto__"];
-      const ids = names.map((name) => RunIdSchema.parse(name));
+      const ids = names.map((name) => RunIdSchema().parse(name));
       for (const id of ids) await store.create(id, id, ownerOf(`of ${id}`));
       for (const id of ids) deepStrictEqual((await store.find(id))?.title, id);
       for (const name of ["\ud800", "\0", "x".repeat(513)]) {
-        const id = RunIdSchema.parse(name);
+        const id = RunIdSchema().parse(name);
         await rejects(store.create(id, "", ownerOf("a")), "store_failed", UNSUITABLE);
         await rejects(store.claim(id, claimBy("a")), "store_failed", UNSUITABLE);
         await rejects(store.find(id), "store_failed", UNSUITABLE);
@@ -255,7 +255,7 @@ const ownership: readonly StoreCheck[] = [
 
 const lists: readonly StoreCheck[] = [
   check("runs are listed newest first, by status, up to a limit", async (store) => {
-    const ids = Array.from({ length: 103 }, (_, index) => RunIdSchema.parse(`run_${index}`));
+    const ids = Array.from({ length: 103 }, (_, index) => RunIdSchema().parse(`run_${index}`));
     const held: Ownership[] = [];
     for (const id of ids) held.push(await store.create(id, "", ownerOf(id)));
     for (const [index, one] of held.entries()) {
@@ -277,7 +277,7 @@ const lists: readonly StoreCheck[] = [
   }),
 
   check("a list goes on before a run of it", async (store) => {
-    const ids = ["a", "b", "c", "d", "e"].map((name) => RunIdSchema.parse(`run_${name}`));
+    const ids = ["a", "b", "c", "d", "e"].map((name) => RunIdSchema().parse(`run_${name}`));
     const held: Ownership[] = [];
     for (const id of ids) held.push(await store.create(id, "", ownerOf(id)));
     const [first = run1, second = run1, third = run1, , last = run1] = ids;
@@ -291,7 +291,7 @@ const lists: readonly StoreCheck[] = [
     deepStrictEqual(idsOf(await store.list({ ...filter, before: second })), [first]);
     await store.remove(third, ALWAYS_MS);
     await rejects(store.list({ before: third }), "unknown_run", { runId: third });
-    await rejects(store.list({ before: RunIdSchema.parse("\0") }), "store_failed", UNSUITABLE);
+    await rejects(store.list({ before: RunIdSchema().parse("\0") }), "store_failed", UNSUITABLE);
   }),
 
   check("a run that is removed is gone with its journal, and may be made anew", async (store) => {

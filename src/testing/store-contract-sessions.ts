@@ -116,5 +116,5 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
 ];
 
 function sessionId(text: string): SessionId {
-  return SessionIdSchema.parse(text);
+  return SessionIdSchema().parse(text);
 }

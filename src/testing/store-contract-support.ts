@@ -66,9 +66,9 @@ export async function all(texts: AsyncIterable<string>): Promise<readonly string
   return found;
 }
 
-export const run1: RunId = RunIdSchema.parse("run_1");
-export const run2: RunId = RunIdSchema.parse("run_2");
-export const session1: SessionId = SessionIdSchema.parse("session_1");
+export const run1: RunId = RunIdSchema().parse("run_1");
+export const run2: RunId = RunIdSchema().parse("run_2");
+export const session1: SessionId = SessionIdSchema().parse("session_1");
 
 /** An owner in this very process: alive. */
 export function ownerOf(token: string): RunOwner {

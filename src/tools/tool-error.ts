@@ -4,7 +4,7 @@ import { mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { checkedAttachments } from "../protocol/message-content.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
 
@@ -38,9 +38,9 @@ export class ToolError extends EspalierError {
   constructor(message: string, options: ToolErrorOptions = {}) {
     const { severity = "recoverable", hint, attachments, data = {}, cause } = options;
     super({ code: severity === "retryable" ? "tool_retry" : "tool_error", message, data, cause });
-    const parsed = ToolErrorSeveritySchema.safeParse(severity);
+    const parsed = ToolErrorSeveritySchema().safeParse(severity);
     if (!parsed.success) {
-      const expected = ToolErrorSeveritySchema.options.join(", ");
+      const expected = ToolErrorSeveritySchema().options.join(", ");
       throw mismatch("ToolError.severity", `one of ${expected}`, severity, "Choose one.");
     }
     this.severity = parsed.data;
@@ -59,11 +59,11 @@ export class ToolRetryError extends ToolError {
 /** What came with an error of a tool; undefined: nothing. */
 export function attachmentsIn(thrown: unknown): readonly Attachment[] | undefined {
   if (!EspalierError.is(thrown) || !("attachments" in thrown)) return undefined;
-  const given = AttachmentsSchema.safeParse(thrown.attachments).data ?? [];
+  const given = AttachmentsSchema().safeParse(thrown.attachments).data ?? [];
   return given.length === 0 ? undefined : deepFreeze(given);
 }
 
-const AttachmentsSchema = z.array(AttachmentSchema);
+const AttachmentsSchema = lazySchema(() => z.array(AttachmentSchema()));
 
 /** True for what tools throw, also by way of another copy of the package. */
 export function isToolError(thrown: unknown): thrown is ToolError {
@@ -74,7 +74,7 @@ export function isToolError(thrown: unknown): thrown is ToolError {
 export function severityOf(thrown: unknown): ToolErrorSeverity | undefined {
   try {
     if (!EspalierError.is(thrown) || !("severity" in thrown)) return undefined;
-    return ToolErrorSeveritySchema.safeParse(thrown.severity).data;
+    return ToolErrorSeveritySchema().safeParse(thrown.severity).data;
   } catch {
     return undefined; // What throws when it is looked at is none of ours.
   }

@@ -6,7 +6,7 @@ import { sameJson } from "../kernel/json.ts";
 import { postAnswers } from "../orchestrator/run/posted-answers.ts";
 import { postMail } from "../orchestrator/run/run-mail.ts";
 import type { RunId } from "../protocol/ids.ts";
-import { z } from "../protocol/late-zod.ts";
+import { lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { unknownRun } from "../store/store-errors.ts";
 import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-data.ts";
@@ -15,20 +15,20 @@ import type { ReadingMeans } from "./held-run.ts";
 import { refusedRequest } from "./reply.ts";
 import { isLed } from "./run-standing.ts";
 
-const key = z.string().min(1).max(200);
-const ActionRequestSchema = z.discriminatedUnion("type", [
+const key = lazySchema(() => z.string().min(1).max(200));
+const ActionRequestSchema = lazyUnion("type", () => [
   z.strictObject({
-    key,
+    key: key(),
     type: z.literal("answer"),
-    answers: z.array(AnswerSchema).min(1).max(1_000).readonly(),
+    answers: z.array(AnswerSchema()).min(1).max(1_000).readonly(),
   }),
   z.strictObject({
-    key,
+    key: key(),
     type: z.literal("cancel"),
     message: z.string().min(1).max(10_000).exactOptional(),
   }),
-  z.strictObject({ key, type: z.literal("pause") }),
-  z.strictObject({ key, type: z.literal("resume") }),
+  z.strictObject({ key: key(), type: z.literal("pause") }),
+  z.strictObject({ key: key(), type: z.literal("resume") }),
 ]);
 
 /** Requests of which it is known that they were done. */
@@ -194,7 +194,7 @@ export class RunActions {
 
 /** Throws for what is no request: 400. */
 function requestIn(given: unknown): ActionRequest {
-  const { data, error } = ActionRequestSchema.safeParse(given);
+  const { data, error } = ActionRequestSchema().safeParse(given);
   if (data !== undefined) return data;
   const [issue] = error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;

@@ -92,7 +92,7 @@ export class ShownContent {
 
   /** A question as it may be shown. */
   question(question: Question): Question {
-    return this.isWhole ? question : QuestionSchema.parse(this.#object({ ...question }));
+    return this.isWhole ? question : QuestionSchema().parse(this.#object({ ...question }));
   }
 
   #object(parts: Readonly<Record<string, unknown>>): Record<string, unknown> {

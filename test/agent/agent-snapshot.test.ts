@@ -57,7 +57,7 @@ function lasting(state: SettledState): object {
 }
 
 function thereAndBack(state: SettledState): SettledState {
-  return stateOf(AgentSnapshotSchema.parse(JSON.parse(JSON.stringify(snapshotOf(state)))));
+  return stateOf(AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(snapshotOf(state)))));
 }
 
 /** Numbers and objects that JSON has. */
@@ -101,7 +101,7 @@ const ATTACHMENTS: readonly Attachment[] = [
 ];
 
 const someIds = fc.array(
-  fc.constantFrom("agent_6", "agent_7").map((id) => AgentIdSchema.parse(id)),
+  fc.constantFrom("agent_6", "agent_7").map((id) => AgentIdSchema().parse(id)),
 );
 
 const anyChange: fc.Arbitrary<Change> = fc.oneof(
@@ -229,7 +229,7 @@ test("a snapshot is frozen, and shares nothing with the state that a change coul
 // What a caller hands in is its own: it may continue changing it.
 test("the state behind a snapshot is a copy of it", () => {
   const snapshot: unknown = JSON.parse(JSON.stringify(snapshotOf(settledState(states().waiting))));
-  const parsed = AgentSnapshotSchema.parse(snapshot);
+  const parsed = AgentSnapshotSchema().parse(snapshot);
   const before = structuredClone(parsed);
   const state = stateOf(parsed);
   expect(Object.isFrozen(parsed.conversation)).toBe(false);
@@ -272,10 +272,10 @@ function fullState(): SettledState {
     blockedBy: "no-writing",
     metadata: { note: "Odd." },
     subtasks: REQUESTS,
-    startedIds: [AgentIdSchema.parse("agent_6"), AgentIdSchema.parse("agent_7")],
-    reportedIds: [AgentIdSchema.parse("agent_7")],
+    startedIds: [AgentIdSchema().parse("agent_6"), AgentIdSchema().parse("agent_7")],
+    reportedIds: [AgentIdSchema().parse("agent_7")],
   } as const;
-  const childId = AgentIdSchema.parse("agent_3");
+  const childId = AgentIdSchema().parse("agent_3");
   const { message, finishReason } = replyOf("Once more.", [third, fourth, fifth]);
   const prefix = { messageCount: 7, tokens: 70 };
   const parts = [
@@ -335,7 +335,7 @@ function fullState(): SettledState {
 }
 
 proves(["R47"], "the keys of a snapshot are those of its version, no more and no fewer", () => {
-  const schema: unknown = z.toJSONSchema(AgentSnapshotSchema, { unrepresentable: "any" });
+  const schema: unknown = z.toJSONSchema(AgentSnapshotSchema(), { unrepresentable: "any" });
   expect(listed(keysOfSchema(schema))).toEqual(
     listed([...SHARED_KEYS, ...ENDED_KEYS, ...STEP_KEYS]),
   );
@@ -434,6 +434,6 @@ for (const [what, patch] of [
 ] as const) {
   test(`${what} is no snapshot`, () => {
     const snapshot = { ...snapshotOf(settledState(states().waiting)), ...patch };
-    expect(AgentSnapshotSchema.safeParse(snapshot).success).toBe(false);
+    expect(AgentSnapshotSchema().safeParse(snapshot).success).toBe(false);
   });
 }

@@ -15,8 +15,8 @@ import {
 import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
 
-const AGENT = AgentIdSchema.parse("agent_1");
-const FIRST = { executionId: ExecutionIdSchema.parse("execution_1"), stepNumber: 0 };
+const AGENT = AgentIdSchema().parse("agent_1");
+const FIRST = { executionId: ExecutionIdSchema().parse("execution_1"), stepNumber: 0 };
 const EMPTY: TaggedHistory = { messages: [], tags: [], leftOut: [], added: 0 };
 
 const note = (text: string): Message => ({ role: "user", text, origin: "notice" });

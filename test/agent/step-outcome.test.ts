@@ -129,7 +129,7 @@ test("once the result is given, neither misses nor an ending take it back", () =
   const facts = { hasOutput: true };
   const log = { output, steps: [1, 2, 3, 4].map(() => step({ text: "42" })) };
   expect(judged({}, log, facts)).toEqual(COMPLETED);
-  for (const finishReason of FinishReasonSchema.options)
+  for (const finishReason of FinishReasonSchema().options)
     expect(judged({ finishReason, text: "Done." }, { output }, facts)).toEqual(COMPLETED);
   expect(judged({}, { output, uselessReplies: 2 }, facts)).toEqual(COMPLETED);
 });
@@ -270,7 +270,7 @@ const WITHOUT_CALLS: Readonly<Record<FinishReason, readonly [string, string, str
   paused: ["continue paused_reply", "continue paused_reply", "continue messages+paused_reply"],
 };
 
-for (const finishReason of FinishReasonSchema.options) {
+for (const finishReason of FinishReasonSchema().options) {
   const [alone, due, waiting] = WITHOUT_CALLS[finishReason];
 
   test(`a text that ends with ${finishReason}: ${alone}`, () => {
@@ -352,7 +352,7 @@ test("the signal of a reply that was filtered says so", () => {
 });
 
 test("a refusal stops, in the model's own words, whatever its ending and the work", () => {
-  for (const finishReason of FinishReasonSchema.options) {
+  for (const finishReason of FinishReasonSchema().options) {
     expect(judged({ finishReason, refusal: "Never." }, {}, { hasMessages: true })).toEqual({
       type: "stop",
       signal: {

@@ -17,9 +17,9 @@ import {
   transition,
 } from "../support/changes.ts";
 
-const THIRD = AgentIdSchema.parse("agent_3");
-const FOURTH = AgentIdSchema.parse("agent_4");
-const FIFTH = AgentIdSchema.parse("agent_5");
+const THIRD = AgentIdSchema().parse("agent_3");
+const FOURTH = AgentIdSchema().parse("agent_4");
+const FIFTH = AgentIdSchema().parse("agent_5");
 
 proves(
   ["R42"],

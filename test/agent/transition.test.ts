@@ -114,7 +114,7 @@ for (const [name, state] of Object.entries(states())) {
 
 proves(["R39"], "from status to status a state moves only as listed", () => {
   const { end, ...others } = changes();
-  const ends = TerminalStatusSchema.options.map((status) => ({ ...end, status }));
+  const ends = TerminalStatusSchema().options.map((status) => ({ ...end, status }));
   const found = new Map<Status, Set<Status>>();
   for (const from of Object.values(states())) {
     const reached = found.get(from.status) ?? new Set();

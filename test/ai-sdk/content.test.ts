@@ -27,7 +27,7 @@ import { OpenAiServer, says } from "../support/openai-server.ts";
 import { ask, fakeModel, finish, saying, streamOf, text } from "./fake-model.ts";
 import { failing, FakeNetwork, PROVIDERS, type ProviderName } from "./provider-fixture.ts";
 
-const ids = ["call_1", "call_2"].map((id) => CallIdSchema.parse(id));
+const ids = ["call_1", "call_2"].map((id) => CallIdSchema().parse(id));
 const DRAWN = { ...CHART, name: "drawn.png", data: png(20, 20, 7) };
 
 function result(
@@ -36,7 +36,7 @@ function result(
 ): ToolMessage {
   return {
     role: "tool",
-    callId: CallIdSchema.parse(callId),
+    callId: CallIdSchema().parse(callId),
     toolName: "draw",
     text: "Drawn.",
     ...more,

@@ -81,7 +81,7 @@ function secretsOf({ message }: ModelReply): readonly string[] {
 function withoutIds(reply: ModelReply): ModelReply {
   const { message } = reply;
   const { parts = [], toolCalls } = message;
-  const callId = CallIdSchema.parse(SOME_ID);
+  const callId = CallIdSchema().parse(SOME_ID);
   return {
     ...reply,
     message: {

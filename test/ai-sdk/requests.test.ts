@@ -146,7 +146,7 @@ proves(
 );
 
 function called(argumentsText: string, id: string): readonly Message[] {
-  const callId = CallIdSchema.parse(id);
+  const callId = CallIdSchema().parse(id);
   return [
     { role: "assistant", text: "", toolCalls: [{ callId, toolName: "weather", argumentsText }] },
     { role: "tool", callId, toolName: "weather", text: `result of ${id}` },

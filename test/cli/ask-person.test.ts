@@ -13,11 +13,11 @@ import { proves } from "../harness/proves.ts";
 
 const LONG = "x".repeat(400);
 const QUESTION: Question = {
-  questionId: QuestionIdSchema.parse("q1"),
+  questionId: QuestionIdSchema().parse("q1"),
   kind: "approval",
-  agentId: AgentIdSchema.parse("a1"),
+  agentId: AgentIdSchema().parse("a1"),
   agentPath: "lead/buyer#2",
-  callId: CallIdSchema.parse("c1"),
+  callId: CallIdSchema().parse("c1"),
   toolName: "pay",
   arguments: { eur: 400, note: LONG },
   argumentsHash: "hash",

@@ -69,7 +69,7 @@ proves(
   async () => {
     await using kept = keptRuns();
     await fourRuns(kept);
-    const broken = RunIdSchema.parse("broken");
+    const broken = RunIdSchema().parse("broken");
     const owner = { token: "t", hostname: "h", processId: 1 };
     const ownership = await kept.store.create(broken, "lead: Go.", owner);
     await kept.store.append(ownership, { firstNumber: 1, records: ["{\u001b[31mcanary"] });
@@ -108,7 +108,7 @@ proves(["V114"], "a list of runs that is cut says so, and how to see the rest", 
   expect(await stderrOf("--limit", "4")).toBe("");
   expect(await stderrOf("--status", "completed,failed", "--limit", "1")).toContain("older ones");
   expect(await stderrOf("--status", "cancelled")).toContain("No such runs in");
-  const long = RunIdSchema.parse("long");
+  const long = RunIdSchema().parse("long");
   const owner = { token: "t", hostname: "h", processId: 1 };
   const records = Array.from({ length: 20_001 }, () => "1");
   const ownership = await kept.store.create(long, "lead: Go.", owner);

@@ -71,7 +71,7 @@ proves(["D526"], "lists every status in the help of runs, and groups the command
 
 proves(["D526"], "keeps the task of a run at 80 columns", () => {
   const row = {
-    runId: RunIdSchema.parse("run_6-eHS5s2qSnieERFL5qLs"),
+    runId: RunIdSchema().parse("run_6-eHS5s2qSnieERFL5qLs"),
     title: "lead: Compare the three drafts.",
     status: "stopped",
     reason: { code: "steps_limit", message: "" },

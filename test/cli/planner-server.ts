@@ -43,16 +43,20 @@ const wireItem = z.union([
   z.object({ type: z.literal("reasoning"), encrypted_content: z.string() }),
   z.object({
     type: z.literal("function_call"),
-    call_id: CallIdSchema,
+    call_id: CallIdSchema(),
     name: z.string(),
     arguments: z.string(),
   }),
-  z.object({ type: z.literal("function_call_output"), call_id: CallIdSchema, output: z.string() }),
+  z.object({
+    type: z.literal("function_call_output"),
+    call_id: CallIdSchema(),
+    output: z.string(),
+  }),
 ]);
 const responsesBody = z.object({
   input: z.array(wireItem),
   tools: z
-    .array(z.object({ name: z.string(), description: z.string(), parameters: JsonObjectSchema }))
+    .array(z.object({ name: z.string(), description: z.string(), parameters: JsonObjectSchema() }))
     .default([]),
 });
 
@@ -130,7 +134,7 @@ export async function plannerServer(): Promise<OpenAiServer> {
 }
 
 const wireCall = z.object({
-  id: CallIdSchema,
+  id: CallIdSchema(),
   function: z.object({ name: z.string(), arguments: z.string() }),
 });
 
@@ -142,7 +146,7 @@ const wireMessage = z.discriminatedUnion("role", [
     content: z.string().nullish(),
     tool_calls: z.array(wireCall).default([]),
   }),
-  z.object({ role: z.literal("tool"), content: z.string(), tool_call_id: CallIdSchema }),
+  z.object({ role: z.literal("tool"), content: z.string(), tool_call_id: CallIdSchema() }),
 ]);
 
 const wireBody = z.object({
@@ -152,7 +156,7 @@ const wireBody = z.object({
       function: z.object({
         name: z.string(),
         description: z.string(),
-        parameters: JsonObjectSchema,
+        parameters: JsonObjectSchema(),
       }),
     }),
   ),

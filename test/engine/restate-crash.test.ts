@@ -23,7 +23,7 @@ else await found.close();
 
 const role = "lead";
 const service = serviceNameOf(role, "1");
-const runIds = ["run_1", "run_2", "run_3", "run_4"].map((id) => RunIdSchema.parse(id));
+const runIds = ["run_1", "run_2", "run_3", "run_4"].map((id) => RunIdSchema().parse(id));
 
 async function newServer(): Promise<RestateServer> {
   const server = await findRestate();

@@ -19,7 +19,7 @@ proves(["D409"], "no error of Restate contains a header that its proxy repeats",
   const url = await listening(http);
   const headers = { authorization: "Bearer restate-0123456789" };
   const ingress = { url, headers };
-  const ticket = { runId: RunIdSchema.parse("run_1"), role: "lead", version: "1" };
+  const ticket = { runId: RunIdSchema().parse("run_1"), role: "lead", version: "1" };
   const workerUrl = "http://127.0.0.1:1";
   const registration = { adminUrl: url, headers, workerUrl, services: [] };
   for (const work of [() => handOver(ingress, ticket), () => registerWorker(registration)]) {

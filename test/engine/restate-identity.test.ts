@@ -66,7 +66,7 @@ async function statusOf(port: number, method: string, path: string): Promise<unk
   }
 }
 
-const ticket = { runId: RunIdSchema.parse("run_1"), role: "lead", version: "1" };
+const ticket = { runId: RunIdSchema().parse("run_1"), role: "lead", version: "1" };
 const service = serviceNameOf("lead", "1");
 
 describe.skipIf(server === undefined)("with keys", () => {

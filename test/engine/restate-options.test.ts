@@ -21,7 +21,7 @@ import { GatedExecutor } from "./gated-executor.ts";
 const ingressUrl = "http://127.0.0.1:8080";
 const adminUrl = "http://127.0.0.1:9070";
 const KEY = "publickeyv1_2G8dCQhArfvGpzPw5Vx2ALciR4xCLHfS5YaT93XjNxX9";
-const ticket = { runId: RunIdSchema.parse("run_1"), role: "lead", version: "1" };
+const ticket = { runId: RunIdSchema().parse("run_1"), role: "lead", version: "1" };
 
 function messageFor(options: unknown): unknown {
   try {

@@ -22,7 +22,7 @@ const client = restateEngine({ ingressUrl: ingressUrl || "http://127.0.0.1:8080"
 
 afterAll(() => server?.close());
 
-const runId = RunIdSchema.parse("run/1 of §");
+const runId = RunIdSchema().parse("run/1 of §");
 let count = 0;
 
 /** A role of one test. */
@@ -77,7 +77,7 @@ describe.skipIf(server === undefined)("leading", () => {
       await client.lead(ticket);
       const first = await executor.next();
       await client.lead(ticket);
-      await client.lead({ ...ticket, runId: RunIdSchema.parse("run_2") });
+      await client.lead({ ...ticket, runId: RunIdSchema().parse("run_2") });
       const other = await executor.next();
       first.settle();
       const second = await executor.next();
@@ -104,7 +104,7 @@ describe.skipIf(server === undefined)("leading", () => {
     const { executor, ticket, whenDone } = await worker();
     const atMs = Date.now() + 400.5;
     await client.lead(ticket, atMs);
-    await client.lead({ ...ticket, runId: RunIdSchema.parse("past") }, Date.now() - 1e6);
+    await client.lead({ ...ticket, runId: RunIdSchema().parse("past") }, Date.now() - 1e6);
     const past = await executor.next();
     past.settle();
     const leading = await executor.next();

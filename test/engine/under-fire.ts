@@ -58,7 +58,7 @@ export async function underFire(
   const openLeases: string[] = [];
   const unended: string[] = [];
   for (const { runId: name } of results) {
-    const runId = RunIdSchema.parse(name);
+    const runId = RunIdSchema().parse(name);
     const folded = await foldJournal(runId, place.store.read(runId)).catch(String);
     if (typeof folded === "string") {
       unended.push(`${name}: ${folded}`);

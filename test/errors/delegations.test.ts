@@ -120,7 +120,7 @@ test("a delegation that gives a paused subagent that there is not has failed", a
     name: "ask",
     description: "Asks.",
     input: z.object({}),
-    execute: () => Promise.resolve({ type: "paused", childId: AgentIdSchema.parse("agent_99") }),
+    execute: () => Promise.resolve({ type: "paused", childId: AgentIdSchema().parse("agent_99") }),
   });
   const result = await newFixture().run(soloist([calls(use("ask")), DONE], { tools: [ask] }).role);
   expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);

@@ -14,7 +14,7 @@ import { sampleEvents } from "../support/sample-events.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { setUp, STEP } from "./fixture.ts";
 
-const callId = CallIdSchema.parse("call_1");
+const callId = CallIdSchema().parse("call_1");
 
 const oak = (): Promise<unknown> => Promise.resolve("oak");
 

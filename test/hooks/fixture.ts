@@ -27,8 +27,8 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { contextOf } from "../support/step-context.ts";
 
-const EXECUTION_ID = ExecutionIdSchema.parse("exec_1");
-const CALL_ID = CallIdSchema.parse("call_1");
+const EXECUTION_ID = ExecutionIdSchema().parse("exec_1");
+const CALL_ID = CallIdSchema().parse("call_1");
 
 export const STEP: StepRecord = {
   stepId: stepIdOf(EXECUTION_ID, 1),
@@ -102,8 +102,8 @@ export function setUp(): Fixture {
   const stops: string[] = [];
   const { signal } = controller;
   const contextFor = (hookName: string): HookContext => ({
-    runId: RunIdSchema.parse("run_1"),
-    agentId: AgentIdSchema.parse("agent_1"),
+    runId: RunIdSchema().parse("run_1"),
+    agentId: AgentIdSchema().parse("agent_1"),
     agentPath: "lead",
     depth: 0,
     role: "lead",

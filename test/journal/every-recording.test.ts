@@ -66,7 +66,7 @@ function rootCode({ agents: [root] }: FoldedRun["run"]): string | undefined {
 
 async function folded(lines: readonly string[]): Promise<FoldedRun> {
   const store = memoryStore({ clock: new ManualClock() });
-  const runId = RunIdSchema.parse("run_1");
+  const runId = RunIdSchema().parse("run_1");
   const owner = { token: "t", hostname: "h", processId: 1 };
   await store.append(await store.create(runId, "lead", owner), { firstNumber: 1, records: lines });
   return await foldJournal(runId, store.read(runId));

@@ -51,7 +51,7 @@ const { value } = fc.letrec<{ readonly value: unknown }>((tie) => ({
   ),
 }));
 
-const agentId = AgentIdSchema.parse("agent_1");
+const agentId = AgentIdSchema().parse("agent_1");
 const record: fc.Arbitrary<JournalRecord> = fc.oneof(
   value.map((outcome) => ({ type: "effect", agentId, name: "model.1", outcome }) as const),
   value.map((outcome) => ({ type: "effect", agentId, name: "tool.1.0:a", outcome }) as const),

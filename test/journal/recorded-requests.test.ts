@@ -56,7 +56,7 @@ proves(
     }
     const below = await rebuildRecordedRequest(recording, {
       stepNumber: 2,
-      agentId: AgentIdSchema.parse("agent_2"),
+      agentId: AgentIdSchema().parse("agent_2"),
     });
     expect(below.request.messages.map(({ role }) => role)).toEqual([
       "system",

@@ -77,7 +77,7 @@ proves(["D444"], "leaves a live owner alone if the takeover is refused", async (
   await turns(20);
   const before = await store.find(run.runId);
   const other = { ...worker().role, name: "other" };
-  const question = { questionId: QuestionIdSchema.parse("none"), argumentsHash: "none" };
+  const question = { questionId: QuestionIdSchema().parse("none"), argumentsHash: "none" };
   const answers = [approve(question)];
   const codes = [
     (await rejectionOf(orchestrator(other).recover(run.runId, { takeOver: true }))).code,

@@ -74,7 +74,7 @@ export function replyOf(thought: Thought, { messages }: ModelRequest): ModelRepl
     return { message, finishReason: "stop", usage };
   }
   const calls = thought.calls.map(([toolName, input], index): ReplyPiece => {
-    const callId = CallIdSchema.parse(`call_${messages.length}_${index}`);
+    const callId = CallIdSchema().parse(`call_${messages.length}_${index}`);
     return { type: "call", callId, toolName, argumentsText: JSON.stringify(input) };
   });
   return { message: replyMessage([...thinking, ...calls]), finishReason: "tool_calls", usage };

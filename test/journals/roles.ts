@@ -230,7 +230,7 @@ const hooked: Build = (fakes) => ({
         return { instructions: `${instructions} Step ${stepNumber}.`, temperature: 0.5 };
       }),
       transform("beforeTool", ({ arguments: given }) => ({
-        arguments: JsonObjectSchema.parse({ ...(isRecord(given) ? given : {}) }),
+        arguments: JsonObjectSchema().parse({ ...(isRecord(given) ? given : {}) }),
       })),
       transform("afterTool", ({ text }) => ({ text: `${text}!`, metadata: { seen: true } })),
       transform("subagentStart", ({ task }) => ({ task: `${task} Soon.` })),

@@ -33,7 +33,7 @@ function cutOff(finishReason: FinishReason, more: object = {}): Effect {
 
 /** The reasons after which a text is the end; a paused reply continues, in tests of its own. */
 type EndReason = Exclude<FinishReason, "paused">;
-const END_REASONS: readonly EndReason[] = FinishReasonSchema.exclude(["paused"]).options;
+const END_REASONS: readonly EndReason[] = FinishReasonSchema().exclude(["paused"]).options;
 
 const WITHOUT_CALLS: Readonly<Record<EndReason, Effect>> = {
   stop: COMPLETED,
@@ -62,7 +62,7 @@ for (const finishReason of END_REASONS) {
   });
 }
 
-for (const finishReason of FinishReasonSchema.options) {
+for (const finishReason of FinishReasonSchema().options) {
   proves(
     ["R10"],
     `calls in a reply that ends with ${finishReason} run, and the model is asked again`,

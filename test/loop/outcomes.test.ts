@@ -81,7 +81,7 @@ function bareModel(
   };
 }
 
-const callId = CallIdSchema.parse("call_1");
+const callId = CallIdSchema().parse("call_1");
 const REPLIES: readonly ModelReply[] = [
   {
     message: {

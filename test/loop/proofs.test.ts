@@ -144,7 +144,7 @@ function many(): readonly AgentState[] {
   ];
 }
 
-const REPORTED = AgentIdSchema.parse("agent_4");
+const REPORTED = AgentIdSchema().parse("agent_4");
 const FAILED = { type: "failed", errorCode: "tool_error", severity: "recoverable" } as const;
 
 /** By field of a part, the changes that gave it another value in some state; a part that is not its own stays the very same. */

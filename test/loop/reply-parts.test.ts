@@ -172,7 +172,7 @@ const COUNTED = {
 describe("after the loop has changed the reply", () => {
   const look = { toolName: "look", argumentsText: '{"at":1}' };
   const call = (id: string, seal: string): ReplyPiece => {
-    return { type: "call", callId: CallIdSchema.parse(id), ...look, data: sealed(seal) };
+    return { type: "call", callId: CallIdSchema().parse(id), ...look, data: sealed(seal) };
   };
   const thinking: ReplyPiece = { type: "reasoning", text: "Hm.", data: sealed("r") };
 
@@ -305,8 +305,8 @@ describe("to the writer alone", () => {
         const [, , reply] = lead.model.requests[2]?.messages ?? [];
         expect(reply).toEqual(thought("shared", "c1"));
         for (const [agentId, { requests }] of [
-          [AgentIdSchema.parse("agent_1"), lead.model],
-          [AgentIdSchema.parse("agent_2"), helper.model],
+          [AgentIdSchema().parse("agent_1"), lead.model],
+          [AgentIdSchema().parse("agent_2"), helper.model],
         ] as const)
           for (const [index, request] of requests.entries()) {
             const rebuilt = rebuildRequest(snapshot, { stepNumber: index + 1, agentId });

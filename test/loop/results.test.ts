@@ -184,7 +184,7 @@ proves(
   "a reply that its model froze at the top only is frozen to its leaves",
   async () => {
     const toolCalls = [
-      { callId: CallIdSchema.parse("call_1"), toolName: "work", argumentsText: "{}" },
+      { callId: CallIdSchema().parse("call_1"), toolName: "work", argumentsText: "{}" },
     ];
     const replies: readonly AssistantMessage[] = [
       Object.freeze({ role: "assistant", text: "", toolCalls }),

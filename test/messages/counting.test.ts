@@ -134,7 +134,7 @@ proves(
   "reasoning that goes back is counted with its reply: by the provider's figure, or by an estimate",
   async () => {
     const calls = [
-      { type: "call", callId: CallIdSchema.parse("c1"), toolName: "work", argumentsText: "{}" },
+      { type: "call", callId: CallIdSchema().parse("c1"), toolName: "work", argumentsText: "{}" },
     ] as const;
     const thought = { type: "reasoning", text: "x".repeat(300) } as const;
     const data = { acme: { sealed: "x".repeat(1_178) } }; // 1,200 bytes, of which three in four are read

@@ -71,7 +71,7 @@ proves(
 test("replies count with their calls, requests with their tools", async () => {
   const count = await gptTokenCounter("o3-mini");
   const call = {
-    callId: CallIdSchema.parse("call_1"),
+    callId: CallIdSchema().parse("call_1"),
     toolName: "read",
     argumentsText: '{"page":1}',
   };

@@ -41,7 +41,7 @@ proves(
       "assistant execution_2.m5 agent_2 execution_2 execution_2.2",
     ]);
     expect(session.messages).toEqual(result.messages.slice(1));
-    for (const message of result.messages) StoredMessageSchema.parse(message);
+    for (const message of result.messages) StoredMessageSchema().parse(message);
     const sent = model.requests.flatMap(({ messages }) => messages.flatMap(Object.keys));
     expect(new Set(sent)).toEqual(
       new Set(["role", "text", "origin", "toolCalls", "callId", "toolName"]),

@@ -214,7 +214,7 @@ const user = (text: string): Message => ({ role: "user", text, origin: "notice" 
 const request = (...messages: readonly Message[]) => ({ messages, tools: [], maxOutputTokens: 1 });
 
 test("messages are the same if a provider is sent the same: origins do not count, calls do", () => {
-  const callId = CallIdSchema.parse("call_1");
+  const callId = CallIdSchema().parse("call_1");
   const call = { callId, toolName: "work", argumentsText: "{}" };
   const reply = (argumentsText: string): Message => ({
     role: "assistant",

@@ -15,7 +15,7 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 
 const CALLS = ["c1", "c2"].map((id) => ({
-  callId: CallIdSchema.parse(id),
+  callId: CallIdSchema().parse(id),
   toolName: "look",
   argumentsText: "{}",
 }));

@@ -30,7 +30,7 @@ import {
 import { modelAt, never, QUESTION } from "../support/openai-calls.ts";
 import { OpenAiServer, says, type ServerReply } from "../support/openai-server.ts";
 
-const ids = ["call_1", "call_2"].map((id) => CallIdSchema.parse(id));
+const ids = ["call_1", "call_2"].map((id) => CallIdSchema().parse(id));
 const [first, second] = ids;
 const ASKED: AssistantMessage = replyMessage(
   ids.map((callId) => ({ type: "call", callId, toolName: "draw", argumentsText: "{}" })),
@@ -39,7 +39,7 @@ const ASKED: AssistantMessage = replyMessage(
 function result(callId: (typeof ids)[number] | undefined, more: Partial<ToolMessage>): ToolMessage {
   return {
     role: "tool",
-    callId: CallIdSchema.parse(callId),
+    callId: CallIdSchema().parse(callId),
     toolName: "draw",
     text: "Drawn.",
     ...more,

@@ -20,7 +20,7 @@ import {
 } from "../support/openai-calls.ts";
 import { OpenAiServer, says, status } from "../support/openai-server.ts";
 
-const callId = CallIdSchema.parse("call_7");
+const callId = CallIdSchema().parse("call_7");
 
 const HISTORY: readonly Message[] = [
   { role: "system", text: "Be brief.", origin: "instructions" },

@@ -22,7 +22,7 @@ import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 
 function call(id: string, toolName = "look"): ToolCall {
-  return { callId: CallIdSchema.parse(id), toolName, argumentsText: '{ "at": 1 }' };
+  return { callId: CallIdSchema().parse(id), toolName, argumentsText: '{ "at": 1 }' };
 }
 
 function sealed(seal: string): { readonly acme: { readonly seal: string } } {
@@ -49,8 +49,8 @@ const WHOLE: AssistantMessage = {
     { type: "opaque", kind: "search", data: sealed("o1") },
     { type: "text", length: 5 },
     { type: "reasoning", text: "", data: sealed("r2") },
-    { type: "call", callId: CallIdSchema.parse("c1"), data: sealed("c1") },
-    { type: "call", callId: CallIdSchema.parse("c2") },
+    { type: "call", callId: CallIdSchema().parse("c1"), data: sealed("c1") },
+    { type: "call", callId: CallIdSchema().parse("c2") },
   ],
 };
 
@@ -66,7 +66,7 @@ describe("a message of pieces", () => {
     expect(replyPieces(message)).toEqual(PIECES);
     expect(JSON.stringify(replyMessage(replyPieces(message)))).toBe(JSON.stringify(message));
     expect(unfrozenParts(message).filter((path) => !path.includes(".data"))).toEqual([]);
-    expect(MessageSchema.parse(JSON.parse(JSON.stringify(STAMPED)))).toEqual(STAMPED);
+    expect(MessageSchema().parse(JSON.parse(JSON.stringify(STAMPED)))).toEqual(STAMPED);
   });
 
   test("has no parts if it says text and then calls, and nothing else", () => {
@@ -118,7 +118,7 @@ describe("a message of pieces", () => {
       { type: "text", text: "你\u2028", data: sealed("b") },
     ] as const;
     const kept: unknown = JSON.parse(JSON.stringify(replyMessage(pieces)));
-    expect(replyPieces(assistant(MessageSchema.parse(kept)))).toEqual(pieces);
+    expect(replyPieces(assistant(MessageSchema().parse(kept)))).toEqual(pieces);
   });
 });
 
@@ -232,10 +232,10 @@ describe("the rule for pairs", () => {
 
   test("a part of a later release stays in the message, and goes to no provider", () => {
     const later: unknown = JSON.parse('{"type":"dream","text":"~","data":{"acme":{"seal":"d"}}}');
-    const stored = MessageSchema.parse({ ...STAMPED, parts: [later, ...(STAMPED.parts ?? [])] });
+    const stored = MessageSchema().parse({ ...STAMPED, parts: [later, ...(STAMPED.parts ?? [])] });
     expect(assistant(stored).parts?.[0]).toEqual(later);
     expect(replyPieces(assistant(stored))).toEqual(PIECES);
-    const last = MessageSchema.parse({
+    const last = MessageSchema().parse({
       ...replyMessage([THOUGHT]),
       parts: [WHOLE.parts?.[0], later],
     });

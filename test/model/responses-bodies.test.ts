@@ -65,7 +65,7 @@ describe("a whole body", () => {
         { type: "text", text: "Hello." },
         {
           type: "call",
-          callId: CallIdSchema.parse("fc_1"),
+          callId: CallIdSchema().parse("fc_1"),
           toolName: "go",
           argumentsText: '{"a":1}',
         },

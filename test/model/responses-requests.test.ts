@@ -19,7 +19,7 @@ import { proves } from "../harness/proves.ts";
 import { API_KEY, modelAt, never, QUESTION, rejection, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
 
-const callId = CallIdSchema.parse("call_1");
+const callId = CallIdSchema().parse("call_1");
 const SEALED = "gAAAAABq83v_-9Q==";
 
 const PIECES: readonly ReplyPiece[] = [

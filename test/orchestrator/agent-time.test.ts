@@ -28,8 +28,8 @@ class ClockFixture {
   /** Opens the account of `path` below that of the path before its last slash, and starts its clock. */
   open(path: string, times: Times = {}): AgentTime {
     const above = path.slice(0, Math.max(0, path.lastIndexOf("/")));
-    const parentId = above === "" ? null : AgentIdSchema.parse(above);
-    const agentId = AgentIdSchema.parse(path);
+    const parentId = above === "" ? null : AgentIdSchema().parse(above);
+    const agentId = AgentIdSchema().parse(path);
     this.ledger.open({ agentId, path, limits: {}, ...times }, parentId);
     const time = this.#clocks.get(above);
     const agent = new AgentTime({
@@ -47,17 +47,17 @@ class ClockFixture {
 
   /** What keeps the agent from starting anything: the account and the time that it has used. */
   refusal(path: string): unknown {
-    const refusal = this.ledger.accountView(AgentIdSchema.parse(path)).exhausted();
+    const refusal = this.ledger.accountView(AgentIdSchema().parse(path)).exhausted();
     return refusal === undefined ? undefined : [refusal.accountPath, refusal.spent];
   }
 
   /** For how long its clock has stood still. */
   stoodMs(path: string): number {
-    return this.ledger.accountView(AgentIdSchema.parse(path)).stoodMs;
+    return this.ledger.accountView(AgentIdSchema().parse(path)).stoodMs;
   }
 
   left(path: string): number | undefined {
-    return this.ledger.accountView(AgentIdSchema.parse(path)).remaining()["wallTimeMs"];
+    return this.ledger.accountView(AgentIdSchema().parse(path)).remaining()["wallTimeMs"];
   }
 }
 
@@ -227,7 +227,7 @@ test("work without a question touches no timer", () => {
       return fixture.clock.setTimer(delayMs, wake);
     },
   };
-  const agentId = AgentIdSchema.parse("lead");
+  const agentId = AgentIdSchema().parse("lead");
   fixture.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
   const account = fixture.ledger.accountView(agentId);
   const agent = new AgentTime({
@@ -332,7 +332,7 @@ function node(
   signals: readonly StopSignal[] = [],
 ): AgentRuntime {
   const first = pendingState({ messages: [], prefix: NO_PREFIX });
-  const agentId = AgentIdSchema.parse(path);
+  const agentId = AgentIdSchema().parse(path);
   const parentAgentId = parent?.identity.agentId ?? null;
   fixture.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
   return new AgentRuntime(
@@ -340,7 +340,7 @@ function node(
     { role: ROLE, task: "Wait.", metadata: {}, parent, agentPath: path },
     {
       agentId,
-      executionId: ExecutionIdSchema.parse(`execution of ${path}`),
+      executionId: ExecutionIdSchema().parse(`execution of ${path}`),
       model: ROLE.model,
       state: { ...first, log: { ...first.log, signals } },
       account: fixture.ledger.accountView(agentId),

@@ -195,7 +195,7 @@ proves(
 );
 
 test("a slip in what approve() changes is an error at once", () => {
-  const about = { questionId: QuestionIdSchema.parse("q"), argumentsHash: "h" };
+  const about = { questionId: QuestionIdSchema().parse("q"), argumentsHash: "h" };
   expect(
     thrownBy(() => Reflect.apply(approve, undefined, [about, { argument: {} }])),
   ).toMatchObject({

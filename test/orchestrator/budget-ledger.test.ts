@@ -215,7 +215,7 @@ proves(["X2"], "a waiter that is aborted leaves the line and lets the others thr
 
 test("a request that was aborted before gets nothing and takes nothing", async () => {
   const fixture = family();
-  const agentId = AgentIdSchema.parse("lead/a");
+  const agentId = AgentIdSchema().parse("lead/a");
   const answer = await fixture.ledger.accountView(agentId).reserve(FORTY, AbortSignal.abort());
   expect(answer).toEqual({ type: "cancelled", waitedMs: 0 });
   expect(fixture.account("lead").reserved).toEqual(NO_AMOUNTS);
@@ -234,7 +234,7 @@ test("who waited and was answered no longer listens to its signal", async () => 
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 2));
   const { signal } = new AbortController();
-  const answer = fixture.ledger.accountView(AgentIdSchema.parse("lead/c")).reserve(FORTY, signal);
+  const answer = fixture.ledger.accountView(AgentIdSchema().parse("lead/c")).reserve(FORTY, signal);
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   await fixture.release("lease_1");
   expect([(await answer).type, getEventListeners(signal, "abort").length]).toEqual(["granted", 0]);
@@ -247,9 +247,9 @@ test("B2: a lease is settled or released once; a second attempt throws and books
   await fixture.release("lease_2");
   const before = fixture.ledger.snapshot();
   const accounts = ["lead", ...CHILDREN].map((path) =>
-    fixture.ledger.accountView(AgentIdSchema.parse(path)),
+    fixture.ledger.accountView(AgentIdSchema().parse(path)),
   );
-  for (const leaseId of ["lease_1", "lease_2", "lease_3"].map((id) => LeaseIdSchema.parse(id)))
+  for (const leaseId of ["lease_1", "lease_2", "lease_3"].map((id) => LeaseIdSchema().parse(id)))
     for (const account of accounts) {
       const broken = `B2: ${leaseId} is settled or released once`;
       expect(() => account.settle({ leaseId }, callUsage(1, 1))).toThrow(broken);
@@ -260,7 +260,7 @@ test("B2: a lease is settled or released once; a second attempt throws and books
 
 test("the gate settles and releases leases of the shared ledger", async () => {
   const fixture = family();
-  const gate = fixture.ledger.accountView(AgentIdSchema.parse("lead/a"));
+  const gate = fixture.ledger.accountView(AgentIdSchema().parse("lead/a"));
   const first = await fixture.ask("lead/a", FORTY);
   const second = await fixture.ask("lead/a", FORTY);
   const [one, two] = [first.outcome, second.outcome];
@@ -282,9 +282,9 @@ proves(
     fixture.open("lead/free");
     fixture.open("other");
     fixture.open("other/own", { totalTokens: 200 });
-    fixture.ledger.accountView(AgentIdSchema.parse("lead"));
+    fixture.ledger.accountView(AgentIdSchema().parse("lead"));
     const left = (path: string): unknown =>
-      fixture.ledger.accountView(AgentIdSchema.parse(path)).remaining();
+      fixture.ledger.accountView(AgentIdSchema().parse(path)).remaining();
     expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
       { totalTokens: 100 },
       { totalTokens: 30 },
@@ -302,7 +302,7 @@ proves(
     const fixture = family();
     await fixture.ask("lead/a", FORTY);
     await fixture.settle("lease_1", callUsage(20, 10));
-    const [lead, a, b] = ["lead", "lead/a", "lead/b"].map((path) => AgentIdSchema.parse(path));
+    const [lead, a, b] = ["lead", "lead/a", "lead/b"].map((path) => AgentIdSchema().parse(path));
     if (lead === undefined || a === undefined || b === undefined) throw new Error("three agents");
     expect([
       fixture.ledger.accountView(lead).remaining(),
@@ -334,13 +334,13 @@ proves(
     await fixture.ask("lead/a/x", ask(20, 90));
     await fixture.settle("lease_2", callUsage(20, 10));
     const report = (path: string): unknown =>
-      fixture.ledger.accountView(AgentIdSchema.parse(path)).usage();
+      fixture.ledger.accountView(AgentIdSchema().parse(path)).usage();
     const [ten, thirty] = [callUsage(5, 5), callUsage(20, 10)];
     const total = { ...callUsage(25, 15), modelCalls: 2, steps: 2 };
     expect(report("lead/a/x")).toEqual({ own: thirty, descendants: NO_USAGE, total: thirty });
     expect(report("lead/a")).toEqual({ own: NO_USAGE, descendants: thirty, total: thirty });
     expect(report("lead")).toEqual({ own: ten, descendants: thirty, total });
-    expect(fixture.ledger.accountView(AgentIdSchema.parse("lead/a/x")).remaining()).toEqual({
+    expect(fixture.ledger.accountView(AgentIdSchema().parse("lead/a/x")).remaining()).toEqual({
       totalTokens: 20,
     });
   },
@@ -350,7 +350,7 @@ test("the rest of the whole run is the root's, whichever agent asks", async () =
   const fixture = family();
   fixture.open("lead/a/x", { totalTokens: 10, steps: 3 });
   await fixture.ask("lead/b", FORTY);
-  const gate = fixture.ledger.accountView(AgentIdSchema.parse("lead/a/x"));
+  const gate = fixture.ledger.accountView(AgentIdSchema().parse("lead/a/x"));
   expect([gate.remaining(), gate.runRemaining()]).toEqual([
     { totalTokens: 10, steps: 3 },
     { totalTokens: 60 },
@@ -360,7 +360,7 @@ test("the rest of the whole run is the root's, whichever agent asks", async () =
 test("a new child is refused as soon as a limit would not let it take one step", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { steps: 1, toolCalls: 0 });
-  const agentId = AgentIdSchema.parse("lead");
+  const agentId = AgentIdSchema().parse("lead");
   expect(fixture.ledger.accountView(agentId).exhaustedForChild()).toBeUndefined();
   await fixture.ask("lead", FORTY);
   await fixture.settle("lease_1", callUsage(1, 1));
@@ -371,7 +371,7 @@ test("a new child is refused as soon as a limit would not let it take one step",
 test("an agent that ends gives back what it still holds, and the line is served", async () => {
   const fixture = family();
   const asked = await askAll(fixture, ["lead/a", "lead/a", "lead/b"]);
-  fixture.ledger.accountView(AgentIdSchema.parse("lead/a")).releaseOpen();
+  fixture.ledger.accountView(AgentIdSchema().parse("lead/a")).releaseOpen();
   await answered();
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 10));
   expect(fixture.account("lead/a").reserved).toEqual(NO_AMOUNTS);
@@ -412,19 +412,19 @@ async function paused(): Promise<{ readonly fixture: LedgerFixture; readonly sto
 test("a ledger restored from JSON continues where the other stopped: usage, limits, numbers of leases", async () => {
   const { fixture, stored } = await paused();
   const resumed = new BudgetLedger(fixture.clock);
-  resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), fixture.ledger.leaseCount);
+  resumed.restore(AccountSchema().array().parse(JSON.parse(stored)), fixture.ledger.leaseCount);
   expect([resumed.snapshot(), resumed.leaseCount]).toEqual([fixture.ledger.snapshot(), 1]);
   const { signal } = new AbortController();
-  const lead = AgentIdSchema.parse("lead");
+  const lead = AgentIdSchema().parse("lead");
   expect(await resumed.accountView(lead).reserve(FORTY, signal)).toEqual(granted(2, 30, 10));
   expect(resumed.accountView(lead).remaining()).toEqual({ totalTokens: 10 });
-  resumed.open({ agentId: AgentIdSchema.parse("lead/d"), path: "lead/d", limits: {} }, lead);
+  resumed.open({ agentId: AgentIdSchema().parse("lead/d"), path: "lead/d", limits: {} }, lead);
   expect(resumed.leaseCount).toBe(2);
 });
 
 test("only a fresh ledger takes over accounts, and only such as hold nothing", async () => {
   const { fixture, stored } = await paused();
-  const accounts = AccountSchema.array().parse(JSON.parse(stored));
+  const accounts = AccountSchema().array().parse(JSON.parse(stored));
   const fresh = (): BudgetLedger => new BudgetLedger(fixture.clock);
   expect(() => fixture.ledger.restore(accounts, 1)).toThrow("fresh ledger");
   expect(() => fresh().restore(accounts.toReversed(), 1)).toThrow("has an account");

@@ -104,7 +104,7 @@ for (const level of LEVELS) {
 
   proves(["X3"], `toolCalls, tightest at ${level}: 10 are allowed, then none`, () => {
     const fixture = chain("toolCalls", level);
-    const gate = fixture.ledger.accountView(AgentIdSchema.parse(LEAF));
+    const gate = fixture.ledger.accountView(AgentIdSchema().parse(LEAF));
     const answers = Array.from({ length: 12 }, () => gate.chargeToolCall());
     const refused = { ...refusal, axis: "toolCalls", asked: 1 };
     expect(answers).toEqual([...Array.from({ length: 10 }, () => undefined), refused, refused]);
@@ -117,7 +117,7 @@ for (const level of LEVELS) {
       const fixture = new LedgerFixture();
       fixture.clock.advance(3);
       for (const path of LEVELS) fixture.open(path, {}, 3 + (path === level ? TIGHT : LOOSE));
-      const gate = fixture.ledger.accountView(AgentIdSchema.parse(LEAF));
+      const gate = fixture.ledger.accountView(AgentIdSchema().parse(LEAF));
       fixture.clock.advance(9);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       expect([gate.exhausted(), gate.chargeToolCall(), gate.remaining()]).toEqual([
@@ -160,7 +160,7 @@ proves(
     fixture.open("lead/b", {}, 20);
     fixture.open("lead/c");
     const deadlines = ["lead", "lead/a", "lead/b", "lead/c"].map((path) =>
-      fixture.ledger.accountView(AgentIdSchema.parse(path)).deadlineAtMs(),
+      fixture.ledger.accountView(AgentIdSchema().parse(path)).deadlineAtMs(),
     );
     expect(deadlines).toEqual([50, 50, 20, 50]);
   },
@@ -182,7 +182,7 @@ test("when a deadline is past, no time is left, and never less", () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", {}, 10);
   fixture.clock.advance(25);
-  expect(fixture.ledger.accountView(AgentIdSchema.parse("lead")).remaining()).toEqual({
+  expect(fixture.ledger.accountView(AgentIdSchema().parse("lead")).remaining()).toEqual({
     wallTimeMs: 0,
   });
 });
@@ -203,9 +203,9 @@ function timed(...times: readonly Times[]): LedgerFixture {
   for (const [index, time] of times.entries()) {
     const path = LEVELS[index] ?? LEAF;
     const above = LEVELS[index - 1];
-    const parentId = above === undefined ? null : AgentIdSchema.parse(above);
+    const parentId = above === undefined ? null : AgentIdSchema().parse(above);
     fixture.ledger.open(
-      { agentId: AgentIdSchema.parse(path), path, limits: {}, ...time },
+      { agentId: AgentIdSchema().parse(path), path, limits: {}, ...time },
       parentId,
     );
   }
@@ -220,7 +220,7 @@ for (const level of LEVELS) {
       const fixture = timed(
         ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),
       );
-      const gate = fixture.ledger.accountView(AgentIdSchema.parse(LEAF));
+      const gate = fixture.ledger.accountView(AgentIdSchema().parse(LEAF));
       fixture.clock.advance(9);
       expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
       fixture.clock.advance(1);
@@ -238,7 +238,7 @@ for (const level of LEVELS) {
     const fixture = timed(
       ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),
     );
-    const [owner, leaf] = [AgentIdSchema.parse(level), AgentIdSchema.parse(LEAF)];
+    const [owner, leaf] = [AgentIdSchema().parse(level), AgentIdSchema().parse(LEAF)];
     const gate = fixture.ledger.accountView(leaf);
     fixture.clock.advance(4);
     fixture.ledger.accountView(owner).stopTime();
@@ -269,7 +269,7 @@ for (const level of LEVELS) {
         ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { wallTimeMs: 5 })),
       );
       fixture.clock.advance(1);
-      for (const path of LEVELS) fixture.ledger.accountView(AgentIdSchema.parse(path)).stopTime();
+      for (const path of LEVELS) fixture.ledger.accountView(AgentIdSchema().parse(path)).stopTime();
       fixture.clock.advance(8);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       fixture.clock.advance(1);
@@ -284,7 +284,7 @@ for (const level of LEVELS) {
 }
 
 test("of a limit in time and a fixed deadline of one account the earlier one holds", () => {
-  const lead = AgentIdSchema.parse("lead");
+  const lead = AgentIdSchema().parse("lead");
   const fixture = timed({ wallTimeMs: 10, deadlineAtMs: 15 });
   expect([
     fixture.ledger.accountView(lead).deadlineAtMs(),
@@ -313,7 +313,7 @@ test("of a limit in time and a fixed deadline of one account the earlier one hol
 function watched(...times: readonly Times[]): readonly (number | null)[] {
   const fixture = timed(...times);
   return LEVELS.map((path) =>
-    fixture.ledger.accountView(AgentIdSchema.parse(path)).ownDeadlineAtMs(),
+    fixture.ledger.accountView(AgentIdSchema().parse(path)).ownDeadlineAtMs(),
   );
 }
 
@@ -339,13 +339,13 @@ proves(
   async () => {
     const fixture = timed({}, { wallTimeMs: 10 });
     fixture.ledger.open(
-      { agentId: AgentIdSchema.parse("lead/a/b"), path: LEAF, limits: { steps: 2 } },
-      AgentIdSchema.parse("lead/a"),
+      { agentId: AgentIdSchema().parse("lead/a/b"), path: LEAF, limits: { steps: 2 } },
+      AgentIdSchema().parse("lead/a"),
     );
     await fixture.ask(LEAF, ask(1, 1));
     await fixture.ask(LEAF, ask(1, 1));
     const waiter = await fixture.ask(LEAF, ask(1, 1));
-    const parent = AgentIdSchema.parse("lead/a");
+    const parent = AgentIdSchema().parse("lead/a");
     fixture.ledger.accountView(parent).stopTime();
     fixture.clock.advance(30);
     await fixture.ask("lead", ask(1, 1));
@@ -363,7 +363,7 @@ proves(
 
 test("the time between pause and resume counts only against fixed deadlines", () => {
   const fixture = new LedgerFixture();
-  const [lead, child] = [AgentIdSchema.parse("lead"), AgentIdSchema.parse("lead/a")];
+  const [lead, child] = [AgentIdSchema().parse("lead"), AgentIdSchema().parse("lead/a")];
   fixture.ledger.open({ agentId: lead, path: "lead", limits: {}, wallTimeMs: 10 }, null);
   fixture.ledger.open({ agentId: child, path: "lead/a", limits: {}, deadlineAtMs: 1_500 }, lead);
   fixture.clock.advance(4);
@@ -372,7 +372,7 @@ test("the time between pause and resume counts only against fixed deadlines", ()
   const stored = JSON.stringify(fixture.ledger.snapshot());
   fixture.clock.advance(993);
   const resumed = new BudgetLedger(fixture.clock);
-  resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), 0);
+  resumed.restore(AccountSchema().array().parse(JSON.parse(stored)), 0);
   resumed.accountView(lead).excludeTime(993);
   expect([resumed.accountView(lead).stoodMs, resumed.accountView(lead).remaining()]).toEqual([
     996,
@@ -386,7 +386,7 @@ test("the time between pause and resume counts only against fixed deadlines", ()
 
 test("a clock stands still once at a time", () => {
   const { ledger } = timed({});
-  const lead = AgentIdSchema.parse("lead");
+  const lead = AgentIdSchema().parse("lead");
   expect(() => ledger.accountView(lead).resumeTime()).toThrow(
     "a clock that stands still can go on",
   );
@@ -404,7 +404,7 @@ proves(
     fixture.open("lead", { totalTokens: 100 });
     fixture.open("lead/a", {});
     const [lead, leaf] = ["lead", "lead/a"].map((path) =>
-      fixture.ledger.accountView(AgentIdSchema.parse(path)),
+      fixture.ledger.accountView(AgentIdSchema().parse(path)),
     );
     if (lead === undefined || leaf === undefined) throw new Error("two accounts");
     const first = [lead.usage(), leaf.usage()];

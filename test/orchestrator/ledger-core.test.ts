@@ -24,7 +24,7 @@ function pathOf(...limitsFromLeaf: readonly SpendLimits[]): Path {
   for (const [index, limits] of limitsFromLeaf.toReversed().entries()) {
     const path = ["lead", "a", "b"].slice(0, index + 1).join("/");
     const fields = {
-      agentId: AgentIdSchema.parse(path),
+      agentId: AgentIdSchema().parse(path),
       path,
       limits,
       deadlineAtMs: undefined,
@@ -70,7 +70,11 @@ test("a lease holds every axis of the call, on the account and on all its ancest
 
 test("an account is plain data: JSON and its schema give it back as it was", () => {
   const { path } = reserved(pathOf({ totalTokens: 100 }, { costMicroUsd: 5 }), ask(1, 1, DOLLARS));
-  expect(AccountSchema.array().parse(JSON.parse(JSON.stringify(path)))).toEqual(path);
+  expect(
+    AccountSchema()
+      .array()
+      .parse(JSON.parse(JSON.stringify(path))),
+  ).toEqual(path);
 });
 
 const CLAMPED: readonly (readonly [string, SpendLimits, LeaseAsk, number])[] = [

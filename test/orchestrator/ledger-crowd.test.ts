@@ -50,7 +50,7 @@ class Crowd {
   }
 
   #open(path: string, account: Opened, parentId: AgentId | null): AgentId {
-    const agentId = AgentIdSchema.parse(path);
+    const agentId = AgentIdSchema().parse(path);
     this.ledger.open({ ...account, agentId, path }, parentId);
     return agentId;
   }
@@ -68,7 +68,7 @@ class Crowd {
   }
 
   settle(number: number, tokens: readonly [input: number, output: number] = [6, 4]): void {
-    const leaseId = LeaseIdSchema.parse(`lease_${number}`);
+    const leaseId = LeaseIdSchema().parse(`lease_${number}`);
     const holder = this.#holders.get(leaseId);
     if (holder === undefined) throw new Error(`There was no lease ${leaseId}.`);
     this.ledger.accountView(holder).settle({ leaseId }, callUsage(...tokens));
@@ -183,7 +183,7 @@ test("all that are aborted leave, the first first and the last first", async () 
 test("each is refused when its own time is over, one after the other", async () => {
   const options = { lead: { limits: { totalTokens: 10 } }, member: mortal };
   const done = await crowd(options, (one, size) => {
-    const lead = one.ledger.accountView(AgentIdSchema.parse("lead"));
+    const lead = one.ledger.accountView(AgentIdSchema().parse("lead"));
     for (let index = 1; index < size; index += 1) {
       one.clock.advance(1);
       const tooMuch = { inputTokens: 100, maxOutputTokens: 1, price: undefined };
@@ -203,10 +203,10 @@ test("calls that settle elsewhere cost the same, however many wait in another pl
       lead: { limits: { steps: ENOUGH } },
       middle: { limits: { totalTokens: 10 } },
     });
-    const other = AgentIdSchema.parse("other");
+    const other = AgentIdSchema().parse("other");
     one.ledger.open(
       { agentId: other, path: "lead/other", limits: {} },
-      AgentIdSchema.parse("lead"),
+      AgentIdSchema().parse("lead"),
     );
     const before = one.looks;
     const { signal } = new AbortController();

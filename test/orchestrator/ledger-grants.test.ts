@@ -13,8 +13,8 @@ import { proves } from "../harness/proves.ts";
 import { answered, ask, callUsage, granted, LedgerFixture } from "../support/ledger-fixture.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-const LEAD = AgentIdSchema.parse("lead");
-const CHILD = AgentIdSchema.parse("lead/a");
+const LEAD = AgentIdSchema().parse("lead");
+const CHILD = AgentIdSchema().parse("lead/a");
 const BY = "The operator.";
 
 /** A lead with 100 tokens of which it keeps 20, and a child. */
@@ -100,14 +100,14 @@ describe("a reserve", () => {
     fixture.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
     fixture.open("lead/a/b");
     const left = ["lead", "lead/a", "lead/a/b"].map((path) =>
-      fixture.ledger.accountView(AgentIdSchema.parse(path)).remaining(),
+      fixture.ledger.accountView(AgentIdSchema().parse(path)).remaining(),
     );
     expect(left).toEqual([
       { steps: 5, toolCalls: 3, outputTokens: 100 },
       { steps: 4, toolCalls: 2, outputTokens: 90 },
       { steps: 2, toolCalls: 2, outputTokens: 70 },
     ]);
-    const leaf = fixture.ledger.accountView(AgentIdSchema.parse("lead/a/b"));
+    const leaf = fixture.ledger.accountView(AgentIdSchema().parse("lead/a/b"));
     expect([leaf.chargeToolCall(), leaf.chargeToolCall(), leaf.chargeToolCall()]).toEqual([
       undefined,
       undefined,
@@ -291,7 +291,9 @@ describe("a grant", () => {
       totalTokens: Number.MAX_SAFE_INTEGER,
       costMicroUsd: Number.MAX_SAFE_INTEGER,
     });
-    AccountSchema.array().parse(JSON.parse(JSON.stringify(fixture.ledger.snapshot())));
+    AccountSchema()
+      .array()
+      .parse(JSON.parse(JSON.stringify(fixture.ledger.snapshot())));
   });
 
   proves(
@@ -303,9 +305,9 @@ describe("a grant", () => {
       await fixture.ask("lead", ask(1, 1));
       await fixture.settle("lease_1", callUsage(1, 1));
       fixture.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });
-      const stored = AccountSchema.array().parse(
-        JSON.parse(JSON.stringify(fixture.ledger.snapshot())),
-      );
+      const stored = AccountSchema()
+        .array()
+        .parse(JSON.parse(JSON.stringify(fixture.ledger.snapshot())));
       const resumed = new BudgetLedger(fixture.clock);
       resumed.restore(stored, 1);
       resumed.grant(LEAD, { budget: { steps: 3 }, by: "Second." });

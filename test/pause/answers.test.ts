@@ -47,7 +47,7 @@ proves(
   "missing, unknown, duplicate, altered answers and those of the wrong kind are refused, nothing runs, and the run stays resumable",
   async () => {
     const { fixture, tool, role, model, paused, approval, external, good } = await pausedOverTwo();
-    const stranger = { ...approval, questionId: QuestionIdSchema.parse("execution_9.1.0") };
+    const stranger = { ...approval, questionId: QuestionIdSchema().parse("execution_9.1.0") };
     const otherHash = { ...approval, argumentsHash: argumentsHashOf("pay", { amount: 4 }) };
     const other = giveResult(external, "sent");
     const wrong: Readonly<Record<string, readonly Answer[]>> = {

@@ -144,7 +144,7 @@ describe("an approver", () => {
     "says yes": foreign(() => true),
     "gives an empty object": foreign(() => ({})),
     "answers another question": (question) =>
-      approve({ ...question, questionId: QuestionIdSchema.parse("execution_9.1.0") }),
+      approve({ ...question, questionId: QuestionIdSchema().parse("execution_9.1.0") }),
     "answers for other arguments": (question) => approve({ ...question, argumentsHash: "0" }),
     "gives a result": (question) => giveResult(question, "paid"),
     "gives arguments that do not fit": (question) =>

@@ -8,7 +8,7 @@ import type { ToolCall } from "../../src/protocol/message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 
 function call(argumentsText: string, toolName = "look", callId = "call_1"): ToolCall {
-  return { callId: CallIdSchema.parse(callId), toolName, argumentsText };
+  return { callId: CallIdSchema().parse(callId), toolName, argumentsText };
 }
 
 const WRAPPED = '{"name":"look","arguments":{"x":0}}';

@@ -33,7 +33,7 @@ function sibling(childName: string, text = `Text of ${childName}.`): FramedResul
 }
 
 function attempt(stepNumber: number, message: string): ToolErrorRecord {
-  const callId = CallIdSchema.parse(`call_${stepNumber}`);
+  const callId = CallIdSchema().parse(`call_${stepNumber}`);
   const code = "tool_error";
   return { callId, toolName: "fetch", stepNumber, code, severity: "recoverable", message };
 }
@@ -251,7 +251,7 @@ proves(
       removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
       tightened: [{ field: "limits.maxDepth", asked: 5, given: 2, source: "lead" }],
     });
-    expect(ContextManifestSchema.parse(JSON.parse(JSON.stringify(manifest)))).toEqual(manifest);
+    expect(ContextManifestSchema().parse(JSON.parse(JSON.stringify(manifest)))).toEqual(manifest);
   },
 );
 
@@ -298,7 +298,7 @@ proves(["R129"], "what is handed on is a copy, which the child cannot change", (
 });
 
 test("a key that objects treat in their own way is handed on as data", () => {
-  const metadata = JsonObjectSchema.parse({ x: 1 });
+  const metadata = JsonObjectSchema().parse({ x: 1 });
   Object.defineProperty(metadata, "__proto__", { value: { isAdmin: true }, enumerable: true });
   const child = contextOf({ metadataKeys: ["__proto__"] }, { metadata });
   expect(Object.getPrototypeOf(child.metadata)).toBe(Object.prototype);

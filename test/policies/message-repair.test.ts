@@ -30,7 +30,7 @@ function lost(id: string): Message {
 type CallRepair = Extract<MessageRepair, { readonly callId: unknown }>["type"];
 
 function of(type: CallRepair, id: string): MessageRepair {
-  return { type, callId: CallIdSchema.parse(id) };
+  return { type, callId: CallIdSchema().parse(id) };
 }
 
 interface Broken {

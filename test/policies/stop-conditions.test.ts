@@ -72,7 +72,7 @@ proves(
 proves(["R51"], "a reason is a value: code, message and the facts behind it", () => {
   for (const condition of [toolWasCalled("submit"), finishReasonWas("tool_calls")]) {
     const reason = judge(condition, stepCalling(1, "submit"));
-    expect(StopReasonSchema.parse(reason)).toEqual(reason);
+    expect(StopReasonSchema().parse(reason)).toEqual(reason);
     expect(JSON.parse(JSON.stringify(reason))).toEqual(reason);
   }
 });
@@ -123,7 +123,7 @@ test("a finish reason fires on the last step only, also when the reply asked for
 });
 
 test("every finish reason that a model may give can be named, and no other", () => {
-  for (const finishReason of FinishReasonSchema.options) {
+  for (const finishReason of FinishReasonSchema().options) {
     expect(judge(finishReasonWas(finishReason), stepEnding(1, finishReason))).toBeDefined();
   }
   const misspelt = ["stop", "lenght"];
@@ -132,7 +132,7 @@ test("every finish reason that a model may give can be named, and no other", () 
     "invalid_definition",
     {
       field: "finishReasonWas(finishReasons[1])",
-      expected: `one of ${FinishReasonSchema.options.join(", ")}`,
+      expected: `one of ${FinishReasonSchema().options.join(", ")}`,
       got: '"lenght"',
     },
   ]);
@@ -197,7 +197,7 @@ test("of two that fired at one time both are given, in order, and the higher win
     anyOf(finishReasonWas("tool_calls"), toolWasCalled("save")),
     stepCalling(1, "save"),
   );
-  const reasons = StopReasonSchema.array().parse(answer);
+  const reasons = StopReasonSchema().array().parse(answer);
   expect(reasons.map(({ code }) => code)).toEqual(["finish_reason", "tool_called"]);
   const signals = reasons.map((reason) => ({ reason, source: "stop_condition" as const }));
   expect(winningSignal(signals)?.reason.code).toBe("tool_called");
@@ -260,7 +260,9 @@ test("the reason of a negation is a copy that cannot be changed", () => {
   const data = { limits: [1] };
   const condition = not(NEVER, { code: "no", message: "No.", data });
   data.limits.push(2);
-  const [reason] = StopReasonSchema.array().parse(judge(condition, stepCalling(1)));
+  const [reason] = StopReasonSchema()
+    .array()
+    .parse(judge(condition, stepCalling(1)));
   expect(reason).toEqual({ code: "no", message: "No.", data: { limits: [1] } });
   expect(unfrozenParts([judge(condition, stepCalling(1))].flat()[0])).toEqual([]);
 });

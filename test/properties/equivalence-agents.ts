@@ -298,7 +298,7 @@ export function answerTo(question: Question): Answer {
       return approve(question);
     case "change":
       return approve(question, {
-        arguments: JsonObjectSchema.parse({ ...given, isChanged: true }),
+        arguments: JsonObjectSchema().parse({ ...given, isChanged: true }),
       });
     case "result":
       return giveResult(question, { fetched: true });

@@ -39,7 +39,7 @@ const HOOKS: Readonly<Record<HookName, () => Hook>> = {
       if (!isRecord(given) || given["place"] === undefined) return undefined;
       if (given["mode"] === "denied") return { deny: "Not that one." };
       return {
-        arguments: JsonObjectSchema.parse({
+        arguments: JsonObjectSchema().parse({
           ...given,
           hooked: [given["hooked"] ?? "once"],
         }),

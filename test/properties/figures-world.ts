@@ -11,7 +11,7 @@ import { wrapModelCall, type Hook } from "../../src/hooks/hook.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
-import { CallIdSchema } from "../../src/protocol/ids.ts";
+import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
 import { replyMessage } from "../../src/protocol/reply-message.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -324,7 +324,7 @@ class Part {
   #reply(logged: LoggedRequest, step: LoggedStep, names: readonly string[]): ModelReply {
     const dice = this.#dice;
     const calls = names.map((name, index) => {
-      const callId = CallIdSchema.parse(`${this.log.role}-${step.number}-${index}`);
+      const callId = CallIdSchema().parse(`${this.log.role}-${step.number}-${index}`);
       const [kind = "", role] = name.split(" ");
       if (role !== undefined)
         return callOf(callId, SPAWN_TOOL_NAME, { role, task: `Work as ${role}.` });
@@ -371,7 +371,7 @@ function isUncharged(name: string): boolean {
   return name === "unknown" || name === "misfit";
 }
 
-function callOf(callId: ReturnType<typeof CallIdSchema.parse>, toolName: string, input: object) {
+function callOf(callId: CallId, toolName: string, input: object) {
   return { type: "call", callId, toolName, argumentsText: JSON.stringify(input) } as const;
 }
 

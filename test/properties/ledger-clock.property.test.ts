@@ -72,7 +72,7 @@ class Player {
     const index = this.#agents.length;
     const above = this.#agents[one.parent % Math.max(1, index)];
     const path = `agent_${index}`;
-    const id = AgentIdSchema.parse(path);
+    const id = AgentIdSchema().parse(path);
     const times = { wallTimeMs: one.limitMs, deadlineAtMs: one.lifeMs };
     this.#ledger.open({ agentId: id, path, limits: {}, ...times }, above?.id ?? null);
     const clock = new AgentTime({

@@ -11,7 +11,7 @@ import {
   type ReferenceAccount,
 } from "./ledger-reference.ts";
 
-const USAGE_FIELDS = UsageSchema.keyof().options;
+const USAGE_FIELDS = UsageSchema().keyof().options;
 
 /** Throws at the first breach. `own` is what each account has spent itself, in the order in which they were opened. */
 export function checkAccounts(

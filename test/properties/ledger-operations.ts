@@ -186,7 +186,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
     arbitrary: fc.record({
       type: fc.constant("settleAbsurd" as const),
       lease: nat,
-      field: fc.constantFrom(...UsageSchema.keyof().options),
+      field: fc.constantFrom(...UsageSchema().keyof().options),
       figure: fc.constantFrom(NaN, Infinity, -1, 0.5, 2 ** 53, 1e300),
     }),
   },

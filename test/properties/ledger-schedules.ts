@@ -50,7 +50,7 @@ class Player {
   readonly #ledger = new BudgetLedger(this.#clock, {
     onOperation: (done) => {
       this.#operations += 1;
-      const copied = LedgerOperationSchema.parse(done);
+      const copied = LedgerOperationSchema().parse(done);
       if (copied.operation === "lease") this.#holders.set(copied.lease.leaseId, copied.agentId);
       const agentId = "agentId" in copied ? copied.agentId : this.#holders.get(copied.leaseId);
       if (agentId === undefined) throw wrong("a lease that was given", copied);
@@ -79,7 +79,7 @@ class Player {
     const openedAtMs = this.#clock.nowMs();
     const deadlineAtMs = lifeMs === undefined ? undefined : openedAtMs + lifeMs;
     const parentId = above === undefined ? null : (this.#ids[above.index] ?? null);
-    const agentId = AgentIdSchema.parse(path);
+    const agentId = AgentIdSchema().parse(path);
     const times = { deadlineAtMs, wallTimeMs: limitMs };
     this.#ledger.open({ agentId, path, limits, reserve, ...times }, parentId);
     this.#copy.adopt(this.#ledger.account(agentId));
@@ -360,7 +360,7 @@ class Player {
     if (extended === undefined) this.#granted += 1;
     const known = extended === undefined ? undefined : this.#leaseIds.get(extended);
     const isExpected =
-      leaseId === (known ?? LeaseIdSchema.parse(`lease_${this.#granted}`)) &&
+      leaseId === (known ?? LeaseIdSchema().parse(`lease_${this.#granted}`)) &&
       attempt === (extended === undefined ? undefined : extended.attempt) &&
       inputTokens === hold.inputTokens &&
       maxOutputTokens === hold.outputTokens;

@@ -85,7 +85,7 @@ function pieceOf({ type, text, isSealed, id }: Clay, number: number, writer: Key
       return { type, text, ...sealed };
     case "call": {
       const argumentsText = JSON.stringify({ number });
-      return { type, callId: CallIdSchema.parse(id), toolName: "look", argumentsText, ...sealed };
+      return { type, callId: CallIdSchema().parse(id), toolName: "look", argumentsText, ...sealed };
     }
     case "opaque":
       return { type, kind: "search", data };
@@ -127,7 +127,7 @@ function withOwnIds(message: AssistantMessage, reply: number): AssistantMessage 
   const toolCalls = message.toolCalls.map((call, at) =>
     ids.indexOf(call.callId) === at
       ? call
-      : { ...call, callId: CallIdSchema.parse(`own_${reply}_${at}`) },
+      : { ...call, callId: CallIdSchema().parse(`own_${reply}_${at}`) },
   );
   const { parts } = message;
   const renamed = parts === undefined ? {} : { parts: partsRenamed(parts, toolCalls) };
@@ -174,7 +174,7 @@ function someOf(calls: readonly ToolCall[], mask: number): readonly ToolCall[] {
 }
 
 const INVENTED: ToolCall = {
-  callId: CallIdSchema.parse("invented"),
+  callId: CallIdSchema().parse("invented"),
   toolName: "look",
   argumentsText: "{}",
 };
@@ -235,7 +235,10 @@ export const EDITS = {
     }),
     { role: "user", text: "Go.", origin: "task" },
   ],
-  journal: (messages) => MessageSchema.array().parse(JSON.parse(JSON.stringify(messages))),
+  journal: (messages) =>
+    MessageSchema()
+      .array()
+      .parse(JSON.parse(JSON.stringify(messages))),
 } satisfies Record<string, Change>;
 
 export const edits = fc.array(

@@ -118,7 +118,7 @@ test("a text leaks exactly the arguments that it is equal to", () => {
   fc.assert(
     fc.property(json, json, noise, (said, given, around) => {
       const call = {
-        callId: CallIdSchema.parse("call_1"),
+        callId: CallIdSchema().parse("call_1"),
         toolName: "look",
         argumentsText: JSON.stringify(given),
       };
@@ -144,7 +144,7 @@ function isExact(value: unknown): boolean {
 }
 
 test("no text at all makes a leak, or the filter of secrets, throw", () => {
-  const call = { callId: CallIdSchema.parse("call_1"), toolName: "look", argumentsText: "{}" };
+  const call = { callId: CallIdSchema().parse("call_1"), toolName: "look", argumentsText: "{}" };
   const words = fc.constantFrom(
     "token",
     "password",

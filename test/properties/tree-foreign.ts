@@ -299,7 +299,7 @@ function toolCalls(
     const place = `${callPrefix}.${index}`;
     const [toolName, input] = written(call, place, (which) => childOf(which, request));
     const argumentsText = typeof input === "string" ? input : JSON.stringify(input);
-    return { callId: CallIdSchema.parse(place), toolName, argumentsText };
+    return { callId: CallIdSchema().parse(place), toolName, argumentsText };
   });
 }
 

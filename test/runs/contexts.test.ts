@@ -260,7 +260,7 @@ proves(
         session.messages,
       ]),
     ];
-    for await (const line of store.read(RunIdSchema.parse(run.runId))) kept.push(line);
+    for await (const line of store.read(RunIdSchema().parse(run.runId))) kept.push(line);
     expect(kept.join("\n")).not.toContain(SECRET);
     expect(kept.length).toBeGreaterThan(10);
   },
@@ -359,7 +359,7 @@ proves(["H14"], "each of the runs that are recovered has a context of its own", 
       `Expected options.context to give the context of run ${runIds[2]}, but it threw: Eve is gone. The run stays as it was.`,
     ],
   ]);
-  expect(await store.find(RunIdSchema.parse(runIds[2]))).toMatchObject({ status: "open" });
+  expect(await store.find(RunIdSchema().parse(runIds[2]))).toMatchObject({ status: "open" });
   const rest = await orchestrator.recoverAll({ context: () => ({ owner: "Fay" }) });
   expect(await Promise.all(rest.runs.map(async (run) => (await run.orThrow()).text))).toEqual([
     "Fay owes.",

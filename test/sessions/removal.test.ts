@@ -121,8 +121,8 @@ test("merging a failed run into a session that leaves failures out adds its reco
 
 test("nothing to take out: the same list", () => {
   const history = historyOf([{ tasks: 1, callsEach: 2 }, { tasks: 1 }]);
-  expect(removeMessages(history, ExecutionIdSchema.parse("execution_9"))).toBe(history);
-  const left = removeMessages(history, ExecutionIdSchema.parse("execution_1"));
+  expect(removeMessages(history, ExecutionIdSchema().parse("execution_9"))).toBe(history);
+  const left = removeMessages(history, ExecutionIdSchema().parse("execution_1"));
   expect(left.map(({ role, executionId }) => `${role} ${executionId}`)).toEqual([
     "system execution_1",
     "user execution_2",

@@ -136,7 +136,7 @@ export function historyOf(executions: readonly HandMade[]): readonly StoredMessa
   for (const [index, { tasks, callsEach = 0 }] of executions.entries()) {
     for (let task = 1; task <= tasks; task += 1) {
       const callIds = Array.from({ length: callsEach }, (_, call) =>
-        CallIdSchema.parse(`call_${index}_${task}_${call}`),
+        CallIdSchema().parse(`call_${index}_${task}_${call}`),
       );
       const toolCalls = callIds.map((callId) => ({
         callId,
@@ -152,11 +152,11 @@ export function historyOf(executions: readonly HandMade[]): readonly StoredMessa
     while (owners.length < messages.length) owners.push(`execution_${index + 1}`);
   }
   return messages.map((message, index) => {
-    const executionId = ExecutionIdSchema.parse(owners[index]);
+    const executionId = ExecutionIdSchema().parse(owners[index]);
     return {
       ...message,
       messageId: messageIdOf(executionId, index + 1),
-      agentId: AgentIdSchema.parse(`agent_of_${executionId}`),
+      agentId: AgentIdSchema().parse(`agent_of_${executionId}`),
       executionId,
       ...(message.role === "user" || message.role === "system"
         ? {}

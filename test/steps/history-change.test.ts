@@ -41,7 +41,7 @@ function stepTaken(state: AgentState, number: number): AgentState {
 
 function throughJson(state: AgentState): AgentSnapshot {
   const paused = settledState(transition(state, changes().pause));
-  return AgentSnapshotSchema.parse(JSON.parse(JSON.stringify(snapshotOf(paused))));
+  return AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(snapshotOf(paused))));
 }
 
 proves(

@@ -195,7 +195,7 @@ test("a step that is not there is refused by name", async () => {
       `Expected rebuild options.stepNumber to be a step of solo (1 to 2), got ${stepNumber}. Count from 1.`,
     ]);
   }
-  const agentId = AgentIdSchema.parse("agent_9");
+  const agentId = AgentIdSchema().parse("agent_9");
   expect(thrownBy(() => rebuildRequest(run, { stepNumber: 1, agentId })).code).toBe(
     "unknown_agent",
   );

@@ -25,7 +25,7 @@ test("texts that UTF-8 cannot tell apart have hashes of their own", () => {
   expect(new Set(texts.map(textHash)).size).toBe(texts.length);
   const table = new RunDefinitions();
   expect(texts.map((text) => table.textOf(table.define(text)))).toEqual(texts);
-  const stored = DefinitionsSchema.parse(JSON.parse(JSON.stringify(table)));
+  const stored = DefinitionsSchema().parse(JSON.parse(JSON.stringify(table)));
   const back = new RunDefinitions(stored);
   expect(texts.map((text) => back.textOf(textHash(text)))).toEqual(texts);
 });

@@ -10,7 +10,7 @@ import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { BATCH_SIZE, recordOf } from "./appended-records.ts";
 
 const [path = "", run = "", token = "", most = ""] = process.argv.slice(2);
-const runId = RunIdSchema.parse(run);
+const runId = RunIdSchema().parse(run);
 const store = sqliteStore(path);
 const owner = { token, hostname: hostname(), processId: process.pid };
 

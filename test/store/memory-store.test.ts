@@ -20,7 +20,7 @@ describe("contract", () => {
       test(`${make.name}: ${name}`, () => run(async () => make()));
 });
 
-const runId = RunIdSchema.parse("run_1");
+const runId = RunIdSchema().parse("run_1");
 const owner = { token: "a", hostname: "here", processId: 1 };
 
 proves(["S7.5"], "a wall clock that is set makes no owner older or younger", async () => {
@@ -108,7 +108,7 @@ proves(
       onForgotten: (id) => void forgotten.push(id),
     });
     const made = async (id: string, bytes: number, status: StoredStatus): Promise<void> => {
-      const held = await store.create(RunIdSchema.parse(id), "", owner);
+      const held = await store.create(RunIdSchema().parse(id), "", owner);
       await store.append(held, { firstNumber: 1, records: ["x".repeat(bytes)] });
       if (status !== "open") await store.release(held, status);
     };
@@ -119,7 +119,7 @@ proves(
     expect(forgotten).toEqual([]);
     await made("third", 25, "ended");
     expect(forgotten).toEqual(["first", "second"]);
-    expect(await store.remove(RunIdSchema.parse("third"), 0)).toBe(true);
+    expect(await store.remove(RunIdSchema().parse("third"), 0)).toBe(true);
     await made("fourth", 40, "ended");
     expect((await store.list()).map((run) => run.runId)).toEqual(["fourth", "paused", "open"]);
     // One that has just ended stays to be looked at, however long it is.

@@ -40,8 +40,8 @@ afterAll(async () => {
   await server.close();
 });
 
-const runId = RunIdSchema.parse("run_1");
-const sessionId = SessionIdSchema.parse("session_1");
+const runId = RunIdSchema().parse("run_1");
+const sessionId = SessionIdSchema().parse("session_1");
 
 function ownerOf(token: string): RunOwner {
   return { token, hostname: "one", processId: 1 };
@@ -165,7 +165,7 @@ describe.skipIf(server === undefined)("schema", () => {
       asRole.username = role;
       const other = postgresStore({ connectionString: asRole.href, schema });
       expect(await other.writeSession(sessionId, 0, "1")).toBe(1);
-      await other.create(RunIdSchema.parse("run_2"), "", ownerOf("a"));
+      await other.create(RunIdSchema().parse("run_2"), "", ownerOf("a"));
       expect((await other.list()).map((run) => run.runId)).toEqual(["run_2", "run_1"]);
       const stranger = postgresStore({ connectionString: asRole.href, schema: newSchema() });
       await expect(stranger.list()).rejects.toMatchObject({

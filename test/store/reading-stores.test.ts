@@ -47,9 +47,9 @@ afterAll(async () => {
   await server?.close();
 });
 
-const run1 = RunIdSchema.parse("run_1");
-const run2 = RunIdSchema.parse("run_2");
-const session1 = SessionIdSchema.parse("session_1");
+const run1 = RunIdSchema().parse("run_1");
+const run2 = RunIdSchema().parse("run_2");
+const session1 = SessionIdSchema().parse("session_1");
 const owner: RunOwner = { token: "a", hostname: "here", processId: 7 };
 
 let folders = 0;
@@ -88,7 +88,7 @@ async function allOf(store: Store): Promise<unknown> {
 function writesOn(store: Store): readonly (() => Promise<unknown>)[] {
   const held = { runId: run1, token: "a", epoch: 1 };
   return [
-    () => store.create(RunIdSchema.parse("run_3"), "", owner),
+    () => store.create(RunIdSchema().parse("run_3"), "", owner),
     () => store.claim(run1, { owner, staleAfterMs: 0, takeOver: true }),
     () => store.append(held, { firstNumber: 4, records: ["4"] }),
     () => store.append(held, { firstNumber: 1, records: ["1"] }), // It is there.
@@ -263,7 +263,7 @@ proves(["V4"], "what was read of a file that changed meanwhile does not count", 
       // It is read before and after another process wrote it.
       database.prepare("select count(*) from run").all();
       const writer = sqliteStore(path);
-      await writer.create(RunIdSchema.parse("run_3"), "", owner);
+      await writer.create(RunIdSchema().parse("run_3"), "", owner);
       await writer.close();
       return database;
     },

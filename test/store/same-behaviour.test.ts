@@ -31,8 +31,8 @@ afterAll(async () => {
 
 type Command = (store: Store) => Promise<unknown>;
 
-const RUNS = ["run_1", "run_2"].map((id) => RunIdSchema.parse(id));
-const SESSIONS = ["session_1", "session_2"].map((id) => SessionIdSchema.parse(id));
+const RUNS = ["run_1", "run_2"].map((id) => RunIdSchema().parse(id));
+const SESSIONS = ["session_1", "session_2"].map((id) => SessionIdSchema().parse(id));
 
 const runId = fc.constantFrom(...RUNS);
 const sessionId = fc.constantFrom(...SESSIONS);

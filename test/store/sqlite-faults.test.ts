@@ -42,10 +42,10 @@ function newPath(): string {
   return join(folder, `${fileCount}.db`);
 }
 
-const runId = RunIdSchema.parse("run_1");
-const runId2 = RunIdSchema.parse("run_2");
-const SESSION = SessionIdSchema.parse("session_1");
-const runId3 = RunIdSchema.parse("run_3");
+const runId = RunIdSchema().parse("run_1");
+const runId2 = RunIdSchema().parse("run_2");
+const SESSION = SessionIdSchema().parse("session_1");
+const runId3 = RunIdSchema().parse("run_3");
 
 function ownerOf(token: string): RunOwner {
   return { token, hostname: "here", processId: process.pid };

@@ -19,12 +19,12 @@ import { textsOf } from "./texts-of.ts";
 const folder = mkdtempSync(join(tmpdir(), "store-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const runId = RunIdSchema.parse("run_1");
-const sessionId = SessionIdSchema.parse("session_1");
+const runId = RunIdSchema().parse("run_1");
+const sessionId = SessionIdSchema().parse("session_1");
 const owner = { token: "a", hostname: "here", processId: 7 };
 
 function idOf(index: number): RunId {
-  return RunIdSchema.parse(`run_${index}`);
+  return RunIdSchema().parse(`run_${index}`);
 }
 
 test("writes of one turn are committed together, in their order, and each settles by itself", async () => {

@@ -18,7 +18,7 @@ import { textsOf } from "./texts-of.ts";
 const folder = mkdtempSync(join(tmpdir(), "store-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const runId = RunIdSchema.parse("run_1");
+const runId = RunIdSchema().parse("run_1");
 
 function append(
   path: string,
@@ -103,7 +103,7 @@ test("several processes write to one file at once", async () => {
   expect(exits).toEqual([0, 0, 0]);
   const store = sqliteStore(path);
   for (const name of names) {
-    const id = RunIdSchema.parse(name);
+    const id = RunIdSchema().parse(name);
     expect((await store.find(id))?.status).toBe("ended");
     expect(await textsOf(store.read(id))).toEqual(records(60 * BATCH_SIZE));
   }

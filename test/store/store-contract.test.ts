@@ -221,7 +221,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
 };
 
 function lower(sessionId: SessionId): SessionId {
-  return SessionIdSchema.parse(sessionId.toLowerCase());
+  return SessionIdSchema().parse(sessionId.toLowerCase());
 }
 
 /** The real store, but for what is broken. */

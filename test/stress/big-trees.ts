@@ -37,7 +37,7 @@ export function lead(name: string, below: AgentRole, total: number, perReply = t
     Array.from({ length: count }, () => {
       tasks += 1;
       const argumentsText = JSON.stringify({ role: below.name, task: `Part ${tasks}` });
-      const callId = CallIdSchema.parse(`call_${tasks}`);
+      const callId = CallIdSchema().parse(`call_${tasks}`);
       return { callId, toolName: SPAWN_TOOL_NAME, argumentsText };
     });
   return defineAgent({

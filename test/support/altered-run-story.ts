@@ -163,12 +163,12 @@ function answersIn(text: string): readonly Answer[] {
   const asked: unknown = isRecord(run) ? run["questions"] : undefined;
   const list: readonly unknown[] = Array.isArray(asked) ? asked : [];
   return list.flatMap((one) => {
-    const question = QuestionSchema.safeParse(one).data;
+    const question = QuestionSchema().safeParse(one).data;
     if (question === undefined) return [];
     const { questionId, argumentsHash, kind } = question;
     const type = kind === "approval" ? "approved" : "result";
     const result = kind === "approval" ? {} : { result: "sent" };
-    return AnswerSchema.safeParse({ type, questionId, argumentsHash, ...result }).data ?? [];
+    return AnswerSchema().safeParse({ type, questionId, argumentsHash, ...result }).data ?? [];
   });
 }
 

@@ -35,8 +35,8 @@ import type { Usage } from "../../src/protocol/usage.ts";
 import { callUsage } from "./ledger-fixture.ts";
 import { contextOf, PARTS, TIMING } from "./step-context.ts";
 
-export const AGENT_ID = AgentIdSchema.parse("agent_1");
-export const EXECUTION_ID = ExecutionIdSchema.parse("execution_1");
+export const AGENT_ID = AgentIdSchema().parse("agent_1");
+export const EXECUTION_ID = ExecutionIdSchema().parse("execution_1");
 export const STEP_ID = stepIdOf(EXECUTION_ID, 1);
 
 /** The history that an agent starts with. */
@@ -48,7 +48,7 @@ export function opening(): readonly Message[] {
 }
 
 export function toolCall(id: string, toolName = "search"): ToolCall {
-  return { callId: CallIdSchema.parse(id), toolName, argumentsText: "{}" };
+  return { callId: CallIdSchema().parse(id), toolName, argumentsText: "{}" };
 }
 
 export function replyOf(text: string, calls: readonly ToolCall[] = []): StepReply {
@@ -111,7 +111,7 @@ export function subagentOn({
   callId,
   argumentsText,
 }: ToolCall): Extract<Deferral, { readonly type: "subagent" }> {
-  const childId = AgentIdSchema.parse(`agent_of_${callId}`);
+  const childId = AgentIdSchema().parse(`agent_of_${callId}`);
   return { type: "subagent", callId, argumentsText, parsedArguments: 1, childId };
 }
 
@@ -298,7 +298,7 @@ export function changes(): {
       subtasks: [
         {
           request: { role: "helper", task: "Look." },
-          childId: AgentIdSchema.parse("agent_2"),
+          childId: AgentIdSchema().parse("agent_2"),
         },
         { request: { role: "helper", task: "Look there." }, text: "Nothing." },
       ],

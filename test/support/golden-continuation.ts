@@ -34,7 +34,7 @@ export function stepWith({ text = "", calls = 0, tool = "work", ...more }: StepP
   const { finishReason = calls > 0 ? "tool_calls" : "stop", refusal } = more;
   const made = Array.from({ length: calls }, (_value, index) => toolCall(`call_${index}`, tool));
   return {
-    stepId: stepIdOf(ExecutionIdSchema.parse("execution_1"), 1),
+    stepId: stepIdOf(ExecutionIdSchema().parse("execution_1"), 1),
     number: 1,
     context: contextOf(1),
     io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },

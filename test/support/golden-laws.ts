@@ -117,7 +117,7 @@ export function checkSerialisation({ snapshotOf, stateOf }: Serialiser): void {
     const snapshot = snapshotOf(state);
     const text = JSON.stringify(snapshot);
     expect(JSON.parse(text), `${name} is JSON`).toEqual(snapshot);
-    const back = stateOf(AgentSnapshotSchema.parse(JSON.parse(text)));
+    const back = stateOf(AgentSnapshotSchema().parse(JSON.parse(text)));
     expect(back, `${name} comes back`).toEqual(withoutTransient(state));
     expect(JSON.stringify(snapshotOf(back)), `${name} keeps its form`).toBe(text);
     expect(unfrozenParts(back), `${name} comes back frozen`).toEqual([]);

@@ -62,14 +62,14 @@ export class LedgerFixture {
     more: number | Pick<NewAccount, "reserve" | "deadlineAtMs" | "wallTimeMs"> = {},
   ): void {
     const slash = path.lastIndexOf("/");
-    const parentId = slash === -1 ? null : AgentIdSchema.parse(path.slice(0, slash));
+    const parentId = slash === -1 ? null : AgentIdSchema().parse(path.slice(0, slash));
     const others = typeof more === "number" ? { deadlineAtMs: more } : more;
-    this.ledger.open({ agentId: AgentIdSchema.parse(path), path, limits, ...others }, parentId);
+    this.ledger.open({ agentId: AgentIdSchema().parse(path), path, limits, ...others }, parentId);
   }
 
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
   async ask(path: string, question: LeaseAsk): Promise<Asked> {
-    const agentId = AgentIdSchema.parse(path);
+    const agentId = AgentIdSchema().parse(path);
     return await this.#asked((signal) =>
       this.ledger.accountView(agentId).reserve(question, signal),
     );
@@ -91,23 +91,23 @@ export class LedgerFixture {
   /** Asks that an open lease cover one more attempt, up to this cap. */
   async extend(leaseId: string, { inputTokens, maxOutputTokens, price }: LeaseAsk): Promise<Asked> {
     const sizes = { inputTokens, maxOutputTokens };
-    const lease = { leaseId: LeaseIdSchema.parse(leaseId), ...sizes };
+    const lease = { leaseId: LeaseIdSchema().parse(leaseId), ...sizes };
     return await this.#asked((signal) => this.holderOf(leaseId).extend(lease, { price }, signal));
   }
 
   /** Ends an attempt under a lease. */
   async charge(leaseId: string, usage: Usage, attempt = 1): Promise<void> {
-    this.holderOf(leaseId).charge({ leaseId: LeaseIdSchema.parse(leaseId), attempt }, usage);
+    this.holderOf(leaseId).charge({ leaseId: LeaseIdSchema().parse(leaseId), attempt }, usage);
     await answered();
   }
 
   async settle(leaseId: string, usage: Usage): Promise<void> {
-    this.holderOf(leaseId).settle({ leaseId: LeaseIdSchema.parse(leaseId) }, usage);
+    this.holderOf(leaseId).settle({ leaseId: LeaseIdSchema().parse(leaseId) }, usage);
     await answered();
   }
 
   async release(leaseId: string): Promise<void> {
-    this.holderOf(leaseId).release({ leaseId: LeaseIdSchema.parse(leaseId) });
+    this.holderOf(leaseId).release({ leaseId: LeaseIdSchema().parse(leaseId) });
     await answered();
   }
 
@@ -131,7 +131,7 @@ export function granted(
   maxOutputTokens: number,
   waitedMs = 0,
 ): LeaseOutcome {
-  const leaseId = LeaseIdSchema.parse(`lease_${number}`);
+  const leaseId = LeaseIdSchema().parse(`lease_${number}`);
   return {
     type: "granted",
     lease: { leaseId, inputTokens, maxOutputTokens },

@@ -6,7 +6,7 @@ import { afterwards } from "../harness/afterwards.ts";
 import type { FakeExecutor } from "./fake-executor.ts";
 
 export function ticketOf(runId: string, role = "lead", version = "v1"): RunTicket {
-  return { runId: RunIdSchema.parse(runId), role, version };
+  return { runId: RunIdSchema().parse(runId), role, version };
 }
 
 /** An engine that is closed after the test, before the place goes away. */

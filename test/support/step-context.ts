@@ -63,7 +63,7 @@ export const TIMING: StepTiming = {
   formattingMs: 5,
 };
 
-const callId = CallIdSchema.parse("call_0");
+const callId = CallIdSchema().parse("call_0");
 
 /** A part of each kind for a message with one call. */
 export function partsOf(text: string, called: CallId): readonly ReplyPart[] {

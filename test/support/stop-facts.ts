@@ -18,7 +18,7 @@ import { contextOf } from "./step-context.ts";
 export function stepCalling(number: number, ...toolNames: readonly string[]): StepRecord {
   const calls = toolNames.map((name, index) => toolCall(`call_${number}_${index}`, name));
   return {
-    stepId: stepIdOf(ExecutionIdSchema.parse("execution_1"), number),
+    stepId: stepIdOf(ExecutionIdSchema().parse("execution_1"), number),
     number,
     context: contextOf(number),
     io: { messageCount: 2, text: "", finishReason: "tool_calls" },

@@ -31,7 +31,7 @@ export function thoughtPieces(...callIds: readonly [string, ...string[]]): reado
     { type: "text", text: "Here." },
     { type: "reasoning", text: "", data: sealed(`${first}-e`) },
     ...callIds.map((id): ReplyPiece => {
-      const callId = CallIdSchema.parse(id);
+      const callId = CallIdSchema().parse(id);
       const data = sealed(`${id}-c`);
       return { type: "call", callId, toolName: "look", argumentsText: '{ "at": 1 }', data };
     }),
@@ -54,7 +54,7 @@ export function seenByOthers(...callIds: readonly [string, ...string[]]): Messag
 }
 
 export function result(callId: string, text = "look done"): Message {
-  return { role: "tool", callId: CallIdSchema.parse(callId), toolName: "look", text };
+  return { role: "tool", callId: CallIdSchema().parse(callId), toolName: "look", text };
 }
 
 /** Pieces in order, their data as text. */

@@ -33,13 +33,13 @@ export class CallFixture {
 
   context(more: Partial<ToolContext> = {}): ToolContext {
     return Object.freeze({
-      runId: RunIdSchema.parse("run_1"),
-      agentId: AgentIdSchema.parse("agent_1"),
+      runId: RunIdSchema().parse("run_1"),
+      agentId: AgentIdSchema().parse("agent_1"),
       agentPath: "lead",
       depth: 0,
-      executionId: ExecutionIdSchema.parse("execution_1"),
+      executionId: ExecutionIdSchema().parse("execution_1"),
       stepNumber: 1,
-      callId: CallIdSchema.parse("call_1"),
+      callId: CallIdSchema().parse("call_1"),
       idempotencyKey: "run_1/execution_1.1/call_1",
       retryCount: 0,
       maxRetries: 2,

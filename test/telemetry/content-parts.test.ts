@@ -37,7 +37,7 @@ function thinks(callId: string, toolName = "look"): ScriptedReply {
       { type: "text", text: "look." },
       { type: "reasoning", text: "", data },
       { type: "reasoning", text: `${THOUGHT} again.` },
-      { type: "call", callId: CallIdSchema.parse(callId), toolName, argumentsText: "{}", data },
+      { type: "call", callId: CallIdSchema().parse(callId), toolName, argumentsText: "{}", data },
     ],
   };
 }

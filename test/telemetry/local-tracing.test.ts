@@ -59,7 +59,7 @@ test("an agent that is continued has a span of its own, which late events of bef
   lead.lives();
   lead.asks();
   const [started, agent, ...before] = run.drafts;
-  const again = ExecutionIdSchema.parse("execution_again");
+  const again = ExecutionIdSchema().parse("execution_again");
   const continued = agent && {
     ...agent,
     scope: { ...agent.scope, executionId: again },

@@ -250,7 +250,7 @@ test("one that belongs to no agent that continues is counted without a name", as
   const stray = run.root.child("reader");
   stray.notes({
     type: "budget.settled",
-    leaseId: LeaseIdSchema.parse("lease_1"),
+    leaseId: LeaseIdSchema().parse("lease_1"),
     usage: ONE_CALL,
     remaining: {},
     runRemaining: {},

@@ -40,7 +40,7 @@ export class RunScript {
   #nowMs = START_MS;
 
   constructor(runName = "1", role = "lead") {
-    this.#runId = RunIdSchema.parse(`run_${runName}`);
+    this.#runId = RunIdSchema().parse(`run_${runName}`);
     this.root = new AgentScript(this, { role, path: role, depth: 0, parent: undefined });
   }
 
@@ -130,7 +130,7 @@ export class AgentScript {
   }
 
   get agentId() {
-    return AgentIdSchema.parse(`agent_${this.#seat.path}`);
+    return AgentIdSchema().parse(`agent_${this.#seat.path}`);
   }
 
   /** An agent that this one could start; says nothing yet. */
@@ -156,7 +156,7 @@ export class AgentScript {
   isReserved(waitedMs = 0, lease = 9): void {
     this.#add({
       type: "budget.reserved",
-      leaseId: LeaseIdSchema.parse(`lease_${lease}`),
+      leaseId: LeaseIdSchema().parse(`lease_${lease}`),
       inputTokens: 100,
       maxOutputTokens: 500,
       waitedMs,
@@ -232,7 +232,7 @@ export class AgentScript {
     toolName: string,
     said: Partial<Body<"question.answered">> = {},
   ): void {
-    const questionId = QuestionIdSchema.parse(`question_${callId}`);
+    const questionId = QuestionIdSchema().parse(`question_${callId}`);
     const answer = { answer: "approved", by: "caller", reason: CANARY, waitedMs: 60_000 } as const;
     this.#add({ type: "question.answered", questionId, toolName, ...answer, ...said }, callId);
   }
@@ -388,7 +388,7 @@ export class AgentScript {
   }
 
   isReleased(): void {
-    this.#add({ type: "budget.released", leaseId: LeaseIdSchema.parse("lease_9") });
+    this.#add({ type: "budget.released", leaseId: LeaseIdSchema().parse("lease_9") });
   }
 
   isCancelled(): void {
@@ -436,7 +436,7 @@ export class AgentScript {
   }
 
   scope(callId?: string): EventScope {
-    const executionId = ExecutionIdSchema.parse(`execution_${this.#seat.path}`);
+    const executionId = ExecutionIdSchema().parse(`execution_${this.#seat.path}`);
     return {
       runId: this.#run.runId,
       agentId: this.agentId,
@@ -445,17 +445,17 @@ export class AgentScript {
       depth: this.#seat.depth,
       executionId,
       stepId: this.#step === 0 ? null : stepIdOf(executionId, this.#step),
-      callId: callId === undefined ? null : CallIdSchema.parse(callId),
+      callId: callId === undefined ? null : CallIdSchema().parse(callId),
     };
   }
 
   question(callId: string, toolName: string, kind: Question["kind"] = "approval"): Question {
     return {
-      questionId: QuestionIdSchema.parse(`question_${callId}`),
+      questionId: QuestionIdSchema().parse(`question_${callId}`),
       kind,
       agentId: this.agentId,
       agentPath: this.#seat.path,
-      callId: CallIdSchema.parse(callId),
+      callId: CallIdSchema().parse(callId),
       toolName,
       arguments: { path: CANARY },
       argumentsHash: `hash of ${CANARY}`,
@@ -472,7 +472,7 @@ export class AgentScript {
       provider: "scripted",
       model: "model-1",
       task: CANARY,
-      spawnCallId: spawnCallId === undefined ? null : CallIdSchema.parse(spawnCallId),
+      spawnCallId: spawnCallId === undefined ? null : CallIdSchema().parse(spawnCallId),
       budget: { totalTokens: 10_000, costMicroUsd: 500_000 },
     };
   }
@@ -480,7 +480,7 @@ export class AgentScript {
   #settled(usage: Usage): void {
     this.#add({
       type: "budget.settled",
-      leaseId: LeaseIdSchema.parse(`lease_${this.#step}`),
+      leaseId: LeaseIdSchema().parse(`lease_${this.#step}`),
       usage,
       remaining: { totalTokens: 9_000 },
       runRemaining: { totalTokens: 9_000 },

@@ -97,11 +97,11 @@ export function run(root: ShownAgent): ShownRun {
 
 export function question(agentPath: string, more: Partial<Question> = {}): Question {
   return {
-    questionId: QuestionIdSchema.parse(`${agentPath}.1.0`),
+    questionId: QuestionIdSchema().parse(`${agentPath}.1.0`),
     kind: "approval",
-    agentId: AgentIdSchema.parse(agentPath),
+    agentId: AgentIdSchema().parse(agentPath),
     agentPath,
-    callId: CallIdSchema.parse("call_1"),
+    callId: CallIdSchema().parse("call_1"),
     toolName: "mail",
     arguments: { to: "ann", text: "Hello." },
     argumentsHash: "0",

@@ -21,7 +21,7 @@ const REJECTED = {
 
 const ANSWERED = {
   type: "question.answered",
-  questionId: QuestionIdSchema.parse("exec_1.1.0"),
+  questionId: QuestionIdSchema().parse("exec_1.1.0"),
   toolName: "mail",
   waitedMs: 5_000,
 } as const;
@@ -84,8 +84,8 @@ function stamped(body: EventBody): EspalierEvent {
   return {
     seq: 1,
     atMs: 0,
-    runId: RunIdSchema.parse("run_1"),
-    agentId: AgentIdSchema.parse("agent_1"),
+    runId: RunIdSchema().parse("run_1"),
+    agentId: AgentIdSchema().parse("agent_1"),
     parentAgentId: null,
     agentPath: "lead",
     depth: 0,

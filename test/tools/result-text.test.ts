@@ -348,8 +348,8 @@ test("an error is named by its name, else by its class", () => {
 });
 
 const RESULT: SubagentResult = {
-  agentId: AgentIdSchema.parse("agent_2"),
-  executionId: ExecutionIdSchema.parse("execution_2"),
+  agentId: AgentIdSchema().parse("agent_2"),
+  executionId: ExecutionIdSchema().parse("execution_2"),
   role: "reader",
   childName: "reader#1",
   agentPath: "lead/reader#1",

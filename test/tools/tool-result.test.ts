@@ -205,7 +205,7 @@ test.each(REFUSED)("%s is refused", (_what, options, message) => {
 });
 
 function fits(data: string): boolean {
-  return AttachmentSchema.safeParse({ type: "file", mediaType: "a/b", data }).success;
+  return AttachmentSchema().safeParse({ type: "file", mediaType: "a/b", data }).success;
 }
 
 test("base64 is whole, with its padding or without, and of any length", () => {

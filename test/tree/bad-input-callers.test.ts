@@ -144,9 +144,9 @@ describe("errors of the caller name the place in the tree", () => {
       ["lead", "worker", "subagent_ended"],
       ["lead", "worker", "subagent_ended"],
     ]);
-    expect(thrownBy(() => run.steer("Hello.", AgentIdSchema.parse("agent_77"))).message).toContain(
-      "agent_77",
-    );
+    expect(
+      thrownBy(() => run.steer("Hello.", AgentIdSchema().parse("agent_77"))).message,
+    ).toContain("agent_77");
     expect(await run.steer("Hello.", result.agents[1]?.agentId)).toEqual({
       isDelivered: false,
       reason: "completed",

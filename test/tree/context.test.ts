@@ -225,7 +225,7 @@ describe("a selection of one's own", () => {
         [calls(use("look")), calls(use("look")), calls(spawn("helper", "Go.")), says("Done.")],
       );
       await newFixture().run(lead.role);
-      const callId = CallIdSchema.parse("call_1");
+      const callId = CallIdSchema().parse("call_1");
       const reply = {
         role: "assistant",
         text: "",

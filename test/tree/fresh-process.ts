@@ -19,7 +19,7 @@ const read = (name: string): string => readFileSync(join(folder, name), "utf8");
 const sink = new RecordingSink();
 const role = askingTree({ logFile: join(folder, "log.txt"), mayWork: Promise.resolve() });
 const orchestrator = new Orchestrator({ clock: new ManualClock(), sinks: [sink], roles: [role] });
-const answers = z.array(AnswerSchema).parse(JSON.parse(read("answers.json")));
+const answers = z.array(AnswerSchema()).parse(JSON.parse(read("answers.json")));
 const paused = read("paused.json");
 
 async function goOn(): Promise<object> {

@@ -292,7 +292,7 @@ describe("a grant that cannot be made", () => {
         ["invalid_option", "grant options.agent"],
       ],
       [
-        [{ steps: 1 }, { by: BY, agentId: AgentIdSchema.parse("agent_9") }],
+        [{ steps: 1 }, { by: BY, agentId: AgentIdSchema().parse("agent_9") }],
         ["unknown_agent", "agent_9"],
       ],
     ];

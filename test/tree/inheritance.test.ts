@@ -123,13 +123,13 @@ proves(["R130"], "injected texts come before its task, tagged as injected", asyn
 
 function looks(text: string, ...ids: readonly string[]): Message {
   const toolCalls = ids.map((id) => {
-    return { callId: CallIdSchema.parse(id), toolName: "look", argumentsText: "{}" };
+    return { callId: CallIdSchema().parse(id), toolName: "look", argumentsText: "{}" };
   });
   return { role: "assistant", text, toolCalls };
 }
 
 function seen(id: string): Message {
-  const callId = CallIdSchema.parse(id);
+  const callId = CallIdSchema().parse(id);
   return { role: "tool", callId, toolName: "look", text: `Seen by ${id}.` };
 }
 

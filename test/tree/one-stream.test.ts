@@ -59,6 +59,6 @@ proves(
 test("the events of an id of no agent are refused at once", async () => {
   const fixture = newFixture();
   const run = fixture.start(family().role);
-  expect(() => run.events({ agentId: AgentIdSchema.parse("nobody") })).toThrow(/id of an agent/);
+  expect(() => run.events({ agentId: AgentIdSchema().parse("nobody") })).toThrow(/id of an agent/);
   await fixture.outcome(run);
 });

@@ -34,7 +34,7 @@ const PRICE = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion:
 /** What the parent's model read of its delegations, as values. */
 function toldOf(parent: Part, request = 1): readonly JsonObject[] {
   return receivedTexts(parent.model.requests[request]).map((text) =>
-    JsonObjectSchema.parse(JSON.parse(text)),
+    JsonObjectSchema().parse(JSON.parse(text)),
   );
 }
 

@@ -126,7 +126,7 @@ test("S2: with one slot and a budget that makes siblings wait, all of them end",
 });
 
 test("T3: a slot can be given back once only", () => {
-  const agentId = AgentIdSchema.parse("agent_1");
+  const agentId = AgentIdSchema().parse("agent_1");
   const { role } = soloist([]);
   const ledger = new BudgetLedger(new ManualClock());
   ledger.open({ agentId, path: "lead", limits: {} }, null);
@@ -136,7 +136,7 @@ test("T3: a slot can be given back once only", () => {
     { role, task: "Lead.", metadata: {}, agentPath: "lead" },
     {
       agentId,
-      executionId: ExecutionIdSchema.parse("execution_1"),
+      executionId: ExecutionIdSchema().parse("execution_1"),
       model: role.model,
       state: pendingState({ messages: [], prefix: NO_PREFIX }),
       account: ledger.accountView(agentId),

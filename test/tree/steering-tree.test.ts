@@ -229,7 +229,7 @@ describe("a message in a tree", () => {
     const s = newFixture();
     const run = s.start(root.role);
     const codes = [
-      () => run.steer("Hello.", AgentIdSchema.parse("agent_9")),
+      () => run.steer("Hello.", AgentIdSchema().parse("agent_9")),
       () => run.steer(" "),
     ].map((attempt) => thrownBy(attempt).code);
     await s.outcome(run);

@@ -166,74 +166,90 @@ test("what differs is found, wherever it is", () => {
   expectTypeOf<Parts>().not.toEqualTypeOf<
     readonly { readonly text: string; readonly note?: "a" | "b" | "c" }[]
   >();
-  expectTypeOf<Read<typeof RunIdSchema>>().not.toEqualTypeOf<AgentId>();
+  expectTypeOf<Read<ReturnType<typeof RunIdSchema>>>().not.toEqualTypeOf<AgentId>();
 });
 
 test("the schema of each event reads what the event says", () => {
   expectTypeOf<{
-    [T in EventType]: Read<z.ZodObject<(typeof EVENT_SCHEMAS)[T], z.core.$strict>>;
+    [T in EventType]: Read<z.ZodObject<ReturnType<(typeof EVENT_SCHEMAS)[T]>, z.core.$strict>>;
   }>().toEqualTypeOf<{ [T in EventType]: Frozen<EventBodies[T]> }>();
-  expectTypeOf<Read<typeof StampSchema>>().toEqualTypeOf<
+  expectTypeOf<Read<ReturnType<typeof StampSchema>>>().toEqualTypeOf<
     Frozen<Omit<EspalierEvent<"model.warned">, keyof EventBody<"model.warned">>>
   >();
 });
 
 test("the schema beside an interface reads what the interface says", () => {
-  expectTypeOf<Read<typeof AccountSchema>>().toEqualTypeOf<Frozen<Account>>();
-  expectTypeOf<Read<typeof GrantSchema>>().toEqualTypeOf<Frozen<AccountGrant>>();
-  expectTypeOf<Read<typeof AttachmentSchema>>().toEqualTypeOf<Frozen<Attachment>>();
-  expectTypeOf<Read<typeof AttachmentKindSchema>>().toEqualTypeOf<AttachmentKind>();
-  expectTypeOf<Read<typeof ContentPartSchema>>().toEqualTypeOf<Frozen<ContentPart>>();
-  expectTypeOf<Read<typeof MessageContentSchema>>().toEqualTypeOf<Frozen<MessageContent>>();
-  expectTypeOf<Read<typeof ContextManifestSchema>>().toEqualTypeOf<Frozen<ContextManifest>>();
-  expectTypeOf<Read<typeof DefinitionsSchema>>().toEqualTypeOf<Frozen<Definitions>>();
-  expectTypeOf<Read<typeof ToolCallSchema>>().toEqualTypeOf<Frozen<ToolCall>>();
-  expectTypeOf<Read<typeof ReplyPartSchema>>().toEqualTypeOf<Frozen<ReplyPart>>();
-  expectTypeOf<Read<typeof AssistantMessageSchema>>().toEqualTypeOf<Frozen<AssistantMessage>>();
-  expectTypeOf<Read<typeof MessageSchema>>().toEqualTypeOf<Frozen<Message>>();
-  expectTypeOf<Read<typeof MessageTagSchema>>().toEqualTypeOf<Frozen<MessageTag>>();
-  expectTypeOf<Read<typeof StoredMessageSchema>>().toEqualTypeOf<Frozen<StoredMessage>>();
-  expectTypeOf<Read<typeof ModelSettingsSchema>>().toEqualTypeOf<Frozen<ModelSettings>>();
-  expectTypeOf<Read<typeof ToolChoiceSchema>>().toEqualTypeOf<Frozen<ToolChoice>>();
-  expectTypeOf<Read<typeof QuestionSchema>>().toEqualTypeOf<Frozen<Question>>();
-  expectTypeOf<Read<typeof AnswerSchema>>().toEqualTypeOf<Frozen<Answer>>();
-  expectTypeOf<Read<typeof AnswerTypeSchema>>().toEqualTypeOf<AnswerType>();
-  expectTypeOf<Read<typeof ShownPartSchema>>().toEqualTypeOf<Frozen<ShownPart>>();
-  expectTypeOf<Read<typeof RequestParametersSchema>>().toEqualTypeOf<
+  expectTypeOf<Read<ReturnType<typeof AccountSchema>>>().toEqualTypeOf<Frozen<Account>>();
+  expectTypeOf<Read<ReturnType<typeof GrantSchema>>>().toEqualTypeOf<Frozen<AccountGrant>>();
+  expectTypeOf<Read<ReturnType<typeof AttachmentSchema>>>().toEqualTypeOf<Frozen<Attachment>>();
+  expectTypeOf<Read<ReturnType<typeof AttachmentKindSchema>>>().toEqualTypeOf<AttachmentKind>();
+  expectTypeOf<Read<ReturnType<typeof ContentPartSchema>>>().toEqualTypeOf<Frozen<ContentPart>>();
+  expectTypeOf<Read<ReturnType<typeof MessageContentSchema>>>().toEqualTypeOf<
+    Frozen<MessageContent>
+  >();
+  expectTypeOf<Read<ReturnType<typeof ContextManifestSchema>>>().toEqualTypeOf<
+    Frozen<ContextManifest>
+  >();
+  expectTypeOf<Read<ReturnType<typeof DefinitionsSchema>>>().toEqualTypeOf<Frozen<Definitions>>();
+  expectTypeOf<Read<ReturnType<typeof ToolCallSchema>>>().toEqualTypeOf<Frozen<ToolCall>>();
+  expectTypeOf<Read<ReturnType<typeof ReplyPartSchema>>>().toEqualTypeOf<Frozen<ReplyPart>>();
+  expectTypeOf<Read<ReturnType<typeof AssistantMessageSchema>>>().toEqualTypeOf<
+    Frozen<AssistantMessage>
+  >();
+  expectTypeOf<Read<ReturnType<typeof MessageSchema>>>().toEqualTypeOf<Frozen<Message>>();
+  expectTypeOf<Read<ReturnType<typeof MessageTagSchema>>>().toEqualTypeOf<Frozen<MessageTag>>();
+  expectTypeOf<Read<ReturnType<typeof StoredMessageSchema>>>().toEqualTypeOf<
+    Frozen<StoredMessage>
+  >();
+  expectTypeOf<Read<ReturnType<typeof ModelSettingsSchema>>>().toEqualTypeOf<
+    Frozen<ModelSettings>
+  >();
+  expectTypeOf<Read<ReturnType<typeof ToolChoiceSchema>>>().toEqualTypeOf<Frozen<ToolChoice>>();
+  expectTypeOf<Read<ReturnType<typeof QuestionSchema>>>().toEqualTypeOf<Frozen<Question>>();
+  expectTypeOf<Read<ReturnType<typeof AnswerSchema>>>().toEqualTypeOf<Frozen<Answer>>();
+  expectTypeOf<Read<ReturnType<typeof AnswerTypeSchema>>>().toEqualTypeOf<AnswerType>();
+  expectTypeOf<Read<ReturnType<typeof ShownPartSchema>>>().toEqualTypeOf<Frozen<ShownPart>>();
+  expectTypeOf<Read<ReturnType<typeof RequestParametersSchema>>>().toEqualTypeOf<
     Frozen<StepContext["parameters"]>
   >();
-  expectTypeOf<Read<typeof StepContextSchema>>().toEqualTypeOf<Frozen<StepContext>>();
-  expectTypeOf<Read<typeof StepRecordSchema>>().toEqualTypeOf<Frozen<StepRecord>>();
-  expectTypeOf<Read<typeof StepTimingSchema>>().toEqualTypeOf<Frozen<StepTiming>>();
-  expectTypeOf<Read<typeof TerminalStatusSchema>>().toEqualTypeOf<TerminalStatus>();
-  expectTypeOf<Read<typeof StopReasonSchema>>().toEqualTypeOf<Frozen<StopReason>>();
-  expectTypeOf<Read<typeof StopSignalSchema>>().toEqualTypeOf<Frozen<StopSignal>>();
-  expectTypeOf<Read<typeof ErrorRecordSchema>>().toEqualTypeOf<Frozen<ErrorRecord>>();
-  expectTypeOf<Read<typeof DynamicRoleSchema>>().toEqualTypeOf<Frozen<DynamicRole>>();
-  expectTypeOf<Read<typeof SpawnRequestSchema>>().toEqualTypeOf<Frozen<SpawnRequest>>();
-  expectTypeOf<Read<typeof SpawnRefusalSchema>>().toEqualTypeOf<Frozen<SpawnRefusal>>();
-  expectTypeOf<Read<typeof SubagentOutcomeSchema>>().toEqualTypeOf<SubagentOutcome>();
-  expectTypeOf<Read<typeof ToolErrorSeveritySchema>>().toEqualTypeOf<ToolErrorSeverity>();
-  expectTypeOf<Read<typeof ToolOutcomeTypeSchema>>().toEqualTypeOf<ToolOutcomeType>();
-  expectTypeOf<Read<typeof ToolExecutionSchema>>().toEqualTypeOf<Frozen<ToolExecution>>();
-  expectTypeOf<Read<typeof ToolRuleSchema>>().toEqualTypeOf<Frozen<ToolRule>>();
-  expectTypeOf<Read<typeof RemovedToolSchema>>().toEqualTypeOf<Frozen<RemovedTool>>();
-  expectTypeOf<Read<typeof UsageSchema>>().toEqualTypeOf<Frozen<Usage>>();
-  expectTypeOf<Read<typeof ModelUsageSchema>>().toEqualTypeOf<Frozen<ModelUsage>>();
-  expectTypeOf<Read<typeof UsageReportSchema>>().toEqualTypeOf<Frozen<UsageReport>>();
-  expectTypeOf<Read<typeof FinishReasonSchema>>().toEqualTypeOf<FinishReason>();
-  expectTypeOf<Read<typeof PriceUsedSchema>>().toEqualTypeOf<Frozen<PriceUsed>>();
-  expectTypeOf<Read<typeof SessionExecutionSchema>>().toEqualTypeOf<Frozen<SessionExecution>>();
+  expectTypeOf<Read<ReturnType<typeof StepContextSchema>>>().toEqualTypeOf<Frozen<StepContext>>();
+  expectTypeOf<Read<ReturnType<typeof StepRecordSchema>>>().toEqualTypeOf<Frozen<StepRecord>>();
+  expectTypeOf<Read<ReturnType<typeof StepTimingSchema>>>().toEqualTypeOf<Frozen<StepTiming>>();
+  expectTypeOf<Read<ReturnType<typeof TerminalStatusSchema>>>().toEqualTypeOf<TerminalStatus>();
+  expectTypeOf<Read<ReturnType<typeof StopReasonSchema>>>().toEqualTypeOf<Frozen<StopReason>>();
+  expectTypeOf<Read<ReturnType<typeof StopSignalSchema>>>().toEqualTypeOf<Frozen<StopSignal>>();
+  expectTypeOf<Read<ReturnType<typeof ErrorRecordSchema>>>().toEqualTypeOf<Frozen<ErrorRecord>>();
+  expectTypeOf<Read<ReturnType<typeof DynamicRoleSchema>>>().toEqualTypeOf<Frozen<DynamicRole>>();
+  expectTypeOf<Read<ReturnType<typeof SpawnRequestSchema>>>().toEqualTypeOf<Frozen<SpawnRequest>>();
+  expectTypeOf<Read<ReturnType<typeof SpawnRefusalSchema>>>().toEqualTypeOf<Frozen<SpawnRefusal>>();
+  expectTypeOf<Read<ReturnType<typeof SubagentOutcomeSchema>>>().toEqualTypeOf<SubagentOutcome>();
+  expectTypeOf<
+    Read<ReturnType<typeof ToolErrorSeveritySchema>>
+  >().toEqualTypeOf<ToolErrorSeverity>();
+  expectTypeOf<Read<ReturnType<typeof ToolOutcomeTypeSchema>>>().toEqualTypeOf<ToolOutcomeType>();
+  expectTypeOf<Read<ReturnType<typeof ToolExecutionSchema>>>().toEqualTypeOf<
+    Frozen<ToolExecution>
+  >();
+  expectTypeOf<Read<ReturnType<typeof ToolRuleSchema>>>().toEqualTypeOf<Frozen<ToolRule>>();
+  expectTypeOf<Read<ReturnType<typeof RemovedToolSchema>>>().toEqualTypeOf<Frozen<RemovedTool>>();
+  expectTypeOf<Read<ReturnType<typeof UsageSchema>>>().toEqualTypeOf<Frozen<Usage>>();
+  expectTypeOf<Read<ReturnType<typeof ModelUsageSchema>>>().toEqualTypeOf<Frozen<ModelUsage>>();
+  expectTypeOf<Read<ReturnType<typeof UsageReportSchema>>>().toEqualTypeOf<Frozen<UsageReport>>();
+  expectTypeOf<Read<ReturnType<typeof FinishReasonSchema>>>().toEqualTypeOf<FinishReason>();
+  expectTypeOf<Read<ReturnType<typeof PriceUsedSchema>>>().toEqualTypeOf<Frozen<PriceUsed>>();
+  expectTypeOf<Read<ReturnType<typeof SessionExecutionSchema>>>().toEqualTypeOf<
+    Frozen<SessionExecution>
+  >();
 });
 
 test("the schema of an id reads that id", () => {
-  expectTypeOf<Read<typeof RunIdSchema>>().toEqualTypeOf<RunId>();
-  expectTypeOf<Read<typeof AgentIdSchema>>().toEqualTypeOf<AgentId>();
-  expectTypeOf<Read<typeof ExecutionIdSchema>>().toEqualTypeOf<ExecutionId>();
-  expectTypeOf<Read<typeof StepIdSchema>>().toEqualTypeOf<StepId>();
-  expectTypeOf<Read<typeof CallIdSchema>>().toEqualTypeOf<CallId>();
-  expectTypeOf<Read<typeof LeaseIdSchema>>().toEqualTypeOf<LeaseId>();
-  expectTypeOf<Read<typeof SessionIdSchema>>().toEqualTypeOf<SessionId>();
-  expectTypeOf<Read<typeof MessageIdSchema>>().toEqualTypeOf<MessageId>();
-  expectTypeOf<Read<typeof QuestionIdSchema>>().toEqualTypeOf<QuestionId>();
+  expectTypeOf<Read<ReturnType<typeof RunIdSchema>>>().toEqualTypeOf<RunId>();
+  expectTypeOf<Read<ReturnType<typeof AgentIdSchema>>>().toEqualTypeOf<AgentId>();
+  expectTypeOf<Read<ReturnType<typeof ExecutionIdSchema>>>().toEqualTypeOf<ExecutionId>();
+  expectTypeOf<Read<ReturnType<typeof StepIdSchema>>>().toEqualTypeOf<StepId>();
+  expectTypeOf<Read<ReturnType<typeof CallIdSchema>>>().toEqualTypeOf<CallId>();
+  expectTypeOf<Read<ReturnType<typeof LeaseIdSchema>>>().toEqualTypeOf<LeaseId>();
+  expectTypeOf<Read<ReturnType<typeof SessionIdSchema>>>().toEqualTypeOf<SessionId>();
+  expectTypeOf<Read<ReturnType<typeof MessageIdSchema>>>().toEqualTypeOf<MessageId>();
+  expectTypeOf<Read<ReturnType<typeof QuestionIdSchema>>>().toEqualTypeOf<QuestionId>();
 });

@@ -59,7 +59,7 @@ proves(
     if (first === undefined || second === undefined) throw new Error("Expected events.");
     const fold = foldOf(events.slice(0, 20));
     const before = shown(fold);
-    const another = RunIdSchema.parse("run_9");
+    const another = RunIdSchema().parse("run_9");
     for (const event of events.slice(20)) fold.take({ ...event, runId: another }, event.seq);
     // A later release says more.
     const unknown: unknown = { ...first, type: "toString", executionId: null };

@@ -10,7 +10,7 @@ import { sampleEvents } from "../support/sample-events.ts";
 import { foldOf } from "./fold-of.ts";
 
 const LED: ListedRun = {
-  runId: RunIdSchema.parse("run_1"),
+  runId: RunIdSchema().parse("run_1"),
   title: "lead: survey",
   status: "open",
   createdAtMs: 1,

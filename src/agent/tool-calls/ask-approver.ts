@@ -86,7 +86,7 @@ export async function askApprover(
 
 /** Throws for what is no answer. */
 function answerIn(given: unknown): Answer {
-  const parsed = AnswerSchema.safeParse(given);
+  const parsed = AnswerSchema().safeParse(given);
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.map(({ path, message }) =>
     path.length === 0 ? message : `${path.join(".")}: ${message}`,

@@ -82,7 +82,7 @@ function reportProgress(call: OpenCall, progress: ToolProgress): void {
 export function spawnRequest(field: string, request: unknown): SpawnRequest {
   const given = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
   const task = given && checkedContent(`${field}.task`, given);
-  const parsed = SpawnRequestSchema.safeParse(
+  const parsed = SpawnRequestSchema().safeParse(
     isRecord(request) ? { ...request, ...defined({ task }) } : request,
   );
   if (parsed.success) return parsed.data;
@@ -95,7 +95,7 @@ function askRequest(request: AskRequest): AskRequest {
   checkKeys("ask", request, ["reason", "arguments", "problemWith", "signal"]);
   const { reason, problemWith: check, signal } = request;
   checkText("ask.reason", reason);
-  const asked = JsonObjectSchema.safeParse(request.arguments);
+  const asked = JsonObjectSchema().safeParse(request.arguments);
   if (!asked.success)
     throw mismatch(
       "ask.arguments",

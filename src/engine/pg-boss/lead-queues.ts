@@ -11,7 +11,7 @@ import type { JobInsert } from "pg-boss";
 import { systemClock } from "../../kernel/clock.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { RunIdSchema } from "../../protocol/ids.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import type { RunTicket } from "../engine.ts";
 import { isQueueMissing, type BossInstance } from "./boss-connection.ts";
 
@@ -20,12 +20,14 @@ export interface Lead extends RunTicket {
   readonly failures: number;
 }
 
-const LeadSchema = z.object({
-  runId: RunIdSchema,
-  role: z.string(),
-  version: z.string(),
-  failures: z.int().nonnegative(),
-});
+const LeadSchema = lazySchema(() =>
+  z.object({
+    runId: RunIdSchema(),
+    role: z.string(),
+    version: z.string(),
+    failures: z.int().nonnegative(),
+  }),
+);
 
 /** The queue of Q2. Every worker moves what is due, whichever roles it has. */
 const LATER = "espalier/later";
@@ -44,7 +46,7 @@ export function queueOf({ role, version }: Pick<RunTicket, "role" | "version">):
 
 /** What a job carries; undefined: it is none of ours. */
 export function leadOf(data: unknown): Lead | undefined {
-  return LeadSchema.safeParse(data).data;
+  return LeadSchema().safeParse(data).data;
 }
 
 export class LeadQueues {

@@ -55,7 +55,7 @@ export function toReplyPiece(piece: ReceivedPiece, ownId: string): ReplyPiece {
       const { toolCallId, toolName, input, providerMetadata } = piece;
       return {
         type: "call",
-        callId: CallIdSchema.parse(toolCallId === "" ? ownId : toolCallId),
+        callId: CallIdSchema().parse(toolCallId === "" ? ownId : toolCallId),
         toolName,
         argumentsText: input,
         data: dataOf(providerMetadata),

@@ -57,7 +57,7 @@ export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
       if (providerId === undefined) return undefined;
       const found = source.calcPrice({ input_tokens: 0 }, model.model, { providerId })?.model
         .prices;
-      const { data } = SourcePricesSchema.safeParse(found);
+      const { data } = SourcePricesSchema().safeParse(found);
       const known = data === undefined ? undefined : sourcePrice(data, asOf);
       if (known === undefined) return undefined;
       const name = known.isHighest ? `${PACKAGE}, highest rate` : PACKAGE;

@@ -2,30 +2,34 @@
 
 import { sameJson } from "../../kernel/json.ts";
 import { dearestPrice, tieredPrice, type ModelPrice } from "../model-price.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazySchema, lazyUnion, z } from "../../protocol/lazy-schema.ts";
 
-const RateSchema = z.union([
-  z.number(),
-  z.object({
-    base: z.number(),
-    tiers: z.array(z.object({ start: z.number(), price: z.number() })),
-  }),
-]);
-const RatesSchema = z.record(z.string(), RateSchema.optional());
-const ConditionSchema = z.discriminatedUnion("type", [
+const RateSchema = lazySchema(() =>
+  z.union([
+    z.number(),
+    z.object({
+      base: z.number(),
+      tiers: z.array(z.object({ start: z.number(), price: z.number() })),
+    }),
+  ]),
+);
+const RatesSchema = lazySchema(() => z.record(z.string(), RateSchema().optional()));
+const ConditionSchema = lazyUnion("type", () => [
   z.object({ type: z.literal("start_date"), start_date: z.string() }),
   z.object({ type: z.literal("time_of_date") }),
 ]);
 
 /** The prices of a model as the package has them; what we do not read is left out. */
-export const SourcePricesSchema = z.union([
-  z.array(z.object({ constraint: ConditionSchema.optional(), prices: RatesSchema })).min(1),
-  RatesSchema,
-]);
+export const SourcePricesSchema = lazySchema(() =>
+  z.union([
+    z.array(z.object({ constraint: ConditionSchema().optional(), prices: RatesSchema() })).min(1),
+    RatesSchema(),
+  ]),
+);
 
-export type SourcePrices = z.infer<typeof SourcePricesSchema>;
-type Rates = z.infer<typeof RatesSchema>;
-type Rate = z.infer<typeof RateSchema>;
+export type SourcePrices = z.infer<ReturnType<typeof SourcePricesSchema>>;
+type Rates = z.infer<ReturnType<typeof RatesSchema>>;
+type Rate = z.infer<ReturnType<typeof RateSchema>>;
 
 /** What a model costs on a day. */
 export interface SourcePrice {

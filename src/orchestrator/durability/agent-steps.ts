@@ -16,7 +16,7 @@ import {
   type ExecutionId,
   type StepId,
 } from "../../protocol/ids.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepContext } from "../../protocol/step-context.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
@@ -62,11 +62,13 @@ export interface OpenRecordedStep {
 type Execution = Pick<RecordedExecution, "execution" | "executionId">;
 
 /** The part of `created` that is used here. Building the schemas of all the rest would block the event loop. */
-const CreatedSchema = z.object({
-  agentPath: z.string(),
-  executionId: ExecutionIdSchema,
-  execution: z.int().positive(),
-});
+const CreatedSchema = lazySchema(() =>
+  z.object({
+    agentPath: z.string(),
+    executionId: ExecutionIdSchema(),
+    execution: z.int().positive(),
+  }),
+);
 
 /** The records from which it follows. */
 const STEPS_RECORDS: ReadonlySet<string> = new Set<JournalRecord["type"]>([
@@ -109,10 +111,10 @@ export class AgentSteps {
     if (!isRecord(value)) return;
     switch (value["type"]) {
       case "restored":
-        this.#restore(PausedAgentSchema.parse(agentOf(value, this.agentId)));
+        this.#restore(PausedAgentSchema().parse(agentOf(value, this.agentId)));
         return;
       case "agent":
-        this.#place(CreatedSchema.parse(value["agent"]));
+        this.#place(CreatedSchema().parse(value["agent"]));
         return;
       default:
         this.#do(recordFrom(value));
@@ -206,7 +208,7 @@ export class AgentSteps {
     const { stepId, number, startedAtMs, context, messageCount } = step;
     const reply = step.reply ?? this.#replied({ stepId, stepNumber: number });
     const ends = [...this.#outcomes.values()].flatMap(
-      (one) => CallEndSchema.safeParse(one).data ?? [],
+      (one) => CallEndSchema().safeParse(one).data ?? [],
     );
     const executions = [
       ...step.executions,
@@ -233,7 +235,7 @@ export class AgentSteps {
   }
 
   #replied(position: EffectPosition): StepReply | undefined {
-    const outcome = InferOutcomeSchema.safeParse(this.#outcomes.get(modelEffectName(position)));
+    const outcome = InferOutcomeSchema().safeParse(this.#outcomes.get(modelEffectName(position)));
     if (outcome.data?.type !== "replied") return undefined;
     const { message, finishReason } = outcome.data.reply;
     return { message, finishReason };

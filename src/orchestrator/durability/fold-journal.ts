@@ -5,7 +5,7 @@ import { isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
 import { contentText } from "../../protocol/message-content.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   AgentIdSchema,
@@ -361,7 +361,7 @@ class Fold {
       }
       case "signal.raised": {
         const failed = this.#known(event["agentId"]);
-        const raised = StopSignalSchema.safeParse(event["signal"]);
+        const raised = StopSignalSchema().safeParse(event["signal"]);
         if (failed !== undefined && raised.data?.reason.code === "error")
           this.#failed.add(failed.agentId);
       }
@@ -374,7 +374,7 @@ class Fold {
   }
 
   #known(agentId: unknown): FoldedAgent | undefined {
-    const id = AgentIdSchema.safeParse(agentId);
+    const id = AgentIdSchema().safeParse(agentId);
     return id.success ? this.#agents.get(id.data) : undefined;
   }
 
@@ -391,16 +391,18 @@ class Fold {
 
 /** The trace of a run, and its span in it, out of a record or an event that has both. */
 function traceOf(said: object): RunTrace {
-  return TraceSchema.parse(said);
+  return TraceSchema().parse(said);
 }
 
 type RunTrace = Pick<RestoredRun, "traceId" | "spanId" | "isSampled">;
 
-const TraceSchema = z.object({
-  traceId: z.string(),
-  spanId: z.string().exactOptional(),
-  isSampled: z.boolean().exactOptional(),
-});
+const TraceSchema = lazySchema(() =>
+  z.object({
+    traceId: z.string(),
+    spanId: z.string().exactOptional(),
+    isSampled: z.boolean().exactOptional(),
+  }),
+);
 
 /** The error for a journal in which there is nothing. */
 export function withoutRecords(runId: RunId): EspalierError {

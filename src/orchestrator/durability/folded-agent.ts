@@ -191,7 +191,7 @@ export class FoldedAgent {
   /** How calls ended that are not in the state. */
   get #ends(): readonly CallEnd[] {
     return [...this.#work.outcomes.values()].flatMap((outcome) => {
-      const end = CallEndSchema.safeParse(outcome);
+      const end = CallEndSchema().safeParse(outcome);
       return end.success ? [end.data] : [];
     });
   }

@@ -14,7 +14,7 @@ import {
   StepIdSchema,
 } from "../../protocol/ids.ts";
 import { MessageContentSchema } from "../../protocol/message-content.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../../protocol/lazy-schema.ts";
 import { AnswerSchema } from "../../protocol/question.ts";
 import { ErrorRecordSchema, StopSignalSchema } from "../../protocol/stop.ts";
 import { RemovedToolSchema } from "../../protocol/tool-rule.ts";
@@ -27,149 +27,167 @@ import { CreatedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
 /** Version of the records and of their lines. A journal of another version cannot be read (D3). */
 export const JOURNAL_VERSION = 1;
 
-const agentId = AgentIdSchema;
-const count = z.int().nonnegative();
+const agentId = lazySchema(() => AgentIdSchema());
+const count = lazySchema(() => z.int().nonnegative());
 
 /** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
-const nth = count;
+const nth = lazySchema(() => count());
 
 /** The tool call by which an agent acts upon a subagent of its own. */
-const BySchema = z.strictObject({ agentId, callId: CallIdSchema });
+const BySchema = lazyObject(() => ({ agentId: agentId(), callId: CallIdSchema() }));
 
 /** A request from outside, or the end of a time, that came by itself: all that had happened before was settled. For replays. */
-const isApart = z.literal(true).exactOptional();
+const isApart = lazySchema(() => z.literal(true).exactOptional());
 
-const DeltaSchema = z.custom<JsonDelta>(isRecord);
+const DeltaSchema = lazySchema(() => z.custom<JsonDelta>(isRecord));
 
-/** By the kind of the record: a reader builds the schemas of the kinds that it meets, and no others (`late-zod.ts`). */
+/** By the kind of the record: a reader builds the schemas of the kinds that it meets, and no others. */
 const RECORDS = {
   /** The first record. Once more where a paused run continues: what stands before it does not matter any more. */
-  run: z.strictObject({
+  run: lazyObject(() => ({
     type: z.literal("run"),
     version: z.literal(JOURNAL_VERSION),
-    runId: RunIdSchema,
-    limits: TreeLimitsSchema,
-    session: SessionRefSchema.exactOptional(),
+    runId: RunIdSchema(),
+    limits: TreeLimitsSchema(),
+    session: SessionRefSchema().exactOptional(),
     /** The span of the caller, until the event that says so is kept. */
     traceparent: z.string().exactOptional(),
-  }),
+  })),
   /** The paused run that it continues from. */
-  restored: z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
+  restored: lazyObject(() => ({ type: z.literal("restored"), run: z.unknown() })),
   /** Another process continues the run from here, after a crash or a pause. For replays. */
-  recovered: z.strictObject({
+  recovered: lazyObject(() => ({
     type: z.literal("recovered"),
     /** Why the run only continues to fail. */
-    failure: ErrorRecordSchema.exactOptional(),
-  }),
-  agent: z.strictObject({
+    failure: ErrorRecordSchema().exactOptional(),
+  })),
+  agent: lazyObject(() => ({
     type: z.literal("agent"),
-    agent: CreatedAgentSchema,
+    agent: CreatedAgentSchema(),
     isBackground: z.boolean(),
-    nth,
-    account: AccountSchema,
-  }),
+    nth: nth(),
+    account: AccountSchema(),
+  })),
   /** An agent that had ended begins a further execution. */
-  execution: z.strictObject({
+  execution: lazyObject(() => ({
     type: z.literal("execution"),
-    agentId,
-    executionId: ExecutionIdSchema,
+    agentId: agentId(),
+    executionId: ExecutionIdSchema(),
     execution: z.int().positive(),
-    task: MessageContentSchema,
-    spawnCallId: CallIdSchema.nullable(),
-    spawnStepId: StepIdSchema.nullable(),
+    task: MessageContentSchema(),
+    spawnCallId: CallIdSchema().nullable(),
+    spawnStepId: StepIdSchema().nullable(),
     isBackground: z.boolean(),
-    nth,
-  }),
+    nth: nth(),
+  })),
   /** What changed in an agent's state by the end of a phase. */
-  state: z.strictObject({
+  state: lazyObject(() => ({
     type: z.literal("state"),
-    agentId,
+    agentId: agentId(),
     phase: z.string(),
-    delta: DeltaSchema,
-  }),
+    delta: DeltaSchema(),
+  })),
   /** What an effect came to (D1). */
-  effect: z.strictObject({
+  effect: lazyObject(() => ({
     type: z.literal("effect"),
-    agentId,
+    agentId: agentId(),
     name: z.string(),
     outcome: z.unknown(),
     /** The lease of a model call. */
-    leaseId: LeaseIdSchema.exactOptional(),
-  }),
+    leaseId: LeaseIdSchema().exactOptional(),
+  })),
   /** A call that must not be repeated is about to begin. */
-  begun: z.strictObject({ type: z.literal("begun"), agentId, name: z.string() }),
-  ledger: z.strictObject({ type: z.literal("ledger"), done: LedgerOperationSchema, isApart }),
-  event: z.strictObject({
+  begun: lazyObject(() => ({ type: z.literal("begun"), agentId: agentId(), name: z.string() })),
+  ledger: lazyObject(() => ({
+    type: z.literal("ledger"),
+    done: LedgerOperationSchema(),
+    isApart: isApart(),
+  })),
+  event: lazyObject(() => ({
     type: z.literal("event"),
-    event: z.looseObject({ seq: count, type: z.string(), atMs: z.number() }),
-  }),
+    event: z.looseObject({ seq: count(), type: z.string(), atMs: z.number() }),
+  })),
   /** A message to an agent (X10, X23). */
-  letter: z.strictObject({
+  letter: lazyObject(() => ({
     type: z.literal("letter"),
-    agentId,
-    text: MessageContentSchema,
-    by: BySchema.exactOptional(),
-    isApart,
-  }),
+    agentId: agentId(),
+    text: MessageContentSchema(),
+    by: BySchema().exactOptional(),
+    isApart: isApart(),
+  })),
   /** How many of its messages are in its history. */
-  read: z.strictObject({ type: z.literal("read"), agentId, letters: count }),
+  read: lazyObject(() => ({ type: z.literal("read"), agentId: agentId(), letters: count() })),
   /** A stop request. */
-  signal: z.strictObject({ type: z.literal("signal"), agentId, signal: StopSignalSchema }),
-  cancel: z.strictObject({
+  signal: lazyObject(() => ({
+    type: z.literal("signal"),
+    agentId: agentId(),
+    signal: StopSignalSchema(),
+  })),
+  cancel: lazyObject(() => ({
     type: z.literal("cancel"),
-    agentId,
+    agentId: agentId(),
     message: z.string(),
-    by: BySchema.exactOptional(),
-    isApart,
-  }),
+    by: BySchema().exactOptional(),
+    isApart: isApart(),
+  })),
   /** The time of an agent was over. */
-  deadline: z.strictObject({
+  deadline: lazyObject(() => ({
     type: z.literal("deadline"),
-    agentId,
+    agentId: agentId(),
     deadlineAtMs: z.number(),
-    isApart,
-  }),
+    isApart: isApart(),
+  })),
   /** The whole tree was asked to pause. */
-  pause: z.strictObject({ type: z.literal("pause"), isApart }),
+  pause: lazyObject(() => ({ type: z.literal("pause"), isApart: isApart() })),
   /** The calls of the root's open step, or of its next one, are to be left out. */
-  skip: z.strictObject({ type: z.literal("skip"), message: z.string(), isApart }),
+  skip: lazyObject(() => ({ type: z.literal("skip"), message: z.string(), isApart: isApart() })),
   /** The whole tree was asked to stop. */
-  stop: z.strictObject({ type: z.literal("stop"), signal: StopSignalSchema, isApart }),
+  stop: lazyObject(() => ({
+    type: z.literal("stop"),
+    signal: StopSignalSchema(),
+    isApart: isApart(),
+  })),
   /** The run has ended, or is paused: the part of its result that no other record has. */
-  result: z.strictObject({
+  result: lazyObject(() => ({
     type: z.literal("result"),
     atMs: z.number(),
-    models: z.array(z.strictObject({ model: z.string(), agentIds: z.array(agentId) })),
+    models: z.array(z.strictObject({ model: z.string(), agentIds: z.array(agentId()) })),
     removedTools: z.array(
-      z.strictObject({ agentId, removed: z.array(RemovedToolSchema).readonly() }),
+      z.strictObject({ agentId: agentId(), removed: z.array(RemovedToolSchema()).readonly() }),
     ),
-    prices: z.array(PriceUsedSchema).readonly(),
-    session: SessionOutcomeSchema.exactOptional(),
-  }),
+    prices: z.array(PriceUsedSchema()).readonly(),
+    session: SessionOutcomeSchema().exactOptional(),
+  })),
   /** A text that steps refer to (C28). */
-  definition: z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
+  definition: lazyObject(() => ({
+    type: z.literal("definition"),
+    hash: z.string(),
+    text: z.string(),
+  })),
   /** A post of the mailbox of the run was handled. `problem`: why it had no effect. */
-  post: z.strictObject({
+  post: lazyObject(() => ({
     type: z.literal("post"),
     number: z.int().positive(),
     problem: z.string().exactOptional(),
-  }),
+  })),
   /** The answers with which the run continues after a pause. */
-  answers: z.strictObject({
+  answers: lazyObject(() => ({
     type: z.literal("answers"),
-    answers: z.array(AnswerSchema).readonly(),
-  }),
+    answers: z.array(AnswerSchema()).readonly(),
+  })),
 };
 type Records = typeof RECORDS;
 /** One record of a journal. */
-export type JournalRecord = { [Kind in keyof Records]: z.infer<Records[Kind]> }[keyof Records];
+export type JournalRecord = {
+  [Kind in keyof Records]: z.infer<ReturnType<Records[Kind]>>;
+}[keyof Records];
 /** The record of one kind. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
 
 /** The record that a value is. Throws for what is none; `problemOf` says why. */
 export function recordFrom(value: unknown): JournalRecord {
   const kind = isRecord(value) ? value["type"] : undefined;
-  if (isKind(kind)) return RECORDS[kind].parse(value);
+  if (isKind(kind)) return RECORDS[kind]().parse(value);
   const kinds = Object.keys(RECORDS).join(", ");
   throw new TypeError(`type: expected one of ${kinds}, got ${JSON.stringify(kind)}`);
 }

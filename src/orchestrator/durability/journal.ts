@@ -42,7 +42,7 @@ export interface JournalOptions extends RunStorage {
   readonly open: () => Promise<OpenJournal>;
   /** The store has given the right to write before. Default false. */
   readonly isClaimed?: boolean;
-  /** What has read the journal that continues. Default: one that has read nothing. */
+  /** The codec that has read the journal which continues. Default: a new one. */
   readonly codec?: RecordCodec;
 }
 

@@ -20,7 +20,7 @@ import { DefinitionsSchema, textHash, type Definitions } from "../../protocol/de
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { MessageContentSchema } from "../../protocol/message-content.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../../protocol/lazy-schema.ts";
 import { PriceUsedSchema } from "../../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { DynamicRoleSchema } from "../../protocol/subagent.ts";
@@ -71,46 +71,48 @@ export interface PausedRun {
   readonly signature?: string;
 }
 
-const count = z.int().nonnegative();
+const count = lazySchema(() => z.int().nonnegative());
 
 /** An agent as it was created. */
-export const CreatedAgentSchema = z.strictObject({
-  agentId: AgentIdSchema,
-  executionId: ExecutionIdSchema,
-  parentAgentId: AgentIdSchema.nullable(),
+export const CreatedAgentSchema = lazyObject(() => ({
+  agentId: AgentIdSchema(),
+  executionId: ExecutionIdSchema(),
+  parentAgentId: AgentIdSchema().nullable(),
   agentPath: z.string(),
-  depth: count,
+  depth: count(),
   role: z.string(),
   /** Its text alone, once it is in the history. */
-  task: MessageContentSchema,
-  metadata: JsonObjectSchema,
-  spawnCallId: CallIdSchema.nullable(),
-  spawnStepId: StepIdSchema.nullable(),
+  task: MessageContentSchema(),
+  metadata: JsonObjectSchema(),
+  spawnCallId: CallIdSchema().nullable(),
+  spawnStepId: StepIdSchema().nullable(),
   startedAtMs: z.number(),
   /** Which execution of the agent this is, from 1. */
   execution: z.int().positive(),
   /** It was left to the run by its parent (X9). */
   isDetached: z.boolean(),
   /** What it and all below it may not use (T4). */
-  toolRules: z.array(ToolRuleSchema).readonly(),
+  toolRules: z.array(ToolRuleSchema()).readonly(),
   /** The role itself, where its parent's model wrote it (X27). */
-  draft: DynamicRoleSchema.exactOptional(),
-});
-export const PausedAgentSchema = CreatedAgentSchema.extend({
-  /** Subagents that it has started, and how many of each role were numbered. */
-  children: count,
-  ordinals: z.record(z.string(), count).readonly(),
-  state: AgentSnapshotSchema,
-});
+  draft: DynamicRoleSchema().exactOptional(),
+}));
+export const PausedAgentSchema = lazySchema(() =>
+  CreatedAgentSchema().extend({
+    /** Subagents that it has started, and how many of each role were numbered. */
+    children: count(),
+    ordinals: z.record(z.string(), count()).readonly(),
+    state: AgentSnapshotSchema(),
+  }),
+);
 /** One agent of a paused run: paused itself, or ended before. */
-export type PausedAgent = z.infer<typeof PausedAgentSchema>;
+export type PausedAgent = z.infer<ReturnType<typeof PausedAgentSchema>>;
 
 /** As the first event of a run says them. */
-export const TreeLimitsSchema = EVENT_SCHEMAS["run.started"].limits;
+export const TreeLimitsSchema = lazySchema(() => EVENT_SCHEMAS["run.started"]().limits);
 
-const PausedRunSchema = z.strictObject({
+const PausedRunSchema = lazyObject(() => ({
   version: z.literal(PAUSED_RUN_VERSION),
-  runId: RunIdSchema,
+  runId: RunIdSchema(),
   pauses: z.int().positive(),
   pausedAtMs: z.number(),
   /** The trace of the run up to the pause, and the span of the run in it. */
@@ -119,25 +121,25 @@ const PausedRunSchema = z.strictObject({
   /** Whether that trace was taken, where OpenTelemetry showed it. */
   isSampled: z.boolean().exactOptional(),
   /** Events so far; numbering continues from here. */
-  eventCount: count,
-  leaseCount: count,
-  limits: TreeLimitsSchema,
-  refusalsByCode: z.record(z.string(), count).readonly(),
-  subagentsByDepth: z.record(z.string(), count).readonly(),
-  questions: z.array(QuestionSchema).readonly(),
+  eventCount: count(),
+  leaseCount: count(),
+  limits: TreeLimitsSchema(),
+  refusalsByCode: z.record(z.string(), count()).readonly(),
+  subagentsByDepth: z.record(z.string(), count()).readonly(),
+  questions: z.array(QuestionSchema()).readonly(),
   /** Questions that were answered before: their answers are not taken again. */
-  answered: z.array(QuestionIdSchema).readonly(),
-  agents: z.array(PausedAgentSchema).min(1).readonly(),
-  definitions: DefinitionsSchema,
+  answered: z.array(QuestionIdSchema()).readonly(),
+  agents: z.array(PausedAgentSchema()).min(1).readonly(),
+  definitions: DefinitionsSchema(),
   /** What the calls so far were charged at. */
-  prices: z.array(PriceUsedSchema).readonly(),
-  accounts: z.array(AccountSchema).min(1).readonly(),
+  prices: z.array(PriceUsedSchema()).readonly(),
+  accounts: z.array(AccountSchema()).min(1).readonly(),
   /** The session on which it was started. */
-  session: SessionRefSchema.exactOptional(),
+  session: SessionRefSchema().exactOptional(),
   signature: z.string().exactOptional(),
-}) satisfies z.ZodType<PausedRun>;
+})) satisfies () => z.ZodType<PausedRun>;
 /** All of a paused run. */
-export type PausedRunRecord = Readonly<z.infer<typeof PausedRunSchema>>;
+export type PausedRunRecord = Readonly<z.infer<ReturnType<typeof PausedRunSchema>>>;
 
 /**
  * Reads what was stored: a value or its JSON text.
@@ -161,7 +163,7 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
   }
   let run: PausedRunRecord;
   try {
-    run = PausedRunSchema.parse(value);
+    run = PausedRunSchema().parse(value);
   } catch (cause) {
     throw invalidPausedRun(strangeness(value, cause), cause);
   }

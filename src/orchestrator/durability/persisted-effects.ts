@@ -3,7 +3,7 @@
 // Owns what the agent had begun when its process died, until the phase in which that happened is done once more: meanwhile nothing that is
 // asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
 
-import { z } from "../../protocol/late-zod.ts";
+import { lazyObject, z } from "../../protocol/lazy-schema.ts";
 import type { Persistence } from "../../agent/persistence.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { mayDelegate } from "../../agent/agent-role.ts";
@@ -39,17 +39,17 @@ import { takeFirst, type InFlightWork } from "../../agent/in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
 
 /** A call that may run, as the journal has it. */
-const PermitSchema = z.strictObject({
+const PermitSchema = lazyObject(() => ({
   /** Before parsing. */
-  arguments: JsonValueSchema,
+  arguments: JsonValueSchema(),
   /** Absent if equal to `arguments`, or if JSON does not have the value. */
-  parsedArguments: JsonValueSchema.exactOptional(),
+  parsedArguments: JsonValueSchema().exactOptional(),
   unparsed: z.literal(true).exactOptional(),
   schemaHash: z.string(),
   fingerprint: z.string().exactOptional(),
   /** It was asked about, and approved. */
   isApproved: z.literal(true).exactOptional(),
-});
+}));
 
 export class PersistedEffects implements Persistence {
   protected readonly agent: AgentRuntime;
@@ -283,7 +283,7 @@ function isRepeatable(tool: OwnCall["tool"]): boolean {
 function permitFor({
   bound,
   isApproved,
-}: Extract<Permission, { readonly type: "granted" }>): z.infer<typeof PermitSchema> {
+}: Extract<Permission, { readonly type: "granted" }>): z.infer<ReturnType<typeof PermitSchema>> {
   const { arguments: shown, writtenArguments, unparsed } = shownArguments(bound);
   const parsedArguments = writtenArguments === undefined ? undefined : shown;
   const parts = defined({ parsedArguments, unparsed, isApproved });
@@ -292,7 +292,7 @@ function permitFor({
 
 /** Returns the call that a permit allows. */
 function storedPermit(permit: unknown): StoredCall & { readonly isApproved: boolean } {
-  const read = PermitSchema.parse(permit);
+  const read = PermitSchema().parse(permit);
   const { arguments: input, parsedArguments = input, unparsed, schemaHash, fingerprint } = read;
   const value = unparsed === true ? undefined : parsedArguments;
   return { input, value, schemaHash, fingerprint, isApproved: read.isApproved === true };
@@ -325,7 +325,7 @@ function begunCall(bound: OwnCall, permit: unknown): OwnCall {
 
 /** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
 export function recordedEnd(recorded: unknown, { deferral, onEnd }: OpenCall): CallEnd {
-  const end = structuredClone(CallEndSchema.parse(recorded)); // As of a model call: see `readInferOutcome`.
+  const end = structuredClone(CallEndSchema().parse(recorded)); // As of a model call: see `readInferOutcome`.
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;
   return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;

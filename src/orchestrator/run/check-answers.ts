@@ -171,7 +171,7 @@ function answerAt(index: number, given: unknown): Answer {
 /** Returns the outcome of the schema; `undefined` for a value that is nested too deep for it. */
 function parsedAnswer(given: unknown) {
   try {
-    return AnswerSchema.safeParse(given);
+    return AnswerSchema().safeParse(given);
   } catch (cause) {
     if (cause instanceof RangeError) return undefined;
     throw cause;

@@ -179,7 +179,7 @@ function findProblems(
 
 /** Returns the problems of a result whose call had ended when the process died. It is parsed again. */
 function findCallProblems({ finish }: AgentRole, outcome: unknown): readonly ArgumentProblem[] {
-  const end = CallEndSchema.safeParse(outcome).data;
+  const end = CallEndSchema().safeParse(outcome).data;
   if (end?.type !== "executed" || end.execution.type !== "succeeded") return [];
   if (finish === undefined) return NO_OUTPUT;
   const { call, arguments: parsed } = end.execution;

@@ -79,7 +79,7 @@ export function forkedRun(
     const expected = `given, since ${root.agentPath} has answered by step ${stepNumber}`;
     throw mismatch("fork options.message", expected, message, "Say what it is to do next.");
   }
-  const runId = RunIdSchema.parse(ids.next("run"));
+  const runId = RunIdSchema().parse(ids.next("run"));
   return {
     run: deepFreeze({
       ...origin,
@@ -152,11 +152,11 @@ function withOwnIds(
 ): readonly PausedAgent[] {
   const { root, kept, nowMs } = cut;
   const newIds = new Map(
-    kept.map(({ agentId }) => [agentId, AgentIdSchema.parse(ids.next("agent"))]),
+    kept.map(({ agentId }) => [agentId, AgentIdSchema().parse(ids.next("agent"))]),
   );
   return kept.map((agent) => {
     const { agentId, parentAgentId } = agent;
-    const executionId = ExecutionIdSchema.parse(ids.next("execution"));
+    const executionId = ExecutionIdSchema().parse(ids.next("execution"));
     const state =
       agent === root
         ? rootState(cut, newIds)

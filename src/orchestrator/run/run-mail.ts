@@ -8,7 +8,7 @@ import { defined, type JsonObject, parseJson } from "../../kernel/json.ts";
 import { type Budget, checkBudget } from "../../policies/budget.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
 import { type AgentId, idOf, type RunId } from "../../protocol/ids.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazySchema, lazyUnion, z } from "../../protocol/lazy-schema.ts";
 import {
   checkedContent,
   type MessageContent,
@@ -50,31 +50,31 @@ export type RunRequest =
       readonly agentPath?: string | undefined;
     };
 
-const text = z.string().min(1);
-const CodeSchema = z.custom<ErrorCode>((value) => typeof value === "string");
-const MailSchema = z.discriminatedUnion("type", [
+const text = lazySchema(() => z.string().min(1));
+const CodeSchema = lazySchema(() => z.custom<ErrorCode>((value) => typeof value === "string"));
+const MailSchema = lazyUnion("type", () => [
   z.strictObject({ type: z.literal("order"), order: z.unknown() }),
-  z.strictObject({ type: z.literal("answer"), answer: AnswerSchema }),
-  z.strictObject({ type: z.literal("cancel"), message: text }),
+  z.strictObject({ type: z.literal("answer"), answer: AnswerSchema() }),
+  z.strictObject({ type: z.literal("cancel"), message: text() }),
   z.strictObject({ type: z.literal("pause") }),
   z.strictObject({ type: z.literal("resume") }),
-  z.strictObject({ type: z.literal("stop"), message: text.exactOptional() }),
+  z.strictObject({ type: z.literal("stop"), message: text().exactOptional() }),
   z.strictObject({
     type: z.literal("steer"),
-    message: MessageContentSchema,
-    agentPath: text.exactOptional(),
+    message: MessageContentSchema(),
+    agentPath: text().exactOptional(),
   }),
   z.strictObject({
     type: z.literal("grant"),
     budget: z.record(z.string(), z.number()),
-    by: text,
-    agentPath: text.exactOptional(),
+    by: text(),
+    agentPath: text().exactOptional(),
   }),
   /** No process could lead the run: why. It rests until something else is in its mailbox. */
-  z.strictObject({ type: z.literal("refused"), code: CodeSchema, message: z.string() }),
+  z.strictObject({ type: z.literal("refused"), code: CodeSchema(), message: z.string() }),
 ]);
 /** One piece of mail. */
-export type RunMail = z.infer<typeof MailSchema>;
+export type RunMail = z.infer<ReturnType<typeof MailSchema>>;
 
 /** A piece of mail that has come. */
 export interface ReceivedMail {
@@ -84,7 +84,7 @@ export interface ReceivedMail {
 
 /** What a post says; undefined: what only a later release understands. */
 export function mailIn({ number, body }: Post): ReceivedMail | undefined {
-  const { data: mail } = MailSchema.safeParse(jsonIn(body));
+  const { data: mail } = MailSchema().safeParse(jsonIn(body));
   return mail && { number, mail };
 }
 
@@ -144,12 +144,12 @@ export function orderIn(posts: readonly Post[]): CheckedOrder | undefined {
   return checkedOrder(orderFrom(mail.order));
 }
 
-const OrderFormSchema = z.custom<CheckedOrder>(
-  (value) => typeof value === "object" && value !== null,
+const OrderFormSchema = lazySchema(() =>
+  z.custom<CheckedOrder>((value) => typeof value === "object" && value !== null),
 );
 
 function orderFrom(value: unknown): CheckedOrder {
-  const { data } = OrderFormSchema.safeParse(value);
+  const { data } = OrderFormSchema().safeParse(value);
   if (data !== undefined) return data;
   const message =
     "Expected the order of a run to be an object, got something else. Restore the store from a copy.";

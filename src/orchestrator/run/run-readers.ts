@@ -485,7 +485,7 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly PieceBody[] {
   const { text, refusal } = io;
   const { calls: toolCalls, executions } = tools;
   const message = { role: "assistant", text, toolCalls, ...defined({ refusal }) } as const;
-  const finishReason = FinishReasonSchema.catch("unknown").parse(io.finishReason);
+  const finishReason = FinishReasonSchema().catch("unknown").parse(io.finishReason);
   return [...listReplyPieces({ message, finishReason }), ...executions.map(resultBody)];
 }
 

@@ -72,7 +72,7 @@ function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecut
 function without(usage: Usage, earlier: Usage): Usage {
   const rest = Object.entries(toAmounts(subtractUsage(usage, earlier)));
   const amounts = Object.fromEntries(rest.map(([name, left]) => [name, Math.max(0, left)]));
-  return toUsage(UsageSchema.parse(amounts));
+  return toUsage(UsageSchema().parse(amounts));
 }
 
 function retainedRecords(

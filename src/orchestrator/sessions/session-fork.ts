@@ -56,8 +56,8 @@ export function forked(
   const speaking = new Set(messages.map((message) => message.executionId));
   const executions = upTo.filter((one) => speaking.has(one.executionId));
   const names: Names = {
-    execution: naming(() => ExecutionIdSchema.parse(ids.next("execution"))),
-    agent: naming(() => AgentIdSchema.parse(ids.next("agent"))),
+    execution: naming(() => ExecutionIdSchema().parse(ids.next("execution"))),
+    agent: naming(() => AgentIdSchema().parse(ids.next("agent"))),
   };
   return deepFreeze({
     ...emptyRecord(sessionId, nowMs),

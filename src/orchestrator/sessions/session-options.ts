@@ -72,7 +72,7 @@ const LONGEST_ID = 512;
 /** Throws `invalid_option`. */
 export function checkedSessionId(field: string, id: unknown): SessionId {
   const isText = typeof id === "string" && id.trim() !== "" && id.length <= LONGEST_ID;
-  if (isText && id.isWellFormed() && !id.includes("\0")) return SessionIdSchema.parse(id);
+  if (isText && id.isWellFormed() && !id.includes("\0")) return SessionIdSchema().parse(id);
   const expected = `text of 1 to ${LONGEST_ID} characters that can be stored`;
   throw mismatch(field, expected, id, "Take the id of the customer, the thread or the ticket.");
 }

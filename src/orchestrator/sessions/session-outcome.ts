@@ -1,5 +1,5 @@
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../../protocol/lazy-schema.ts";
 import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.ts";
 import { ErrorRecordSchema, type ErrorRecord } from "../../protocol/stop.ts";
 import { SessionExecutionSchema, type SessionExecution } from "./session-record.ts";
@@ -22,13 +22,13 @@ export interface SessionOutcome {
 }
 
 /** The form in which a journal keeps it. */
-export const SessionOutcomeSchema = z.strictObject({
-  sessionId: SessionIdSchema,
+export const SessionOutcomeSchema = lazyObject(() => ({
+  sessionId: SessionIdSchema(),
   status: z.enum(["saved", "conflict", "failed", "open"]),
   version: z.int().nonnegative(),
-  execution: SessionExecutionSchema.optional(),
-  error: ErrorRecordSchema.optional(),
-});
+  execution: SessionExecutionSchema().optional(),
+  error: ErrorRecordSchema().optional(),
+}));
 
 /** What of a result is put into a session. */
 export interface SessionResult {
@@ -36,7 +36,9 @@ export interface SessionResult {
   readonly newMessages: readonly StoredMessage[];
 }
 
-export const SessionResultSchema = z.object({
-  session: z.object({ sessionId: z.string(), execution: SessionExecutionSchema }),
-  newMessages: z.array(StoredMessageSchema),
-});
+export const SessionResultSchema = lazySchema(() =>
+  z.object({
+    session: z.object({ sessionId: z.string(), execution: SessionExecutionSchema() }),
+    newMessages: z.array(StoredMessageSchema()),
+  }),
+);

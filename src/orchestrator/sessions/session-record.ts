@@ -15,7 +15,7 @@ import {
   type RunId,
   type SessionId,
 } from "../../protocol/ids.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../../protocol/lazy-schema.ts";
 import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.ts";
 import {
   StopReasonSchema,
@@ -65,49 +65,49 @@ export interface SessionFork {
   readonly usage: Usage;
 }
 
-const count = z.int().nonnegative();
+const count = lazySchema(() => z.int().nonnegative());
 
-export const SessionExecutionSchema = z.strictObject({
-  executionId: ExecutionIdSchema,
-  agentId: AgentIdSchema,
-  runId: RunIdSchema,
+export const SessionExecutionSchema = lazyObject(() => ({
+  executionId: ExecutionIdSchema(),
+  agentId: AgentIdSchema(),
+  runId: RunIdSchema(),
   role: z.string(),
-  status: TerminalStatusSchema,
-  reason: StopReasonSchema,
+  status: TerminalStatusSchema(),
+  reason: StopReasonSchema(),
   startedAtMs: z.number(),
   endedAtMs: z.number(),
-  steps: count,
+  steps: count(),
   repliedSteps: z.array(z.int().positive()).readonly(),
-  usage: UsageSchema,
+  usage: UsageSchema(),
   isRemoved: z.boolean(),
   forkedFrom: z
-    .strictObject({ sessionId: SessionIdSchema, executionId: ExecutionIdSchema })
+    .strictObject({ sessionId: SessionIdSchema(), executionId: ExecutionIdSchema() })
     .exactOptional(),
-}) satisfies z.ZodType<SessionExecution>;
+})) satisfies () => z.ZodType<SessionExecution>;
 
-const SessionForkSchema = z.strictObject({
-  sessionId: SessionIdSchema,
-  executionId: ExecutionIdSchema,
-  stepNumber: count,
-  usage: UsageSchema,
-}) satisfies z.ZodType<SessionFork>;
+const SessionForkSchema = lazyObject(() => ({
+  sessionId: SessionIdSchema(),
+  executionId: ExecutionIdSchema(),
+  stepNumber: count(),
+  usage: UsageSchema(),
+})) satisfies () => z.ZodType<SessionFork>;
 
-const SessionRecordSchema = z.strictObject({
+const SessionRecordSchema = lazyObject(() => ({
   version: z.literal(SESSION_VERSION),
-  sessionId: SessionIdSchema,
+  sessionId: SessionIdSchema(),
   createdAtMs: z.number(),
   /** Without instructions: each execution has those of its role. */
-  messages: z.array(StoredMessageSchema).readonly(),
+  messages: z.array(StoredMessageSchema()).readonly(),
   /** Oldest first. Of those whose messages are gone only the latest. */
-  executions: z.array(SessionExecutionSchema).readonly(),
+  executions: z.array(SessionExecutionSchema()).readonly(),
   /** Executions that it ever had. */
-  executionCount: count,
+  executionCount: count(),
   /** What they consumed. */
-  usage: UsageSchema,
-  forkedFrom: SessionForkSchema.exactOptional(),
-});
+  usage: UsageSchema(),
+  forkedFrom: SessionForkSchema().exactOptional(),
+}));
 /** A session as it is kept. */
-export type SessionRecord = Readonly<z.infer<typeof SessionRecordSchema>>;
+export type SessionRecord = Readonly<z.infer<ReturnType<typeof SessionRecordSchema>>>;
 
 /** A session that was not used yet. */
 export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {
@@ -136,7 +136,7 @@ export function readSessionRecord(sessionId: SessionId, body: unknown): SessionR
       message: `Expected session ${JSON.stringify(sessionId)} to have the format version ${SESSION_VERSION}, got ${version}. Read it with the version of espalier that wrote it.`,
       data: { sessionId, expected: SESSION_VERSION, got: version },
     });
-  const result = SessionRecordSchema.safeParse(value);
+  const result = SessionRecordSchema().safeParse(value);
   if (!result.success) {
     const problem = z.prettifyError(new z.ZodError(result.error.issues.slice(0, MOST_ISSUES)));
     throw unreadable(sessionId, problem, result.error);

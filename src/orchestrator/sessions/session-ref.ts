@@ -1,19 +1,19 @@
 import { SessionIdSchema } from "../../protocol/ids.ts";
-import { z } from "../../protocol/late-zod.ts";
+import { lazyObject, lazySchema, z } from "../../protocol/lazy-schema.ts";
 
-const maximum = z.union([z.int().positive(), z.literal("unlimited")]);
+const maximum = lazySchema(() => z.union([z.int().positive(), z.literal("unlimited")]));
 
-export const SessionRefSchema = z.strictObject({
-  sessionId: SessionIdSchema,
+export const SessionRefSchema = lazyObject(() => ({
+  sessionId: SessionIdSchema(),
   /** The version that the run began with, or that it has written. */
   version: z.int().nonnegative(),
   retention: z.strictObject({
-    maxMessages: maximum,
-    maxExecutions: maximum,
+    maxMessages: maximum(),
+    maxExecutions: maximum(),
     summarizeOld: z.boolean(),
   }),
   onFailure: z.enum(["keep", "remove"]),
   showBoundaries: z.boolean(),
-});
+}));
 /** What a run at rest knows of its session. */
-export type SessionRef = Readonly<z.infer<typeof SessionRefSchema>>;
+export type SessionRef = Readonly<z.infer<ReturnType<typeof SessionRefSchema>>>;

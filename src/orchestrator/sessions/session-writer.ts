@@ -192,7 +192,7 @@ export class SessionWriter implements Session {
   }
 
   async merge(result: SessionResult): Promise<void> {
-    const parsed = SessionResultSchema.safeParse(result);
+    const parsed = SessionResultSchema().safeParse(result);
     if (!parsed.success || parsed.data.session.sessionId !== this.id)
       throw mismatch(
         "merge(result)",
@@ -248,7 +248,7 @@ export class SessionWriter implements Session {
     const { clock, ids } = this.#parts;
     const sessionId =
       options.sessionId === undefined
-        ? SessionIdSchema.parse(ids.next("session"))
+        ? SessionIdSchema().parse(ids.next("session"))
         : checkedSessionId("fork options.sessionId", options.sessionId);
     const point = { sessionId, executionId, atStep };
     const { forked } = await import("./session-fork.ts");

@@ -158,7 +158,7 @@ export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   const { role, task, continue: childName, newRole: written } = input;
   if (isNamed(childName) || typeof role !== "string" || typeof task !== "string") return undefined;
   if (written === undefined) return { role, task };
-  const draft = DynamicRoleSchema.safeParse(written).data;
+  const draft = DynamicRoleSchema().safeParse(written).data;
   return draft && { role, task, draft };
 }
 

@@ -268,18 +268,18 @@ const MAX_CONTENT_LEVELS = 210;
 const SpanContentSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("request"),
-    messages: z.array(MessageSchema),
+    messages: z.array(MessageSchema()),
     tools: z.array(
-      z.strictObject({ name: z.string(), description: z.string(), inputSchema: JsonValueSchema }),
+      z.strictObject({ name: z.string(), description: z.string(), inputSchema: JsonValueSchema() }),
     ),
   }),
   z.strictObject({
     type: z.literal("reply"),
-    message: AssistantMessageSchema,
+    message: AssistantMessageSchema(),
     finishReason: z.string(),
     rawFinishReason: z.string().optional(),
   }),
-  z.strictObject({ type: z.literal("arguments"), value: JsonValueSchema }),
+  z.strictObject({ type: z.literal("arguments"), value: JsonValueSchema() }),
   z.strictObject({ type: z.literal("result"), text: z.string() }),
 ]);
 

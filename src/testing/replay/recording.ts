@@ -72,8 +72,8 @@ function readLine(line: string, number: number, reader: RecordCodec): readonly J
     const records = reader.read(line).map(recordFrom);
     for (const record of records) {
       if (record.type !== "effect") continue;
-      if (record.name.startsWith("model.")) InferOutcomeSchema.parse(record.outcome);
-      if (record.name.startsWith("tool.")) CallEndSchema.parse(record.outcome);
+      if (record.name.startsWith("model.")) InferOutcomeSchema().parse(record.outcome);
+      if (record.name.startsWith("tool.")) CallEndSchema().parse(record.outcome);
     }
     return records;
   } catch (cause) {

@@ -165,7 +165,7 @@ export class ReplayEffects extends PersistedEffects {
       if (one.type !== "event" || callPosition(one.event) !== key) continue;
       const { type, refusal: refused } = one.event;
       isAsked ||= type === "question.asked";
-      if (type === "subagent.refused") refusal = SpawnRefusalSchema.safeParse(refused).data;
+      if (type === "subagent.refused") refusal = SpawnRefusalSchema().safeParse(refused).data;
     }
     return isAsked ? { refusal } : undefined;
   }

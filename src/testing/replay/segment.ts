@@ -138,7 +138,7 @@ function forkOf(
   { event }: RecordOf<"event">,
   { delta }: RecordOf<"state">,
 ): Beginning["create"] | undefined {
-  const schema = EVENT_SCHEMAS["run.started"].forkedFrom;
+  const schema = EVENT_SCHEMAS["run.started"]().forkedFrom;
   const forkedFrom = schema.safeParse(event["forkedFrom"]).data;
   if (forkedFrom === undefined) return undefined;
   const { messages } = stateFromPersisted(withDelta(root.state, delta)).conversation;

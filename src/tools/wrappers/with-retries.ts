@@ -74,7 +74,7 @@ async function runWithRetries<Context>(
   for (let attempt = 1; ; attempt += 1) {
     const queued: SpawnRequest[] = [];
     const queueSubtask = (request: SpawnRequest): void => {
-      const parsed = SpawnRequestSchema.safeParse(request);
+      const parsed = SpawnRequestSchema().safeParse(request);
       if (parsed.success) queued.push(parsed.data);
       else context.queueSubtask(request); // Which says what is wrong with it.
     };

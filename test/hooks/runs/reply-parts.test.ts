@@ -234,7 +234,7 @@ describe("a hook around the call", () => {
     });
 
   proves(["M3"], "that gives other calls leaves text and calls alone", async () => {
-    const callId = CallIdSchema.parse("c9");
+    const callId = CallIdSchema().parse("c9");
     await expectKept(
       (reply) =>
         withMessage(reply, { toolCalls: BARE.toolCalls.map((call) => ({ ...call, callId })) }),

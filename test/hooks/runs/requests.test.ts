@@ -90,7 +90,7 @@ const BREAKS: Readonly<Record<string, (messages: readonly Message[]) => readonly
   "turns the list round": (messages) => messages.toReversed(),
   "adds a result that no call asked for": (messages) => [
     ...messages,
-    { role: "tool", callId: CallIdSchema.parse("nobody"), toolName: "work", text: "What?" },
+    { role: "tool", callId: CallIdSchema().parse("nobody"), toolName: "work", text: "What?" },
   ],
   "leaves nothing": () => [],
 };

@@ -6,7 +6,7 @@ import { getEventListeners } from "node:events";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { AgentIdSchema } from "../../../src/protocol/ids.ts";
+import { AgentIdSchema, type AgentId } from "../../../src/protocol/ids.ts";
 import { ToolError } from "../../../src/tools/tool-error.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";
 import { renameTools } from "../../../src/tools/toolsets.ts";
@@ -35,8 +35,8 @@ function noting(
   return { tool, starts };
 }
 
-function by(agent: string): { readonly agentId: ReturnType<typeof AgentIdSchema.parse> } {
-  return { agentId: AgentIdSchema.parse(agent) };
+function by(agent: string): { readonly agentId: AgentId } {
+  return { agentId: AgentIdSchema().parse(agent) };
 }
 
 test("of three calls at once by three agents, the third waits for its turn", async () => {

@@ -1,0 +1,27 @@
+// Schemas that are built when they are first used: most of ours are for runs that are persisted and for
+// values of foreign code. Building all of them takes as long as importing everything else.
+
+import { z } from "zod";
+
+export { z };
+
+/** Returns a function that builds a schema, or an object of schemas, when it is first called. */
+export function lazySchema<Schema extends object>(build: () => Schema): () => Schema {
+  let built: Schema | undefined;
+  return () => (built ??= build());
+}
+
+/** Returns a function that builds the schema of an object with these fields and no others. */
+export function lazyObject<Shape extends z.core.$ZodLooseShape>(
+  shape: () => Shape,
+): () => z.ZodObject<Shape, z.core.$strict> {
+  return lazySchema(() => z.strictObject(shape()));
+}
+
+/** Returns a function that builds a discriminated union. */
+export function lazyUnion<
+  const Options extends readonly [z.core.$ZodTypeDiscriminable, ...z.core.$ZodTypeDiscriminable[]],
+  Key extends string,
+>(key: Key, options: () => Options): () => z.ZodDiscriminatedUnion<Options, Key> {
+  return lazySchema(() => z.discriminatedUnion(key, options()));
+}
