@@ -55,7 +55,11 @@ export interface RunPorts<Agent> {
   readonly limiter: RunLimiter;
   readonly definitions: RunDefinitions;
   readonly subagents: Subagents<Agent>;
-  readonly tree: { readonly limits: TreeShape };
+  readonly tree: {
+    readonly limits: TreeShape;
+    /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
+    delegationsBefore(delegation: Delegation, stepId: StepId): number;
+  };
   /** Aborted when the run is to pause: questions are waited for no longer. */
   readonly pauseSignal: CancelSignal;
   /** What the user gave with the run for tools, hooks and the like: by reference, never frozen, copied or kept. Undefined: nothing. */
@@ -133,12 +137,6 @@ export interface Subagents<Agent> {
   dismiss(parent: Agent, childId: AgentId): Promise<void>;
   /** Cancels those that the calls of a step have started. */
   cancelStartedBy(parent: Agent, stepId: StepId): void;
-  /** Waits until subagents in the background settle. `news`: no longer than until a message comes, or the agent must end. */
-  waitForSettled(
-    parent: Agent,
-    childIds: readonly AgentId[],
-    until: "news" | "rest",
-  ): Promise<void>;
   /** Leaves a subagent in the background to the run (X9). */
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**
@@ -162,12 +160,8 @@ export interface Subagents<Agent> {
     refusal: SpawnRefusal,
     call: DelegatedCall,
   ): RefusedSpawn | undefined;
-  /** How often a role was started with this task in the run, calls of the step not counted (X21). */
-  delegationsBefore(request: Delegation, stepId: StepId): number;
   /** What a call may do with the agent's subagents. */
   serviceFor(parent: Agent, call: DelegatedCall): Omit<SubagentService, "continue">;
   /** Activates again what worked in the background when the agent was paused. */
   reactivate(parent: Agent, childIds: readonly AgentId[]): void;
-  /** True if one of these subagents is paused. */
-  hasPaused(childIds: readonly AgentId[]): boolean;
 }

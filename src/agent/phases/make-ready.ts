@@ -12,10 +12,12 @@ import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith, addSignal, fail } from "../stop-requests.ts";
 import { addMessages, recordTask } from "../transition.ts";
+import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { pauseForSubagents } from "../pausing.ts";
 import { contentText, withText } from "../../protocol/message-content.ts";
 import { userMessage, type UserMessage } from "../../protocol/message.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 import { isOverflowing } from "./assemble-request.ts";
 
@@ -79,16 +81,36 @@ function unbriefed(state: AgentState): AgentState {
 async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subagents } = agent.run;
   const { background } = state.log;
-  await subagents.waitForSettled(agent, background, "news");
+  await waitForNews(agent, background);
   const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
   if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
-  if (subagents.hasPaused(background)) return pauseForSubagents(agent, state);
+  const isPaused = agent.subagents.some(
+    ({ identity, settled }) =>
+      settled?.status === "paused" && background.includes(identity.agentId),
+  );
+  if (isPaused) return pauseForSubagents(agent, state);
   // A call has taken their results and did not hand them on.
   subagents.reactivate(agent, background);
   if (hasMessages()) return state;
   const message =
     "Subagents in the background have ended without a result. This is a bug in espalier.";
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));
+}
+
+/** Waits until these subagents settle, or until a message of another comes or the agent must end. */
+async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
+  const { stopSignal, background } = agent;
+  const settled = background.allSettled(childIds);
+  if (stopSignal.aborted) return;
+  const news = Promise.withResolvers<void>();
+  const hear = (): void => news.resolve();
+  const unsubscribe = agent.openMailbox().onMail((message) => {
+    if (message.from === undefined) hear();
+  });
+  const forget = onAbort(stopSignal, hear);
+  await Promise.race([settled, news.promise]);
+  unsubscribe();
+  forget();
 }
 
 // Messages to the agent, from outside or out of the background, go into its history with the model call that shows it

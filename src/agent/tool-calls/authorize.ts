@@ -63,7 +63,7 @@ export function findRepetition(call: OpenCall, bound: OwnCall): Repetition | und
   const isContinued = typeof childName === "string" && childName.trim() !== "";
   const role = isContinued ? agent.subagent(childName)?.role.name : input["role"];
   if (typeof role !== "string" || typeof task !== "string") return undefined;
-  const count = agent.run.subagents.delegationsBefore({ role, task }, call.stepId);
+  const count = agent.run.tree.delegationsBefore({ role, task }, call.stepId);
   if (count < most) return undefined;
   return decideRepetition(call, "identical-delegations", most, {
     first: count === 0 ? `No ${role} may be started unasked.` : undefined,

@@ -2,7 +2,6 @@
 // model, counted by code and recorded by an event (X14).
 
 import { messageOf } from "../../kernel/error.ts";
-import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import { shownAxis } from "../../policies/budget.ts";
 import { checkSubagentLimits, checkTotal } from "../../policies/subagent-limits.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
@@ -20,7 +19,6 @@ import type {
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import { isNamed } from "./subagent-tools.ts";
 
 /** The call that asks for a subagent, and those that its reply starts besides. */
 export interface SpawnCall {
@@ -181,14 +179,6 @@ export function recordRefusal(
   const childDepth = parent.identity.depth + 1;
   parent.record({ type: "subagent.refused", ...refused, childDepth }, at);
   return refused;
-}
-
-/** The role of the subagent that these arguments of `SpawnSubagent` ask to start or to continue. */
-export function roleAskedFor(parent: AgentRuntime, input: JsonValue): string | undefined {
-  if (!isRecord(input)) return undefined;
-  const { role, continue: childName } = input;
-  if (isNamed(childName)) return roleOf(parent, childName);
-  return typeof role === "string" ? role : undefined;
 }
 
 /** The role of a subagent that the model names; without such a subagent, the name. */

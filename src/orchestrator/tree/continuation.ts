@@ -7,15 +7,16 @@ import type { AgentId, StepId } from "../../protocol/ids.ts";
 import { userMessage } from "../../protocol/message.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
-import { nothingLeft, PARENT_ENDING, type SpawnCall } from "./admission.ts";
+import { nothingLeft, PARENT_ENDING, setupFailed, type SpawnCall } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
+import { childInEvents } from "./spawn.ts";
 import { unknownChild } from "./subagent-service.ts";
 
 /**
- * Returns the subagent that continues, or the reason why it does not: then nothing has changed.
- * Throws the errors of its account, its clock and its ids.
+ * Returns the subagent that continues, announced, or the reason why it does not: then nothing has
+ * changed. What throws is such a reason, too.
  */
 export function continueChild(
   run: RunRuntime,
@@ -23,22 +24,36 @@ export function continueChild(
   request: ContinueRequest,
   { call, group }: SpawnCall,
 ): AgentRuntime | SpawnRefusal {
+  const { childName, task, background: isBackground = false } = request;
+  const ended = parent.subagent(childName);
   if (parent.stopSignal.aborted) return PARENT_ENDING;
-  const { childName, task } = request;
-  const child = parent.subagent(childName);
-  if (child === undefined) return unknownChild(parent, childName);
+  if (ended === undefined) return unknownChild(parent, childName);
   if (group?.decision !== undefined) return notContinued("group_decided", group.decision);
-  const refusal = impossible(child, request) ?? inFlight(parent, child, request, call);
+  const refusal = impossible(ended, request) ?? inFlight(parent, ended, request, call);
   if (refusal !== undefined) return refusal;
-  const spent = parent.account.exhaustedForChild();
-  if (spent !== undefined) return nothingLeft(spent);
-  return continueAgent(run, child, {
-    task,
-    instructions: instructionsFor(child.role, run.context),
-    message: userMessage(task, "task"),
-    spawnCallId: call.callId,
-    spawnStepId: call.stepId,
+  let child: AgentRuntime;
+  try {
+    const spent = parent.account.exhaustedForChild();
+    if (spent !== undefined) return nothingLeft(spent);
+    child = continueAgent(run, ended, {
+      task,
+      instructions: instructionsFor(ended.role, run.context),
+      message: userMessage(task, "task"),
+      spawnCallId: call.callId,
+      spawnStepId: call.stepId,
+    });
+  } catch (cause) {
+    return setupFailed(childName, cause);
+  }
+  run.journal?.continued(child, isBackground, call.nth);
+  run.recorder.record(parent.scope(call), {
+    type: "subagent.continued",
+    ...childInEvents(child),
+    task: child.task,
+    isBackground,
+    execution: child.execution,
   });
+  return child;
 }
 
 /** What was asked for besides the task and cannot be done with a subagent that has its role and its context already. */

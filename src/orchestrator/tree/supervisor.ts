@@ -4,15 +4,15 @@
 // T2. A parent's call waits for its child, and a parent settles after its children in the background, so no agent ends while a child runs,
 //     unless the child was detached; a paused child is ended before its parent.
 
-import { onAbort } from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
-import { defined, type JsonValue } from "../../kernel/json.ts";
+import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
 import { runAgent } from "../../agent/run-agent.ts";
-import type { DelegatedCall, Delegation, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
+import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
+import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { inScope } from "../../protocol/correlation.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
@@ -20,18 +20,12 @@ import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/su
 import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continueChild } from "./continuation.ts";
-import {
-  findStartableRole,
-  recordRefusal,
-  refuse,
-  roleAskedFor,
-  roleOf,
-  setupFailed,
-} from "./admission.ts";
+import { findStartableRole, recordRefusal, refuse, roleOf } from "./admission.ts";
 import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
 import { childInEvents, groupOf, memberGroup, setUpChild } from "./spawn.ts";
 import { subagentService } from "./subagent-service.ts";
+import { isNamed } from "./subagent-tools.ts";
 import { resultOfEnded } from "./agent-report.ts";
 
 export class Supervisor implements Subagents<AgentRuntime> {
@@ -53,56 +47,43 @@ export class Supervisor implements Subagents<AgentRuntime> {
     });
   }
 
-  async spawn(
-    parent: AgentRuntime,
-    request: SpawnRequest,
-    call: DelegatedCall,
-  ): Promise<SpawnOutcome> {
-    const isBackground = request.background === true;
-    const adopted = this.#adopted(parent, call, isBackground);
-    if (adopted !== undefined) return await adopted;
-    const group = groupOf(parent, call);
-    const child = setUpChild(this.run, parent, request, { call, group });
-    if ("code" in child) {
-      group?.miss();
-      return refuse(this.run, parent, { role: request.role, refusal: child }, call);
-    }
-    group?.join(child);
-    return await this.#runChild(child, parent.scope(call), isBackground);
+  spawn(parent: AgentRuntime, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome> {
+    const { role, background: isBackground = false } = request;
+    return this.#start(parent, { role, isBackground, call }, (group) =>
+      setUpChild(this.run, parent, request, { call, group }),
+    );
   }
 
   /** Continues a subagent that has ended (X10). */
-  async continue(
+  continue(
     parent: AgentRuntime,
     request: ContinueRequest,
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
     const { childName, background: isBackground = false } = request;
+    const role = roleOf(parent, childName);
+    return this.#start(parent, { role, isBackground, call }, (group) =>
+      continueChild(this.run, parent, request, { call, group }),
+    );
+  }
+
+  /** Runs what `setUp` returns, or records the refusal. A child that the call had started before a crash is run instead. */
+  async #start(
+    parent: AgentRuntime,
+    asked: { readonly role: string; readonly isBackground: boolean; readonly call: DelegatedCall },
+    setUp: (group: SpawnGroup | undefined) => AgentRuntime | SpawnRefusal,
+  ): Promise<SpawnOutcome> {
+    const { role, isBackground, call } = asked;
     const adopted = this.#adopted(parent, call, isBackground);
     if (adopted !== undefined) return await adopted;
     const group = groupOf(parent, call);
-    let child: AgentRuntime | SpawnRefusal;
-    try {
-      child = continueChild(this.run, parent, request, { call, group });
-    } catch (cause) {
-      // Like what throws while another one is set up.
-      child = setupFailed(childName, cause);
-    }
+    const child = setUp(group);
     if ("code" in child) {
       group?.miss();
-      return refuse(this.run, parent, { role: roleOf(parent, childName), refusal: child }, call);
+      return refuse(this.run, parent, { role, refusal: child }, call);
     }
-    const scope = parent.scope(call);
-    this.run.journal?.continued(child, isBackground, call.nth);
-    this.run.recorder.record(scope, {
-      type: "subagent.continued",
-      ...childInEvents(child),
-      task: child.task,
-      isBackground,
-      execution: child.execution,
-    });
     group?.join(child);
-    return await this.#runChild(child, scope, isBackground);
+    return await this.#runChild(child, parent.scope(call), isBackground);
   }
 
   /** What comes of a subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
@@ -204,21 +185,15 @@ export class Supervisor implements Subagents<AgentRuntime> {
     refusal: SpawnRefusal,
     call: DelegatedCall,
   ): RefusedSpawn | undefined {
-    const role = roleAskedFor(parent, input);
-    if (role === undefined) return undefined;
+    if (!isRecord(input)) return undefined;
+    const { role: named, continue: childName } = input;
+    const role = isNamed(childName) ? roleOf(parent, childName) : named;
+    if (typeof role !== "string") return undefined;
     return recordRefusal(this.run, parent, { role, refusal }, call);
-  }
-
-  delegationsBefore(request: Delegation, stepId: StepId): number {
-    return this.run.tree.delegationsBefore(request, stepId);
   }
 
   serviceFor(parent: AgentRuntime, call: DelegatedCall): Omit<SubagentService, "continue"> {
     return subagentService(this.run, parent, call);
-  }
-
-  hasPaused(childIds: readonly AgentId[]): boolean {
-    return childIds.some((childId) => this.run.tree.find(childId)?.settled?.status === "paused");
   }
 
   /** What worked in the background when its parent was paused continues, or reports what it came to. */
@@ -260,26 +235,6 @@ export class Supervisor implements Subagents<AgentRuntime> {
     for (const child of parent.subagents)
       if (child.spawnStepId === stepId && !child.hasEnded && !child.isDetached)
         child.cancel(stoppedParent(parent));
-  }
-
-  async waitForSettled(
-    parent: AgentRuntime,
-    childIds: readonly AgentId[],
-    until: "news" | "rest",
-  ): Promise<void> {
-    const { stopSignal, background } = parent;
-    const settled = background.allSettled(childIds);
-    if (until === "rest") return await settled;
-    if (stopSignal.aborted) return;
-    const news = Promise.withResolvers<void>();
-    const hear = (): void => news.resolve();
-    const unsubscribe = parent.openMailbox().onMail((message) => {
-      if (message.from === undefined) hear();
-    });
-    const forget = onAbort(stopSignal, hear);
-    await Promise.race([settled, news.promise]);
-    unsubscribe();
-    forget();
   }
 
   detach(parent: AgentRuntime, childId: AgentId): Promise<void> {
