@@ -50,14 +50,12 @@ export interface AgentRun extends RunPorts<AgentRuntime> {
   persistenceOf(agent: AgentRuntime): Persistence | undefined;
 }
 
-/** What is known of an agent when it is created. */
+/** What is known of an agent when it is created, and holds for one execution or more. */
 export interface AgentFacts {
   readonly role: AgentRole;
   /** What it is to do. */
   readonly task: MessageContent;
   readonly metadata: JsonObject;
-  /** The agent that starts it. Left out: it is the root. */
-  readonly parent?: AgentRuntime | undefined;
   readonly agentPath: string;
   /** The call in its parent that starts it. */
   readonly spawnCallId?: CallId | undefined;
@@ -102,13 +100,9 @@ export class AgentRuntime {
   readonly model: Model;
   readonly priceOf: PriceOf;
   readonly cacheKey: CacheKey;
+  readonly facts: AgentFacts;
+  /** What can be read of its task. */
   readonly task: string;
-  /** The task as it was given: where it is no text, `task` is what can be read of it. */
-  readonly taskContent: MessageContent;
-  readonly metadata: JsonObject;
-  readonly spawnCallId: CallId | undefined;
-  readonly spawnStepId: StepId | undefined;
-  readonly draft: DynamicRole | undefined;
   readonly startedAtMs: number;
   /** Which execution of the agent this is, from 1. */
   readonly execution: number;
@@ -173,10 +167,17 @@ export class AgentRuntime {
   /** In which step a call of its own last gave it the result of a subagent. */
   #reported: Map<AgentId, StepId | undefined> | undefined;
 
-  constructor(run: AgentRun, facts: AgentFacts, start: ExecutionStart) {
-    const { role, parent, agentPath } = facts;
+  /** `parent`: the agent that starts it; undefined for the root. */
+  constructor(
+    run: AgentRun,
+    parent: AgentRuntime | undefined,
+    facts: AgentFacts,
+    start: ExecutionStart,
+  ) {
+    const { role, agentPath } = facts;
     const { agentId, executionId, state, before } = start;
     this.run = run;
+    this.facts = facts;
     this.identity = Object.freeze({
       runId: run.runId,
       agentId,
@@ -191,11 +192,6 @@ export class AgentRuntime {
     const { tools, hooks, output, cacheKey } = run.partsOf(role);
     this.cacheKey = { role: cacheKey, agent: ordinalOf(agentPath) };
     this.task = contentText(facts.task);
-    this.taskContent = facts.task;
-    this.metadata = facts.metadata;
-    this.spawnCallId = facts.spawnCallId;
-    this.spawnStepId = facts.spawnStepId;
-    this.draft = facts.draft;
     this.shape = tighterShape(parent?.shape ?? run.tree.limits, role.limits);
     this.toolLimits = facts.toolLimits ?? NO_TOOL_LIMITS;
     this.account = start.account;

@@ -109,7 +109,8 @@ export async function applyChain<P extends TransformPoint>(
 }
 
 /** What all foreign code may know of an agent. */
-export function factsOf({ identity, metadata, run: { context } }: AgentRuntime) {
+export function factsOf({ identity, facts, run: { context } }: AgentRuntime) {
+  const { metadata } = facts;
   const { runId, agentId, agentPath, depth, executionId } = identity;
   return { runId, agentId, agentPath, depth, executionId, metadata, context };
 }

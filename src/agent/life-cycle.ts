@@ -87,7 +87,7 @@ export function begin(agent: AgentRuntime, from: PendingState | PausedState): Ag
 }
 
 function beginEvent(
-  { role, model, task, spawnCallId, account }: AgentRuntime,
+  { role, model, task, facts, account }: AgentRuntime,
   type: "agent.started" | "agent.resumed",
 ): EventBody<"agent.started" | "agent.resumed"> {
   return {
@@ -97,7 +97,7 @@ function beginEvent(
     provider: model.provider,
     model: model.id,
     task,
-    spawnCallId: spawnCallId ?? null,
+    spawnCallId: facts.spawnCallId ?? null,
     budget: account.remaining(),
   };
 }

@@ -337,7 +337,8 @@ function node(
   fixture.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
   return new AgentRuntime(
     bareRun(ROLE, fixture.clock),
-    { role: ROLE, task: "Wait.", metadata: {}, parent, agentPath: path },
+    parent,
+    { role: ROLE, task: "Wait.", metadata: {}, agentPath: path },
     {
       agentId,
       executionId: ExecutionIdSchema().parse(`execution of ${path}`),

@@ -133,6 +133,7 @@ test("T3: a slot can be given back once only", () => {
   const clock = new ManualClock();
   const node = new AgentRuntime(
     bareRun(role, clock),
+    undefined,
     { role, task: "Lead.", metadata: {}, agentPath: "lead" },
     {
       agentId,

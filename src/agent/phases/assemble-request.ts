@@ -111,7 +111,8 @@ function behindHistory(
 /** The tools of a request, and those that filters took away. */
 /** The tools that filters leave in this step; `Finish` is none of their business. */
 function filteredTools(agent: AgentRuntime, state: AgentState) {
-  const { identity, role, tools, metadata } = agent;
+  const { identity, role, tools } = agent;
+  const { metadata } = agent.facts;
   const position = stepPosition(agent, state);
   const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);
   const facts = deepFreeze({

@@ -47,7 +47,8 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
 
 /** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
 async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const { identity, role, task, taskContent, metadata } = agent;
+  const { identity, role, task } = agent;
+  const { task: taskContent, metadata } = agent.facts;
   const content = typeof taskContent === "string" ? {} : { content: taskContent };
   const hooked =
     identity.depth > 0

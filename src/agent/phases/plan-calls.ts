@@ -162,8 +162,8 @@ function startedBefore(
 ): readonly ToolCall[] {
   if (executions.length === 0) return NONE;
   const over = new Set(executions.map(({ call }) => call.callId));
-  const starters = subagents.filter(({ spawnStepId }) => spawnStepId === stepId);
-  const started = new Set(starters.map(({ spawnCallId }) => spawnCallId));
+  const starters = subagents.filter(({ facts }) => facts.spawnStepId === stepId);
+  const started = new Set(starters.map(({ facts }) => facts.spawnCallId));
   const calls = reply?.message.toolCalls ?? [];
   return calls.filter(({ callId }) => over.has(callId) && started.has(callId));
 }

@@ -23,7 +23,7 @@ import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.t
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
   // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
   const ready: ReadyState = await (isReady(agent, state)
-    ? { state: state.log.isBriefed ? state : addTask(state, agent.taskContent) }
+    ? { state: state.log.isBriefed ? state : addTask(state, agent.facts.task) }
     : makeReady(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };

@@ -100,7 +100,8 @@ export class RunJournal {
 
   /** An agent that had ended begins a further execution. */
   continued(node: AgentRuntime, isBackground: boolean, nth = 0): void {
-    const { identity, execution, spawnCallId = null, spawnStepId = null } = node;
+    const { identity, execution, facts } = node;
+    const { spawnCallId = null, spawnStepId = null } = facts;
     const { agentId, executionId } = identity;
     this.append({
       type: "execution",

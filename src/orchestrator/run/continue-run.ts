@@ -193,7 +193,7 @@ function restoreParts(
   });
   let root = restored;
   if (ready.next !== undefined) {
-    root = continueAgent(runtime, restored, { task: restored.taskContent, ...ready.next });
+    root = continueAgent(runtime, restored, { task: restored.facts.task, ...ready.next });
     journal?.continued(root, false);
   }
   session?.begin(run.runId);
@@ -346,11 +346,10 @@ function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
 /** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
 function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void {
   const inFlightOf = new Map(agents.map(({ agentId, inFlight }) => [agentId, inFlight]));
-  const begun = new Set(
-    nodes.map(({ spawnStepId, spawnCallId }) => `${spawnStepId} ${spawnCallId}`),
-  );
+  const begun = new Set(nodes.map(({ facts }) => `${facts.spawnStepId} ${facts.spawnCallId}`));
   const members = nodes.flatMap((node) => {
-    const { parent, spawnStepId, spawnCallId } = node;
+    const { parent, facts } = node;
+    const { spawnStepId, spawnCallId } = facts;
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
     const isOver = (callId: CallId): boolean =>
       begun.has(`${spawnStepId} ${callId}`) ||
@@ -387,11 +386,11 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
   parent?.countBelow(1);
   return new AgentRuntime(
     runtime,
+    parent,
     {
       role,
       task: agent.task,
       metadata: deepFreeze(agent.metadata),
-      parent,
       agentPath,
       spawnCallId: agent.spawnCallId ?? undefined,
       spawnStepId: agent.spawnStepId ?? undefined,

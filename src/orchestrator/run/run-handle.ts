@@ -256,7 +256,7 @@ export class RunHandle implements Run {
   /** True if the run was started with this role and task. */
   isOf(role: string, task: MessageContent): boolean {
     const { root } = this.#live;
-    return root.role.name === role && sameJson(root.taskContent, task);
+    return root.role.name === role && sameJson(root.facts.task, task);
   }
 
   snapshot(): PausedRun {

@@ -86,11 +86,8 @@ export function prepareStart(
   const journal = storage && newJournal(storage, head, titleOf(role.name, task), ownership);
   const ofRole = registry.partsOf(role);
   const root = {
-    role,
-    task,
-    agentPath: role.name,
+    facts: { role, task, metadata, agentPath: role.name },
     instructions,
-    metadata,
     history: session?.opening,
     limits:
       options.budget === undefined
@@ -118,14 +115,14 @@ export function checkedRoles(settings: Settings, root: AgentRole, budget: Budget
 export function assembleRun(
   settings: Settings,
   newRun: NewRun,
-  facts: NewAgent,
+  made: NewAgent,
   how: Pick<PreparedRun, "mail" | "isRefusable"> & { readonly traceparent?: string | undefined },
 ): PreparedRun {
   const supervisor = new Supervisor(settings, newRun);
   const { run: runtime } = supervisor;
   let root: AgentRuntime;
   try {
-    root = createAgent(runtime, facts);
+    root = createAgent(runtime, made);
   } catch (cause) {
     runtime.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
     throw cause;

@@ -86,7 +86,7 @@ export function describeAgent(node: AgentRuntime): RunningAgent | SettledAgent {
     executions: node.execution,
     usage: account.usage(),
     ...(account.otherModels.length === 0 ? {} : { otherModels: account.otherModels }),
-    metadata: node.metadata,
+    metadata: node.facts.metadata,
     removedTools: node.toolLimits.removed,
     pausedMs: account.stoodMs,
     ...(settled === undefined ? {} : { settled }),
@@ -155,7 +155,7 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     steps: steps.length,
     usage: node.account.usage(),
     errors,
-    metadata: node.metadata,
+    metadata: node.facts.metadata,
     removedTools: node.toolLimits.removed,
     durationMs: durationOf(settled, 0),
   };

@@ -91,7 +91,7 @@ export function gatherChildFacts(
     agentPath: parent.identity.agentPath,
     policy,
     messages,
-    metadata: parent.metadata,
+    metadata: parent.facts.metadata,
     toolRules: parent.toolLimits.rules,
     siblings: needsSiblings ? parent.subagents.map(describeSibling) : [],
     constraints: {

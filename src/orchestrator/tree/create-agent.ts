@@ -18,7 +18,10 @@ import type { RunRuntime } from "./run-runtime.ts";
 import type { SessionHistory } from "../sessions/session-changes.ts";
 
 /** What an agent is created from. */
-export interface NewAgent extends AgentFacts {
+export interface NewAgent {
+  readonly facts: AgentFacts;
+  /** The agent that starts it. Left out: it is the root. */
+  readonly parent?: AgentRuntime;
   /** The text that its role has for it: see `instructionsFor`. */
   readonly instructions: string;
   readonly inherited?: readonly Message[];
@@ -40,8 +43,9 @@ export function modelForAgent({ settings }: RunRuntime, { name, model: given }: 
 }
 
 /** Creates an agent: ids, account, runtime. */
-export function createAgent(run: RunRuntime, facts: NewAgent): AgentRuntime {
-  const { role, parent, agentPath: path, limits, wallTimeMs, deadlineAtMs } = facts;
+export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
+  const { facts, parent, limits, wallTimeMs, deadlineAtMs } = made;
+  const { role, agentPath: path } = facts;
   const { ids, ledger, tree } = run;
   const model = modelForAgent(run, role);
   const agentId = idOf<"AgentId">(ids.next("agent", path));
@@ -53,8 +57,8 @@ export function createAgent(run: RunRuntime, facts: NewAgent): AgentRuntime {
   );
   let agent: AgentRuntime | undefined;
   try {
-    const state = pendingState({ ...makeOpening(facts, executionId), prefix: NO_PREFIX });
-    agent = new AgentRuntime(run, facts, { agentId, executionId, model, state, account });
+    const state = pendingState({ ...makeOpening(made, executionId), prefix: NO_PREFIX });
+    agent = new AgentRuntime(run, parent, facts, { agentId, executionId, model, state, account });
     tree.add(agent);
     return agent;
   } catch (cause) {
@@ -69,7 +73,7 @@ const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], leftOut
 
 /** What the agent is given before its task. What is inherited becomes its own, under new ids. */
 function makeOpening(
-  { role, instructions, inherited = NONE, history }: NewAgent,
+  { facts: { role }, instructions, inherited = NONE, history }: NewAgent,
   executionId: ExecutionId,
 ): TaggedHistory {
   const place = { executionId, stepNumber: 0 };
@@ -129,18 +133,9 @@ export function continueAgent(
   ledger.accountView(agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(
     run,
-    {
-      role,
-      task,
-      metadata: ended.metadata,
-      // The parent may have been continued itself since it started this one.
-      parent: parentAgentId === null ? undefined : tree.find(parentAgentId),
-      agentPath,
-      spawnCallId,
-      spawnStepId,
-      toolLimits: ended.toolLimits,
-      draft: ended.draft,
-    },
+    // The parent may have been continued itself since it started this one.
+    parentAgentId === null ? undefined : tree.find(parentAgentId),
+    { ...ended.facts, task, spawnCallId, spawnStepId },
     {
       agentId,
       executionId,

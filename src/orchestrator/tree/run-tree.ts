@@ -75,14 +75,14 @@ export class RunTree {
 
   /** Takes a new agent in. A tree that was asked to stop asks it, too. */
   add(node: AgentRuntime): void {
-    const { parent, role, task, spawnStepId = null } = node;
+    const { parent, role, task } = node;
     const { agentId } = node.identity;
     this.#nodes.set(agentId, node);
     if (node.currentState.status === "pending" && this.#failed.includes(agentId))
       this.#failed = this.#failed.filter((failedId) => failedId !== agentId);
     if (parent !== undefined) {
       parent.enlist(node);
-      this.#noteDelegation({ role: role.name, task }, spawnStepId);
+      this.#noteDelegation({ role: role.name, task }, node.facts.spawnStepId ?? null);
     }
     for (const signal of this.#stops) node.requestStop(signal);
   }

@@ -49,17 +49,19 @@ export function setUpChild(
       return context;
     }
     created = createAgent(run, {
-      role,
+      facts: {
+        role,
+        task: request.task,
+        metadata: context.metadata,
+        agentPath,
+        spawnCallId: callId,
+        spawnStepId: stepId,
+        toolLimits: context.toolLimits,
+        draft: request.draft,
+      },
       parent,
-      agentPath,
-      task: request.task,
       instructions: instructionsFor(role, run.context),
-      spawnCallId: callId,
-      spawnStepId: stepId,
       inherited: context.messages,
-      metadata: context.metadata,
-      toolLimits: context.toolLimits,
-      draft: request.draft,
       ...budget,
     });
     announce(run, created, { call, isBackground: request.background === true }, context.manifest);
@@ -173,6 +175,6 @@ export function groupOf(
 
 /** The group that a child belongs to. */
 export function memberGroup(child: AgentRuntime): SpawnGroup | undefined {
-  const { parent, spawnStepId: stepId, spawnCallId: callId } = child;
-  return stepId === undefined || callId === undefined ? undefined : parent?.findGroup(stepId);
+  const { spawnStepId: stepId, spawnCallId: callId } = child.facts;
+  return stepId === undefined || callId === undefined ? undefined : child.parent?.findGroup(stepId);
 }

@@ -74,8 +74,10 @@ export class Supervisor implements Subagents<AgentRuntime> {
     setUp: (group: SpawnGroup | undefined) => AgentRuntime | SpawnRefusal,
   ): Promise<SpawnOutcome> {
     const { role, isBackground, call } = asked;
-    const adopted = this.#adopted(parent, call, isBackground);
-    if (adopted !== undefined) return await adopted;
+    if (parent.persistence?.inFlight !== undefined) {
+      const adopted = this.#adopted(parent, call, isBackground);
+      if (adopted !== undefined) return await adopted;
+    }
     const group = groupOf(parent, call);
     const child = setUp(group);
     if ("code" in child) {
@@ -233,7 +235,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   cancelStartedBy(parent: AgentRuntime, stepId: StepId): void {
     for (const child of parent.subagents)
-      if (child.spawnStepId === stepId && !child.hasEnded && !child.isDetached)
+      if (child.facts.spawnStepId === stepId && !child.hasEnded && !child.isDetached)
         child.cancel(stoppedParent(parent));
   }
 
@@ -293,7 +295,8 @@ function stoppedParent({ identity }: AgentRuntime): string {
 }
 
 /** The call that started a subagent. */
-function spawnPosition({ spawnStepId: stepId, spawnCallId: callId }: AgentRuntime): EventPosition {
+function spawnPosition({ facts }: AgentRuntime): EventPosition {
+  const { spawnStepId: stepId, spawnCallId: callId } = facts;
   return defined({ stepId, callId });
 }
 

@@ -112,19 +112,16 @@ function startOf(
       head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
     const newRun = { registry, onPiece: undefined, context, session, journal };
     const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
-    const facts = {
-      role,
-      task: root.task,
-      agentPath: role.name,
+    const made = {
+      facts: { role, task: root.task, metadata: root.metadata, agentPath: role.name },
       instructions: instructionsFor(role, context),
-      metadata: root.metadata,
       // The session has all but the instructions.
       history: session && { messages: messages.slice(1), tags: tags.slice(1) },
       limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
       wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
       deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
     };
-    return assembleRun(settings, newRun, facts, { isRefusable: false });
+    return assembleRun(settings, newRun, made, { isRefusable: false });
   };
   const { limits } = head;
   const positions = positionsOf([]);
