@@ -73,47 +73,27 @@ class Reading {
     const plain = this.#read(value);
     if (plain !== undefined || value === undefined) return plain;
     const got = typeof value === "object" ? "one whose toJSON gives nothing" : `a ${typeof value}`;
-    throw this.#unshowable("a value that can be shown", got, "Return plain data.");
+    throw this.#unshowable("a value that can be shown", got);
   }
 
   /** `isAsked` for what a `toJSON` gave: it is not asked again. */
   #read(value: unknown, isAsked = false): JsonValue | undefined {
-    switch (typeof value) {
-      case "string":
-      case "boolean":
-        return value;
-      case "number":
-        return readNumber(value);
-      case "bigint":
-        return String(value);
-      case "object":
-        return value === null ? null : this.#readWithin(value, isAsked);
-      default:
-        return undefined;
-    }
-  }
-
-  #readWithin(value: object, isAsked: boolean): JsonValue | undefined {
+    if (value === null || typeof value === "string" || typeof value === "boolean") return value;
+    if (typeof value === "number") return readNumber(value);
+    if (typeof value === "bigint") return String(value);
+    if (typeof value !== "object") return undefined;
     if (this.#around.has(value))
-      throw this.#unshowable(
-        "a value that does not contain itself",
-        "a circular reference",
-        "Return plain data.",
-      );
-    if (this.#around.size >= MOST_LEVELS)
-      throw this.#unshowable(
-        `a value of at most ${MOST_LEVELS} levels`,
-        "more, or a value that contains itself anew",
-        "Return less.",
-      );
+      throw this.#unshowable("a value that does not contain itself", "a circular reference");
+    if (this.#around.size >= MOST_LEVELS) {
+      const got = "more, or a value that contains itself anew";
+      throw this.#unshowable(`a value of at most ${MOST_LEVELS} levels`, got, "Return less.");
+    }
     this.#around.add(value);
     try {
       return this.#readObject(value, isAsked);
     } catch (cause) {
       if (cause instanceof Unshowable) throw cause;
-      throw this.#unshowable("readable", `an error: ${messageOf(cause)}`, "Return plain data.", {
-        cause,
-      });
+      throw this.#unshowable("readable", `an error: ${messageOf(cause)}`, undefined, { cause });
     } finally {
       this.#around.delete(value);
     }
@@ -130,47 +110,38 @@ class Reading {
     }
     if (isPromiseLike(value))
       throw this.#unshowable("a value that is there", "a promise", "Await it.");
-    if (Array.isArray(value)) return this.#readList(value);
-    return isOfClass ? this.#readInstance(value) : this.#readFields(value);
-  }
-
-  #readInstance(value: object): JsonValue {
-    if (isOf(value, Map)) return this.#readMap(value);
-    if (isOf(value, Set)) return this.#readList([...this.#counted(value)]);
-    return this.#readFields(value);
+    if (Array.isArray(value)) {
+      this.#count(value.length);
+      return this.#readList(value);
+    }
+    if (isOfClass && isOf(value, Set)) return this.#readList(this.#partsOf(value));
+    if (isOfClass && isOf(value, Map)) {
+      const entries = this.#partsOf<readonly [unknown, unknown]>(value);
+      const isNamed = entries.every(([key]) => typeof key === "string");
+      const values = new Map(entries.map(([key, part]) => [String(key), part]));
+      return isNamed
+        ? this.#readNamed([...values.keys()], (key) => values.get(key))
+        : this.#readList(entries);
+    }
+    const keys = Object.keys(value);
+    this.#count(keys.length);
+    if (keys.length > 0 || !isOfClass)
+      return this.#readNamed(keys, (key) => Reflect.get(value, key));
+    const got = `an object of ${classNameOf(value) || "some class"} without fields`;
+    const advice = "Return what it holds: a text, a list or an object with fields.";
+    throw this.#unshowable("plain data", got, advice);
   }
 
   #readList(list: readonly unknown[]): JsonValue {
-    const { length } = list;
-    this.#count(length);
     const parts: JsonValue[] = [];
+    // Holes, too: they are null in JSON.
+    const { length } = list;
     for (let index = 0; index < length; index += 1) {
       this.#path.push(index);
       parts.push(this.#read(list[index]) ?? null);
       this.#path.pop();
     }
     return parts;
-  }
-
-  #readMap(map: ReadonlyMap<unknown, unknown>): JsonValue {
-    const entries = [...this.#counted(map)];
-    const named: (readonly [string, unknown])[] = [];
-    for (const [key, value] of entries) if (typeof key === "string") named.push([key, value]);
-    if (named.length < entries.length) return this.#readList(entries);
-    const values = new Map(named);
-    return this.#readNamed([...values.keys()], (key) => values.get(key));
-  }
-
-  #readFields(value: object): JsonValue {
-    const keys = Object.keys(value);
-    this.#count(keys.length);
-    if (keys.length === 0 && !isPlain(value))
-      throw this.#unshowable(
-        "plain data",
-        `an object of ${classNameOf(value) || "some class"} without fields`,
-        "Return what it holds: a text, a list or an object with fields.",
-      );
-    return this.#readNamed(keys, (key) => Reflect.get(value, key));
   }
 
   // `fromEntries` defines what it makes: a key `__proto__` is a key like any other.
@@ -186,11 +157,13 @@ class Reading {
   }
 
   /** One by one, so that what never ends is noticed. */
-  *#counted<Part>(parts: Iterable<Part>): Iterable<Part> {
+  #partsOf<Part>(parts: Iterable<Part>): readonly Part[] {
+    const list: Part[] = [];
     for (const part of parts) {
       this.#count(1);
-      yield part;
+      list.push(part);
     }
+    return list;
   }
 
   #count(parts: number): void {
@@ -199,7 +172,12 @@ class Reading {
     throw this.#unshowable(`a value of at most ${MOST_PARTS} parts`, "more", "Return less.");
   }
 
-  #unshowable(expected: string, got: string, advice: string, options?: ErrorOptions): Unshowable {
+  #unshowable(
+    expected: string,
+    got: string,
+    advice = "Return plain data.",
+    options?: ErrorOptions,
+  ): Unshowable {
     const where = `${this.#name}${placeOf(this.#path)}`;
     return new Unshowable(`Expected ${where} to be ${expected}, got ${got}. ${advice}`, options);
   }
