@@ -100,7 +100,7 @@ export type {
 } from "./tools/tool.ts";
 export type { ToolsetTool } from "./tools/toolsets.ts";
 export type { ArgumentProblem } from "./tools/arguments/argument-problems.ts";
-export type { ToolRetryNote, ToolRuntime } from "./tools/tool-runtime.ts";
+export type { ToolRetryNote, ToolRuntime } from "./tools/tool-context.ts";
 export type {
   AskOutcome,
   AskRequest,

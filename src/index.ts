@@ -114,7 +114,7 @@ export {
   retainMessages,
   type MessageRetentionPolicy,
 } from "./policies/retention-policy.ts";
-export { removeMessages } from "./policies/remove-messages.ts";
+export { removeMessages } from "./policies/message-groups.ts";
 
 // Observe
 export { checkEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";

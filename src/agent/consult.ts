@@ -6,10 +6,9 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Consulted } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import type { PointInput, PointPatch, TransformPoint, HookContext } from "../hooks/hook-points.ts";
-import { runChain, type ChainResult } from "../hooks/run-chain.ts";
+import { runChain, type ChainResult, type HookBounds } from "../hooks/run-chain.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { checkText } from "../kernel/check.ts";
-import type { HookBounds } from "../hooks/call-hook.ts";
 
 /** Runs it within the agent's time. Never rejects. `at`: what its log lines belong to. */
 export async function consult<T>(

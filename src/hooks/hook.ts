@@ -11,13 +11,13 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import {
   checkEventTypes,
   hookBasics,
-  transformBasics,
   type HookBasics,
   type HookOptions,
+  transformBasics,
   type TransformOptions,
   type WrapToolOptions,
 } from "./hook-options.ts";
-import type { AllowedPatch, HookContext, TransformPoint, PointInput } from "./hook-points.ts";
+import type { AllowedPatch, HookContext, PointInput, TransformPoint } from "./hook-points.ts";
 import { HOOK_POINTS } from "./patch-contract.ts";
 
 /** What an observer knows besides the event, which says where it belongs. `Context`: what it asks of the run's context. */

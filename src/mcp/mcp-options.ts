@@ -18,7 +18,7 @@ import {
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
-import { checkSpan } from "../tools/check-tool-settings.ts";
+import { checkSpan } from "../tools/tool-settings.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
 /** What `connectMcp` takes. */

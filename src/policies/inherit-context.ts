@@ -14,9 +14,9 @@ import {
   siblingsNote,
   shownAttempts,
   type ParentConstraints,
+  type FramedResult,
 } from "./context-notes.ts";
 import { inheritedMessages } from "./inherited-messages.ts";
-import type { FramedResult } from "./result-frame.ts";
 import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
 
 /** What a parent has to hand on. What its policy does not ask for is not looked at. */

@@ -1,3 +1,6 @@
+import type { ExecutionId } from "../protocol/ids.ts";
+import type { StoredMessage } from "../protocol/message.ts";
+
 /**
  * The groups of a history: a reply with the results of its calls, or a single message. A group is kept or left out whole (C27). Pure; the
  * list must be valid.
@@ -32,4 +35,22 @@ export function lastGroups<Group extends readonly unknown[]>(
 export function headLength(messages: readonly { readonly role: string }[]): number {
   const firstOther = messages.findIndex(({ role }) => role !== "system");
   return firstOther === -1 ? messages.length : firstOther;
+}
+
+/**
+ * The history without what this execution added: its task, its replies, their results. Instructions stay, and so does what stands for
+ * messages that were left out while it ran. They go in whole groups, so a valid list stays valid; with nothing to take out, the same list.
+ */
+export function removeMessages<Stored extends StoredMessage>(
+  messages: readonly Stored[],
+  executionId: ExecutionId,
+): readonly Stored[] {
+  const kept = messageGroups(messages).filter(([first]) => !isOf(first, executionId));
+  const left = kept.flat();
+  return left.length === messages.length ? messages : left;
+}
+
+function isOf(message: StoredMessage | undefined, executionId: ExecutionId): boolean {
+  if (message?.executionId !== executionId) return false;
+  return message.role !== "system" && message.note !== "left_out";
 }

@@ -6,11 +6,15 @@ import { EspalierError } from "../kernel/error.ts";
 import { defined, isPlainObject, isRecord } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../agent/define-agent.ts";
-import { firstPart } from "./field-path.ts";
-import { roleText, type RoleText } from "./role-text.ts";
-import { CODE_FIELDS, DATA_FIELDS, FILE_FIELDS } from "./role-fields.ts";
-import { errorsIn, type FileErrorAt } from "./role-file-error.ts";
-import { listed, type RoleFileSettings } from "./role-file-options.ts";
+import { firstPart, roleText, type RoleText } from "./role-text.ts";
+import {
+  CODE_FIELDS,
+  DATA_FIELDS,
+  FILE_FIELDS,
+  listed,
+  type RoleFileSettings,
+} from "./role-file-options.ts";
+import { errorsIn, type FileErrorAt } from "./plain-yaml.ts";
 
 /** A role, and where it got its name. */
 export interface RoleInFile {

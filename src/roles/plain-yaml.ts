@@ -3,22 +3,22 @@
 
 import {
   CST,
+  type ErrorCode,
   isAlias,
   isMap,
   isScalar,
   isSeq,
   LineCounter,
+  type ParsedNode,
   parseDocument,
   Parser,
-  type ErrorCode,
-  type ParsedNode,
   type YAMLError,
 } from "yaml";
 
 import { shown } from "../kernel/check.ts";
+import { EspalierError } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
-import type { FileErrorAt } from "./role-file-error.ts";
 
 /** The values of front matter, and the line of each by its path: `.budget.steps`, `.tools[0]`. */
 export interface PlainYaml {
@@ -148,4 +148,18 @@ function markOf(node: ParsedNode): string | undefined {
   if (node.anchor !== undefined) return `the anchor &${node.anchor}`;
   if (node.tag !== undefined) return `the tag ${node.tag.replace(STANDARD_TAGS, "!!")}`;
   return undefined;
+}
+
+/** Makes the error for a line of one file; `message` says what was expected, what came and what to do. */
+export type FileErrorAt = (line: number, message: string, cause?: unknown) => EspalierError;
+
+/** Makes the errors of one file. */
+export function errorsIn(file: string): FileErrorAt {
+  return (line, message, cause) =>
+    new EspalierError({
+      code: "invalid_role_file",
+      message: `${file}:${line}: ${message}`,
+      data: { file, line },
+      cause,
+    });
 }

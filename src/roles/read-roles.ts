@@ -11,7 +11,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { AgentRole, ContextOf } from "../agent/agent-role.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { roleFromFile, type RoleInFile } from "./parse-role.ts";
-import { errorsIn, type FileErrorAt } from "./role-file-error.ts";
+import { errorsIn, type FileErrorAt } from "./plain-yaml.ts";
 import {
   checkExtensions,
   OPTION_FIELDS,
@@ -20,7 +20,7 @@ import {
   type RoleFileSettings,
 } from "./role-file-options.ts";
 
-export { roleFileNames, type RoleFileNames } from "./role-file-names.ts";
+export { roleFileNames, type RoleFileNames } from "./role-text.ts";
 export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 
 /** What `parseRole` takes besides the text. */

@@ -1,16 +1,15 @@
 // What a folder of role files needs from code: its models and tools by name, and what files cannot say.
 
+import { type AgentDefinition, DEFINITION_FIELDS, type FieldKind } from "../agent/define-agent.ts";
 import { checkKeys, checkList, misdefinition, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
-import type { AgentDefinition } from "../agent/define-agent.ts";
 import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";
 import { checkTool } from "../tools/check-tool.ts";
 import { checkNames } from "../tools/tool-set.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
-import { EXTENSION_FIELDS } from "./role-fields.ts";
 
 /**
  * What role files are read with. `Context`: what `extend` asks of the context of a run. `Own`: the tools that files may name, which may each
@@ -120,3 +119,22 @@ function givenBy(models: (name: string) => Model): RoleFileSettings["modelOf"] {
     throw misdefinition(field, expected, name, "Correct the name.");
   };
 }
+
+function fieldsOf(...kinds: readonly FieldKind[]): readonly string[] {
+  const fields = Object.entries(DEFINITION_FIELDS).filter(([, kind]) => kinds.includes(kind));
+  return Object.freeze(fields.map(([field]) => field));
+}
+
+/** What may stand in the front matter. */
+export const FILE_FIELDS = fieldsOf("data", "names");
+
+/** What holds plain data: a group of it is put together from file and code, key by key. */
+export const DATA_FIELDS = fieldsOf("data");
+
+/** What only code can say. */
+export const CODE_FIELDS = fieldsOf("code");
+
+/** What code may say of a role that stands in a file. */
+export const EXTENSION_FIELDS = Object.freeze(
+  [...FILE_FIELDS, ...CODE_FIELDS].filter((field) => field !== "name"),
+);

@@ -1,9 +1,7 @@
 // A role file taken apart: its front matter between two lines of ---, and the text below.
 
-import { shown } from "../kernel/check.ts";
-import { firstPart } from "./field-path.ts";
-import { plainYaml } from "./plain-yaml.ts";
-import type { FileErrorAt } from "./role-file-error.ts";
+import { checkText, misdefinition, shown } from "../kernel/check.ts";
+import { errorsIn, type FileErrorAt, plainYaml } from "./plain-yaml.ts";
 
 /** The two parts of a role file. */
 export interface RoleText {
@@ -47,4 +45,56 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
     body,
     lineOf: (path) => lines.get(firstPart(path, lines.keys()) ?? "") ?? 1,
   };
+}
+
+/** What a role file names. A list that is none is empty here: it is an error of the file when it is read as a role. */
+export interface RoleFileNames {
+  /** Of the role; undefined: that of its file. */
+  readonly name: string | undefined;
+  /** The model; undefined: none is named. */
+  readonly model: string | undefined;
+  /** Names of tools, and beginnings of names with a star behind them. */
+  readonly tools: readonly string[];
+  /** The subagents. */
+  readonly subagents: readonly string[];
+}
+
+/**
+ * What the text of a role file names, to have models, tools and other files ready before it is read as a role. `file`: for errors.
+ *
+ * @throws EspalierError `invalid_role_file`, if its front matter cannot be read.
+ */
+export function roleFileNames(text: string, file: string): RoleFileNames {
+  checkText("roleFileNames.file", file);
+  if (typeof text !== "string")
+    throw misdefinition("roleFileNames.text", "the text of a role file", text, "Decode it first.");
+  const { values } = roleText(text, errorsIn(file));
+  const name = values.get("name");
+  const model = values.get("model");
+  return {
+    name: typeof name === "string" ? name : undefined,
+    model: typeof model === "string" ? model : undefined,
+    tools: textsIn(values.get("tools")),
+    subagents: textsIn(values.get("subagents")),
+  };
+}
+
+function textsIn(given: unknown): readonly string[] {
+  return Array.isArray(given) ? given.filter((one) => typeof one === "string") : [];
+}
+
+/** The longest of `parts` (`.budget`, `[0]`) with which a path begins; undefined if there is none. Keys may have dots themselves. */
+export function firstPart(path: string, parts: Iterable<string>): string | undefined {
+  let longest: string | undefined;
+  for (const part of parts) {
+    if (!isFirst(path, part) || part.length <= (longest?.length ?? -1)) continue;
+    longest = part;
+  }
+  return longest;
+}
+
+function isFirst(path: string, part: string): boolean {
+  if (!path.startsWith(part)) return false;
+  const next = path[part.length];
+  return next === undefined || next === "." || next === "[";
 }

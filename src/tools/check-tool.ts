@@ -1,5 +1,5 @@
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { misdefinition } from "../kernel/check.ts";
+import { checkName, misdefinition } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { Tool } from "./tool.ts";
 
@@ -45,3 +45,14 @@ function helpWith(field: string, value: unknown): string {
 }
 
 const ONE_OF_THEM = "Do it with each of its tools.";
+
+/** What a model may call a tool by: what every provider takes. */
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Throws `invalid_definition` unless `name` can be the name of a tool: letters, digits, `_` and `-`, at most 64. */
+export function checkToolName(field: string, name: unknown): void {
+  checkName(field, name, TOOL_NAME, "letters, digits, _ and -, at most 64");
+  if (name !== "__proto__") return;
+  // Objects treat this one in their own way.
+  throw misdefinition(field, "any other name", name, "Choose another name.");
+}

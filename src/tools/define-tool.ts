@@ -6,10 +6,9 @@ import { strictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/check-input.ts";
 import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
-import { checkToolName } from "./tool-name.ts";
-import { SETTING_FIELDS, toolSettings } from "./check-tool-settings.ts";
+import { checkToolName } from "./check-tool.ts";
+import { SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
 import { binding, delegationTool } from "./make-tool.ts";
-import type { ToolSettings } from "./tool-settings.ts";
 import type {
   DelegationTool,
   ExternalTool,

@@ -7,8 +7,8 @@ import type {
   DelegationOutcome,
   ToolContext,
   SubagentRequest,
+  ToolRuntime,
 } from "./tool-context.ts";
-import type { ToolRuntime } from "./tool-runtime.ts";
 import type { ToolSettings } from "./tool-settings.ts";
 
 /** What is common to all kinds of tools. */

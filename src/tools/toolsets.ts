@@ -4,8 +4,7 @@
 import { checkKeys, checkList, checkText, misdefinition, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import { checkTool } from "./check-tool.ts";
-import { checkToolName } from "./tool-name.ts";
+import { checkTool, checkToolName } from "./check-tool.ts";
 import type { DelegationTool, ExternalTool, FunctionTool } from "./tool.ts";
 
 /** What a toolset may hold: every tool but `Finish`, which an agent has by its `output`. */

@@ -6,7 +6,7 @@ import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { SETTING_FIELDS } from "../../src/tools/check-tool-settings.ts";
+import { SETTING_FIELDS } from "../../src/tools/tool-settings.ts";
 import { proves } from "../harness/proves.ts";
 
 // Those of a folder are run by an example.

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-import type { HookBounds } from "../../src/hooks/call-hook.ts";
+import { type HookBounds, runChain, type ChainResult } from "../../src/hooks/run-chain.ts";
 import { transform, type Hook } from "../../src/hooks/hook.ts";
 import type { TransformOptions } from "../../src/hooks/hook-options.ts";
 import type {
@@ -12,7 +12,6 @@ import type {
   TransformPoint,
 } from "../../src/hooks/hook-points.ts";
 import { hookSet } from "../../src/hooks/hook-set.ts";
-import { runChain, type ChainResult } from "../../src/hooks/run-chain.ts";
 import {
   AgentIdSchema,
   CallIdSchema,

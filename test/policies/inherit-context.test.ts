@@ -10,7 +10,7 @@ import {
   type ParentContext,
   type InheritedContext,
 } from "../../src/policies/inherit-context.ts";
-import { framed, type FramedResult } from "../../src/policies/result-frame.ts";
+import { framed, type FramedResult } from "../../src/policies/context-notes.ts";
 import {
   subagentContextPolicy,
   type SubagentContextPolicy,

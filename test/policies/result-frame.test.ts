@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { framed, type FramedResult } from "../../src/policies/result-frame.ts";
+import { framed, type FramedResult } from "../../src/policies/context-notes.ts";
 import { proves } from "../harness/proves.ts";
 
 function result(text: string, childName = "reader#1"): FramedResult {

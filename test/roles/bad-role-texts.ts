@@ -1,6 +1,6 @@
 // Role files with one thing wrong each, and what is said of it.
 
-import { FILE_FIELDS } from "../../src/roles/role-fields.ts";
+import { FILE_FIELDS } from "../../src/roles/role-file-options.ts";
 import { roleFile } from "./role-folder.ts";
 
 const FIELDS = FILE_FIELDS.join(", ");

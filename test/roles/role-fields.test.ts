@@ -6,7 +6,7 @@ import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { CODE_FIELDS, EXTENSION_FIELDS, FILE_FIELDS } from "../../src/roles/role-fields.ts";
+import { CODE_FIELDS, EXTENSION_FIELDS, FILE_FIELDS } from "../../src/roles/role-file-options.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { thrownBy } from "../support/thrown.ts";
 

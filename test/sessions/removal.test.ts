@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
-import { removeMessages } from "../../src/policies/remove-messages.ts";
+import { removeMessages } from "../../src/policies/message-groups.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import type { Session } from "../../src/orchestrator/sessions/session.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import { retainMessages, messageRetention } from "../../src/policies/retention-policy.ts";
-import { removeMessages } from "../../src/policies/remove-messages.ts";
+import { removeMessages } from "../../src/policies/message-groups.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { soloist } from "../harness/soloist.ts";

@@ -13,8 +13,13 @@ import {
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
-import type { AskRequest, ToolContext, ToolProgress } from "../../src/tools/tool-context.ts";
-import type { ToolRetryNote, ToolRuntime } from "../../src/tools/tool-runtime.ts";
+import type {
+  AskRequest,
+  ToolContext,
+  ToolProgress,
+  ToolRetryNote,
+  ToolRuntime,
+} from "../../src/tools/tool-context.ts";
 import type { FunctionTool, FunctionUse, ToolReturn } from "../../src/tools/tool.ts";
 
 /** The grace period of these calls. */

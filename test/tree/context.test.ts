@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
-import { framed, type FramedResult } from "../../src/policies/result-frame.ts";
+import { framed, type FramedResult } from "../../src/policies/context-notes.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message, UserMessage } from "../../src/protocol/message.ts";

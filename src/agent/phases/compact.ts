@@ -2,8 +2,7 @@
 // What goes is left out, or summed up by a model call of its own, as the role says (R100). Loaded when a history is first made shorter.
 
 import { headLength } from "../../policies/message-groups.ts";
-import { cutHistory, truncateHistory } from "../../policies/truncate-history.ts";
-import { withNewestContent } from "../../policies/newest-content.ts";
+import { cutHistory, truncateHistory, withNewestContent } from "../../policies/truncate-history.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState, eventPosition, stepPosition } from "../agent-state.ts";

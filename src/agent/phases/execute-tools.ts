@@ -3,7 +3,7 @@
 
 import { cancelReasonOf, onAbort, CancelSignal } from "../../kernel/cancel.ts";
 import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
-import { failureSignals } from "../../policies/failure-signals.ts";
+import { failureSignals } from "../../policies/error-budget.ts";
 import type { StepId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { timingOf } from "../../protocol/step-timing.ts";

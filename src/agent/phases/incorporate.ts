@@ -5,7 +5,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState, OpenStep } from "../agent-state.ts";
 import { addSignal } from "../stop-requests.ts";
 import { recordResults } from "../transition.ts";
-import { failureSignals } from "../../policies/failure-signals.ts";
+import { failureSignals } from "../../policies/error-budget.ts";
 
 /**
  * Called once every call of the reply has its result (L3). What the calls make the execution stop for becomes a

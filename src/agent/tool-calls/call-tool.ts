@@ -13,7 +13,7 @@ import type { OwnCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import { guardsFor } from "../../tools/tool-guard.ts";
 import { asToolResult } from "../../tools/tool-result.ts";
-import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
+import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-context.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { hookContext } from "../consult.ts";

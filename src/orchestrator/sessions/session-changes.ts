@@ -13,7 +13,7 @@ import {
   UsageSchema,
   type Usage,
 } from "../../protocol/usage.ts";
-import { removeMessages } from "../../policies/remove-messages.ts";
+import { removeMessages } from "../../policies/message-groups.ts";
 import {
   greatestNumber,
   messageNumberOf,

@@ -17,7 +17,7 @@ import {
   type InheritedContext,
   type ParentContext,
 } from "../../policies/inherit-context.ts";
-import type { FramedResult } from "../../policies/result-frame.ts";
+import type { FramedResult } from "../../policies/context-notes.ts";
 import type { SubagentContextPolicy } from "../../policies/subagent-context-policy.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
 import type {

@@ -14,7 +14,7 @@ import {
 } from "../../agent/agent-role.ts";
 import type { DynamicRoleBounds } from "../../agent/dynamic-role-bounds.ts";
 import { DynamicRoleSchema, type DynamicRole, type SpawnRequest } from "../../protocol/subagent.ts";
-import { zodInput } from "../../tools/arguments/zod-input.ts";
+import { zodInput } from "../../tools/arguments/input-schema.ts";
 import { binding, delegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
 import type {

@@ -3,10 +3,22 @@
 
 import { z } from "zod";
 
-import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import type { InputSchema } from "./check-input.ts";
-import { noZodSchema } from "./unusable-schema.ts";
-import { zodInput } from "./zod-input.ts";
+import { misdefinition } from "../../kernel/check.ts";
+import {
+  copyJson,
+  deepFreeze,
+  isJsonObject,
+  isRecord,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+} from "../../kernel/json.ts";
+import { checkedInput, type InputSchema } from "./check-input.ts";
+import type { Reading } from "./coerce.ts";
+import { lookUp } from "./schema-pointer.ts";
+import { noZodSchema, type Place, UnusablePart, unusableSchema } from "./unusable-schema.ts";
+import type { ValidationIssue } from "./validation-issue.ts";
+import { zodIssues } from "./zod-issues.ts";
 
 /** A JSON Schema of arguments, or of a typed result. Made by `jsonSchema`. `Value`: what fits it. */
 export interface JsonSchemaInput<out Value = unknown> {
@@ -59,3 +71,89 @@ export function inputSchema(
   }
   return make(field, isStrict);
 }
+
+/** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
+export function zodInput<Schema extends z.ZodType>(
+  field: string,
+  input: Schema,
+  isStrict: boolean,
+): InputSchema<z.output<Schema>>;
+export function zodInput(field: string, input: z.ZodType, isStrict: boolean): InputSchema<unknown> {
+  const read = (value: JsonValue): Reading => readWithZod(input, value);
+  return checkedInput(zodJsonSchema(field, input), read, isStrict);
+}
+
+/** The JSON Schema of an object, as a model is to fill it in. Throws `invalid_definition` if there is none. */
+function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
+  const object = withoutReference(toJsonSchema(field, input));
+  if (object["type"] !== "object") {
+    const got = object["type"] ?? input._zod.def.type;
+    throw misdefinition(field, "a zod object schema", got, "Use z.object({ … }).");
+  }
+  const { $schema: _dialect, ...rest } = object;
+  return deepFreeze(rest);
+}
+
+function toJsonSchema(field: string, input: z.ZodType): JsonValue {
+  try {
+    const schema = z.toJSONSchema(input, { io: "input", override: refuseUnusable });
+    return parseJson(JSON.stringify(schema));
+  } catch (cause) {
+    throw unusableSchema(field, input, cause);
+  }
+}
+
+interface Node {
+  readonly zodSchema: z.core.$ZodTypes;
+  readonly path: Place;
+}
+
+/** Throws an `UnusablePart` if no call could ever be checked against this part. */
+function refuseUnusable({ zodSchema, path }: Node): void {
+  const { def } = zodSchema._zod;
+  if (def.type === "file" || def.type === "promise")
+    throw new UnusablePart(path, `A ${def.type} cannot be given as JSON`, def.type);
+  const ends: readonly unknown[] = def.type === "pipe" ? [def.in, def.out] : [];
+  const isAsync =
+    ends.some((end) => isAsyncFunction(partOf(partOf(partOf(end, "_zod"), "def"), "transform"))) ||
+    def.checks?.some((check) => isAsyncFunction(partOf(check._zod.def, "fn"))) === true;
+  if (isAsync) throw new UnusablePart(path, ASYNCHRONOUS, def.type);
+}
+
+const ASYNCHRONOUS =
+  "An asynchronous check or transform cannot run before a tool; do that in its execute";
+
+function partOf(owner: unknown, key: string): unknown {
+  return isRecord(owner) ? owner[key] : undefined;
+}
+
+function isAsyncFunction(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === "[object AsyncFunction]";
+}
+
+/** A schema that has an id of its own comes as a reference to its definition: put in its place, so that the type is on top. */
+function withoutReference(schema: JsonValue): JsonObject {
+  if (!isJsonObject(schema)) return {};
+  const { $ref: reference, ...rest } = schema;
+  if (typeof reference !== "string") return schema;
+  const definition = parseJson(JSON.stringify(lookUp(schema, reference) ?? null));
+  return isJsonObject(definition) ? { ...definition, ...rest } : schema;
+}
+
+/** Parses a copy of `input`, so that nothing that a tool does to what it gets shows in what is logged. */
+function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
+  // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
+  const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
+  if (parsed instanceof Promise) {
+    parsed.catch(() => undefined);
+    return { input, issues: [ASYNCHRONOUS_CHECK] };
+  }
+  const issues = parsed.issues.flatMap((issue) => zodIssues(issue));
+  return { input, issues, value: parsed.value };
+}
+
+const ASYNCHRONOUS_CHECK: ValidationIssue = {
+  path: [],
+  keyword: "custom",
+  note: () => "no asynchronous check can run",
+};

@@ -7,11 +7,10 @@
 import { checkKeys, misdefinition } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { TurnQueue } from "../../kernel/turn-queue.ts";
-import { checkSpan } from "../check-tool-settings.ts";
-import { timeText } from "../time-text.ts";
-import type { ToolContext } from "../tool-context.ts";
+import { checkSpan } from "../tool-settings.ts";
+import { timeText } from "../tool-timeout.ts";
+import type { ToolContext, ToolRuntime } from "../tool-context.ts";
 import { ToolError } from "../tool-error.ts";
-import type { ToolRuntime } from "../tool-runtime.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkAtLeastOne, checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
 

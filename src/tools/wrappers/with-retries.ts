@@ -6,9 +6,8 @@ import { checkAmount, checkFunction, checkKeys, defaultAdvice, shown } from "../
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
-import type { ToolContext } from "../tool-context.ts";
+import type { ToolContext, ToolRuntime } from "../tool-context.ts";
 import { severityOf } from "../tool-error.ts";
-import type { ToolRuntime } from "../tool-runtime.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkAtLeastOne, checkWrappable, closable, withRun } from "./wrapped-tool.ts";
 

@@ -1,8 +1,7 @@
 import { invoke, runTimed } from "../../kernel/cancel.ts";
 import { checkKeys } from "../../kernel/check.ts";
-import { checkSpan } from "../check-tool-settings.ts";
-import type { ToolContext } from "../tool-context.ts";
-import type { ToolRuntime } from "../tool-runtime.ts";
+import { checkSpan } from "../tool-settings.ts";
+import type { ToolContext, ToolRuntime } from "../tool-context.ts";
 import { toolTimedOut } from "../tool-timeout.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts";

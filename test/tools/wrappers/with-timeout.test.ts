@@ -6,10 +6,9 @@ import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 
 import type { CancelReason } from "../../../src/kernel/cancel.ts";
-import { timeText } from "../../../src/tools/time-text.ts";
+import { timeText, isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts";
 import { ToolError } from "../../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../../src/tools/tool-context.ts";
-import { isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts";
 import { renameTools } from "../../../src/tools/toolsets.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../../harness/proves.ts";
