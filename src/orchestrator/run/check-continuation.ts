@@ -11,7 +11,7 @@ import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { unknownToolName } from "../../policies/child-tools.ts";
-import type { AgentId, RunId } from "../../protocol/ids.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { type ArgumentProblem, problemLines } from "../../tools/arguments/argument-problems.ts";
@@ -161,8 +161,19 @@ export function checkOutputs(
   for (const agent of agents) {
     const role = roles.get(agent.agentId);
     const problems = role && findProblems(agent, role);
-    if (role !== undefined && problems !== undefined && problems.length > 0)
-      throw outputMismatch({ runId, agent, role, problems });
+    if (role === undefined || problems === undefined || problems.length === 0) continue;
+    const { agentPath } = agent;
+    const lines = problemLines("the result", problems).join("; ");
+    throw new EspalierError({
+      code: "output_mismatch",
+      message: `Run ${runId} cannot continue, because the stored result of ${agentPath} does not fit the output of role "${role.name}": ${lines}. Restore the output schema that the role had, or start a new run. Nothing was changed.`,
+      data: {
+        runId,
+        role: role.name,
+        agentPath,
+        fields: problems.map(({ parameter }) => parameter),
+      },
+    });
   }
 }
 
@@ -188,28 +199,6 @@ function findCallProblems({ finish }: AgentRole, outcome: unknown): readonly Arg
   );
   const problems = attempts.map((bound) => (bound.type === "invalid" ? bound.problems : []));
   return problems.some(({ length }) => length === 0) ? [] : (problems[0] ?? []);
-}
-
-interface Mismatch {
-  readonly runId: RunId;
-  readonly agent: RestoredAgent;
-  readonly role: AgentRole;
-  readonly problems: readonly ArgumentProblem[];
-}
-
-function outputMismatch({ runId, agent, role, problems }: Mismatch): EspalierError {
-  const { agentPath } = agent;
-  const lines = problemLines("the result", problems).join("; ");
-  return new EspalierError({
-    code: "output_mismatch",
-    message: `Run ${runId} cannot continue, because the stored result of ${agentPath} does not fit the output of role "${role.name}": ${lines}. Restore the output schema that the role had, or start a new run. Nothing was changed.`,
-    data: {
-      runId,
-      role: role.name,
-      agentPath,
-      fields: problems.map(({ parameter }) => parameter),
-    },
-  });
 }
 
 /** Throws `unknown_tool` if a context policy names a tool that no agent below can have. `root`: where the tree begins. */

@@ -10,7 +10,6 @@ import {
   type PausedAgent,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
-import type { RestoredAgent } from "../durability/restored-run.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { contentText } from "../../protocol/message-content.ts";
@@ -42,7 +41,14 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
       settled: await settledAgents(folded, said),
       detached: [],
       failedIds,
-      late: { traceId, prices, definitions, subagentsByDepth, refusalsByCode, accounts },
+      late: () => ({
+        traceId,
+        prices,
+        definitions,
+        subagentsByDepth,
+        refusalsByCode,
+        accounts,
+      }),
     });
   } catch (cause) {
     throw invalidJournal(runId, recordCount, cause);
@@ -105,23 +111,14 @@ async function pausedRun(
   const { leases: _none, failedIds: _derived, agents: all, ...rest } = run;
   const agents: PausedAgent[] = [];
   const turns = new Turns(AGENTS_PER_TURN);
-  for (const agent of all) {
-    agents.push(pausedAgent(agent));
+  for (const { state, inFlight: _nothing, kept: _same, ...agent } of all) {
+    if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
+    // As a pause keeps it: content that is not text is kept once, with the message that has it.
+    const task = state.log.isBriefed ? contentText(agent.task) : agent.task;
+    agents.push({ ...agent, task, state: snapshotOf(state) });
     await turns.did();
   }
   return { ...rest, version: PAUSED_RUN_VERSION, pausedAtMs: atMs, prices, agents };
-}
-
-function pausedAgent({
-  state,
-  inFlight: _nothing,
-  kept: _same,
-  ...agent
-}: RestoredAgent): PausedAgent {
-  if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
-  // As a pause keeps it: what is no text is kept once, with the message that says it.
-  const task = state.log.isBriefed ? contentText(agent.task) : agent.task;
-  return { ...agent, task, state: snapshotOf(state) };
 }
 
 function notAtRest(runId: RunId): EspalierError {

@@ -2,7 +2,7 @@
 // gets more than they allow. Recorded grants alone raise them. A limit that is lower in the paused run stays.
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
-import { defined, sameJson } from "../../kernel/json.ts";
+import { sameJson } from "../../kernel/json.ts";
 import { spendLimitsOf, tighterLimits, type SpendLimits } from "../../policies/budget.ts";
 import { childLimits } from "../../policies/budget-share.ts";
 import { toolRules } from "../../policies/child-tools.ts";
@@ -184,32 +184,20 @@ function tightenedAccount(account: Account, role: AgentRole, ceiling: Ceiling): 
   const grantedMs = grants.reduce((sum, { budget }) => sum + (budget.wallTimeMs ?? 0), 0);
   const mostMs = (ceiling.wallTimeMs ?? Infinity) + grantedMs;
   const timeMs = Math.min(timeLimitMs ?? Infinity, mostMs);
+  const due = spendLimitsOf(role.delegation.reserve);
+  const raised: Partial<Record<SpendAxis, number>> = {};
+  const reserves: Partial<Record<SpendAxis, number>> = { ...reserve };
+  for (const axis of SPEND_AXES) {
+    const [limit, least] = [ceiling.limits[axis], due[axis]];
+    if (limit !== undefined) raised[axis] = limit + (granted[axis] ?? 0);
+    if (least !== undefined) reserves[axis] = Math.max(reserve[axis] ?? 0, least);
+  }
   return {
     ...account,
-    limits: tighterLimits(limits, sumLimits(ceiling.limits, granted)),
-    reserve: higherLimits(reserve, spendLimitsOf(role.delegation.reserve)),
+    limits: tighterLimits(limits, raised),
+    reserve: reserves,
     timeLimitMs: timeMs === Infinity ? null : timeMs,
   };
-}
-
-/** The first limits, each raised by the second. */
-function sumLimits(limits: SpendLimits, raises: SpendLimits): SpendLimits {
-  return mapLimits((axis) => {
-    const limit = limits[axis];
-    return limit === undefined ? undefined : limit + (raises[axis] ?? 0);
-  });
-}
-
-function higherLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
-  return mapLimits((axis) =>
-    left[axis] === undefined && right[axis] === undefined
-      ? undefined
-      : Math.max(left[axis] ?? 0, right[axis] ?? 0),
-  );
-}
-
-function mapLimits(limit: (axis: SpendAxis) => number | undefined): SpendLimits {
-  return defined(Object.fromEntries(SPEND_AXES.map((axis) => [axis, limit(axis)])));
 }
 
 /** The most that can have been left to subagents of an account: a limit on its path never falls. */

@@ -9,7 +9,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import { FinishReasonSchema } from "../../protocol/finish-reason.ts";
-import type { AgentId, RunId } from "../../protocol/ids.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import {
   type PieceBody,
@@ -22,7 +22,6 @@ import type { RunStore } from "../../store/run-store.ts";
 import { recordFrom } from "../durability/journal-record.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { RecordCodec } from "../durability/record-codec.ts";
-import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { EventsOptions, PiecesOptions } from "./run.ts";
 
@@ -63,7 +62,8 @@ export class RunReaders {
         from,
         "Leave it out for those to come.",
       );
-    const past = from <= to ? pastEvents(this.#run, { from, to, agentId }) : undefined;
+    const past =
+      from <= to ? readPastEvents(this.#run, { from, to, ...defined({ agentId }) }) : undefined;
     const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
       recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
     );
@@ -154,54 +154,41 @@ export function nodeOf({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
   });
 }
 
-/** Which events of the past are read. */
-interface PastRange {
-  /** The numbers of the first and the last. */
+interface PastRange extends Pick<PiecesOptions, "agentId"> {
+  /** The numbers of the first and the last event. */
   readonly from: number;
   readonly to: number;
-  readonly agentId: AgentId | undefined;
 }
 
 /**
- * The events of a range, in order. Throws `events_not_kept` at once if the run is kept nowhere; the iteration rejects with it if its journal
- * begins later, and with `store_failed`.
+ * Returns the events of a range, in order. Throws `events_not_kept` at once if the run has no store; the
+ * iteration rejects with it if the journal of the run begins later, and with `store_failed`.
  */
-function pastEvents(run: RunRuntime, range: PastRange): AsyncGenerator<EspalierEvent, undefined> {
-  const { journal, runId } = run;
-  const { store } = run.settings;
-  if (journal === undefined || store === undefined) throw notKept(range.from, undefined);
-  return eventsIn(linesOf(journal, store, runId), range);
-}
-
-/** The lines of a journal, once what was recorded so far is in it. */
-async function* linesOf(
-  { writer }: RunJournal,
-  store: RunStore,
-  runId: RunId,
-): AsyncGenerator<string> {
-  await Promise.race([writer.kept(), writer.broken]);
-  yield* store.read(runId);
-}
-
-async function* eventsIn(
-  lines: AsyncIterable<string>,
+function readPastEvents(
+  { journal, runId, settings: { store } }: RunRuntime,
   { from, to, agentId }: PastRange,
 ): AsyncGenerator<EspalierEvent, undefined> {
-  const reader = new RecordCodec();
-  let due = from;
-  for await (const line of lines) {
-    for (const record of reader.read(line).map(recordFrom)) {
-      if (record.type !== "event" || record.event.seq < due) continue;
-      const { seq } = record.event;
-      if (seq !== due) throw notKept(due, seq);
-      const event = keptEvent(record.event);
-      const isWanted = agentId === undefined || event?.agentId === agentId;
-      if (event !== undefined && isWanted) yield deepFreeze(event);
-      if (due === to) return undefined;
-      due += 1;
-    }
+  if (journal === undefined || store === undefined) throw notKept(from, undefined);
+  const { writer } = journal;
+  return read(store);
+
+  async function* read(kept: RunStore): AsyncGenerator<EspalierEvent, undefined> {
+    await Promise.race([writer.kept(), writer.broken]);
+    const codec = new RecordCodec();
+    let due = from;
+    for await (const line of kept.read(runId))
+      for (const record of codec.read(line).map(recordFrom)) {
+        if (record.type !== "event" || record.event.seq < due) continue;
+        const { seq } = record.event;
+        if (seq !== due) throw notKept(due, seq);
+        const event = keptEvent(record.event);
+        const isWanted = agentId === undefined || event?.agentId === agentId;
+        if (event !== undefined && isWanted) yield deepFreeze(event);
+        if (due === to) return undefined;
+        due += 1;
+      }
+    throw notKept(due, undefined);
   }
-  throw notKept(due, undefined);
 }
 
 function notKept(from: number, keptFrom: number | undefined): EspalierError {

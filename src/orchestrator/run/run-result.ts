@@ -9,7 +9,6 @@ import { describeWait } from "../../agent/pausing.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { lateFields } from "../../kernel/late-fields.ts";
 import type { Model } from "../../model/model.ts";
-import type { PriceOf } from "../../model/prices.ts";
 import type { Account } from "../../protocol/account.ts";
 import type { Definitions } from "../../protocol/definition.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -25,9 +24,6 @@ import {
   type Usage,
   type UsageReport,
 } from "../../protocol/usage.ts";
-import type { RunIdSource } from "../../run-services/event-recorder.ts";
-import type { RunDefinitions } from "../../run-services/run-definitions.ts";
-import type { BudgetLedger } from "../../budget/ledger.ts";
 import { pricesUsed, type PriceUsed } from "../../budget/prices-used.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
@@ -47,7 +43,7 @@ import {
   type SettledAgent,
 } from "../tree/agent-report.ts";
 import { type RunRuntime, scopeOutsideExecutions } from "../tree/run-runtime.ts";
-import { countsOf, type SubagentCounts } from "../tree/run-tree.ts";
+import { countsOf } from "../tree/run-tree.ts";
 import { rememberWaitingCalls } from "./check-answers.ts";
 
 /** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
@@ -125,20 +121,17 @@ export interface RunResult<out Output = unknown> {
 }
 
 /** What a result is made of. */
-export interface ResultFacts extends Pick<
-  RunResult,
-  "runId" | "pausedRun" | "session" | "detached"
-> {
+interface ResultFacts extends Pick<RunResult, "runId" | "pausedRun" | "session" | "detached"> {
   readonly atMs: number;
   /** The root first. */
   readonly settled: readonly SettledAgent[];
   /** Agents that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
-  /** What is worked out when it is read. */
-  readonly late: LateFacts;
+  /** Computes the parts that few callers read. */
+  readonly late: () => LateFacts;
 }
 
-export type LateFacts = Pick<
+type LateFacts = Pick<
   RunResult,
   "traceId" | "prices" | "definitions" | "subagentsByDepth" | "refusalsByCode" | "accounts"
 >;
@@ -151,16 +144,16 @@ interface ResultSource {
 type HistoryParts = Pick<RunResult, "messages" | "newMessages" | "steps" | "agents">;
 
 const addLateParts = lateFields<ResultSource, LateFacts & HistoryParts>({
-  traceId: ({ facts }) => facts.late.traceId,
+  traceId: ({ facts }) => facts.late().traceId,
   messages: ({ root: { agentId, settled } }) => storedMessages(settled.conversation, agentId),
   newMessages: ({ root: { agentId, settled } }) => addedMessages(settled.conversation, agentId),
   steps: ({ root }) => root.settled.log.steps,
-  prices: ({ facts }) => facts.late.prices,
+  prices: ({ facts }) => facts.late().prices,
   agents: ({ facts: { settled, atMs } }) => settled.map((agent) => agentReport(agent, atMs)),
-  definitions: ({ facts }) => facts.late.definitions,
-  subagentsByDepth: ({ facts }) => facts.late.subagentsByDepth,
-  refusalsByCode: ({ facts }) => facts.late.refusalsByCode,
-  accounts: ({ facts }) => facts.late.accounts,
+  definitions: ({ facts }) => facts.late().definitions,
+  subagentsByDepth: ({ facts }) => facts.late().subagentsByDepth,
+  refusalsByCode: ({ facts }) => facts.late().refusalsByCode,
+  accounts: ({ facts }) => facts.late().accounts,
 });
 
 const addSums = lateFields<readonly RunningAgent[], Pick<RunUsage, "byRole" | "byModel">>({
@@ -232,51 +225,13 @@ function sumUp(all: readonly NamedUsage[]): Readonly<Record<string, Usage>> {
   return Object.fromEntries(sums);
 }
 
-/** Holds nothing else of the run: results outlive their runs. */
-interface LateSource {
-  readonly ids: RunIdSource;
-  readonly definitions: RunDefinitions;
-  readonly ledger: BudgetLedger;
-  readonly counts: SubagentCounts;
-  readonly pricesBefore: LateFacts["prices"];
-  readonly models: readonly Model[];
-  readonly priceOf: PriceOf;
-  readonly atMs: number;
-}
-
-const addLateFacts = lateFields<LateSource, LateFacts>({
-  traceId: ({ ids }) => ids.runIds.traceId,
-  prices: ({ models, priceOf, pricesBefore }) => pricesUsed(models, priceOf, pricesBefore),
-  definitions: ({ definitions }) => definitions.toJSON(),
-  subagentsByDepth: ({ counts }) => countsOf(counts).subagentsByDepth,
-  refusalsByCode: ({ counts }) => countsOf(counts).refusalsByCode,
-  accounts: ({ ledger, atMs }) => ledger.snapshot(atMs),
-});
-
-/**
- * Returns the parts of a result that are computed when they are read. `isFinal`: the run does not change any more. This closes its ledger
- * and recorder then, which releases the run: only the event `run.ended` may follow. Otherwise the parts are computed now.
- */
-function lateFacts(
-  { tree: { counts, pricesBefore }, ledger, recorder, definitions, settings }: RunRuntime,
-  agents: Pick<LateSource, "models" | "atMs">,
-  isFinal: boolean,
-): LateFacts {
-  if (isFinal) ledger.close();
-  const ids = isFinal ? recorder.close() : recorder;
-  const { priceOf } = settings;
-  const source = { ...agents, ids, definitions, ledger, counts, pricesBefore, priceOf };
-  const facts = addLateFacts({}, source);
-  return isFinal ? facts : { ...facts };
-}
-
 /**
  * Returns the result of a run as its agents are now. `pausedRun`: `undefined` if the root has ended.
- * If no agent can change any more and the run has no store, this closes the ledger and the recorder:
- * the result keeps them, and must not keep the whole run.
+ * If no agent can change any more and the run has no store, this closes the ledger and the recorder,
+ * which releases the run: only the event `run.ended` may follow.
  */
 export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
-  const { runId, tree, clock } = run;
+  const { runId, tree, clock, ledger, recorder, definitions } = run;
   const settled: SettledAgent[] = [];
   const detached: RunningAgent[] = [];
   // A detached agent may be paused: it continues after this result.
@@ -290,6 +245,21 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     if (!node.hasEnded) isFinal = false;
   }
   const nowMs = clock.nowMs();
+  if (isFinal) ledger.close();
+  const ids = isFinal ? recorder.close() : recorder;
+  const { counts, pricesBefore } = tree;
+  const { priceOf } = run.settings;
+  let known: LateFacts | undefined;
+  // This function holds nothing else of the run: results outlive their runs.
+  const late = (): LateFacts =>
+    (known ??= {
+      traceId: ids.runIds.traceId,
+      prices: pricesUsed(models, priceOf, pricesBefore),
+      definitions: definitions.toJSON(),
+      ...countsOf(counts),
+      accounts: ledger.snapshot(nowMs),
+    });
+  if (!isFinal) late();
   return runResult({
     runId,
     atMs: pausedRun?.pausedAtMs ?? nowMs,
@@ -298,7 +268,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
     settled,
     detached,
     failedIds: tree.failedIds,
-    late: lateFacts(run, { models, atMs: nowMs }, isFinal),
+    late,
   });
 }
 

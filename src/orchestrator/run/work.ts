@@ -353,7 +353,7 @@ interface Rest {
   readonly dueAtMs: number;
 }
 
-export class OverdueRuns {
+class OverdueRuns {
   readonly #storage: RunStorage;
   #rests: ReadonlyMap<RunId, Rest> = new Map();
   #nextLookMs = -Infinity;
@@ -403,7 +403,7 @@ interface Handing extends Pick<StoredRun, "epoch" | "updatedAtMs"> {
   readonly nextMs: number;
 }
 
-export class HandedRuns {
+class HandedRuns {
   readonly #clock: Clock;
   readonly #firstWaitMs: number;
   #handings = new Map<RunId, Handing>();
@@ -416,7 +416,13 @@ export class HandedRuns {
   /** Of all runs that no process leads, those to be handed over now. */
   due(runs: readonly StoredRun[]): readonly StoredRun[] {
     const nowMs = this.#clock.monotonicMs();
-    this.#handings = new Map(runs.flatMap((run) => this.#same(run) ?? []));
+    this.#handings = new Map(
+      runs.flatMap(({ runId, epoch, updatedAtMs }) => {
+        const handing = this.#handings.get(runId);
+        const isSame = handing?.epoch === epoch && handing.updatedAtMs === updatedAtMs;
+        return isSame ? [[runId, handing] as const] : []; // Else something has happened to the run since.
+      }),
+    );
     return runs.filter(({ runId }) => nowMs >= (this.#handings.get(runId)?.nextMs ?? -Infinity));
   }
 
@@ -426,16 +432,5 @@ export class HandedRuns {
     const waitMs = Math.min(twiceMs, LONGEST * this.#firstWaitMs);
     const nextMs = this.#clock.monotonicMs() + waitMs;
     this.#handings.set(runId, { epoch, updatedAtMs, waitMs, nextMs });
-  }
-
-  /** How it was handed over, if nothing has happened to it since. */
-  #same({
-    runId,
-    epoch,
-    updatedAtMs,
-  }: StoredRun): readonly [readonly [RunId, Handing]] | undefined {
-    const handing = this.#handings.get(runId);
-    const isSame = handing?.epoch === epoch && handing.updatedAtMs === updatedAtMs;
-    return isSame ? [[runId, handing]] : undefined;
   }
 }
