@@ -78,7 +78,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
   // The command imports the package by its name, as a program of a user's does; what draws it shares with the terminal view.
   cli: ["cli/commands", "view", "terminal"],
-  "cli/commands": ["cli", "cli/survey", "view"],
+  "cli/commands": ["cli", "cli/survey", "view", "terminal"],
   "cli/survey": [],
 };
 

@@ -2,7 +2,7 @@
 
 import type { Budget } from "espalier";
 
-import { UsageError } from "./usage-error.ts";
+import { UsageError } from "./exit-codes.ts";
 import { numberOf } from "../view/amounts.ts";
 
 /** What holds for a run unless something else is said. The cost only where prices are known. */

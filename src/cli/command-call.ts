@@ -1,8 +1,12 @@
-// What a command is called with, and what it is: a file in commands/, loaded when the command is used.
+// One use of a command: its arguments and options, and the options that several commands share.
+
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
 
 import type { Command } from "commander";
 
 import type { Shell } from "./shell.ts";
+import { UsageError } from "./exit-codes.ts";
 
 /** One use of a command: what stands in its place in the tree, as it was given. */
 export interface CommandCall {
@@ -22,11 +26,6 @@ export interface CommandCall {
 /** Executes the command, and gives the exit code. An error that it throws is printed. */
 export type CommandBody = (call: CommandCall) => Promise<number>;
 
-/** A file of a command. */
-export interface CommandFile {
-  readonly body: CommandBody;
-}
-
 /** The use of a command that was parsed. */
 export function callOf(command: Command, tree: Command, shell: Shell): CommandCall {
   const options: Readonly<Record<string, unknown>> = command.opts();
@@ -41,4 +40,37 @@ export function callOf(command: Command, tree: Command, shell: Shell): CommandCa
     has: (option) => options[option] === true,
     isOff: (option) => options[option] === false,
   };
+}
+
+const GREATEST_PORT = 65_535;
+
+/** Returns the port of `--port`. Throws UsageError if the value is not a port. */
+export function portOf({ text }: CommandCall): number | undefined {
+  const said = text("port");
+  if (said === undefined) return undefined;
+  const port = /^\d{1,5}$/.test(said) ? Number(said) : NaN;
+  if (port <= GREATEST_PORT) return port;
+  throw new UsageError(
+    `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(said)}. 0 is any that is free.`,
+  );
+}
+
+/** A folder that was named, absolute; the working folder if none was. Throws UsageError if it is none, or cannot be read. */
+export function readableFolder({ cwd }: Shell, named: string | undefined): string {
+  const folder = resolve(cwd, named ?? ".");
+  const name = JSON.stringify(named ?? ".");
+  let isFolder: boolean | undefined;
+  try {
+    isFolder = statSync(folder, { throwIfNoEntry: false })?.isDirectory();
+  } catch (cause) {
+    throw new UsageError(
+      `Expected a folder that can be read, but ${name} cannot (${String(cause)}). Check its permissions.`,
+      { cause },
+    );
+  }
+  if (isFolder === undefined)
+    throw new UsageError(`Expected a folder, but there is no ${name}. Check the path.`);
+  if (!isFolder)
+    throw new UsageError(`Expected a folder, but ${name} is none. Name the folder it lies in.`);
+  return folder;
 }

@@ -3,12 +3,12 @@
 
 import { Command } from "commander";
 
-import type { CommandFile } from "./command-call.ts";
+import type { CommandBody } from "./command-call.ts";
 import { COMPLETE } from "./completion-scripts.ts";
 import { ownVersion } from "./installed-copy.ts";
 
-/** Makes the action of a command out of what loads its file. */
-export type ActionOf = (load: () => Promise<CommandFile>) => (command: Command) => Promise<void>;
+/** Returns the action of a command, from the function that loads its body. */
+export type ActionOf = (load: () => Promise<CommandBody>) => (command: Command) => Promise<void>;
 
 /** The tree of commands. */
 export function commandTree(actionOf: ActionOf): Command {
@@ -41,7 +41,7 @@ export function commandTree(actionOf: ActionOf): Command {
   return tree;
 }
 
-type Add = (declaration: string, load: () => Promise<CommandFile>, below?: Command) => Command;
+type Add = (declaration: string, load: () => Promise<CommandBody>, below?: Command) => Command;
 
 const EXIT_CODES_TEXT = `
 Exit codes: 0 completed; 1 failed; 2 wrong use, configuration or role file; 3 stopped by a limit;
@@ -80,7 +80,7 @@ const VIEW_PORT = [
 const NO_OPEN = ["--no-open", "open no browser"] as const;
 
 function addWork(add: Add): void {
-  add("run <role> [task]", () => import("./commands/run-command.ts"))
+  add("run <role> [task]", async () => (await import("./commands/run-command.ts")).body)
     .description(
       "Runs a role: a role file (lead.md), a program that exports one (lead.ts), or its name. The task may be - for stdin.",
     )
@@ -104,7 +104,7 @@ function addWork(add: Add): void {
 }
 
 function addDemo(add: Add): void {
-  add("demo [folder] [task]", () => import("./commands/demo-command.ts"))
+  add("demo [folder] [task]", async () => (await import("./commands/demo-command.ts")).body)
     .description(
       "Surveys a folder (else src, or the working folder) with a tree of agents: a lead hands parts to surveyors and writes a report. Needs no key.",
     )
@@ -130,7 +130,7 @@ ESPALIER_JAEGER_URL               the Jaeger that shows it, for a link to the tr
 NO_COLOR                          plain lines instead of a live tree`;
 
 function addViews(add: Add): void {
-  add("view [run]", () => import("./commands/view-command.ts"))
+  add("view [run]", async () => (await import("./commands/view-command.ts")).body)
     .description(
       "Shows the runs of the project in the browser, while they run, too. <run>: an id, the beginning of one, or @last.",
     )
@@ -148,7 +148,7 @@ function addViews(add: Add): void {
 
 /** Commands that look at runs, and change nothing. */
 function addReading(add: Add): void {
-  add("runs", () => import("./commands/runs-command.ts"))
+  add("runs", async () => (await import("./commands/runs-command.ts")).body)
     .description("Lists runs: those that need you, those under way, those that are over.")
     .option(
       "--status <status,…>",
@@ -158,7 +158,7 @@ function addReading(add: Add): void {
     .option("--watch", "draw the list again and again, until Ctrl-C")
     .option(...JSON_OUTPUT)
     .option(...STORE);
-  add("show [run] [agent] [step]", () => import("./commands/show-command.ts"))
+  add("show [run] [agent] [step]", async () => (await import("./commands/show-command.ts")).body)
     .description(
       `Shows a run, one of its agents by its path, or a step of that with what was said and called. ${RUN} Default: @last. [step]: its number; 1.2 for the second of the first execution.`,
     )
@@ -166,7 +166,7 @@ function addReading(add: Add): void {
     .option("--request", "of a step, what the model was asked, too")
     .option(...JSON_OUTPUT)
     .option(...STORE);
-  add("tail <run>", () => import("./commands/tail-command.ts"))
+  add("tail <run>", async () => (await import("./commands/tail-command.ts")).body)
     .description(
       "Follows a run, wherever it is led, until it rests: its tree on a terminal, else lines. Exits as the run does.",
     )
@@ -179,22 +179,22 @@ function addReading(add: Add): void {
 function addAnswers(add: Add): void {
   const question =
     "<question>: its number in `questions`, its id, the beginning of it, a run that asks one alone, or @last.";
-  add("questions", () => import("./commands/questions-command.ts"))
+  add("questions", async () => (await import("./commands/answer-commands.ts")).listQuestions)
     .description("Lists what runs ask: calls that need an approval, or a result from elsewhere.")
     .option(...STORE)
     .option(...JSON_OUTPUT);
-  add("approve <question>", () => import("./commands/approve-command.ts"))
+  add("approve <question>", async () => (await import("./commands/answer-commands.ts")).approveCall)
     .description(`Lets a call run. ${question}`)
     .option("--arguments <json>", "run it with these arguments instead")
     .option("--yes", "do not ask at a terminal whether the call on the screen may run")
     .option(...STORE)
     .option(...JSON_OUTPUT);
-  add("deny <question>", () => import("./commands/deny-command.ts"))
+  add("deny <question>", async () => (await import("./commands/answer-commands.ts")).denyCall)
     .description(`Forbids a call. ${question}`)
     .option("--reason <text>", "why; the model reads it")
     .option(...STORE)
     .option(...JSON_OUTPUT);
-  add("answer <question>", () => import("./commands/answer-command.ts"))
+  add("answer <question>", async () => (await import("./commands/answer-commands.ts")).answerCall)
     .description(`Says what came of a call that runs elsewhere. ${question}`)
     .option("--result <json>", "its result: JSON, or text")
     .option("--failure <text>", "what went wrong; the model reads it")
@@ -203,7 +203,7 @@ function addAnswers(add: Add): void {
 }
 
 function addRequests(add: Add): void {
-  add("resume <run>", () => import("./commands/resume-command.ts"))
+  add("resume <run>", async () => (await import("./commands/resume-command.ts")).body)
     .description(
       `Goes on with a run that is paused, was cut off, or is granted more, with the roles of the configuration, or with role files. ${RUN}`,
     )
@@ -220,7 +220,7 @@ function addRequests(add: Add): void {
     .option(...JSON_OUTPUT)
     .option(...EVENTS)
     .option(...QUIET);
-  add("cancel <run>", () => import("./commands/cancel-command.ts"))
+  add("cancel <run>", async () => (await import("./commands/cancel-command.ts")).body)
     .description(`Cancels a run, wherever it is led. ${RUN}`)
     .option("--reason <text>", "why, on record with the run")
     .option("--roles <folder>", "where its role files are; else the working folder")
@@ -228,7 +228,7 @@ function addRequests(add: Add): void {
 }
 
 function addSetUp(add: Add, tree: Command): void {
-  add("init", () => import("./commands/init-command.ts"))
+  add("init", async () => (await import("./commands/init-command.ts")).body)
     .description(
       "Makes lead.md, reader.md and mcp.json, and adds a script and packages. Overwrites nothing.",
     )
@@ -238,20 +238,21 @@ function addSetUp(add: Add, tree: Command): void {
     .option("--mcp", "install the MCP client, for the servers in mcp.json")
     .option("--model <name>", "the model of the roles; else ESPALIER_MODEL, or gpt-5-mini");
   const roles = tree.command("roles").description("Looks after role files.");
-  add("check [folder]", () => import("./commands/roles-check-command.ts"), roles)
+  add("check [folder]", async () => (await import("./commands/roles-check-command.ts")).body, roles)
     .description("Says what is wrong with role files, by file and line.")
     .option(...JSON_OUTPUT);
-  add("doctor", () => import("./commands/doctor-command.ts"))
+  add("doctor", async () => (await import("./commands/doctor-command.ts")).body)
     .description("Looks at Node, configuration, key, store, MCP servers and ports.")
     .option(...STORE)
     .option(...JSON_OUTPUT);
-  add("completion <shell>", () => import("./commands/completion-command.ts")).description(
-    "Gives the completion script for bash, zsh or fish.",
-  );
+  add(
+    "completion <shell>",
+    async () => (await import("./commands/completion-commands.ts")).printCompletion,
+  ).description("Gives the completion script for bash, zsh or fish.");
   tree.addCommand(
     add(
       `${COMPLETE} <words>`,
-      () => import("./commands/complete-command.ts"),
+      async () => (await import("./commands/completion-commands.ts")).printWords,
       new Command(),
     ).option(...STORE),
     { hidden: true },

@@ -1,4 +1,4 @@
-// What the command exits with.
+// Errors of the command, and its exit codes.
 
 import type { SettledStatus } from "espalier";
 
@@ -65,4 +65,21 @@ export function exitCodeOf(code: string | undefined): number {
   if (code === undefined) return BROKEN;
   if (STORE_CODES.has(code)) return STORE_FAILED;
   return MISUSE_CODES.has(code) ? MISUSED : BROKEN;
+}
+
+/** What was asked for makes no sense, or cannot be done here: the message says what was expected, what came and what to do. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  readonly code = "usage";
+}
+
+/** Returns the words of anything that was thrown. */
+export function describeCause(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** Returns the code of an error, such as `ENOENT`. `undefined` if it has none. */
+export function codeOf(cause: unknown): string | undefined {
+  const code: unknown = cause instanceof Error ? Reflect.get(cause, "code") : undefined;
+  return typeof code === "string" ? code : undefined;
 }

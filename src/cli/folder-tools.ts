@@ -1,10 +1,23 @@
-// The built-in tools, which only read: list, read, search. Confined to one folder, bounded in what they give back, and the same for the same
-// folder every time.
+// The built-in tools, which only read one folder: list, read, search. Every path that a model writes is
+// resolved before anything is opened, and refused if it leads outside or to a hidden name. A read is
+// verified, since another process may swap folders for links meanwhile:
+//
+// 1. On Linux an open handle tells where it leads, and `/proc/self/fd` has a path to it that no swap
+//    changes. Everything is read through that path.
+// 2. Elsewhere a swap shows in the folders on the way: one is another folder, or its time of change
+//    differs. A result counts only if all of them are as they were before. A file system may give two
+//    changes the same time: a read waits until the next change must have another time than the last.
+
+import { constants, realpathSync, type Dirent, existsSync } from "node:fs";
+import { lstat, open, readdir, realpath, stat, type FileHandle, readlink } from "node:fs/promises";
+import { isAbsolute, join, relative, sep, win32 } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { defineTool, type FunctionTool } from "espalier";
 import { z } from "zod";
 
-import { ConfinedFolder, type Excerpt, type FolderPlace, type Listing } from "./confined-folder.ts";
+import { codeOf } from "./exit-codes.ts";
+import { wallTimeMs } from "./machine-time.ts";
 
 const MAX_ENTRIES = 200;
 const MAX_SHOWN_BYTES = 8_000;
@@ -174,4 +187,304 @@ function textOf(bytes: Uint8Array, isCut: boolean): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Something in the folder. */
+interface FolderPlace {
+  /** As a model writes it: relative to the folder, with `/`; `.` is the folder itself. */
+  readonly path: string;
+  /** Where it really is. */
+  readonly realPath: string;
+}
+
+interface Listing {
+  readonly folders: readonly string[];
+  readonly files: readonly string[];
+  /** Symbolic links. They are named, never followed. */
+  readonly links: readonly string[];
+  /** Entries that are hidden. */
+  readonly hidden: number;
+}
+
+interface SizedFile {
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** The first bytes of a file, and its length. */
+interface Excerpt {
+  readonly bytes: Uint8Array;
+  readonly size: number;
+}
+
+/** One folder. What lies outside of it, or is hidden, is refused. */
+export class ConfinedFolder {
+  readonly #root: string;
+  readonly #hasHandles: boolean | undefined;
+
+  /** `hasHandles`: see `readVerified`. Throws if the folder cannot be found. */
+  constructor(rootFolder: string, hasHandles?: boolean) {
+    this.#root = realpathSync(rootFolder);
+    this.#hasHandles = hasHandles;
+  }
+
+  /** Finds what a path names. Throws if it is not allowed, or not there. */
+  place(path: string): Promise<FolderPlace> {
+    return placeIn(this.#root, path);
+  }
+
+  /** Returns what lies directly in a folder, sorted by name. Throws if it is no folder. */
+  list(place: FolderPlace): Promise<Listing> {
+    return this.#read(place, "listed", listed);
+  }
+
+  /** Returns the sizes of files in a folder: a folder may have too many to measure all. */
+  sizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]> {
+    return this.#read(place, "listed", async (folder) => {
+      const sizes = await Promise.all(names.map((name) => sizeOf(folder, name)));
+      return sizes.flat();
+    });
+  }
+
+  /** Returns the beginning of a file. Throws if it is no regular file. */
+  read(place: FolderPlace, maxBytes: number): Promise<Excerpt> {
+    return this.#read(place, "read", (path) => excerptOf(path, maxBytes));
+  }
+
+  /** Gives `read` a path to a place. See `readVerified`. */
+  async #read<Result>(
+    { path, realPath }: FolderPlace,
+    verb: "listed" | "read",
+    read: (path: string) => Promise<Result>,
+  ): Promise<Result> {
+    const root = this.#root;
+    const isAllowed = (real: string): boolean => isVisibleIn(root, real);
+    try {
+      return await readVerified({ root, realPath, isAllowed }, read, this.#hasHandles);
+    } catch (cause) {
+      throw failure(path, verb, cause);
+    }
+  }
+}
+
+const OFF_LIMITS = "node_modules";
+
+async function placeIn(root: string, path: string): Promise<FolderPlace> {
+  const wanted = path.trim() === "" ? "." : path;
+  if (isAbsolute(wanted) || win32.isAbsolute(wanted)) {
+    throw new Error(`${quoted(path)} is an absolute path. ${PATHS_ARE}`);
+  }
+  const segments = segmentsOf(wanted);
+  if (segments.includes(".."))
+    throw new Error(`${quoted(path)} goes upwards with "..". ${PATHS_ARE}`);
+  checkVisible(segments, path);
+  const realPath = await follow(join(root, wanted), path);
+  const inside = relative(root, realPath);
+  const realSegments = segmentsOf(inside);
+  if (realSegments[0] === ".." || isAbsolute(inside)) {
+    throw new Error(
+      `${quoted(path)} is or lies behind a link that leads out of the folder. ${NOT_ALLOWED}`,
+    );
+  }
+  checkVisible(realSegments, path);
+  return { path: segments.length === 0 ? "." : segments.join("/"), realPath };
+}
+
+const PATHS_ARE =
+  'Paths are relative to the folder, as in "docs/guide.md"; "." is the folder itself.';
+const NOT_ALLOWED = "Leave it out.";
+
+function checkVisible(segments: readonly string[], path: string): void {
+  if (!segments.some(isHidden)) return;
+  throw new Error(
+    `${quoted(path)} is off limits: hidden names and ${OFF_LIMITS} are left out. ${NOT_ALLOWED}`,
+  );
+}
+
+/** The case of names may not count. */
+function isHidden(name: string): boolean {
+  return name.startsWith(".") || name.toLowerCase() === OFF_LIMITS;
+}
+
+function isVisibleIn(root: string, realPath: string): boolean {
+  const inside = relative(root, realPath);
+  return !isAbsolute(inside) && !segmentsOf(inside).some(isHidden);
+}
+
+function segmentsOf(path: string): readonly string[] {
+  return path
+    .split(sep)
+    .flatMap((part) => part.split("/"))
+    .filter((segment) => segment !== "" && segment !== ".");
+}
+
+async function follow(absolutePath: string, path: string): Promise<string> {
+  try {
+    return await realpath(absolutePath);
+  } catch (cause) {
+    throw new Error(
+      `There is no ${quoted(path)} (${codeOf(cause) ?? "unknown error"}). List its folder to see what there is.`,
+      { cause },
+    );
+  }
+}
+
+async function listed(folder: string): Promise<Listing> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const visible = entries.filter((entry) => !isHidden(entry.name));
+  const namesOf = (isWanted: (entry: Dirent) => boolean): readonly string[] =>
+    visible.flatMap((entry) => (isWanted(entry) ? [entry.name] : [])).toSorted();
+  return {
+    folders: namesOf((entry) => entry.isDirectory()),
+    files: namesOf((entry) => entry.isFile()),
+    links: namesOf((entry) => entry.isSymbolicLink()),
+    hidden: entries.length - visible.length,
+  };
+}
+
+/** Empty for a file that was there a moment ago. */
+async function sizeOf(folder: string, name: string): Promise<readonly SizedFile[]> {
+  try {
+    return [{ name, bytes: (await lstat(join(folder, name))).size }];
+  } catch {
+    return [];
+  }
+}
+
+function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
+  if (cause instanceof WrongKind) return new Error(`${quoted(path)} ${cause.message}`, { cause });
+  if (verb === "listed" && codeOf(cause) === "ENOTDIR")
+    return new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
+  const why =
+    cause instanceof MovedError
+      ? ": another process moved it meanwhile. Try again, or leave it out."
+      : ` (${codeOf(cause) ?? "unknown error"}).`;
+  return new Error(`${quoted(path)} cannot be ${verb}${why}`, { cause });
+}
+
+/** The place is not a regular file. The message follows its path. */
+class WrongKind extends Error {}
+
+async function excerptOf(path: string, maxBytes: number): Promise<Excerpt> {
+  const kind = await stat(path);
+  if (kind.isDirectory()) throw new WrongKind("is a folder, not a file. List it.");
+  if (!kind.isFile()) throw new WrongKind(`is no regular file. ${NOT_ALLOWED}`);
+  // Without waiting: elsewhere than on Linux a pipe may have been put there a moment ago.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const { size } = await file.stat();
+    return { bytes: await firstBytes(file, Math.min(maxBytes, size)), size };
+  } finally {
+    await file.close();
+  }
+}
+
+async function firstBytes(file: FileHandle, count: number): Promise<Uint8Array> {
+  const buffer = new Uint8Array(count);
+  let filled = 0;
+  while (filled < count) {
+    const { bytesRead } = await file.read(buffer, filled, count - filled, filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return buffer.subarray(0, filled);
+}
+
+function quoted(path: string): string {
+  return JSON.stringify(path);
+}
+
+/** Something below a root, by its real path, and which real paths may be read. */
+interface VerifiedPlace {
+  readonly root: string;
+  readonly realPath: string;
+  readonly isAllowed: (realPath: string) => boolean;
+}
+
+/** Another file or folder stands where the place was. */
+class MovedError extends Error {}
+
+/** Opens nothing yet: neither a pipe nor a device notices. Node has no name for it. */
+const O_PATH = 0o10000000;
+const HANDLES = "/proc/self/fd";
+const HAS_HANDLES = process.platform === "linux" && existsSync(HANDLES);
+const MOST_ATTEMPTS = 5;
+
+/**
+ * Returns what `read` returns of a place. `read` gets a path to it and may be called again.
+ *
+ * @throws MovedError if the place leads elsewhere by now, or changes with each attempt.
+ */
+export async function readVerified<Result>(
+  place: VerifiedPlace,
+  read: (path: string) => Promise<Result>,
+  hasHandles = HAS_HANDLES,
+): Promise<Result> {
+  if (hasHandles) return await readByHandle(place, read);
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+    const before = await wayTo(place);
+    await sleepUntilSettled(before.changedNs);
+    const [outcome] = await Promise.allSettled([read(place.realPath)]);
+    if ((await wayTo(place)).identity !== before.identity) continue;
+    if (outcome.status === "fulfilled") return outcome.value;
+    throw outcome.reason;
+  }
+  throw new MovedError("The folders on the way change.");
+}
+
+async function readByHandle<Result>(
+  { realPath, isAllowed }: VerifiedPlace,
+  read: (path: string) => Promise<Result>,
+): Promise<Result> {
+  const handle = await open(realPath, O_PATH | constants.O_NOFOLLOW);
+  try {
+    const path = `${HANDLES}/${handle.fd}`;
+    const isLink = (await handle.stat()).isSymbolicLink();
+    if (isLink || !isAllowed(await readlink(path))) throw new MovedError("It leads elsewhere.");
+    return await read(path);
+  } finally {
+    await handle.close();
+  }
+}
+
+const NS_PER_MS = 1_000_000n;
+const NS_PER_SECOND = 1_000_000_000n;
+/** Times of change are as fine as the timer tick of the system: at most 16 ms. */
+const TICK_MS = 20;
+/** Some file systems keep whole seconds, or every other one. */
+const WHOLE_SECONDS_MS = 2_100;
+
+/** Waits until a change would have another time than this last one. */
+async function sleepUntilSettled(changedNs: bigint): Promise<void> {
+  const granularityMs = changedNs % NS_PER_SECOND === 0n ? WHOLE_SECONDS_MS : TICK_MS;
+  const ageMs = wallTimeMs() - Number(changedNs / NS_PER_MS);
+  // The clock of a file server may be ahead.
+  if (ageMs <= granularityMs) await sleep(granularityMs);
+}
+
+/**
+ * Returns the identities of the folders from the root to a place, with the times of their last
+ * change, and the identity of the place itself. `identity` is the same if nothing on the way has
+ * changed; `changedNs` is the time of the last change of a folder.
+ *
+ * @throws MovedError if one of them is a link.
+ */
+async function wayTo({ root, realPath }: VerifiedPlace) {
+  const names = relative(root, realPath).split(sep).filter(Boolean);
+  const seen: string[] = [];
+  let changedNs = 0n;
+  let path = root;
+  // From the root on: a swap after one was seen changes the folder that was seen before it.
+  for (const name of [undefined, ...names]) {
+    if (name !== undefined) path = join(path, name);
+    const stats = await lstat(path, { bigint: true });
+    const { dev, ino, mtimeNs, ctimeNs } = stats;
+    if (stats.isSymbolicLink()) throw new MovedError("A link leads elsewhere.");
+    seen.push(stats.isDirectory() ? `${dev} ${ino} ${mtimeNs} ${ctimeNs}` : `${dev} ${ino}`);
+    if (!stats.isDirectory()) continue;
+    // FAT has no time of change but that of its entries.
+    const ownNs = ctimeNs > 0n ? ctimeNs : mtimeNs;
+    if (ownNs > changedNs) changedNs = ownNs;
+  }
+  return { identity: seen.join("\n"), changedNs };
 }

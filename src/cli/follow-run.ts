@@ -2,15 +2,15 @@
 // alone goes to stdout.
 
 import type { EspalierEvent, EventSink, Run, RunResult } from "espalier";
+import type { DeliveryCounts } from "espalier/otel";
 import type { NodeTracing } from "espalier/otel/node";
-import { terminalView, type TerminalView } from "espalier/terminal";
+import { terminalView, type TerminalView, plainText } from "espalier/terminal";
 import { RunFold } from "espalier/view";
 
 import { writtenText } from "../terminal/terminal-text.ts";
-import { EXIT_CODES, TERMINATED } from "./exit-codes.ts";
+import { EXIT_CODES, TERMINATED, codeOf, describeCause, UsageError } from "./exit-codes.ts";
 import { jsonLine, jsonText } from "./json-text.ts";
-import { deliveryText } from "./node-tracing.ts";
-import { causeLines, restLines } from "./rest-text.ts";
+import { causeLines, restLines } from "./run-text.ts";
 import { isWatched, note, ownCommand, say, type Shell } from "./shell.ts";
 import type { Viewing } from "./viewing.ts";
 
@@ -27,7 +27,7 @@ export interface FollowOptions {
 }
 
 /** What else shows a run. */
-export interface FollowedBy {
+interface FollowedBy {
   readonly viewing?: Viewing | undefined;
   readonly tracing?: NodeTracing | undefined;
 }
@@ -192,4 +192,41 @@ function summaryOf(result: RunResult): object {
     refusalsByCode,
     durationMs,
   };
+}
+
+const PACKAGES =
+  "@opentelemetry/resources @opentelemetry/sdk-trace-node @opentelemetry/exporter-trace-otlp-http";
+
+/** The tracing of this process. Throws UsageError if the packages for it are not installed. */
+export async function nodeTracing(): Promise<NodeTracing> {
+  try {
+    const { setUpNodeTracing } = await import("espalier/otel/node");
+    return setUpNodeTracing();
+  } catch (cause) {
+    if (codeOf(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
+    throw new UsageError(
+      `Expected OpenTelemetry to be installed for --otel, got: ${describeCause(cause)}. Run: npm install ${PACKAGES}`,
+      { cause },
+    );
+  }
+}
+
+/** Returns one line with the counts of a flush. */
+function deliveryText({
+  deliveredSpans,
+  lostSpans,
+  unconfirmedSpans = 0,
+  pendingSpans,
+  lastError,
+}: DeliveryCounts): string {
+  const missing = lostSpans + pendingSpans;
+  const total = deliveredSpans + unconfirmedSpans + missing;
+  if (total === deliveredSpans) return `Trace sent: ${deliveredSpans} spans`;
+  const why =
+    lastError === undefined ? "the endpoint did not answer in time" : plainText(lastError);
+  const counts = [
+    ...(missing > 0 ? [`${missing} of ${total} spans not sent`] : []),
+    ...(unconfirmedSpans > 0 ? [`${unconfirmedSpans} of ${total} spans not confirmed`] : []),
+  ];
+  return `Trace incomplete: ${counts.join(", ")} (${why})`;
 }

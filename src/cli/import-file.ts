@@ -1,15 +1,15 @@
-// A file of the user's as a module. Node strips its types; what it cannot strip, or not find, is an error with the line and what to do.
+// Imports a file of the user's as a module. An error names the line and what to do. Node tells the line
+// of a syntax error only when it ends, so a child process reads the files once more.
 
+import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import type { EspalierError } from "espalier";
 
-import { BROKEN, exitCodeOf } from "./exit-codes.ts";
+import { BROKEN, exitCodeOf, describeCause, UsageError } from "./exit-codes.ts";
 import type { Shell } from "./shell.ts";
-import { isSyntaxError, syntaxErrorPlace } from "./syntax-error-place.ts";
-import { describeCause, UsageError } from "./usage-error.ts";
 
 /**
  * Returns the default export of a file.
@@ -178,4 +178,43 @@ function missingAdvice(message: string): string {
     return `Paths of tsconfig.json are not known here: import it by a relative path, ${WITHOUT_STRIPPING}`;
   if (wanted.startsWith("/") || wanted.startsWith(".")) return "Check its path.";
   return `Run: npm install ${wanted.split("/", wanted.startsWith("@") ? 2 : 1).join("/")}`;
+}
+
+/** Files that are looked through. */
+const MAX_FILES = 50;
+/** Imports of a file by a relative path. */
+const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/gu;
+const CHECKED = /\.[cm]?js$/u;
+
+/** Returns true for a file that cannot be parsed, and false for an error that code has thrown, for example `JSON.parse`. */
+function isSyntaxError(error: Error): boolean {
+  return error instanceof SyntaxError && /^ +at compileSourceTextModule /mu.test(error.stack ?? "");
+}
+
+/** Returns `file:line` of the first file with a syntax error, among a file and those that it imports. `undefined` if there is none. */
+async function syntaxErrorPlace(file: string, error: Error): Promise<string | undefined> {
+  if (!isSyntaxError(error)) return undefined;
+  const files = new Set([file]);
+  for (const one of files) {
+    const place = CHECKED.test(one) ? await checkSyntax(one) : undefined;
+    if (place !== undefined) return place;
+    for (const imported of importsOf(one)) if (files.size < MAX_FILES) files.add(imported);
+  }
+  return undefined;
+}
+
+function importsOf(file: string): readonly string[] {
+  const text = readFileSync(file, "utf8");
+  return [...text.matchAll(RELATIVE_IMPORT)]
+    .map(([, path = ""]) => resolve(dirname(file), path))
+    .filter((path) => existsSync(path));
+}
+
+function checkSyntax(file: string): Promise<string | undefined> {
+  return new Promise((done) => {
+    execFile(process.execPath, ["--check", file], (_failure, _stdout, stderr) => {
+      const [place = ""] = stderr.split("\n");
+      done(place.startsWith(`${file}:`) ? place : undefined);
+    });
+  });
 }

@@ -11,7 +11,7 @@ import { z } from "zod";
 
 import type { Project } from "./project.ts";
 import type { Shell } from "./shell.ts";
-import { describeCause, UsageError } from "./usage-error.ts";
+import { describeCause, UsageError } from "./exit-codes.ts";
 
 /** Servers by name, and where they are written down. */
 export interface KnownServers {

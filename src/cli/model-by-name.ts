@@ -6,7 +6,7 @@ import type { Model } from "espalier/extend";
 import { aiSdkModel, sameOriginFetch } from "espalier/ai-sdk";
 
 import type { Shell } from "./shell.ts";
-import { codeOf } from "./usage-error.ts";
+import { codeOf } from "./exit-codes.ts";
 
 const PREFIX = "ai-sdk:";
 const FORM = /^(?<provider>[a-z0-9][a-z0-9-]*)\/(?<id>.+)$/;

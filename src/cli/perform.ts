@@ -11,7 +11,7 @@ import type { Shell } from "./shell.ts";
 export async function performArguments(args: readonly string[], shell: Shell): Promise<number> {
   let exitCode = BROKEN;
   const tree = commandTree((load) => async (command) => {
-    const { body } = await load();
+    const body = await load();
     exitCode = await body(callOf(command, tree, shell));
   });
   for (const command of [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)])

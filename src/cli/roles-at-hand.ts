@@ -1,21 +1,22 @@
-// The roles that a command works with: of the configuration, of a program, or of role files with the models, tools and servers that they name.
+// The roles that a command works with: of the configuration, of a program, or of role files with the
+// models, tools and servers that they name.
 
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 
 import type { AgentRole } from "espalier";
 import type { EspalierConfig } from "espalier/config";
 import type { Model } from "espalier/extend";
+import { roleFileNames, type RoleFileNames } from "espalier/roles";
 
-import { reachableFrom, roleTextIn, roleTextsIn, type FoundRole } from "./role-folder.ts";
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
 import { checkedConfig, type Project } from "./project.ts";
 import { readSetting, type Shell } from "./shell.ts";
-import { UsageError } from "./usage-error.ts";
+import { UsageError } from "./exit-codes.ts";
 
 /** What roles are looked for with. */
-export interface RoleSearch {
+interface RoleSearch {
   readonly shell: Shell;
   readonly project: Project;
   /** The model of role files that name none, as --model says: refused where it would be used for nothing. */
@@ -208,4 +209,61 @@ function shownPath(file: string, { cwd }: Shell): string {
     : file.startsWith(join(cwd, "/"))
       ? file.slice(cwd.length + 1)
       : file;
+}
+
+/** A file with front matter. */
+export interface FoundRole extends Omit<RoleFileNames, "name"> {
+  readonly file: string;
+  readonly text: string;
+  /** What the role is called. */
+  readonly name: string;
+  /** False: it is unknown what it names. Reading it as a role reports why. */
+  readonly isReadable: boolean;
+}
+
+const ENDING = ".md";
+const FIRST_LINE = /^\u{FEFF}?---[ \t]*\r?\n/u;
+
+/** A role file, as far as it can be read. */
+function roleTextIn(file: string): FoundRole {
+  const text = readFileSync(file, "utf8");
+  const names = namesIn(text, file);
+  const name = names?.name ?? basename(file, ENDING);
+  return { ...(names ?? NOTHING_NAMED), file, text, name, isReadable: names !== undefined };
+}
+
+/** The role files of a folder, by name: those that end in `.md` and begin with front matter, so that a readme is none. */
+export function roleTextsIn(folder: string): readonly FoundRole[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile() || entry.isSymbolicLink())
+    .filter(({ name }) => name.endsWith(ENDING) && !name.startsWith("."))
+    .map(({ name }) => join(folder, name))
+    .toSorted()
+    .map(roleTextIn)
+    .filter(({ text }) => FIRST_LINE.test(text));
+}
+
+/** A role file and all that it names as subagents, and these, and so on, as far as the folder has them. The first is the file itself. */
+function reachableFrom(root: FoundRole, folder: string): readonly FoundRole[] {
+  let others: readonly FoundRole[] | undefined;
+  const found = new Map([[root.name, root]]);
+  // A map grows while it is walked.
+  for (const { subagents } of found.values())
+    for (const name of subagents) {
+      if (found.has(name)) continue;
+      others ??= roleTextsIn(folder);
+      const other = others.find((one) => one.name === name);
+      if (other !== undefined) found.set(name, other);
+    }
+  return [...found.values()];
+}
+
+const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };
+
+function namesIn(text: string, file: string): RoleFileNames | undefined {
+  try {
+    return roleFileNames(text, file);
+  } catch {
+    return undefined;
+  }
 }

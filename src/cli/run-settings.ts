@@ -1,17 +1,16 @@
 // What commands that lead a run have in common: their options, and the orchestrator made of them.
 
 import { EspalierError, Orchestrator, type Approver, type OrchestratorOptions } from "espalier";
+import type { EspalierConfig } from "espalier/config";
 import type { NodeTracing } from "espalier/otel/node";
 
 import type { CommandCall } from "./command-call.ts";
-import { configuredOptions } from "./configured-options.ts";
 import { RunFollower, type FollowOptions } from "./follow-run.ts";
 import { errorAt } from "./import-file.ts";
-import type { Project } from "./project.ts";
+import { type Project, storeNameOf, openStore, storePlace, type ChosenStore } from "./project.ts";
 import type { RolesAtHand } from "./roles-at-hand.ts";
 import { isTerminal, note, type Shell } from "./shell.ts";
-import { storeNameOf, openStore, storePlace, type ChosenStore } from "./store-choice.ts";
-import { describeCause, UsageError } from "./usage-error.ts";
+import { describeCause, UsageError } from "./exit-codes.ts";
 import type { Viewing } from "./viewing.ts";
 
 /** How questions of the run are answered: the person at the terminal is asked, the run pauses, or they are denied. */
@@ -62,7 +61,7 @@ export async function storeForRun(
 }
 
 /** What an orchestrator for one run is made of. */
-export interface RunParts {
+interface RunParts {
   readonly hand: Pick<RolesAtHand, "roles" | "config" | "configFile">;
   readonly kept: ChosenStore | undefined;
   readonly tracing?: NodeTracing | undefined;
@@ -127,4 +126,17 @@ function personAt(shell: Shell, follower: RunFollower): Approver {
     const approver = await made;
     return await approver(question, context);
   };
+}
+
+/** The options that the configuration says, without roles and store. */
+export function configuredOptions(config: EspalierConfig): OrchestratorOptions {
+  const {
+    roles: _roles,
+    tools: _tools,
+    models: _models,
+    mcp: _mcp,
+    store: _store,
+    ...shared
+  } = config;
+  return shared;
 }

@@ -1,17 +1,28 @@
-// A run as text: how it stands, why, its open questions, its tree and what is left of its budget; or only what went wrong. Pure.
+// Runs as text: a run with its tree, the list of runs, and the lines for a run that rests. Pure.
 
-import type { AgentFold, QuestionRow, RunFold, RunHead } from "espalier/view";
+import { PAUSE_CODES, type Question, type RunResult } from "espalier";
+import type {
+  AgentFold,
+  QuestionRow,
+  RunFold,
+  RunHead,
+  RunRow,
+  Cause,
+  RunRowStatus,
+} from "espalier/view";
 
 import { renderRun } from "../terminal/render-tree.ts";
-import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
-import { costText, durationText, numberOf, unpricedText } from "../view/amounts.ts";
-import { joinSections } from "./head-of.ts";
-import type { OutputStyle } from "./output-style.ts";
-import { causeLines, LIMITS_HEADING } from "./rest-text.ts";
-import { statusCell } from "./status-text.ts";
+import { painter, plainText, singleLine, firstLine, shortLine } from "../terminal/terminal-text.ts";
+import { costText, durationText, numberOf, unpricedText, shortCount } from "../view/amounts.ts";
+import { table, type Column, type Cell } from "../terminal/table.ts";
+import { groupedRuns, type RunGroup } from "../view/run-row.ts";
+import { REST_SIGNS, QUESTION } from "../terminal/activity-text.ts";
+import { wayToGrant } from "./amount-options.ts";
+import { jsonLine } from "./json-text.ts";
+import type { Shell } from "./shell.ts";
 
 /** What is said of a run. */
-export interface ShownRunParts {
+interface ShownRunParts {
   readonly fold: RunFold;
   readonly head: RunHead;
   /** What it asks still. */
@@ -115,4 +126,237 @@ function section(title: string, lines: readonly string[]): readonly string[] {
   const more = lines.length > MOST_ROWS ? [`  … ${lines.length - MOST_ROWS} more`] : [];
   const shown = lines.slice(0, MOST_ROWS).map((line) => `  ${singleLine(plainText(line))}`);
   return [`${title} (${lines.length})`, ...shown, ...more];
+}
+
+const TITLES: Readonly<Record<RunGroup, string>> = {
+  needs_you: "needs you",
+  working: "working",
+  done: "done",
+};
+
+/** Lines for the runs of a list, newest first in each group. */
+export function runsText(
+  rows: readonly RunRow[],
+  { nowMs, width, hasColor }: OutputStyle & { readonly nowMs: number },
+): string {
+  return groupedRuns(rows)
+    .flatMap(([name, group]): readonly (readonly [string, readonly RunRow[]])[] => [
+      [TITLES[name], group.filter((row) => !isLost(row))],
+      // Nothing works on a run whose process is gone.
+      ["lost", group.filter(isLost)],
+    ])
+    .flatMap(([title, group]) => {
+      if (group.length === 0) return [];
+      const columns = columnsOf(`${title} (${group.length})`, nowMs);
+      return [table(columns, group, width, painter(hasColor)).join("\n")];
+    })
+    .join("\n\n");
+}
+
+function isLost({ status }: RunRow): boolean {
+  return status === "lost";
+}
+
+function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
+  return [
+    { title, cell: ({ runId }) => shortLine(runId) },
+    { title: "state", cell: (row) => statusCell(row.status, reasonOf(row)), minWidth: 12 },
+    right("agents", 3, agentsOf),
+    right("tokens", 2, ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens))),
+    right("cost", 1, ({ spent }) => (spent === undefined ? "" : costText(spent))),
+    right("time", 4, ({ durationMs: ms }) => (ms === undefined ? "" : durationText(ms))),
+    right("last sign", 5, ({ updatedAtMs: ms }) => `${durationText(Math.max(0, nowMs - ms))} ago`),
+    { title: "task", cell: (row) => ({ text: taskOf(row), style: "dim" }), minWidth: 16 },
+  ];
+}
+
+function right(title: string, rank: number, cell: (row: RunRow) => string): Column<RunRow> {
+  return { title, align: "right", cell, rank };
+}
+
+function reasonOf({ status, reason, questions = [] }: RunRow): string {
+  if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
+  if (reason === undefined) return "";
+  const isRefused = status === "paused" && !PAUSES.has(reason.code);
+  const hasCode = status === "stopped" || status === "failed" || isRefused;
+  return hasCode ? shortLine(reason.code) : "";
+}
+
+/** Codes of a run that is paused as it was asked to, and not because no process could lead it. */
+const PAUSES: ReadonlySet<string> = new Set(PAUSE_CODES);
+
+function toolOf({ toolName }: { readonly toolName: string }): string {
+  return shortLine(toolName);
+}
+
+function agentsOf({ agents, failedAgents = 0 }: RunRow): string {
+  if (agents === undefined) return "";
+  return failedAgents === 0 ? String(agents) : `${failedAgents} ✖ of ${agents}`;
+}
+
+function taskOf({ title, forkedFrom }: RunRow): string {
+  const origin = forkedFrom === undefined ? "" : ` (fork of ${forkedFrom.runId})`;
+  return firstLine(title) + origin;
+}
+
+/** What the text depends on. */
+interface RestOptions {
+  /** Only what went wrong, and what is asked. */
+  readonly isQuiet: boolean;
+  readonly isKept: boolean;
+  /** How this command is called. */
+  readonly command: string;
+}
+
+/** The lines for a run that rests. */
+export function restLines(
+  result: RunResult,
+  causes: readonly Cause[],
+  { isQuiet, isKept, command }: RestOptions,
+): readonly string[] {
+  const { status, runId } = result;
+  const closing = isQuiet && status === "completed" ? [] : [closingLine(result, causes)];
+  if (status === "completed") return [...closing, ...wayLines(result, causes)].map(plainText);
+  return [
+    ...closing,
+    ...(status === "paused" ? questionTexts(result) : causeLines(causes)),
+    ...(isKept
+      ? nextLines(result, command)
+      : [`The run was kept nowhere: it cannot be shown or resumed.`]),
+    ...(isKept && status === "failed" ? [`See it: ${command} show ${runId} --errors`] : []),
+  ].map(plainText);
+}
+
+/** Why it ended is left to the causes below, if one of them says it. */
+function closingLine(result: RunResult, causes: readonly Cause[]): string {
+  const { status, reason, runId, agents, durationMs, usage } = result;
+  const spent = [
+    numberOf(agents.length, "agent"),
+    numberOf(usage.total.totalTokens, "token"),
+    `cost ${costText(usage.total)}${unpricedText(unpricedIn(result))}`,
+    durationText(durationMs),
+  ].join(", ");
+  if (status === "completed") return `${runId} completed: ${spent}`;
+  const isSaid = status !== "paused" && causes.some(({ message }) => message === reason.message);
+  return `${runId} ${status} (${reason.code})${isSaid ? "" : `: ${reason.message}`} · ${spent}`;
+}
+
+function unpricedIn({ usage }: RunResult): readonly string[] {
+  const models = Object.entries(usage.byModel);
+  return models.flatMap(([model, { unpricedCalls }]) => (unpricedCalls > 0 ? [model] : []));
+}
+
+/** Of a run that completed although subagents failed, or came to limits. */
+function wayLines({ errors }: RunResult, causes: readonly Cause[]): readonly string[] {
+  if (causes.length === 0) return [];
+  const count = errors.length === 1 ? "One agent" : `${errors.length} agents`;
+  const heading = errors.length === 0 ? LIMITS_HEADING : `${count} failed on the way:`;
+  return [heading, ...causeLines(causes)];
+}
+
+/** Above the causes of a run that continued, and in which nothing failed. */
+const LIMITS_HEADING = "Limits on the way, the first one first:";
+
+/** Why, the first cause first. */
+export function causeLines(causes: readonly Cause[]): readonly string[] {
+  return causes.flatMap(linesOf).map(plainText);
+}
+
+function linesOf({ agentPath, step, toolName, code, message, isLimit }: Cause): readonly string[] {
+  const { icon } = isLimit ? REST_SIGNS.stopped : REST_SIGNS.failed;
+  const where = [
+    agentPath,
+    ...(step === undefined ? [] : [`step ${step}`]),
+    ...(toolName === undefined ? [] : [toolName]),
+  ].join(" · ");
+  return [`  ${icon} ${where}: ${code}`, `    ${message.replaceAll("\n", "\n    ")}`];
+}
+
+function questionTexts({ questions }: RunResult): readonly string[] {
+  return questions.flatMap((question) => [
+    `  ? ${question.agentPath}: ${question.toolName} ${jsonLine(question.arguments)}`,
+    `    ${question.reason}`,
+  ]);
+}
+
+function nextLines(
+  { status, reason, runId, questions }: RunResult,
+  command: string,
+): readonly string[] {
+  if (status === "stopped") {
+    const more = wayToGrant(reason.code, runId, command);
+    return more === undefined ? [] : [`Give it more: ${more}`];
+  }
+  if (status !== "paused") return [];
+  const next = `${command} resume ${runId}`;
+  const [first, ...others] = questions;
+  if (first === undefined) return [`Go on: ${next}`];
+  return others.length === 0
+    ? [`Answer: ${waysToAnswer(first, runId, command)}. Then: ${next}`]
+    : [`See how to answer each: ${command} questions. Then: ${next}`];
+}
+
+/** What to type for an answer. `name`: of the question, or of a run that asks it alone. */
+export function waysToAnswer(
+  { kind }: Pick<Question, "kind">,
+  name: string,
+  command: string,
+): string {
+  return kind === "approval"
+    ? `${command} approve ${name}, or ${command} deny ${name} --reason "…"`
+    : `${command} answer ${name} --result "…"`;
+}
+
+const SIGNS = {
+  ...REST_SIGNS,
+  needs_you: QUESTION,
+  working: { icon: "●", style: "cyan" },
+  waiting: { icon: "…", style: "yellow" },
+  lost: { icon: "◌", style: "red" },
+  ended: { icon: "·", style: "dim" },
+} as const satisfies Readonly<Record<RunRowStatus, object>>;
+
+/** Statuses by which runs can be chosen. */
+export const STATUSES: readonly string[] = Object.keys(SIGNS).toSorted();
+
+/** `✖ failed: token_limit`. `more`: what is said of it in brief. */
+function statusCell(status: RunRowStatus, more = ""): Cell {
+  const { icon, style } = SIGNS[status];
+  const words = status.replace("_", " ");
+  return { text: `${icon} ${words}${more === "" ? "" : `: ${more}`}`, style };
+}
+
+export interface OutputStyle {
+  /** Cells per line; no line of a table is wider. */
+  readonly width: number;
+  readonly hasColor: boolean;
+}
+
+const USUAL_COLUMNS = 80;
+/** Of what goes into a file or a pipe. */
+const WIDTH_ELSEWHERE = 160;
+
+export function outputStyle({ stdout, env }: Shell): OutputStyle {
+  const isTTY = stdout.isTTY === true;
+  const width = isTTY ? Math.max(1, (stdout.columns || USUAL_COLUMNS) - 1) : WIDTH_ELSEWHERE;
+  const forced = env["FORCE_COLOR"] ?? "";
+  if (forced !== "") return { width, hasColor: forced !== "0" };
+  const isPlain = (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
+  return { width, hasColor: isTTY && !isPlain };
+}
+
+/** Code units of a text that are shown. */
+const MOST_SHOWN = 100_000;
+
+/** Returns the text, or its beginning and how much more there is. */
+export function headOf(text: string): string {
+  if (text.length <= MOST_SHOWN) return text;
+  const more = numberOf(text.length - MOST_SHOWN, "more character");
+  return `${text.slice(0, MOST_SHOWN)}… (${more}; --json shows all)`;
+}
+
+/** Returns the sections that have lines, with an empty line between them. */
+export function joinSections(sections: readonly (readonly string[])[]): string {
+  const filled = sections.filter((lines) => lines.length > 0);
+  return filled.map((lines) => lines.join("\n")).join("\n\n");
 }

@@ -2,9 +2,8 @@
 
 import { plainText } from "../terminal/terminal-text.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
-import { exitCodeOf } from "./exit-codes.ts";
+import { exitCodeOf, codeOf, describeCause } from "./exit-codes.ts";
 import { jsonLine } from "./json-text.ts";
-import { codeOf, describeCause } from "./usage-error.ts";
 import { hasSaid, note, ownCommand, say, type Shell } from "./shell.ts";
 
 /** True if the arguments of a command ask for one JSON value on stdout. */

@@ -1,21 +1,25 @@
-// What commands that open the viewer have in common: a viewer of a store, its token beside the runs of the project, and a browser.
+// The viewer that a command opens: its token beside the runs of the project, the browser, and the address
+// of a viewer that runs already.
 
+import { spawn } from "node:child_process";
+import { createHmac, randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { rmSync } from "node:fs";
+import { mkdtemp, rm, writeFile, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { EspalierError } from "espalier";
 import type { Store } from "espalier/extend";
 import { viewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 
-import type { CommandCall } from "./command-call.ts";
-import { openBrowser } from "./open-browser.ts";
-import { portOf } from "./port-option.ts";
-import type { Project } from "./project.ts";
+import { type CommandCall, portOf } from "./command-call.ts";
+import { type Project, DEFAULT_FOLDER, makeOwnFolder } from "./project.ts";
 import { isWatched, note, ownCommand, readSetting, type Shell } from "./shell.ts";
-import { DEFAULT_FOLDER, makeOwnFolder } from "./store-choice.ts";
+import { UsageError } from "./exit-codes.ts";
 
 /** What is shown. */
-export interface Viewed {
+interface Viewed {
   /** Where the token is kept; undefined: nowhere. */
   readonly project: Project | undefined;
   /** Undefined: a store of the viewer's own. */
@@ -35,7 +39,7 @@ export interface Viewing extends AsyncDisposable {
   show(runId?: string): Promise<void>;
 }
 
-export const TOKEN_FILE = "viewer-token";
+const TOKEN_FILE = "viewer-token";
 
 /** Opens a viewer with what the options of its command say: `--port`, `--no-content`, `--read-only`, `--new-token`, `--no-open`. Throws UsageError. */
 export async function openViewing(
@@ -118,4 +122,91 @@ export function pageAddress(url: string, runId: string): string {
   const address = new URL(url);
   address.pathname = `/r/${encodeURIComponent(runId)}`;
   return address.href;
+}
+
+/** What opens a file in the browser, by platform. */
+const OPENERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["darwin", ["open"]],
+  ["win32", ["rundll32", "url.dll,FileProtocolHandler"]],
+]);
+const OTHER_OPENER = ["xdg-open"];
+
+/**
+ * Opens an address, if there is a person and a browser: the caller prints the address, too. Resolves once it was tried; call the result when
+ * the address leads nowhere any more. Never rejects.
+ */
+export async function openBrowser(
+  { env }: Shell,
+  address: string,
+  platform: string = process.platform,
+): Promise<() => Promise<void>> {
+  let folder: string | undefined;
+  const forget = async (): Promise<void> => {
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    folder = await mkdtemp(join(tmpdir(), "espalier-"));
+    const page = join(folder, "open.html");
+    await writeFile(page, pageTo(address), { mode: 0o600 });
+    const [command = "", ...args] = OPENERS.get(platform) ?? OTHER_OPENER;
+    const opener = spawn(command, [...args, page], { env, stdio: "ignore", detached: true });
+    await once(opener, "spawn");
+    opener.unref();
+  } catch {
+    // The address was said.
+  }
+  return forget;
+}
+
+/** The address is ours: it has no character that HTML would take for something else. */
+function pageTo(address: string): string {
+  return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>espalier</title>\n`;
+}
+
+/** Ports at which a viewer listens that was given none. */
+const PORTS = Array.from({ length: 20 }, (_, nth) => 4_983 + nth);
+const PATIENCE_MS = 1_000;
+
+/**
+ * Returns the address of the viewer of this project and this store. The token is never sent to the
+ * server that listens there: the server has to prove that it has the token.
+ *
+ * @throws UsageError if there is none.
+ */
+export async function runningViewer(
+  call: CommandCall,
+  { folder }: Project,
+  storeName: string,
+): Promise<string> {
+  const file = join(folder, DEFAULT_FOLDER, TOKEN_FILE);
+  const token = (await readFile(file, "utf8").catch(() => "")).trim();
+  const port = portOf(call);
+  for (const one of port === undefined ? PORTS : [port]) {
+    const origin = `http://127.0.0.1:${one}`;
+    if (token !== "" && (await isViewerOf(origin, token, storeName)))
+      return `${origin}/#token=${token}`;
+  }
+  const place =
+    port === undefined
+      ? `ports ${PORTS[0]} to ${PORTS.at(-1)}. If it listens at another one, add --port <number>`
+      : `port ${port}`;
+  throw new UsageError(
+    `Expected a running viewer of ${storeName}, found none at ${place}. Start it: espalier view`,
+  );
+}
+
+/** Returns true if the server there proves that it has the token and serves the store. */
+async function isViewerOf(origin: string, token: string, storeName: string): Promise<boolean> {
+  try {
+    const challenge = randomUUID();
+    const response = await fetch(`${origin}/api/v1/meta`, {
+      signal: AbortSignal.timeout(PATIENCE_MS),
+      redirect: "error",
+      headers: { "espalier-challenge": challenge },
+    });
+    const proof = createHmac("sha256", token).update(`${challenge}\n${storeName}`).digest("hex");
+    return response.headers.get("espalier-proof") === proof;
+  } catch {
+    return false;
+  }
 }

@@ -8,9 +8,8 @@
 
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
 import type { Clock } from "../extend.ts";
-import { HeldRows } from "./held-rows.ts";
+import { HeldRows, PrintedText } from "./printed-text.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
-import { PrintedText } from "./printed-text.ts";
 import { renderRun } from "./render-tree.ts";
 import { RunFold } from "../view/run-fold.ts";
 

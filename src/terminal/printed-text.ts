@@ -1,5 +1,4 @@
-// PrintedText: text that comes in pieces, as rows. Owns the row that is not complete yet. A line
-// break completes a row, and so does the width of the terminal.
+// PrintedText: text that comes in pieces, as rows. HeldRows: rows that wait while the output is suspended.
 
 import { plainPiece, wrappedRows } from "./terminal-text.ts";
 
@@ -36,4 +35,43 @@ function wrapLines(text: string, width: number): string {
   if (text.length <= width / 2) return text;
   const longLines = new RegExp(`^.{${Math.ceil(width / 2)},}`, "gm");
   return text.replace(longLines, (line) => wrappedRows(line, width).join("\n"));
+}
+
+export class HeldRows {
+  readonly #write: (rows: string) => void;
+  #suspensions = 0;
+  #held = "";
+
+  constructor(write: (rows: string) => void) {
+    this.#write = write;
+  }
+
+  get isSuspended(): boolean {
+    return this.#suspensions > 0;
+  }
+
+  /** Writes rows, at once unless it is suspended. */
+  add(rows: string): void {
+    this.#held += rows;
+    if (this.isSuspended || this.#held === "") return;
+    const held = this.#held;
+    this.#held = "";
+    this.#write(held);
+  }
+
+  suspend(): () => void {
+    this.#suspensions += 1;
+    let resume = (): void => {
+      resume = () => {};
+      this.#suspensions -= 1;
+      this.add("");
+    };
+    return () => resume();
+  }
+
+  /** Writes what waits, whoever has suspended it. */
+  flush(): void {
+    this.#suspensions = 0;
+    this.add("");
+  }
 }

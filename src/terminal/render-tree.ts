@@ -11,7 +11,7 @@ import {
   type AxisText,
 } from "../view/amounts.ts";
 import type { RunFold } from "../view/run-fold.ts";
-import { timeAt, runTimeLeft } from "../view/run-time.ts";
+import { timeAt, runTimeLeft } from "../view/run-row.ts";
 import { countAgents, restOf, treeRows, type ShownAgent, type TreeRow } from "./fold-tree.ts";
 import { questionLines, waiting } from "./question-lines.ts";
 import { table, type Cell, type Column } from "./table.ts";

@@ -1,7 +1,7 @@
-// What a run came to, as text: its tree, what is left of its budget, how much each agent used, and where
-// to find its trace. Pure.
+// The result of a run as text: its tree, what is left of its budget, the use of each agent, and where to
+// find its trace. Pure.
 
-import type { RunResult, Usage } from "../index.ts";
+import type { RunResult, Usage, AgentId } from "../index.ts";
 import { REST_SIGNS } from "./activity-text.ts";
 import {
   AXES,
@@ -14,9 +14,10 @@ import {
 import { jaegerLinks } from "./jaeger-links.ts";
 import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
-import { treeOf } from "./result-tree.ts";
 import { table, type Column } from "./table.ts";
 import { fit, painter, shortLine, singleLine, wrappedRows, type Paint } from "./terminal-text.ts";
+import type { SpawnRefusalCode } from "../extend.ts";
+import type { ShownAgent } from "./fold-tree.ts";
 
 /** How a report is written. */
 export interface ReportOptions {
@@ -189,4 +190,71 @@ function refusalText(refusalsByCode: RunResult["refusalsByCode"]): string {
   const total = refused.reduce((sum, [, count]) => sum + count, 0);
   const codes = refused.map(([code, count]) => `${code} ${count}`).join(", ");
   return `${numberOf(total, "spawn")} refused (${codes})`;
+}
+
+/** The tree of a run that is over, as its events would have left it. */
+export function treeOf(result: RunResult): ShownAgent | undefined {
+  const byParent = Map.groupBy(result.agents, (agent) => agent.parentAgentId);
+  const openSteps = openStepsOf(result);
+  const below = (parentId: AgentId | null): readonly ShownAgent[] =>
+    (byParent.get(parentId) ?? []).map((agent) => {
+      const { usage, status, reason, durationMs } = agent;
+      return {
+        agentPath: agent.agentPath,
+        role: agent.role,
+        task: agent.task,
+        begunAtMs: 0,
+        activity: status,
+        retry: undefined,
+        rest: { status, reason, durationMs, atMs: 0 },
+        openCalls: [],
+        step: openSteps.get(agent.agentId) ?? agent.steps.length,
+        own: usage.own,
+        subtree: usage.total,
+        refusals: refusedSpawns(agent),
+        children: below(agent.agentId),
+      };
+    });
+  return below(null)[0];
+}
+
+type AgentReport = RunResult["agents"][number];
+
+/** The steps in whose middle agents are paused; a result holds only those that are over. */
+function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
+  const steps = new Map<AgentId, number>();
+  for (const { agentId, state } of pausedRun?.agents ?? []) {
+    if (state.status === "paused" && state.step !== undefined)
+      steps.set(agentId, state.step.number);
+  }
+  return steps;
+}
+
+/** Codes of refused spawns. `SpawnSubagent`: calls of any tool can have the code, and those of this tool are refused spawns. */
+const SPAWN_REFUSALS: Readonly<Record<SpawnRefusalCode, "any" | "SpawnSubagent">> = {
+  unknown_role: "any",
+  forbidden_role: "any",
+  invalid_role: "any",
+  invalid_context: "any",
+  unknown_subagent: "any",
+  subagent_running: "any",
+  subagent_ended: "any",
+  group_decided: "any",
+  blocked: "SpawnSubagent",
+  tool_not_available: "SpawnSubagent",
+  depth_limit: "any",
+  breadth_limit: "any",
+  total_limit: "any",
+  budget_exhausted: "any",
+  setup_failed: "any",
+};
+
+const REFUSED_TOOLS: ReadonlyMap<string, string> = new Map(Object.entries(SPAWN_REFUSALS));
+
+function refusedSpawns({ steps }: AgentReport): number {
+  const executions = steps.flatMap((step) => step.tools.executions);
+  return executions.filter(({ errorCode = "", call }) => {
+    const toolName = REFUSED_TOOLS.get(errorCode);
+    return toolName === "any" || toolName === call.toolName;
+  }).length;
 }

@@ -12,7 +12,10 @@ import {
   run1,
   run2,
   type StoreCheck,
+  rejects,
+  session1,
 } from "./store-contract-support.ts";
+import { SessionIdSchema, type SessionId } from "../protocol/ids.ts";
 
 /** A claim that finds every owner stale. */
 const ofStale = { staleAfterMs: ALWAYS_MS };
@@ -94,4 +97,120 @@ export const crashChecks: readonly StoreCheck[] = [
 
 async function crashesOf(store: Store): Promise<number | undefined> {
   return (await store.find(run1))?.crashes;
+}
+
+/** What a store promises about sessions. */
+export const sessionStoreChecks: readonly StoreCheck[] = [
+  check("a session is written and read, and its version counts from 1", async (store) => {
+    deepStrictEqual(await store.readSession(session1), undefined);
+    deepStrictEqual(await store.writeSession(session1, 0, '{"a":1}'), 1);
+    deepStrictEqual(await store.readSession(session1), { version: 1, body: '{"a":1}' });
+    deepStrictEqual(await store.writeSession(session1, 1, '{"a":2}'), 2);
+    deepStrictEqual(await store.readSession(session1), { version: 2, body: '{"a":2}' });
+  }),
+
+  check("a session of another version is not written, and nothing is changed", async (store) => {
+    await rejects(store.writeSession(session1, 1, "1"), "session_conflict", {
+      expected: 1,
+      found: 0,
+    });
+    deepStrictEqual(await store.readSession(session1), undefined);
+    await store.writeSession(session1, 0, "1");
+    await store.writeSession(session1, 1, "2");
+    for (const expected of [0, 1, 3])
+      await rejects(store.writeSession(session1, expected, "3"), "session_conflict", {
+        expected,
+        found: 2,
+      });
+    // The same text twice is two writes: two writers cannot both win.
+    await rejects(store.writeSession(session1, 1, "2"), "session_conflict");
+    deepStrictEqual(await store.readSession(session1), { version: 2, body: "2" });
+  }),
+
+  check("of several writers at once one wins", async (store) => {
+    for (const version of [0, 1]) {
+      const writes = Array.from({ length: 10 }, (_, index) =>
+        store.writeSession(session1, version, `"${version}.${index}"`),
+      );
+      const outcomes = await Promise.allSettled(writes);
+      const winners = outcomes.flatMap((outcome, index) =>
+        outcome.status === "fulfilled" ? [{ version: outcome.value, index }] : [],
+      );
+      deepStrictEqual(
+        winners.map((winner) => winner.version),
+        [version + 1],
+      );
+      const body = `"${version}.${winners[0]?.index}"`;
+      deepStrictEqual(await store.readSession(session1), { version: version + 1, body });
+      const losers = outcomes.filter((outcome) => outcome.status === "rejected");
+      await Promise.all(
+        losers.map(({ reason }) => rejects(Promise.reject(reason), "session_conflict")),
+      );
+    }
+  }),
+
+  check("sessions are listed, those written last first", async (store) => {
+    deepStrictEqual(await store.listSessions(), []);
+    const ids = Array.from({ length: 103 }, (_, index) => sessionId(`session_${index}`));
+    for (const id of ids) await store.writeSession(id, 0, "0");
+    const [first = session1, second = session1] = ids;
+    await store.writeSession(first, 1, "1");
+    const order = [first, ...ids.slice(1).toReversed()];
+    deepStrictEqual(await store.listSessions(), order.slice(0, 100));
+    deepStrictEqual(await store.listSessions({ limit: 2 }), order.slice(0, 2));
+    deepStrictEqual(await store.listSessions({ limit: 0 }), []);
+    deepStrictEqual(await store.listSessions({ limit: 1_000 }), order);
+    await store.removeSession(second);
+    deepStrictEqual(await store.listSessions({ limit: 1_000 }), order.slice(0, -1));
+    for (const limit of [-1, 0.5, Number.NaN])
+      await rejects(store.listSessions({ limit }), "invalid_option");
+  }),
+
+  check("a session that is removed is gone, and begins anew", async (store) => {
+    deepStrictEqual(await store.removeSession(session1), false);
+    await store.writeSession(session1, 0, "1");
+    await store.writeSession(session1, 1, "2");
+    deepStrictEqual(await store.removeSession(session1), true);
+    deepStrictEqual(await store.removeSession(session1), false);
+    deepStrictEqual(await store.readSession(session1), undefined);
+    await rejects(store.writeSession(session1, 2, "3"), "session_conflict", { found: 0 });
+    deepStrictEqual(await store.writeSession(session1, 0, "4"), 1);
+  }),
+
+  check("a session is kept character by character, however long", async (store) => {
+    const lines = '{\n  "text": "\u{1F600} \u2028 \\ud800 \\u0000 \\" \'"\r\n}';
+    await store.writeSession(session1, 0, lines);
+    deepStrictEqual((await store.readSession(session1))?.body, lines);
+    const long = JSON.stringify("é".repeat(5_000_000));
+    await store.writeSession(session1, 1, long);
+    deepStrictEqual((await store.readSession(session1))?.body === long, true);
+  }),
+
+  check("ids of sessions are distinguished character by character", async (store) => {
+    const names = ["a", "A", "a ", " a", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "é"];
+    const ids = names.map(sessionId);
+    for (const [index, id] of ids.entries()) await store.writeSession(id, 0, String(index));
+    for (const [index, id] of ids.entries())
+      deepStrictEqual(await store.readSession(id), { version: 1, body: String(index) });
+    deepStrictEqual(await store.listSessions(), ids.toReversed());
+  }),
+
+  check("a session that cannot be kept unchanged is refused", async (store) => {
+    const failure = { reason: "unsuitable", isTransient: false };
+    for (const body of ['"\ud800"', '"\0"'])
+      await rejects(store.writeSession(session1, 0, body), "store_failed", failure);
+    const long = sessionId("x".repeat(513));
+    for (const id of [sessionId("\udc00"), sessionId("\0"), long]) {
+      await rejects(store.writeSession(id, 0, "1"), "store_failed", failure);
+      await rejects(store.readSession(id), "store_failed", failure);
+      await rejects(store.removeSession(id), "store_failed", failure);
+    }
+    for (const version of [-1, 0.5, Number.NaN, Infinity])
+      await rejects(store.writeSession(session1, version, "1"), "invalid_option");
+    deepStrictEqual(await store.listSessions(), []);
+  }),
+];
+
+function sessionId(text: string): SessionId {
+  return SessionIdSchema().parse(text);
 }

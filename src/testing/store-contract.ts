@@ -1,8 +1,7 @@
-import { crashChecks } from "./store-contract-crashes.ts";
+import { crashChecks, sessionStoreChecks } from "./store-contract-crashes.ts";
 import { journalChecks } from "./store-contract-journals.ts";
 import { postChecks } from "./store-contract-posts.ts";
 import { runStoreChecks } from "./store-contract-runs.ts";
-import { sessionStoreChecks } from "./store-contract-sessions.ts";
 import type { StoreCheck } from "./store-contract-support.ts";
 
 export type { StoreCheck } from "./store-contract-support.ts";

@@ -1,4 +1,4 @@
-// What a store knows of a run, beside what its events say: its state as a person sees it, and the process that leads it. Pure.
+// A run as a row: what a store knows of it beside its events, its time, and its group in a list. Pure.
 
 import type { RunId } from "../protocol/ids.ts";
 import type {
@@ -9,8 +9,8 @@ import type {
   RunRowStatus,
   RunSummary,
   RunTime,
+  RunRow,
 } from "./viewer-data.ts";
-import { timeAt } from "./run-time.ts";
 
 /** An entry of the list of a store; a `StoredRun` is one. */
 export interface ListedRun {
@@ -144,4 +144,44 @@ function statusOf(
   const isGone = owner.hostname === hostname && isProcessGone?.(owner.processId) === true;
   if (isGone || nowMs - (heartbeatAtMs ?? nowMs) > SILENT_MS) return "lost";
   return isAsking ? "needs_you" : "working";
+}
+
+/** Returns the time of a run at a later moment. It is the only definition of that time. */
+export function timeAt(
+  { startedAtMs, endedAtMs, durationMs, restMs, isResting }: RunTime,
+  nowMs: number,
+): Pick<RunTime, "durationMs" | "restMs"> {
+  // The clock of the process that runs it may be ahead.
+  const untilMs = endedAtMs ?? Math.max(startedAtMs + durationMs, nowMs);
+  const laterMs = untilMs - startedAtMs - durationMs;
+  return { durationMs: durationMs + laterMs, restMs: isResting ? restMs + laterMs : restMs };
+}
+
+/** Returns what is left of a limit in time at a later moment. It does not run while the run rests. */
+export function runTimeLeft(limitMs: number, time: RunTime, nowMs: number): number {
+  const { durationMs, restMs } = timeAt(time, nowMs);
+  return Math.max(0, limitMs - (durationMs - restMs));
+}
+
+const GROUPS = ["needs_you", "working", "done"] as const;
+export type RunGroup = (typeof GROUPS)[number];
+
+const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
+  needs_you: "needs_you",
+  paused: "needs_you",
+  working: "working",
+  lost: "working",
+  waiting: "working",
+  completed: "done",
+  stopped: "done",
+  failed: "done",
+  cancelled: "done",
+  ended: "done",
+};
+
+/** Each group with its runs, in the order in which they came: newest first. */
+export function groupedRuns(
+  runs: readonly RunRow[],
+): readonly (readonly [RunGroup, readonly RunRow[]])[] {
+  return GROUPS.map((group) => [group, runs.filter(({ status }) => GROUP_OF[status] === group)]);
 }

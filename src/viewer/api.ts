@@ -9,16 +9,14 @@ import { checkRunId } from "../orchestrator/run/start-options.ts";
 import { openToolCalls } from "../view/agent-row.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { jsonIn, type Gate } from "./gate.ts";
-import type { ReadingMeans } from "./held-run.ts";
-import type { HeldRuns } from "./held-runs.ts";
-import { logOf, type LogQuery } from "./run-log.ts";
+import type { ReadingMeans, HeldRuns } from "./held-run.ts";
+import { logOf, type LogQuery, runSnapshotOf } from "./run-rows.ts";
 import { problemIn } from "./problems.ts";
 import { refusedRequest, sendJson } from "./reply.ts";
 import type { RunActions } from "./run-actions.ts";
 import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
 import { agentDetailOf, stepDetail } from "./step-detail.ts";
-import { runSnapshotOf } from "./run-rows.ts";
 
 /** What the routes work with. */
 export interface ApiParts extends ReadingMeans {

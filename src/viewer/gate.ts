@@ -1,11 +1,15 @@
-// Gate: which requests are allowed. Refuses a page of another origin, a name that was bound to this machine's address, and a client without
-// the token.
+// Gate: which requests are allowed, and the token that lets a client in. Refuses a page of another origin, a
+// name that was bound to this machine's address, and a client without the token.
 
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
+import { dirname } from "node:path";
 
 import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
 import { refusedRequest } from "./reply.ts";
-import { isSameToken } from "./viewer-token.ts";
+import { randomDigits, sha256 } from "../kernel/crypto.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
 
 /** Decides of a request in place of the token: true lets it in. */
 export type Authorize = (request: IncomingMessage) => boolean | Promise<boolean>;
@@ -124,4 +128,62 @@ function parsedBody(text: string): JsonValue {
       "Expected a body that is JSON, got something else. Correct it.",
     );
   }
+}
+
+/** 192 bits of chance. */
+const TOKEN_BYTES = 24;
+const TOKEN = /^[0-9a-f]{48}$/;
+/** What users other than its own may do with a file. */
+const OTHERS = 0o077;
+
+/**
+ * The token of a file, or a new one, which is put there. One that others could read, or that is none, is replaced. Rejects with
+ * `invalid_option` if the file can be neither read nor written.
+ */
+export async function keptToken(file: string): Promise<string> {
+  try {
+    const kept = await tokenIn(file);
+    if (kept !== undefined) return kept;
+    const token = newToken();
+    await mkdir(dirname(file), { recursive: true });
+    const beside = `${file}.${randomDigits(8)}`;
+    try {
+      await writeFile(beside, `${token}\n`, { flag: "wx", mode: 0o600 });
+      await rename(beside, file);
+    } catch (cause) {
+      await rm(beside, { force: true });
+      throw cause;
+    }
+    return token;
+  } catch (cause) {
+    const message = `Expected viewer options.tokenFile to be a file for the token, got: ${messageOf(cause)}. Name another file.`;
+    const data = { field: "viewer options.tokenFile" };
+    throw new EspalierError({ code: "invalid_option", message, data, cause });
+  }
+}
+
+export function newToken(): string {
+  return randomDigits(TOKEN_BYTES);
+}
+
+async function tokenIn(file: string): Promise<string | undefined> {
+  const found = await stat(file).catch((cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
+    throw cause;
+  });
+  const isShared =
+    process.platform !== "win32" && found !== undefined && (found.mode & OTHERS) !== 0;
+  if (found === undefined || isShared) return undefined;
+  const text = (await readFile(file, "utf8")).trim();
+  return TOKEN.test(text) ? text : undefined;
+}
+
+/** Returns a proof that its sender has the token and serves this store. It does not reveal the token. */
+export function tokenProof(token: string, challenge: string, storeName: string): string {
+  return createHmac("sha256", token).update(`${challenge}\n${storeName}`).digest("hex");
+}
+
+/** Whether both are the same, in a time that does not depend on where they differ. */
+function isSameToken(given: string, token: string): boolean {
+  return timingSafeEqual(Buffer.from(sha256(given)), Buffer.from(sha256(token)));
 }

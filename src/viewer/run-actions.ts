@@ -1,5 +1,5 @@
-// RunActions: does what the page asks of a run, through an orchestrator of this process that leads it, or through its mailbox. Owns what was
-// asked under which key, so that it is done once.
+// RunActions: does what the page asks of a run, through an orchestrator of this process that leads it, or
+// through its mailbox. Owns what was asked under which key, so that it is done once.
 
 import { EspalierError } from "../kernel/error.ts";
 import { sameJson } from "../kernel/json.ts";
@@ -10,10 +10,11 @@ import { lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { unknownRun } from "../store/store-errors.ts";
 import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-data.ts";
-import type { AttachedOrchestrators } from "./attached-orchestrators.ts";
 import type { ReadingMeans } from "./held-run.ts";
 import { refusedRequest } from "./reply.ts";
 import { isLed } from "./run-standing.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import type { Orchestrator } from "../orchestrator/orchestrator.ts";
 
 const key = lazySchema(() => z.string().min(1).max(200));
 const ActionRequestSchema = lazyUnion("type", () => [
@@ -34,7 +35,7 @@ const ActionRequestSchema = lazyUnion("type", () => [
 /** Requests of which it is known that they were done. */
 const MOST_KEYS = 1_000;
 
-export interface ActionMeans extends ReadingMeans {
+interface ActionMeans extends ReadingMeans {
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
   /** The name on record. */
@@ -205,4 +206,57 @@ function requestIn(given: unknown): ActionRequest {
 /** Returns true for an approval of arguments that a person has changed. */
 function isEdited(answer: Answer): boolean {
   return answer.type === "approved" && answer.arguments !== undefined;
+}
+
+/** What a viewer asks of an orchestrator: any is one. */
+export type ActingOrchestrator = Pick<
+  Orchestrator,
+  "findActiveRun" | "answer" | "cancel" | "post" | "recover"
+>;
+
+/** What goes with an orchestrator. */
+export interface AttachOptions {
+  /** Gives the context of a run that is to continue here, where its roles ask for one. */
+  readonly context?: (runId: RunId) => unknown;
+}
+
+/** What became of an attempt to lead a run on. `led`: it is led, here or elsewhere; `over`: it has ended meanwhile. */
+type ContinueOutcome = "led" | "over" | EspalierError;
+
+export class AttachedOrchestrators {
+  readonly #attached: { orchestrator: ActingOrchestrator; options: AttachOptions }[] = [];
+
+  add(orchestrator: ActingOrchestrator, options: AttachOptions): void {
+    this.#attached.push({ orchestrator, options });
+  }
+
+  get isEmpty(): boolean {
+    return this.#attached.length === 0;
+  }
+
+  /** The one that leads the run now. */
+  leading(runId: RunId): ActingOrchestrator | undefined {
+    return this.#attached.find(
+      ({ orchestrator }) => orchestrator.findActiveRun(runId) !== undefined,
+    )?.orchestrator;
+  }
+
+  /** Leads a run on with the first that can; undefined: there is none at all. Never rejects with what is wrong with the run. */
+  async continueRun(runId: RunId): Promise<ContinueOutcome | undefined> {
+    let problem: EspalierError | undefined;
+    for (const { orchestrator, options } of this.#attached) {
+      try {
+        const context = await options.context?.(runId);
+        const run = await orchestrator.recover<AgentRole>(runId, { context });
+        run.result.catch(() => undefined); // It is shown from the journal.
+        return "led";
+      } catch (cause) {
+        if (!EspalierError.is(cause)) throw cause;
+        if (cause.code === "run_alive" || cause.code === "run_ended")
+          return cause.code === "run_alive" ? "led" : "over";
+        problem ??= cause;
+      }
+    }
+    return problem;
+  }
 }

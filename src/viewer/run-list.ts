@@ -9,8 +9,7 @@ import { defined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import type { Inbox, RunPage, RunRow } from "../view/viewer-data.ts";
-import { HeldRun, type ReadingMeans } from "./held-run.ts";
-import type { HeldRuns } from "./held-runs.ts";
+import { HeldRun, type ReadingMeans, type HeldRuns } from "./held-run.ts";
 import { learntOf, rowOf, type LearntRun } from "./run-rows.ts";
 
 /** Which runs to list. */

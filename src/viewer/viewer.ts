@@ -20,17 +20,16 @@ import {
   AttachedOrchestrators,
   type ActingOrchestrator,
   type AttachOptions,
-} from "./attached-orchestrators.ts";
-import { Gate, type GateOptions } from "./gate.ts";
-import { HeldRuns } from "./held-runs.ts";
+  RunActions,
+} from "./run-actions.ts";
+import { Gate, type GateOptions, keptToken, newToken, tokenProof } from "./gate.ts";
+import { HeldRuns } from "./held-run.ts";
 import { isLoopback, Listener } from "./listener.ts";
 import { Page } from "./page.ts";
 import { refusedRequest, RefusedRequest, sendJson } from "./reply.ts";
-import { RunActions } from "./run-actions.ts";
 import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
 import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
-import { keptToken, newToken, tokenProof } from "./viewer-token.ts";
 
 /** A viewer of the runs of one store. */
 export interface Viewer {

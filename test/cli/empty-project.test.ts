@@ -6,8 +6,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 
 import { commandTree } from "../../src/cli/command-tree.ts";
-import { STATUSES } from "../../src/cli/status-text.ts";
-import { runsText } from "../../src/cli/runs-text.ts";
+import { STATUSES, runsText } from "../../src/cli/run-text.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";

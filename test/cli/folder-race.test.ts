@@ -16,9 +16,7 @@ import { join } from "node:path";
 
 import { expect } from "vitest";
 
-import { ConfinedFolder } from "../../src/cli/confined-folder.ts";
-import { folderTools } from "../../src/cli/folder-tools.ts";
-import { readVerified } from "../../src/cli/verified-path.ts";
+import { ConfinedFolder, folderTools, readVerified } from "../../src/cli/folder-tools.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { CallFixture } from "../support/tool-calls.ts";

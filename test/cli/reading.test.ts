@@ -8,7 +8,7 @@ import { RunFold } from "espalier/view";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { restLines } from "../../src/cli/rest-text.ts";
+import { restLines } from "../../src/cli/run-text.ts";
 import { proves } from "../harness/proves.ts";
 import { agent, fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed, type Performed } from "./performed.ts";

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import { performArguments } from "../../src/cli/perform.ts";
-import { openStore } from "../../src/cli/store-choice.ts";
+import { openStore } from "../../src/cli/project.ts";
 import { newOwner } from "../../src/orchestrator/durability/open-journal.ts";
 import { idOf } from "../../src/protocol/ids.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";

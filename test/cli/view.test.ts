@@ -18,7 +18,7 @@ import { join } from "node:path";
 
 import { expect } from "vitest";
 
-import { openBrowser } from "../../src/cli/open-browser.ts";
+import { openBrowser } from "../../src/cli/viewing.ts";
 import { performArguments } from "../../src/cli/perform.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Question } from "../../src/protocol/question.ts";

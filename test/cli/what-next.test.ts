@@ -11,7 +11,7 @@ import { RunFold } from "espalier/view";
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { restLines } from "../../src/cli/rest-text.ts";
+import { restLines } from "../../src/cli/run-text.ts";
 import { RunReading } from "../../src/cli/run-reading.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";

@@ -280,11 +280,9 @@ function limitReached(axis: string, current: number): JournalRecord {
 
 test("how much of a time was over when a limit was reached is not compared, other amounts are", () => {
   const found = ["wallTimeMs", "totalTokens"].map((axis) => {
-    const [expected, came] = [1_000, 1_007].map((current) =>
-      new ActionReader(new Map()).read(limitReached(axis, current)),
-    );
-    const compared = new Comparison(expected === undefined ? [] : [expected]);
-    if (came !== undefined) compared.take(came);
+    const expected = new ActionReader(new Map()).read(limitReached(axis, 1_000));
+    const compared = new Comparison(new Map(), expected === undefined ? [] : [expected]);
+    compared.take(limitReached(axis, 1_007));
     return expected === undefined ? "nothing" : compared.first?.field;
   });
   expect(found).toEqual([undefined, "signal.raised.signal.reason.data.current"]);

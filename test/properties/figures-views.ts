@@ -4,10 +4,9 @@ import { expect } from "vitest";
 
 import { agentText } from "../../src/cli/agent-text.ts";
 import { RunReading } from "../../src/cli/run-reading.ts";
-import { runText } from "../../src/cli/run-text.ts";
-import { runsText } from "../../src/cli/runs-text.ts";
+import { runText, runsText } from "../../src/cli/run-text.ts";
 import { usageOf } from "../../src/protocol/event.ts";
-import { plainLine } from "../../src/terminal/plain-lines.ts";
+import { plainLine } from "../../src/terminal/plain-view.ts";
 import { renderTree } from "../../src/terminal/render-tree.ts";
 import { runReport } from "../../src/terminal/report.ts";
 import type { AgentFold } from "../../src/view/agent-fold.ts";

@@ -1,12 +1,11 @@
 // The functions of terminal and command through which foreign text goes, by name.
 
-import { agentText } from "../../src/cli/agent-text.ts";
+import { agentText, stepText } from "../../src/cli/agent-text.ts";
 import { jsonLine, jsonText } from "../../src/cli/json-text.ts";
-import { restLines } from "../../src/cli/rest-text.ts";
-import { stepText } from "../../src/cli/step-text.ts";
+import { restLines } from "../../src/cli/run-text.ts";
 import { tellError } from "../../src/cli/tell-error.ts";
 import { defineAgent, Orchestrator, type EspalierEvent, type RunResult } from "../../src/index.ts";
-import { plainLine } from "../../src/terminal/plain-lines.ts";
+import { plainLine } from "../../src/terminal/plain-view.ts";
 import { renderRun } from "../../src/terminal/render-tree.ts";
 import { runReport } from "../../src/terminal/report.ts";
 import {

@@ -6,8 +6,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
-import { runReport } from "../../src/terminal/report.ts";
-import { treeOf } from "../../src/terminal/result-tree.ts";
+import { runReport, treeOf } from "../../src/terminal/report.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
 import {
   approve,

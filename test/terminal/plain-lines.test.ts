@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { plainLine } from "../../src/terminal/plain-lines.ts";
+import { plainLine } from "../../src/terminal/plain-view.ts";
 import type { EspalierEvent } from "../../src/index.ts";
 import type { EventBody } from "../../src/extend.ts";
 import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";

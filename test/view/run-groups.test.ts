@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-import { groupedRuns } from "../../src/view/run-groups.ts";
+import { groupedRuns } from "../../src/view/run-row.ts";
 import type { RunRow, RunRowStatus } from "../../src/view/viewer-data.ts";
 import { proves } from "../harness/proves.ts";
 import { calmRun } from "../page/fixture-runs.ts";

@@ -1,4 +1,4 @@
-import { timeAt, runTimeLeft } from "../../src/view/run-time.ts";
+import { timeAt, runTimeLeft } from "../../src/view/run-row.ts";
 import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";

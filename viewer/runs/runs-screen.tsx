@@ -12,7 +12,7 @@ import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { focused, useLostFocus } from "../app/focused.ts";
-import { groupedRuns, type RunGroup } from "../../src/view/run-groups.ts";
+import { groupedRuns, type RunGroup } from "../../src/view/run-row.ts";
 import { commandText } from "../text/command.ts";
 import { RunLine } from "./run-line.tsx";
 

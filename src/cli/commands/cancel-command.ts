@@ -3,21 +3,18 @@
 import { EspalierError, Orchestrator, type AgentRole, type RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 
-import type { CommandBody, CommandCall } from "../command-call.ts";
-import { namedRun, rootRoleOf } from "../named-run.ts";
-import { configuredOptions } from "../configured-options.ts";
-import { findProject, type Project } from "../project.ts";
-import { readableFolder } from "../readable-folder.ts";
+import { type CommandBody, type CommandCall, readableFolder } from "../command-call.ts";
+import { namedRun, rootRoleOf } from "../run-reading.ts";
+import { configuredOptions } from "../run-settings.ts";
+import { openProjectStore, type Project } from "../project.ts";
 import { roleNamed } from "../roles-at-hand.ts";
 import { note, ownCommand } from "../shell.ts";
-import { openKeptStore, storePlace } from "../store-choice.ts";
-import { UsageError } from "../usage-error.ts";
+import { UsageError } from "../exit-codes.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text } = call;
-  const project = await findProject(shell);
-  await using kept = await openKeptStore(storePlace(call, project));
-  const { store } = kept;
+  await using kept = await openProjectStore(call, "write");
+  const { store, project } = kept;
   const run = await namedRun(store, args[0] ?? "");
   const { runId } = run;
   if (run.status === "ended")

@@ -9,17 +9,15 @@ import type { Model } from "espalier/extend";
 import { jaegerLinks, plainText, runReport } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
-import type { CommandBody } from "../command-call.ts";
+import { type CommandBody, portOf, readableFolder } from "../command-call.ts";
 import { folderTools } from "../folder-tools.ts";
 import { modelByName, modelProblem } from "../model-by-name.ts";
-import { nodeTracing } from "../node-tracing.ts";
-import { portOf } from "../port-option.ts";
-import { readableFolder } from "../readable-folder.ts";
+import { nodeTracing } from "../follow-run.ts";
 import { leadFor } from "../run-settings.ts";
 import { note, readSetting, type Shell } from "../shell.ts";
 import { offlinePlanner } from "../survey/offline-planner.ts";
 import { surveyLead } from "../survey/survey-roles.ts";
-import { describeCause, UsageError } from "../usage-error.ts";
+import { describeCause, UsageError } from "../exit-codes.ts";
 
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
 const WIDEST_REPORT = 120;

@@ -8,14 +8,19 @@ import type { StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
-import { BROKEN } from "../exit-codes.ts";
+import { BROKEN, describeCause } from "../exit-codes.ts";
 import { ownVersion } from "../installed-copy.ts";
 import { jsonLine } from "../json-text.ts";
 import { connectServers, knownServers } from "../mcp-servers.ts";
-import { findProject, type Project } from "../project.ts";
+import {
+  findProject,
+  type Project,
+  openExistingStore,
+  storeNameOf,
+  storePlace,
+  type StorePlace,
+} from "../project.ts";
 import { say, type Shell } from "../shell.ts";
-import { openStoreToView, storeNameOf, storePlace, type StorePlace } from "../store-choice.ts";
-import { describeCause } from "../usage-error.ts";
 import { numberOf } from "../../view/amounts.ts";
 
 /** One thing that was looked at. */
@@ -77,7 +82,7 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
   if (place.type === "file" && !existsSync(place.path))
     return { what, state: "well", says: `${name}, which the first run makes` };
   try {
-    await using kept = await openStoreToView(place, { canPost: false });
+    await using kept = await openExistingStore(place, "read");
     const ended = await kept.store.list({ status: "ended", limit: 10_000 });
     const bytes = place.type === "file" ? statSync(place.path).size : 0;
     const old = ended.filter(isOld).length;

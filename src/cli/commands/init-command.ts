@@ -6,10 +6,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
-import { BROKEN } from "../exit-codes.ts";
+import { BROKEN, describeCause, UsageError } from "../exit-codes.ts";
 import { SET_MODULE } from "../import-file.ts";
 import { isConfirmed, isTerminal, note, readSetting, type Shell } from "../shell.ts";
-import { describeCause, UsageError } from "../usage-error.ts";
 
 const PACKAGES = ["espalier", "zod"];
 const MCP_CLIENT = "@modelcontextprotocol/client";

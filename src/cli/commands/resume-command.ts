@@ -7,24 +7,21 @@ import {
   type Orchestrator,
   type RecoverOptions,
   type Run,
+  type AgentRole,
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
+import { openToolCalls, type OpenToolCall, type RunFold } from "espalier/view";
 
 import { grantOf, wayToGrant } from "../amount-options.ts";
-import type { CommandBody } from "../command-call.ts";
-import { EXIT_CODES } from "../exit-codes.ts";
-import { interruptedCalls, type InterruptedCall } from "../interrupted-calls.ts";
+import { type CommandBody, readableFolder } from "../command-call.ts";
+import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { jsonLine } from "../json-text.ts";
-import { namedRun, rootRoleOf } from "../named-run.ts";
-import { findProject } from "../project.ts";
-import { readableFolder } from "../readable-folder.ts";
-import { openIn, RunReading } from "../run-reading.ts";
+import { namedRun, rootRoleOf, openIn, RunReading } from "../run-reading.ts";
+import { openProjectStore } from "../project.ts";
 import { roleNamed } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
 import { note, ownCommand, say } from "../shell.ts";
-import { openKeptStore, storePlace } from "../store-choice.ts";
-import { UsageError } from "../usage-error.ts";
 import { numberOf } from "../../view/amounts.ts";
 
 /** Who is on record for more budget. */
@@ -38,10 +35,9 @@ export const body: CommandBody = async (call) => {
   const grants = granted === undefined ? [] : [{ budget: grantOf(granted), by: GRANTED_BY }];
   const readFolder = readableFolder(shell, text("allowRead"));
   const roleFolder = readableFolder(shell, text("roles"));
-  const project = await findProject(shell);
-  await using kept = await openKeptStore(storePlace(call, project));
+  await using kept = await openProjectStore(call, "write");
   const run = await namedRun(kept.store, args[0] ?? "");
-  const search = { shell, project, model: text("model"), readFolder };
+  const search = { shell, project: kept.project, model: text("model"), readFolder };
   await using hand = await roleNamed(rootRoleOf(run), search, roleFolder);
   const { orchestrator, follower, person } = leadFor(call, { hand, kept });
   const reading = new RunReading(kept.store, run);
@@ -136,4 +132,20 @@ async function continued(
     if (EspalierError.is(cause) && cause.data["problem"] === "missing") return undefined;
     throw cause;
   }
+}
+
+/** A call of which the end is not known. */
+interface InterruptedCall extends OpenToolCall {
+  /** False: the tool must not be repeated. The model reads that the call was interrupted. */
+  readonly isRepeated: boolean;
+}
+
+/** The calls that were cut off in a run, those that must not be repeated first. `roles`: what is known of the tools. */
+function interruptedCalls(fold: RunFold, roles: readonly AgentRole[]): readonly InterruptedCall[] {
+  const tools = new Map(roles.flatMap((role) => role.tools.map((tool) => [tool.name, tool])));
+  const calls = openToolCalls(fold).map((call) => {
+    const tool = tools.get(call.toolName);
+    return { ...call, isRepeated: tool?.kind !== "function" || tool.isRepeatable };
+  });
+  return calls.toSorted((left, right) => Number(left.isRepeated) - Number(right.isRepeated));
 }

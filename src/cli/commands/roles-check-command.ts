@@ -4,16 +4,13 @@ import { dirname } from "node:path";
 
 import { plainText } from "espalier/terminal";
 
-import type { CommandBody, CommandCall } from "../command-call.ts";
-import { MISUSED } from "../exit-codes.ts";
+import { type CommandBody, type CommandCall, readableFolder } from "../command-call.ts";
+import { MISUSED, describeCause } from "../exit-codes.ts";
 import { jsonLine } from "../json-text.ts";
 import { sharedServers, type SharedServers } from "../mcp-servers.ts";
 import { findProject } from "../project.ts";
-import { readableFolder } from "../readable-folder.ts";
-import { roleTextsIn, type FoundRole } from "../role-folder.ts";
-import { roleToRun } from "../roles-at-hand.ts";
+import { roleTextsIn, type FoundRole, roleToRun } from "../roles-at-hand.ts";
 import { note, say } from "../shell.ts";
-import { describeCause } from "../usage-error.ts";
 import { numberOf } from "../../view/amounts.ts";
 
 interface CheckedFile {

@@ -5,16 +5,13 @@ import { text as textOf } from "node:stream/consumers";
 import { EspalierError, type Budget, type Run, type StartOptions } from "espalier";
 
 import { budgetOf, budgetText } from "../amount-options.ts";
-import type { CommandBody, CommandCall } from "../command-call.ts";
-import { nodeTracing } from "../node-tracing.ts";
-import { findProject, type Project } from "../project.ts";
-import { portOf } from "../port-option.ts";
-import { readableFolder } from "../readable-folder.ts";
+import { type CommandBody, type CommandCall, portOf, readableFolder } from "../command-call.ts";
+import { nodeTracing } from "../follow-run.ts";
+import { findProject, type Project, type ChosenStore } from "../project.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice, storeForRun } from "../run-settings.ts";
 import { note } from "../shell.ts";
-import type { ChosenStore } from "../store-choice.ts";
-import { UsageError } from "../usage-error.ts";
+import { UsageError } from "../exit-codes.ts";
 import type { Viewing } from "../viewing.ts";
 
 export const body: CommandBody = async (call) => {

@@ -1,17 +1,21 @@
 // `espalier runs`: the stored runs and their states; with `--watch`, updated until Ctrl-C.
 
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { Store } from "espalier/extend";
+import type { RunRow } from "espalier/view";
+
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
 import { wallTimeMs } from "../machine-time.ts";
-import { outputStyle } from "../output-style.ts";
-import { findProject } from "../project.ts";
-import { MOST_LISTED, newestRuns } from "../newest-runs.ts";
-import { runsText } from "../runs-text.ts";
-import { note, ownCommand, say } from "../shell.ts";
-import { STATUSES } from "../status-text.ts";
-import { openStoreToList } from "../store-choice.ts";
-import { UsageError } from "../usage-error.ts";
-import { watchRuns } from "../watch-runs.ts";
+import { outputStyle, runsText, STATUSES } from "../run-text.ts";
+import { openProjectStore } from "../project.ts";
+import { note, ownCommand, say, type Shell } from "../shell.ts";
+import { UsageError, EXIT_CODES } from "../exit-codes.ts";
+import { isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
+import { LiveArea } from "../../terminal/live-area.ts";
+import { fit } from "../../terminal/terminal-text.ts";
+import { numberOf } from "../../view/amounts.ts";
 
 const USUAL_LIMIT = 20;
 
@@ -20,8 +24,7 @@ export const body: CommandBody = async (call) => {
   const limit = limitOf(text("limit"));
   const statuses = statusesOf(text("status"));
   const isWatched = isWatchedIn(call);
-  const project = await findProject(shell);
-  await using kept = await openStoreToList(call, project);
+  await using kept = await openProjectStore(call, "list");
   const read = newestRuns(kept.store, { limit, statuses });
   const empty = `${statuses === undefined ? "No runs" : "No such runs"} in ${kept.name}.`;
   if (isWatched) return await watchRuns(shell, read, empty);
@@ -60,4 +63,115 @@ function statusesOf(said: string | undefined): readonly string[] | undefined {
   throw new UsageError(
     `Expected --status to be some of ${STATUSES.join(", ")}, with commas between them, got ${JSON.stringify(unknown)}.`,
   );
+}
+
+/** Runs of a list. */
+const MOST_LISTED = 10_000;
+/** Records that are read for a list; of runs beyond them it says what the store says. */
+const MOST_RECORDS = 20_000;
+
+interface NewestRunsOptions {
+  /** So many of the newest. */
+  readonly limit: number;
+  /** Undefined: all. */
+  readonly statuses: readonly string[] | undefined;
+}
+
+/** What is there at a time. */
+interface ListedRuns {
+  readonly rows: readonly RunRow[];
+  /** What is wrong with runs that cannot be read. */
+  readonly problems: readonly string[];
+  /** There are older ones. */
+  readonly isMore: boolean;
+  /** Runs that are too long to be read for a list. */
+  readonly unread: number;
+}
+
+/** Reads the newest runs. Each time it reads what came since the time before. */
+type ReadNewestRuns = (nowMs: number) => Promise<ListedRuns>;
+
+function newestRuns(store: Store, { limit, statuses }: NewestRunsOptions): ReadNewestRuns {
+  let known = new Map<string, RunReading>();
+  return async (nowMs) => {
+    const readings = new Map<string, RunReading>();
+    const rows: RunRow[] = [];
+    const problems: string[] = [];
+    let [records, unread, isMore] = [0, 0, false];
+    for (const stored of await store.list({
+      limit: statuses === undefined ? limit + 1 : MOST_LISTED,
+    })) {
+      isMore = rows.length === limit;
+      if (isMore) break;
+      const run = known.get(stored.runId) ?? new RunReading(store, stored);
+      readings.set(stored.runId, run);
+      records += stored.recordCount;
+      const isRead = records <= MOST_RECORDS;
+      if (!isRead) unread += 1;
+      const problem = isRead ? await problemOf(run) : undefined;
+      if (problem !== undefined) problems.push(problem);
+      const row = problem === undefined ? rowOf(run, nowMs) : run.listing(nowMs);
+      if (statuses?.includes(row.status) !== false) rows.push(row);
+    }
+    known = readings;
+    return { rows, problems, isMore, unread };
+  };
+}
+
+/** Reads a run. What is wrong with one hides no other. */
+async function problemOf(run: RunReading): Promise<string | undefined> {
+  try {
+    await run.advance();
+    return undefined;
+  } catch (cause) {
+    if (!isOfOneRun(cause)) throw cause;
+    return unreadableText(run.stored, cause);
+  }
+}
+
+function rowOf(run: RunReading, nowMs: number): RunRow {
+  const { refusal } = run;
+  if (run.fold.startedAtMs === undefined)
+    return { ...run.listing(nowMs), ...(refusal === undefined ? {} : { reason: refusal }) };
+  return { ...run.head(nowMs), questions: run.questions };
+}
+
+const LOOK_MS = 500;
+/** Of a terminal that does not say how high it is. */
+const USUAL_ROWS = 24;
+
+/** `empty`: what is said while there are none. Gives the exit code. */
+async function watchRuns(shell: Shell, read: ReadNewestRuns, empty: string): Promise<number> {
+  const area = new LiveArea(shell.stdout);
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  shell.onSignal("SIGINT", () => {
+    if (signal.aborted) shell.leave(EXIT_CODES.cancelled);
+    leaving.abort();
+  });
+  try {
+    while (!signal.aborted) {
+      const nowMs = wallTimeMs();
+      area.draw(linesOf(shell, await read(nowMs), { nowMs, empty }));
+      await wait(LOOK_MS, undefined, { signal }).catch(() => undefined);
+    }
+  } finally {
+    area.close();
+  }
+  return EXIT_CODES.cancelled;
+}
+
+/** The lines that the terminal has room for. */
+function linesOf(
+  shell: Shell,
+  { rows, problems }: ListedRuns,
+  { nowMs, empty }: { readonly nowMs: number; readonly empty: string },
+): readonly string[] {
+  const style = outputStyle(shell);
+  const table = rows.length === 0 ? [] : runsText(rows, { ...style, nowMs }).split("\n");
+  const words = rows.length === 0 ? [empty, ...problems] : problems;
+  const lines = [...table, ...words.map((line) => fit(line, style.width))];
+  const room = (shell.stdout.rows || USUAL_ROWS) - 1;
+  if (lines.length <= room) return lines;
+  return [...lines.slice(0, room - 1), `… ${numberOf(lines.length - room + 1, "more line")}`];
 }

@@ -1,29 +1,24 @@
 // `espalier show <run> [agent] [step]`: what became of a run, of one of its agents, of one step.
 
 import type { RunResult } from "espalier";
+import { plainText } from "espalier/terminal";
 import { agentDetail, type AgentFold, type StepRow } from "espalier/view";
 
-import { agentText } from "../agent-text.ts";
+import { agentText, stepText, type KeptStep, type StepAttempts } from "../agent-text.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
-import { aloneText, resultIn, RunReading } from "../run-reading.ts";
+import { aloneText, resultIn, RunReading, LAST_RUN, namedPaths, namedRun } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
-import { plainText } from "espalier/terminal";
-import { LAST_RUN, namedPaths, namedRun } from "../named-run.ts";
-import { outputStyle } from "../output-style.ts";
-import { findProject } from "../project.ts";
-import { errorsText, runText } from "../run-text.ts";
+import { outputStyle, errorsText, runText } from "../run-text.ts";
+import { openProjectStore } from "../project.ts";
 import { note, ownCommand, say } from "../shell.ts";
-import { stepText, type KeptStep, type StepAttempts } from "../step-text.ts";
-import { openStoreToList } from "../store-choice.ts";
-import { UsageError } from "../usage-error.ts";
+import { UsageError } from "../exit-codes.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const [name = LAST_RUN, path, step] = args;
-  const project = await findProject(shell);
-  await using kept = await openStoreToList(call, project);
+  await using kept = await openProjectStore(call, "list");
   if ((await kept.store.list({ limit: 1 })).length === 0) {
     if (call.has("json")) say(shell, jsonLine({ runs: [] }));
     note(shell, `No runs in ${kept.name}. Start one: ${ownCommand(shell)} run …`);

@@ -6,24 +6,20 @@ import type { EspalierEvent } from "espalier";
 import { terminalView, type TerminalView } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
-import { EXIT_CODES } from "../exit-codes.ts";
+import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
-import { aloneText, resultIn, RunReading } from "../run-reading.ts";
+import { aloneText, resultIn, RunReading, namedPaths, namedRun } from "../run-reading.ts";
 import { setTimer, wallTimeMs } from "../machine-time.ts";
-import { namedPaths, namedRun } from "../named-run.ts";
-import { findProject } from "../project.ts";
+import { openProjectStore } from "../project.ts";
 import { note, ownCommand, say, type Shell } from "../shell.ts";
-import { openStoreToView, storePlace } from "../store-choice.ts";
-import { UsageError } from "../usage-error.ts";
 
 const LOOK_MS = 100;
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const from = fromIn(call);
-  const project = await findProject(shell);
-  await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  await using kept = await openProjectStore(call, "read");
   const run = new RunReading(kept.store, await namedRun(kept.store, args[0] ?? ""));
   const follower = new Follower(call, from);
   shell.onSignal("SIGINT", () => {

@@ -2,20 +2,15 @@
 // and leads no run.
 
 import type { CommandBody } from "../command-call.ts";
-import { namedRun } from "../named-run.ts";
-import { findProject } from "../project.ts";
+import { namedRun } from "../run-reading.ts";
+import { openProjectStore } from "../project.ts";
 import { note, say } from "../shell.ts";
-import { openStoreToView, storePlace } from "../store-choice.ts";
-import { pageAddress, openViewing, untilLeft } from "../viewing.ts";
-import { runningViewer } from "../running-viewer.ts";
+import { pageAddress, openViewing, untilLeft, runningViewer } from "../viewing.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, has } = call;
-  const project = await findProject(shell);
-  await using kept = await openStoreToView(storePlace(call, project), {
-    canPost: !has("readOnly"),
-  });
-  const { store, name } = kept;
+  await using kept = await openProjectStore(call, has("readOnly") ? "read" : "view");
+  const { store, name, project } = kept;
   const [named] = args;
   const runId = named === undefined ? undefined : (await namedRun(store, named)).runId;
   if (has("url")) {

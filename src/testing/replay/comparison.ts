@@ -127,23 +127,27 @@ function withoutTimes(value: unknown): unknown {
   return Object.fromEntries(parts);
 }
 
-/** Owns the recorded actions that the replay has not done yet. */
-export class Comparison {
-  readonly #expected: Map<string, Action>;
+/** Compares the actions of a replay with the recorded ones. */
+export class Comparison extends ActionReader {
+  /** The recorded actions that the replay has not done yet, by their keys. */
+  readonly left: Map<string, Action>;
   /** The first difference in a recorded action. */
   found: Divergence | undefined;
   /** The first difference in a derived field, or an action that was not recorded. */
   #suspected: Divergence | undefined;
 
-  constructor(expected: readonly Action[]) {
-    this.#expected = new Map(expected.map((action) => [action.key, action]));
+  constructor(positions: ReadonlyMap<string, AgentPosition>, expected: readonly Action[]) {
+    super(positions);
+    this.left = new Map(expected.map((action) => [action.key, action]));
   }
 
-  /** Compares an action of the replay. */
-  take({ agentPath, stepNumber, key, what, facts }: Action): void {
-    if (what === "lease") return;
-    const expected = this.#expected.get(key);
-    this.#expected.delete(key);
+  /** Compares the action in a record of the replay. Returns its key, or `undefined` without one. */
+  take(record: JournalRecord): string | undefined {
+    const action = this.read(record);
+    if (action === undefined || action.what === "lease") return action?.key;
+    const { agentPath, stepNumber, key, what, facts } = action;
+    const expected = this.left.get(key);
+    this.left.delete(key);
     const difference =
       expected === undefined || expected.what === what
         ? firstDifference(what, expected?.facts, facts)
@@ -151,11 +155,7 @@ export class Comparison {
     const found = difference && { agentPath, stepNumber, ...difference };
     if (expected === undefined || DERIVED.test(found?.field ?? "")) this.#suspected ??= found;
     else this.found ??= found;
-  }
-
-  /** True if the replay has done what was recorded. */
-  isDone({ key }: Action): boolean {
-    return !this.#expected.has(key);
+    return key;
   }
 
   /** Returns the first difference of a replay that has come to its end, or that does not continue. */
@@ -188,8 +188,8 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | undefined
 }
 
 /** Returns the position of a call as a key. */
-export function callPosition(position: unknown): string {
-  const { agentId, stepId, callId } = isRecord(position) ? position : {};
+export function callPosition(position: Readonly<Record<string, unknown>>): string {
+  const { agentId, stepId, callId } = position;
   return [agentId, stepId, callId].map(String).join(" ");
 }
 

@@ -50,7 +50,11 @@ export function readSegments(recording: unknown): readonly Segment[] {
   const reader = new RecordCodec();
   const before: JournalRecord[] = [];
   const segments: (Segment & { readonly records: JournalRecord[] })[] = [];
-  for (const [index, line] of recording.replace(BYTE_ORDER_MARK, "").split("\n").entries())
+  // Editors put a byte order mark at the beginning of a file.
+  for (const [index, line] of recording
+    .replace(/^\uFEFF/u, "")
+    .split("\n")
+    .entries())
     for (const record of readLine(line, index + 1, reader)) {
       const { runId } = record.type === "run" ? record : (segments.at(-1) ?? {});
       if (runId === undefined) throw invalidLine(index + 1);
@@ -63,17 +67,14 @@ export function readSegments(recording: unknown): readonly Segment[] {
   return segments;
 }
 
-/** Editors put it at the beginning of a file. */
-const BYTE_ORDER_MARK = /^\uFEFF/u;
-
 function readLine(line: string, number: number, reader: RecordCodec): readonly JournalRecord[] {
   if (line.trim() === "") return [];
   try {
     const records = reader.read(line).map(recordFrom);
     for (const record of records) {
-      if (record.type !== "effect") continue;
-      if (record.name.startsWith("model.")) InferOutcomeSchema().parse(record.outcome);
-      if (record.name.startsWith("tool.")) CallEndSchema().parse(record.outcome);
+      const { name, outcome } = record.type === "effect" ? record : { name: "", outcome: null };
+      if (name.startsWith("model.")) InferOutcomeSchema().parse(outcome);
+      if (name.startsWith("tool.")) CallEndSchema().parse(outcome);
     }
     return records;
   } catch (cause) {
@@ -83,11 +84,7 @@ function readLine(line: string, number: number, reader: RecordCodec): readonly J
 }
 
 /** The error for a line that does not fit a recording. */
-export function invalidLine(
-  number: number,
-  problem = "is out of place",
-  cause?: unknown,
-): EspalierError {
+export function invalidLine(number: number, problem = "is out of place", cause?: unknown) {
   return new EspalierError({
     code: "invalid_journal",
     message: `Expected a recording of a run from its start, got one whose line ${number} ${problem}. Record a run that was started with a store.`,

@@ -15,20 +15,23 @@ import {
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { PersistedEffects, recordedEnd } from "../../orchestrator/durability/persisted-effects.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
+import { takeFirst } from "../../agent/in-flight.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import { callPosition } from "./comparison.ts";
 import type { Segment } from "./recording.ts";
 
 type EffectId = Pick<RecordOf<"effect">, "agentId" | "name">;
 
-interface Effect {
-  endsLeft: number;
-  readonly waiting: ((outcome: unknown) => void)[];
+/** An agent that waits for an outcome. */
+interface Waiter extends EffectId {
+  readonly go: (outcome: unknown) => void;
 }
 
 /** Gives agents the recorded outcomes of effects. Owns who waits for which outcome. */
 export class OutcomeFeed {
-  readonly #effects = new Map<string, Effect>();
+  readonly #waiters: Waiter[] = [];
+  /** The outcomes that were not released yet. */
+  readonly #left: RecordOf<"effect">[];
   #isOver = false;
   /** The number of functions of the user's that are running. */
   running = 0;
@@ -40,52 +43,42 @@ export class OutcomeFeed {
   constructor({ before, records }: Segment, onCall: OutcomeFeed["onCall"]) {
     this.past = [...before, ...records];
     this.onCall = onCall;
-    for (const record of records) if (record.type === "effect") this.#effect(record).endsLeft += 1;
-  }
-
-  #effect({ agentId, name }: EffectId): Effect {
-    const key = `${agentId} ${name}`;
-    const effect = this.#effects.get(key) ?? { endsLeft: 0, waiting: [] };
-    this.#effects.set(key, effect);
-    return effect;
+    this.#left = records.filter((record) => record.type === "effect");
   }
 
   release(record: RecordOf<"effect">): void {
-    const effect = this.#effect(record);
-    effect.endsLeft -= 1;
-    effect.waiting.shift()?.(record.outcome);
+    takeFirst(this.#left, (one) => one === record);
+    takeFirst(this.#waiters, isOf(record))?.go(record.outcome);
   }
 
   isAwaited(id: EffectId): boolean {
-    return this.#effect(id).waiting.length > 0;
+    return this.#waiters.some(isOf(id));
   }
 
   /** Resolves with the recorded outcome in its turn, and with `undefined` once the replay is over. */
   outcome(id: EffectId): Promise<unknown> {
-    const { waiting } = this.#effect(id);
     if (this.#isOver) return Promise.resolve(undefined);
-    return new Promise<unknown>((go) => waiting.push(go));
+    return new Promise<unknown>((go) => this.#waiters.push({ ...id, go }));
   }
 
-  /** True if the recording has another outcome of the effect. */
-  has(id: EffectId): boolean {
-    const { endsLeft, waiting } = this.#effect(id);
-    return endsLeft > waiting.length;
+  /** Returns the number of recorded outcomes of an effect that no agent waits for. */
+  spare(id: EffectId): number {
+    return this.#left.filter(isOf(id)).length - this.#waiters.filter(isOf(id)).length;
   }
 
   /** Returns the name of an effect that an agent waits for and that was not recorded. */
   unrecorded(agentId: string): string | undefined {
-    const opening = `${agentId} `;
-    const isIt = ([key, { waiting, endsLeft }]: [string, Effect]): boolean =>
-      key.startsWith(opening) && waiting.length > endsLeft;
-    return [...this.#effects].find(isIt)?.[0].slice(opening.length);
+    return this.#waiters.find((one) => one.agentId === agentId && this.spare(one) < 0)?.name;
   }
 
   close(): void {
     this.#isOver = true;
-    for (const { waiting } of this.#effects.values())
-      for (const go of waiting.splice(0)) go(undefined);
+    for (const { go } of this.#waiters.splice(0)) go(undefined);
   }
+}
+
+function isOf({ agentId, name }: EffectId): (one: EffectId) => boolean {
+  return (one) => one.agentId === agentId && one.name === name;
 }
 
 export class ReplayEffects extends PersistedEffects {
@@ -116,7 +109,7 @@ export class ReplayEffects extends PersistedEffects {
     }
     const permit = permitEffectName(call);
     const { agentId } = this.agent.identity;
-    const permitted = this.#feed.has({ agentId, name: permit }) && this.#next(permit);
+    const permitted = this.#feed.spare({ agentId, name: permit }) > 0 && this.#next(permit);
     const key = callPosition({ agentId, ...call.position });
     const open = bound.type === "delegation" ? this.#openQuestion(key, permit) : undefined;
     if (!isWork || (bound.type === "delegation" && open === undefined)) {
@@ -172,11 +165,7 @@ export class ReplayEffects extends PersistedEffects {
 
   override async consult<T>(work: () => Promise<T>): Promise<T> {
     this.#feed.running += 1;
-    try {
-      return await work();
-    } finally {
-      this.#feed.running -= 1;
-    }
+    return await work().finally(() => void (this.#feed.running -= 1));
   }
 
   protected override outcome(name: string): unknown {

@@ -6,7 +6,7 @@ import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import { settingsOf, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { invalidLine, readSegments, type Recording, type Segment } from "./recording.ts";
-import { beginningOf, type SegmentBegin, idsOf, type Beginning, type RunCode } from "./segment.ts";
+import { beginningOf, type SegmentBegin, idsOf, type Beginning, type Original } from "./segment.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -22,7 +22,7 @@ import { RunHandle } from "../../orchestrator/run/run-handle.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { ActionReader, Comparison, divergenceError, type Divergence } from "./comparison.ts";
+import { Comparison, divergenceError, type Divergence } from "./comparison.ts";
 import { OutcomeFeed, ReplayEffects } from "./replay-effects.ts";
 import { isBooking, scriptOf, type ScriptEntry } from "./script.ts";
 
@@ -95,12 +95,6 @@ const OPTIONS = "role context roles hooks guards prices hookTimeoutMs graceMs si
 /** How a segment ends. `broken`: the process died, or the recording breaks off. */
 export type SegmentEnd = "ended" | "paused" | "broken";
 
-interface ReplayedRun extends RunCode {
-  readonly means: OrchestratorOptions;
-  /** All records of the recording. */
-  readonly records: readonly JournalRecord[];
-}
-
 /** Turns of the event loop in which an agent has to do the next thing. */
 const MOST_TURNS = 500;
 /** Time by the clock of the machine in which functions of the user's have to end. */
@@ -114,48 +108,49 @@ class Replayer {
   readonly end: SegmentEnd;
   /** The number of the segment, from 1. */
   readonly #number: number;
-  readonly #isLast: boolean;
   readonly #rootId: string;
   readonly #script: readonly ScriptEntry[];
   readonly #clock = new ManualClock();
   readonly #feed: OutcomeFeed;
   readonly #compared: Comparison;
   readonly #texts = new Map<unknown, string>();
-  readonly #reader: ActionReader;
   /** The commands that were not given yet. */
-  readonly #commands: Set<ScriptEntry>;
+  readonly #commands = new Set<ScriptEntry>();
   /** Signals that agents have raised themselves. */
   readonly #raised: RecordOf<"signal">[] = [];
   readonly #run: RunHandle;
   readonly #runtime: RunRuntime;
-  #isSetUp = false;
   /** The keys of actions and calls that the replay has reached. */
   readonly #reached = new Set<string>([""]);
   #result: RunResult | undefined;
-  /** True once the sinks get no events, because the agents continue in the next segment. */
-  #isSilent = false;
+  #isLeft = false;
 
-  constructor(run: ReplayedRun, segment: Segment, beginning: Beginning, number: number) {
+  constructor(run: Original, segment: Segment, beginning: Beginning, number: number) {
     const { means, records } = run;
     const { root, positions, limits } = beginning;
     this.#number = number;
-    this.#isLast = records.at(-1) === segment.records.at(-1);
     this.#rootId = root.agentId;
     for (const record of records) this.#noteText(record);
     const { agentPath, role: expected } = root;
     const got = run.role.name;
     if (got !== expected)
       throw this.#error({ agentPath, stepNumber: 0, field: "role", expected, got });
-    this.end = endOf(segment.records);
+    const types = new Set(segment.records.map((one) => one.type === "event" && one.event.type));
+    this.end = types.has("run.ended") ? "ended" : types.has("run.paused") ? "paused" : "broken";
     this.#script = scriptOf(segment.records, beginning);
-    this.#commands = new Set(this.#script.filter(({ after }) => after !== undefined));
-    this.#reader = new ActionReader(positions);
-    this.#compared = new Comparison(this.#script.flatMap(({ action }) => action ?? []));
+    const actions = this.#script.flatMap(({ action }) => action ?? []);
+    this.#compared = new Comparison(positions, actions);
     const clock = this.#clock;
     clock.advance(beginning.atMs);
-    this.#feed = new OutcomeFeed(segment, (call) => this.#reach(call));
+    this.#feed = new OutcomeFeed(segment, (call) => {
+      this.#reached.add(call);
+      this.#giveDue();
+    });
+    const isLast = records.at(-1) === segment.records.at(-1);
+    // Agents that continue in the next segment have not ended in this one.
     const sinks = (means.sinks ?? []).map((sink) => ({
-      take: (event: Parameters<typeof sink.take>[0]) => this.#isSilent || sink.take(event),
+      take: (event: Parameters<typeof sink.take>[0]) =>
+        (this.#isLeft && !isLast) || sink.take(event),
     }));
     const settings = settingsOf({
       ...means,
@@ -169,7 +164,7 @@ class Replayer {
     this.#run = new RunHandle(led, () => undefined);
     this.#run.start();
     this.#runtime = led.supervisor.run;
-    this.#isSetUp = true;
+    for (const entry of this.#script) if (entry.after) this.#commands.add(entry);
     this.#giveDue();
     void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);
   }
@@ -203,62 +198,60 @@ class Replayer {
     try {
       await endOfTurn();
       for (const entry of this.#script) await this.#follow(entry);
-      return await this.#finish();
+      if (this.end === "broken") {
+        for (let turns = 0; turns < 3; turns += 1) await endOfTurn();
+        return this.#result ?? (await this.#leave("The recording ends here."));
+      }
+      await this.#until(() => this.#result !== undefined);
+      if (this.#result !== undefined && this.#compared.first === undefined) return this.#result;
+      throw this.#missing("result", "the end of the run");
     } catch (cause) {
       await this.#leave("The replay went its own way.");
       throw cause;
     }
   }
 
+  /** Gives the agents what an entry has for them, or waits until they have done it. */
   async #follow(entry: ScriptEntry): Promise<void> {
-    const { record, action, atMs, after } = entry;
-    if (record.type === "effect") return await this.#release(record, entry);
-    if (after !== undefined) return await this.#command(entry);
-    if (isBooking(record)) {
-      await this.#rest();
+    const { record, action, atMs, isLate, after } = entry;
+    if (record.type === "effect") {
+      const { agentId, name } = record;
+      if (!(await this.#until(() => this.#feed.isAwaited(record))))
+        throw this.#missing("effect", name, agentId);
+      const deadlineAtMs = this.#runtime.tree.find(agentId)?.account.deadlineAtMs() ?? Infinity;
+      // The agent acts a little earlier than the next event: its time is over only where that was recorded.
+      this.#moveTo(atMs && (isLate === true ? atMs : Math.min(atMs, deadlineAtMs - 1)));
+      this.#feed.release(record);
+    } else if (after !== undefined) {
+      if (!this.#commands.has(entry) || (await this.#wasRaised(record))) return;
+      await endOfTurn();
+      await endOfTurn();
+      if (!this.#give(entry))
+        throw this.#missing(record.type, record, "agentId" in record ? record.agentId : undefined);
+    } else if (isBooking(record)) {
+      await endOfTurn();
+      await endOfTurn();
       this.#moveTo(atMs);
       this.#runtime.ledger.redoInFlight(record.done);
-      return await endOfTurn();
+    } else {
+      this.#moveTo(atMs);
+      if (action === undefined || (await this.#until(() => !this.#compared.left.has(action.key))))
+        return;
+      throw this.#missing(action.what, action.facts, action.agentId);
     }
-    this.#moveTo(atMs);
-    if (action === undefined || (await this.#until(() => this.#compared.isDone(action)))) return;
-    throw this.#missing(action.what, action.facts, action.agentId);
+    await endOfTurn();
+  }
+
+  /** Returns true for a signal that an agent of the replay has raised itself. */
+  async #wasRaised(record: JournalRecord): Promise<boolean> {
+    if (record.type !== "signal") return false;
+    const isIt = (one: unknown): boolean => sameJson(one, record);
+    await this.#until(() => this.#feed.running === 0 || this.#raised.some(isIt));
+    return takeFirst(this.#raised, isIt) !== undefined;
   }
 
   #moveTo(atMs: number | undefined): void {
     if (atMs !== undefined) this.#clock.advance(Math.max(0, atMs - this.#clock.monotonicMs()));
-  }
-
-  /** Waits until the agent asks for the effect, and lets it end. */
-  async #release(record: RecordOf<"effect">, { atMs, isLate }: ScriptEntry): Promise<void> {
-    const { agentId, name } = record;
-    if (!(await this.#until(() => this.#feed.isAwaited(record))))
-      throw this.#missing("effect", name, agentId);
-    const deadlineAtMs = this.#runtime.tree.find(agentId)?.account.deadlineAtMs() ?? Infinity;
-    // The agent acts a little earlier than the next event: its time is over only where that was recorded.
-    this.#moveTo(atMs && (isLate === true ? atMs : Math.min(atMs, deadlineAtMs - 1)));
-    this.#feed.release(record);
-    await endOfTurn();
-  }
-
-  async #command(entry: ScriptEntry): Promise<void> {
-    const { record } = entry;
-    if (!this.#commands.has(entry)) return;
-    if (record.type === "signal") {
-      const isIt = (one: unknown): boolean => sameJson(one, record);
-      await this.#until(() => this.#feed.running === 0 || this.#raised.some(isIt));
-      if (takeFirst(this.#raised, isIt) !== undefined) return;
-    }
-    await this.#rest();
-    if (!this.#give(entry))
-      throw this.#missing(record.type, record, "agentId" in record ? record.agentId : undefined);
-    await endOfTurn();
-  }
-
-  /** Waits for all that comes of the last effect alone. */
-  async #rest(): Promise<void> {
-    await endOfTurn();
-    await endOfTurn();
   }
 
   /** Takes a record that the replay writes, as it would be read. */
@@ -266,10 +259,9 @@ class Replayer {
     const record = recordFrom(JSON.parse(JSON.stringify(written)));
     if (record.type === "signal") this.#raised.push(record);
     this.#noteText(record);
-    const action = this.#reader.read(record);
-    if (action === undefined) return;
-    this.#compared.take(action);
-    this.#reached.add(action.key);
+    const key = this.#compared.take(record);
+    if (key === undefined) return;
+    this.#reached.add(key);
     if (record.type !== "event") this.#giveDue(); // An event reaches the other sinks first.
   }
 
@@ -277,14 +269,8 @@ class Replayer {
     if (record.type === "definition") this.#texts.set(record.hash, record.text);
   }
 
-  #reach(key: string): void {
-    this.#reached.add(key);
-    this.#giveDue();
-  }
-
   /** Gives the commands that came right after something that the replay has reached. */
   #giveDue(): void {
-    if (!this.#isSetUp) return;
     for (const entry of this.#commands)
       if (entry.after?.some((key) => this.#reached.has(key))) this.#give(entry);
   }
@@ -326,19 +312,9 @@ class Replayer {
     }
   }
 
-  async #finish(): Promise<RunResult> {
-    if (this.end === "broken") {
-      for (let turns = 0; turns < 3; turns += 1) await endOfTurn();
-      return this.#result ?? (await this.#leave("The recording ends here."));
-    }
-    await this.#until(() => this.#result !== undefined);
-    if (this.#result !== undefined && this.#compared.first === undefined) return this.#result;
-    throw this.#missing("result", "the end of the run");
-  }
-
   /** The first difference in all that has come, or else what an agent waits for instead. */
   #missing(what: string, expected: unknown, agentId = this.#rootId): EspalierError {
-    const { agentPath, stepNumber } = this.#reader.positionOf(agentId);
+    const { agentPath, stepNumber } = this.#compared.positionOf(agentId);
     const got = this.#feed.unrecorded(agentId);
     const field = got === undefined ? what : "effect";
     return this.#error(this.#compared.first ?? { agentPath, stepNumber, field, expected, got });
@@ -350,7 +326,7 @@ class Replayer {
 
   /** Cancels what is under way, and waits for it. */
   async #leave(message: string): Promise<RunResult> {
-    this.#isSilent = !this.#isLast;
+    this.#isLeft = true;
     const ending = this.#run.cancel(message);
     ending.catch(() => undefined);
     this.#feed.close();
@@ -360,10 +336,4 @@ class Replayer {
     }
     return await ending;
   }
-}
-
-function endOf(records: readonly JournalRecord[]): SegmentEnd {
-  const types = new Set(records.map((record) => record.type === "event" && record.event.type));
-  if (types.has("run.ended")) return "ended";
-  return types.has("run.paused") ? "paused" : "broken";
 }

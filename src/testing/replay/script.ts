@@ -59,16 +59,29 @@ export function scriptOf(
     }
   }
   entries.push(...[...due.values()].flat());
-  addTimes(entries);
+  // An effect has the time of the next event, unless something else comes before.
+  let nextAtMs: number | undefined;
+  const late = new Set<string>();
+  for (const entry of entries.toReversed()) {
+    const { record, action, after } = entry;
+    if (record.type === "effect") entry.isLate = late.delete(record.agentId);
+    if (record.type === "effect" || isBooking(record)) entry.atMs = nextAtMs;
+    nextAtMs = record.type === "effect" || after ? undefined : (entry.atMs ?? nextAtMs);
+    if (action && LIMITED.test(action.what) && TIME_OVER.test(JSON.stringify(action.facts)))
+      late.add(action.agentId);
+  }
   return entries;
 }
+
+/** Actions that may report the end of a time. */
+const LIMITED = /^(?:signal\.raised|state|subagent\.refused)$/u;
+const TIME_OVER = /"time_limit"|"axis":"wallTimeMs"/u;
 
 /** True for a charge for an attempt of a model call, and for room for another attempt. */
 export function isBooking(
   record: JournalRecord,
 ): record is RecordOf<"ledger"> & { readonly done: Booking } {
-  if (record.type !== "ledger") return false;
-  return record.done.operation === "charge" || record.done.operation === "extend";
+  return record.type === "ledger" && /^(?:charge|extend)$/u.test(record.done.operation);
 }
 
 /** Returns the agent that a record shows at work. */
@@ -92,23 +105,4 @@ function callBegunBy(record: JournalRecord | undefined): string | undefined {
   const isCall =
     record?.type === "event" && /^tool\.(?:started|rejected)$/u.test(record.event.type);
   return isCall ? callPosition(record.event) : undefined;
-}
-
-/** Gives an effect the time of the next event, unless something else comes before. */
-function addTimes(entries: readonly ScriptEntry[]): void {
-  let nextAtMs: number | undefined;
-  const late = new Set<string>();
-  for (const entry of entries.toReversed()) {
-    const { record, action, after } = entry;
-    if (record.type === "effect") entry.isLate = late.delete(record.agentId);
-    if (record.type === "effect" || isBooking(record)) entry.atMs = nextAtMs;
-    nextAtMs = record.type === "effect" || after ? undefined : (entry.atMs ?? nextAtMs);
-    if (action !== undefined && saysLate(action)) late.add(action.agentId);
-  }
-}
-
-/** True for a signal, a refusal or a state that reports the end of a time. */
-function saysLate({ what, facts }: Action): boolean {
-  if (!/^(?:signal\.raised|state|subagent\.refused)$/u.test(what)) return false;
-  return /"time_limit"|"axis":"wallTimeMs"/u.test(JSON.stringify(facts));
 }

@@ -20,7 +20,11 @@ import { assembleRun, checkFork } from "../../orchestrator/run/start.ts";
 import type { PreparedRun } from "../../orchestrator/run/live-run.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
-import { registryOf, type Settings } from "../../orchestrator/tree/settings.ts";
+import {
+  registryOf,
+  type OrchestratorOptions,
+  type Settings,
+} from "../../orchestrator/tree/settings.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { memoryStore } from "../../store/memory-store.ts";
@@ -30,10 +34,14 @@ import type { Segment } from "./recording.ts";
 /** How a process comes by a run. */
 export type SegmentBegin = "started" | "forked" | "resumed" | "recovered";
 
-/** What of a run is code, and not in its recording. */
-export interface RunCode {
+/** The run that was recorded: its code, the options of its orchestrator, and its records. */
+export interface Original {
   readonly role: AgentRole;
   readonly context?: unknown;
+  /** The options of its orchestrator. */
+  readonly means: OrchestratorOptions;
+  /** All records of the recording. */
+  readonly records: readonly JournalRecord[];
 }
 
 export interface Beginning {
@@ -46,18 +54,15 @@ export interface Beginning {
   /** The answers and grants with which the run continues. */
   readonly given: readonly JournalRecord[];
   /** Creates the run with its agents. */
-  readonly create: (settings: Settings, code: RunCode, journal: RunJournal) => PreparedRun;
+  readonly create: (settings: Settings, code: Original, journal: RunJournal) => PreparedRun;
 }
 
 /**
  * Returns `undefined` if the recording breaks off before anything can be replayed.
  * Throws `invalid_journal` or `invalid_paused_run`.
  */
-export async function beginningOf({
-  runId,
-  records,
-  before,
-}: Segment): Promise<Beginning | undefined> {
+export async function beginningOf(segment: Segment): Promise<Beginning | undefined> {
+  const { runId, records, before } = segment;
   const [head, restored] = records;
   const state = records.find((record) => record.type === "state");
   if (head?.type === "run" && restored?.type !== "restored") {
@@ -72,7 +77,7 @@ export async function beginningOf({
   const run = folded?.run ?? (paused && restoredFrom(paused));
   const root = run?.agents[0];
   if (run === undefined || root === undefined) return undefined;
-  const common = { atMs, limits: run.limits, root, positions: positionsOf(run.agents) };
+  const common = { atMs, limits: run.limits, root, positions: new Map(run.agents.map(positionOf)) };
   if (folded === undefined && type === "run.started") {
     const create = state && forkOf(run, root, first, state);
     return create && { ...common, type: "forked", given: [], create };
@@ -92,8 +97,8 @@ export async function beginningOf({
     ...common,
     type: folded === undefined ? "resumed" : "recovered",
     given,
-    create: (settings, code, journal) => {
-      const ready = checkContinuation(settings, run, { ...code, grants }, arrival);
+    create: (settings, { role, context }, journal) => {
+      const ready = checkContinuation(settings, run, { role, context, grants }, arrival);
       return restoreRun(settings, run, ready, { journal, folded, failure });
     },
   };
@@ -123,9 +128,8 @@ function startOf(
     };
     return assembleRun(settings, newRun, made, { isRefusable: false });
   };
-  const { limits } = head;
-  const positions = positionsOf([]);
-  return { type: "started", atMs: root.startedAtMs, limits, root, positions, given: [], create };
+  const common = { atMs: root.startedAtMs, limits: head.limits, root, positions: new Map() };
+  return { ...common, type: "started", given: [], create };
 }
 
 /** In the journal the root has an execution already: the fork begins that one. */
@@ -152,13 +156,9 @@ function forkOf(
   };
 }
 
-function positionsOf(agents: RestoredRun["agents"]): Beginning["positions"] {
-  return new Map(
-    agents.map(({ agentId, agentPath, state }) => {
-      const stepNumber = state.step?.number ?? state.log.steps.at(-1)?.number ?? 0;
-      return [agentId, { agentPath, stepNumber }];
-    }),
-  );
+function positionOf({ agentId, agentPath, state }: RestoredAgent): [string, AgentPosition] {
+  const stepNumber = state.step?.number ?? state.log.steps.at(-1)?.number ?? 0;
+  return [agentId, { agentPath, stepNumber }];
 }
 
 /** Returns the ids of the recording by what they are for, and new ones for anything else. */

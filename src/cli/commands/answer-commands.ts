@@ -1,0 +1,272 @@
+// The commands `questions`, `approve`, `deny` and `answer`. An answer goes into the mailbox of its run,
+// where the first one to a question counts.
+
+import {
+  EspalierError,
+  Orchestrator,
+  type Answer,
+  type Question,
+  type RunId,
+  approve,
+  deny,
+  giveResult,
+  reportFailure,
+} from "espalier";
+import type { QuestionId, Store, StoredRun } from "espalier/extend";
+import { plainText } from "espalier/terminal";
+
+import type { CommandCall, CommandBody } from "../command-call.ts";
+import { EXIT_CODES, UsageError } from "../exit-codes.ts";
+import { jsonLine, objectIn, jsonOrText } from "../json-text.ts";
+import { openProjectStore } from "../project.ts";
+import { waysToAnswer } from "../run-text.ts";
+import { isConfirmed, isTerminal, note, ownCommand, say } from "../shell.ts";
+import { LAST_RUN, isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
+
+/**
+ * Answers the question that a command was given, once the call that it is about is on the screen, and says what is open still. Gives the exit
+ * code. A person at the terminal is asked before a call is approved, unless the command has `--yes`, or `--json`.
+ */
+async function giveAnswer(
+  call: CommandCall,
+  answerTo: (question: Question) => Answer,
+): Promise<number> {
+  const { shell, args, has } = call;
+  await using kept = await openProjectStore(call, "write");
+  const { store } = kept;
+  const { run, question } = await namedQuestion(store, args[0] ?? "");
+  const { runId } = run;
+  const answer = answerTo(question);
+  if (!has("json")) for (const line of callLines(question, answer)) note(shell, plainText(line));
+  const isApproval = answer.type === "approved" && question.kind === "approval";
+  const isAsked = isApproval && isTerminal(shell) && !has("yes") && !has("json");
+  if (isAsked && !(await isConfirmed(shell, "May it run?", false))) {
+    note(shell, "Nothing was answered.");
+    return EXIT_CODES.paused;
+  }
+  const open = await new Orchestrator({ store }).answer(runId, [answer]).catch((cause: unknown) => {
+    const isOfOtherKind = EspalierError.is(cause) && cause.data["problem"] === "wrong_kind";
+    throw isOfOtherKind ? otherKind(question, cause) : cause;
+  });
+  if (has("json")) {
+    const { questionId, agentPath, toolName } = question;
+    const edited = answer.type === "approved" ? answer.arguments : undefined;
+    const input = edited ?? question.arguments;
+    const about = { runId, questionId, agentPath, toolName, arguments: input };
+    say(shell, jsonLine({ ...about, answer: answer.type, open }));
+    return 0;
+  }
+  note(shell, plainText(`${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`));
+  const next =
+    open.length > 0
+      ? `${open.length} more to answer: ${ownCommand(shell)} questions`
+      : run.owner === null
+        ? `Go on: ${ownCommand(shell)} resume ${runId}`
+        : "Whoever leads the run goes on with it.";
+  note(shell, next);
+  return 0;
+}
+
+function callLines(question: Question, answer: Answer): readonly string[] {
+  const { agentPath, toolName, reason } = question;
+  const { arguments: shown, writtenArguments = shown } = question;
+  const edited = answer.type === "approved" ? answer.arguments : undefined;
+  const [asked, written, given] = [shown, writtenArguments, edited ?? writtenArguments].map(
+    jsonLine,
+  );
+  return [
+    `${agentPath} asks: ${toolName} ${asked}`,
+    ...(reason === "" ? [] : [`  ${reason}`]),
+    ...(written === given ? [] : [`  with these arguments instead: ${given}`]),
+  ];
+}
+
+function otherKind(question: Question, cause: unknown): UsageError {
+  const { questionId, agentPath, toolName, kind } = question;
+  const wanted = kind === "approval" ? "whether it may run" : "what came of it";
+  return new UsageError(
+    `Expected an answer that says of ${toolName} of ${agentPath} ${wanted}, got another kind. Answer: ${waysToAnswer(question, questionId, "espalier")}`,
+    { cause },
+  );
+}
+
+const ANSWERED: Readonly<Record<Answer["type"], string>> = {
+  approved: "is approved",
+  denied: "is denied",
+  result: "has its result",
+  failure: "is called a failure",
+};
+
+/** A question, and the run that asks it. */
+interface AskedQuestion {
+  readonly run: StoredRun;
+  readonly question: Question;
+  /** From 1. It stays the same until a run that asked before ends. */
+  readonly number: number;
+}
+
+/** Runs that are listed at once: all are looked at. */
+const RUNS_PER_LIST = 200;
+const STATUSES = ["paused", "open"] as const;
+
+/**
+ * Returns the open questions of a store, those of the oldest run first. Questions that are answered keep their numbers, so that the others do, too.
+ * `pass` is called for a run that cannot be read; the others are still listed.
+ */
+export async function askedQuestions(
+  store: Store,
+  pass: (run: StoredRun, problem: EspalierError) => void = () => {},
+): Promise<readonly AskedQuestion[]> {
+  const asked: AskedQuestion[] = [];
+  let before = 0;
+  for (const run of await unendedRuns(store)) {
+    try {
+      const { open, ids } = await questionsOf(store, run);
+      for (const question of open)
+        asked.push({ run, question, number: before + ids.indexOf(question.questionId) + 1 });
+      before += ids.length;
+    } catch (cause) {
+      if (!isOfOneRun(cause)) throw cause;
+      pass(run, cause);
+    }
+  }
+  return asked;
+}
+
+/** Returns what a run asks, and the ids of all questions that it has ever asked, in order. */
+async function questionsOf(
+  store: Store,
+  run: StoredRun,
+): Promise<{ readonly open: readonly Question[]; readonly ids: readonly QuestionId[] }> {
+  const ids = new Set<QuestionId>();
+  const reading = new RunReading(store, run);
+  await reading.advance((event) => {
+    if (event.type === "question.asked") ids.add(event.question.questionId);
+  });
+  const open = reading.questions.map(({ runId: _run, role: _role, task: _task, ...rest }) => rest);
+  return { open, ids: [...ids] };
+}
+
+async function unendedRuns(store: Store): Promise<readonly StoredRun[]> {
+  const runs: StoredRun[] = [];
+  for (const status of STATUSES) for await (const run of runsOf(store, status)) runs.push(run);
+  return runs.toSorted(
+    (left, right) => left.createdAtMs - right.createdAtMs || (left.runId < right.runId ? -1 : 1),
+  );
+}
+
+async function* runsOf(store: Store, status: StoredRun["status"]): AsyncIterable<StoredRun> {
+  let before: RunId | undefined;
+  do {
+    const filter = { status, limit: RUNS_PER_LIST };
+    const runs = await store.list(before === undefined ? filter : { ...filter, before });
+    yield* runs;
+    before = runs.length < RUNS_PER_LIST ? undefined : runs.at(-1)?.runId;
+  } while (before !== undefined);
+}
+
+const NUMBER = /^[1-9]\d{0,5}$/;
+
+/**
+ * Returns the question that is meant: by its id, the beginning of one, a run that asks one alone,
+ * `@last` for the newest run that asks, or the question's number in `espalier questions`.
+ *
+ * @throws UsageError if there is none, or more than one.
+ */
+async function namedQuestion(store: Store, name: string): Promise<AskedQuestion> {
+  const all = await askedQuestions(store);
+  const isOf = ({ run, question }: AskedQuestion): boolean =>
+    name !== "" && (question.questionId.startsWith(name) || run.runId.startsWith(name));
+  const last = name === LAST_RUN ? newestOf(all) : undefined;
+  const exact = all.filter(({ question }) => question.questionId === name);
+  const begun = all.filter((asked) =>
+    last === undefined ? isOf(asked) : asked.run.runId === last.runId,
+  );
+  const numbered = NUMBER.test(name) ? all.filter(({ number }) => number === Number(name)) : [];
+  const found = [exact, begun, numbered].find(({ length }) => length > 0) ?? [];
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  if (only === undefined)
+    throw new UsageError(
+      `Expected the id of an open question, the beginning of one, or a run that asks one, got ${JSON.stringify(name)}, which is none. List them: espalier questions`,
+    );
+  const ids = found.map(({ number, question }) => `${number} (${question.questionId})`).join(", ");
+  throw new UsageError(
+    `Expected one question, got ${JSON.stringify(name)}, which is meant by ${found.length}: ${ids}. Write the number of one.`,
+  );
+}
+
+function newestOf(all: readonly AskedQuestion[]): StoredRun | undefined {
+  return all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs)[0];
+}
+
+/** `espalier questions`: what runs of the project ask, whole, and how to answer. */
+export const listQuestions: CommandBody = async (call) => {
+  const { shell, has } = call;
+  await using kept = await openProjectStore(call, "list");
+  const asked = await askedQuestions(kept.store, (run, problem) =>
+    note(shell, unreadableText(run, problem)),
+  );
+  if (has("json")) {
+    const rows = asked.map(({ run, question }) => ({
+      runId: run.runId,
+      title: run.title,
+      ...question,
+    }));
+    say(shell, jsonLine({ questions: rows }));
+    return 0;
+  }
+  if (asked.length === 0) note(shell, "No run asks anything.");
+  const texts = asked.map((one) => plainText(textOf(one, ownCommand(shell))));
+  if (texts.length > 0) say(shell, texts.join("\n\n"));
+  return 0;
+};
+
+function textOf({ run, question, number }: AskedQuestion, command: string): string {
+  const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
+  const until =
+    deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;
+  return [
+    `${number}. ? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
+    `  run ${run.runId}  ${run.title}`,
+    `  ${jsonLine(question.arguments)}`,
+    ...(question.writtenArguments === undefined
+      ? []
+      : [`  made of ${jsonLine(question.writtenArguments)}`]),
+    `  ${reason}`,
+    `  ${waysToAnswer(question, questionId, command)}`,
+  ].join("\n");
+}
+
+/** `espalier approve <question>`: the call may run, as it is or with other arguments. */
+export const approveCall: CommandBody = async (call) => {
+  const said = call.text("arguments");
+  const input = said === undefined ? undefined : objectIn(said);
+  if (said !== undefined && input === undefined)
+    throw new UsageError(
+      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${jsonLine(said.length <= MOST_QUOTED ? said : `${said.slice(0, MOST_QUOTED)}…`)}.`,
+    );
+  return await giveAnswer(call, (question) =>
+    approve(question, input === undefined ? {} : { arguments: input }),
+  );
+};
+
+/** Characters of wrong arguments that an error quotes. */
+const MOST_QUOTED = 200;
+
+/** `espalier deny <question>`: the call does not run, and the model reads why. */
+export const denyCall: CommandBody = async (call) =>
+  await giveAnswer(call, (question) => deny(question, call.text("reason")));
+
+/** `espalier answer <question>`: gives the result of a call that runs elsewhere. */
+export const answerCall: CommandBody = async (call) => {
+  const result = call.text("result");
+  const failure = call.text("failure");
+  if ((result === undefined) === (failure === undefined))
+    throw new UsageError('Expected --result "…" or --failure "…", one of them.');
+  return await giveAnswer(call, (question) =>
+    result === undefined
+      ? reportFailure(question, failure ?? "")
+      : giveResult(question, jsonOrText(result)),
+  );
+};

@@ -1,0 +1,47 @@
+// The commands `completion` and `__complete`: the script for a shell, and the ids that it asks for.
+
+import { setTimeout } from "node:timers/promises";
+
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { completionScript, SHELL_NAMES } from "../completion-scripts.ts";
+import { UsageError } from "../exit-codes.ts";
+import { LAST_RUN } from "../run-reading.ts";
+import { openProjectStore } from "../project.ts";
+import { say } from "../shell.ts";
+
+export const printCompletion: CommandBody = async ({ shell, args, tree }) => {
+  const name = SHELL_NAMES.find((one) => one === args[0]);
+  if (name === undefined)
+    throw new UsageError(
+      `Expected ${SHELL_NAMES.join(", ")}, got ${JSON.stringify(args[0] ?? "")}. Choose one.`,
+    );
+  shell.stdout.write(completionScript(name, tree));
+  return 0;
+};
+
+/** A completion must come within this time. */
+const PATIENCE_MS = 200;
+const MAX_RUNS = 50;
+
+/**
+ * `espalier __complete <run | question>`: ids that the store has, for completion. In case of any error
+ * it prints nothing, and ends soon.
+ */
+export const printWords: CommandBody = async (call) => {
+  const found = await Promise.race([
+    wordsFor(call).catch(() => []),
+    setTimeout(PATIENCE_MS, [], { ref: false }),
+  ]);
+  if (found.length > 0) say(call.shell, found.join("\n"));
+  return 0;
+};
+
+async function wordsFor(call: CommandCall): Promise<readonly string[]> {
+  await using kept = await openProjectStore(call, "read");
+  if (call.args[0] === "question") {
+    const { askedQuestions } = await import("./answer-commands.ts");
+    return (await askedQuestions(kept.store)).map(({ question }) => question.questionId);
+  }
+  const runs = await kept.store.list({ limit: MAX_RUNS });
+  return [LAST_RUN, ...runs.map(({ runId }) => runId)];
+}
