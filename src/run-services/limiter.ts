@@ -58,9 +58,8 @@ export class RunLimiter {
    */
   model(signal: AnySignal): Acquired {
     const turn = this.#throttle.turn();
-    return turn === undefined
-      ? this.#enter(this.#models, signal)
-      : turn.then(() => this.#enter(this.#models, signal));
+    if (turn !== undefined) return turn.then(() => this.#enter(this.#models, signal));
+    return this.#enter(this.#models, signal);
   }
 
   /** Returns the slot of a tool body in the same way. */

@@ -12,6 +12,7 @@ import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
 import { tightenedLimits } from "../../policies/subagent-limits.ts";
 import type { ContextManifest, Tightening } from "../../protocol/context-manifest.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
 import { setupFailed, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
@@ -64,7 +65,15 @@ export function setUpChild(
       inherited: context.messages,
       ...budget,
     });
-    announce(run, created, { call, isBackground: request.background === true }, context.manifest);
+    // Nothing that may throw follows.
+    const { background: isBackground = false } = request;
+    run.journal?.created(created, {
+      account: run.ledger.account(created.identity.agentId),
+      isBackground,
+      nth: call.nth ?? 0,
+    });
+    if (run.recorder.announce("subagent.spawned"))
+      recordSpawn(run, created, parent.scope(call), { isBackground, context: context.manifest });
     return created;
   } catch (cause) {
     if (created !== undefined) {
@@ -103,20 +112,29 @@ function withNothing(tightened: readonly Tightening[]): ChildContext {
  * X4, X16). With them it returns the audit of what its role asked for and does not get.
  */
 function shareBudget(
+  run: RunRuntime,
+  parent: AgentRuntime,
+  role: AgentRole,
+  { call, group }: SpawnCall,
+): ChildLimits {
+  const groupLeft = group?.leftToShare(() => parent.account.remainingForChildren());
+  const isLimited =
+    parent.role.delegation.share !== COMMON_POOL || !isEmpty(role.budget) || !isEmpty(role.limits);
+  return isLimited ? tightenBudget(run, parent, role, { call, left: groupLeft }) : NO_LIMITS;
+}
+
+function tightenBudget(
   { tree }: RunRuntime,
   parent: AgentRuntime,
   role: AgentRole,
-  { call: { delegatedRoles }, group }: SpawnCall,
+  { call, left }: { readonly call: DelegatedCall; readonly left: Remaining | undefined },
 ): ChildLimits {
+  const { delegatedRoles } = call;
   const { agentPath: source } = parent.identity;
-  const read = (): Remaining => parent.account.remainingForChildren();
-  const { share } = parent.role.delegation;
-  const groupLeft = group?.leftToShare(read);
-  if (share === COMMON_POOL && isEmpty(role.budget) && isEmpty(role.limits)) return NO_LIMITS;
   const shared = childLimits({
-    share,
+    share: parent.role.delegation.share,
     definition: role.budget,
-    left: groupLeft ?? read(),
+    left: left ?? parent.account.remainingForChildren(),
     role: role.name,
     delegatedRoles: delegatedRoles.length === 0 ? [role.name] : delegatedRoles,
     source,
@@ -132,28 +150,19 @@ function isEmpty(limits: object): boolean {
   return Object.keys(limits).length === 0;
 }
 
-/** Persists and records the new subagent. Nothing that may throw follows. */
-function announce(
-  run: RunRuntime,
+/** Records the new subagent. */
+function recordSpawn(
+  { tree, recorder }: RunRuntime,
   child: AgentRuntime,
-  { call, isBackground }: { readonly call: DelegatedCall; readonly isBackground: boolean },
-  context: ContextManifest,
+  scope: EventScope,
+  told: { readonly isBackground: boolean; readonly context: ContextManifest },
 ): void {
-  const { parent, task } = child;
-  run.journal?.created(child, {
-    account: run.ledger.account(child.identity.agentId),
-    isBackground,
-    nth: call.nth ?? 0,
-  });
-  if (parent === undefined) return;
-  if (!run.recorder.announce("subagent.spawned")) return;
-  run.recorder.record(parent.scope(call), {
+  recorder.record(scope, {
     type: "subagent.spawned",
     ...childInEvents(child),
-    task,
-    isBackground,
-    context,
-    subagentsByDepth: countsOf(run.tree.counts).subagentsByDepth,
+    task: child.task,
+    ...told,
+    subagentsByDepth: countsOf(tree.counts).subagentsByDepth,
   });
 }
 

@@ -123,16 +123,17 @@ export class Supervisor implements Subagents<AgentRuntime> {
   #recordSettled(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
     const ended = settledOutcome(child);
-    const { outcome, status, reason, usage } = ended.result;
-    const { recorder } = this.run;
-    if (recorder.announce("subagent.ended")) {
-      // The end of a detached child is an event of no execution: that of its parent is over (L2).
-      const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
-      const ending = { outcome, status, reason, usage };
-      recorder.record(at, { type: "subagent.ended", ...childInEvents(child), ...ending });
-    }
-    memberGroup(child)?.settle(child, outcome === "completed");
+    if (this.run.recorder.announce("subagent.ended")) this.#recordEnd(child, ended, scope);
+    memberGroup(child)?.settle(child, ended.result.outcome === "completed");
     return ended;
+  }
+
+  #recordEnd(child: AgentRuntime, { result }: SettledSpawn, scope: EventScope): void {
+    const { outcome, status, reason, usage } = result;
+    // The end of a detached child is an event of no execution: that of its parent is over (L2).
+    const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
+    const ending = { outcome, status, reason, usage };
+    this.run.recorder.record(at, { type: "subagent.ended", ...childInEvents(child), ...ending });
   }
 
   /** Runs a child beside its parent, which reads of its end in a message; gives the receipt. */
