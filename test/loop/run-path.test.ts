@@ -28,17 +28,17 @@ const Measured = z.object({
 
 /** The run without store, sink and tracing, as `npm run path` measures it. */
 const PLAIN = {
-  cold: { calls: 2_260 },
-  warm: { lines: 4_450, namedOverThreeLines: 341 },
-  single: { functions: 325 },
-  frames: { model: 9, tool: 12, limits: 10 },
+  cold: { calls: 2_150 },
+  warm: { lines: 4_420, namedOverThreeLines: 331 },
+  single: { functions: 321 },
+  frames: { model: 9, tool: 11, limits: 8 },
 };
 /** The same traced by OpenTelemetry, with a memory store. */
 const OBSERVED = {
-  cold: { calls: 20_500 },
-  warm: { lines: 6_960, namedOverThreeLines: 583 },
-  single: { functions: 665 },
-  frames: { model: 15, tool: 22, limits: 16 },
+  cold: { calls: 8_500 },
+  warm: { lines: 6_700, namedOverThreeLines: 545 },
+  single: { functions: 625 },
+  frames: { model: 15, tool: 20, limits: 10 },
 };
 
 async function measure(...flags: readonly string[]) {
