@@ -34,7 +34,7 @@ test("an agent reads its in-flight work in five files, and knows no journal", ()
     "src/agent/agent-runtime.ts",
     "src/agent/model-call.ts",
     "src/agent/tool-calls/delegate.ts",
-    "src/agent/phases/evaluate.ts",
+    "src/agent/phases/execute-tools.ts",
     "src/agent/phases/plan-calls.ts",
   ]);
   expect(

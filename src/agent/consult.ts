@@ -57,7 +57,7 @@ export async function consultHooks<P extends TransformPoint>(
   question: HookQuestion<P>,
 ): Promise<Hooked<P> | undefined> {
   const asked = askHooks(agent, question);
-  return asked === undefined ? undefined : heard(agent, question, await asked);
+  return asked === undefined ? undefined : recordHooks(agent, question, await asked);
 }
 
 /** The asking alone, for several chains that are to run at once; undefined if there are no hooks. */
@@ -75,8 +75,8 @@ export function askHooks<P extends TransformPoint>(
   );
 }
 
-/** What hooks said, once it is recorded what they changed. */
-export function heard<P extends TransformPoint>(
+/** Records what hooks changed, and returns their answer. */
+export function recordHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, position }: HookQuestion<P>,
   said: Hooked<P>,

@@ -6,7 +6,7 @@ import type { MessageContent } from "../protocol/message-content.ts";
 import { userMessage } from "../protocol/message.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
-import type { StopReason, StopSignal } from "../protocol/stop.ts";
+import type { StopReason } from "../protocol/stop.ts";
 import { resultBody } from "../protocol/stream-piece.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { EffectPosition } from "./agent-identity.ts";
@@ -79,14 +79,14 @@ export interface Prepared {
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
-  if (agent.run.recorder.announce(type)) agent.record(beginEvent(agent, type));
+  if (agent.run.recorder.announce(type)) agent.record(describeBeginning(agent, type));
   const background = from.step === undefined ? from.log.background : backgroundOf(from);
   if (background.length > 0) agent.run.subagents.reactivate(agent, background);
   if (from.status === "paused") return resumeExecution(from);
   return markStarted(from, { executionId: agent.identity.executionId, atMs });
 }
 
-function beginEvent(
+function describeBeginning(
   { role, model, task, facts, account }: AgentRuntime,
   type: "agent.started" | "agent.resumed",
 ): EventBody<"agent.started" | "agent.resumed"> {
@@ -165,67 +165,51 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined && agent.run.recorder.announce("step.completed"))
-    agent.record(completedEvent(record), { stepId });
+    agent.record(describeStep(record), { stepId });
   return completed;
 }
 
-function completedEvent({
-  number,
-  telemetry: { usage, timing },
-  tools,
-  error,
-}: StepRecord): EventBody<"step.completed"> {
+function describeStep(record: StepRecord): EventBody<"step.completed"> {
+  const { number, telemetry, tools, error } = record;
+  const { usage, timing } = telemetry;
   const failure = error === undefined ? {} : { error };
-  return {
-    type: "step.completed",
-    number,
-    usage,
-    timing,
-    toolCalls: tools.calls.length,
-    ...failure,
-  };
+  const toolCalls = tools.calls.length;
+  return { type: "step.completed", number, usage, timing, toolCalls, ...failure };
 }
 
 /**
- * Leaves the loop: paused, or with a terminal status. No subagent is left behind: a paused agent settles after those in the background have,
- * and one that ends does so after all of them have ended (T2).
+ * Leaves the loop: paused, or with a terminal status by the winning signal (L5). No subagent is left behind: a paused
+ * agent settles after its background subagents have, and one that ends does so after all of them have ended (T2).
  */
 export async function settle(agent: AgentRuntime, state: AgentState): Promise<SettledState> {
   if (state.status === "paused") return await settlePaused(agent, state);
-  const { step, log } = state;
+  const { recorder, clock } = agent.run;
   const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
+  const { step, log } = state;
   const hasLeft = step !== undefined || log.background.length > 0 || log.subtasks.length > 0;
-  return finish(agent, hasLeft ? await leaveSubagents(agent, state) : state);
-}
-
-/** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
-function finish(agent: AgentRuntime, state: AgentState): EndedState {
-  // Signals may have come while the agent waited for its subagents to end. An answer that was given stands: there is nothing left to stop.
-  const hasAnswered = winningSignal(state.log.signals)?.reason.code === "completed";
-  const signalled = hasAnswered ? state : handleStopRequests(agent, state);
+  const alone = hasLeft ? await leaveSubagents(agent, state) : state;
+  // Signals may have come while its subagents ended. An answer that was given stands: there is nothing left to stop.
+  const hasAnswered = winningSignal(alone.log.signals)?.reason.code === "completed";
+  const signalled = hasAnswered ? alone : handleStopRequests(agent, alone);
   const completed = listOvershoots(agent, completeStep(agent, signalled));
   releaseLeases(agent);
-  const { signals } = completed.log;
+  const { signals, sections } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  if (agent.run.recorder.announce("continuation.evaluated"))
-    agent.record(stopEvent(signals, reason), eventPosition(completed));
-  if (completed.log.sections !== undefined) clearSections(agent, completed.log.sections);
+  if (recorder.announce("continuation.evaluated")) {
+    const stopped = { decision: "stop", work: [], signals, winner: reason } as const;
+    agent.record({ type: "continuation.evaluated", ...stopped }, eventPosition(completed));
+  }
+  if (sections !== undefined) clearSections(agent, sections);
   const status = statusOf(reason);
-  const ended = endExecution(completed, { status, reason, atMs: agent.run.clock.nowMs() });
-  if (agent.run.recorder.announce("agent.ended")) agent.record(endedEvent(agent, ended));
+  const ended = endExecution(completed, { status, reason, atMs: clock.nowMs() });
+  // The terminal event is the last of the execution (L2).
+  if (recorder.announce("agent.ended")) agent.record(describeEnd(agent, ended));
   agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
 }
 
-function stopEvent(
-  signals: readonly StopSignal[],
-  winner: StopReason,
-): EventBody<"continuation.evaluated"> {
-  return { type: "continuation.evaluated", decision: "stop", work: [], signals, winner };
-}
-
-function endedEvent({ role, account }: AgentRuntime, ended: EndedState): EventBody<"agent.ended"> {
+function describeEnd({ role, account }: AgentRuntime, ended: EndedState): EventBody<"agent.ended"> {
   const { status, reason, log, telemetry } = ended;
   const { steps, signals, errors } = log;
   const { startedAtMs, endedAtMs } = telemetry;

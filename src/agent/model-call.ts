@@ -5,9 +5,7 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { AgentAccount } from "../budget/agent-account.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
-import type { EventBody } from "../protocol/event.ts";
 import { besideStep, leaseTerms, withoutStep } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { runAttempts } from "./model-attempts.ts";
@@ -18,50 +16,44 @@ import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { NO_PREFIX } from "./agent-state.ts";
 
-/** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
-export function reserve(
+/** Requests a lease for one model call, and records the outcome. Waits in line while calls in flight may still make room (X2). Never rejects. */
+export async function reserve(
   agent: AgentRuntime,
-  position: EffectPosition,
+  effectPosition: EffectPosition,
   inputTokens: number,
   maxOutputTokens: number,
 ): Promise<LeaseOutcome> {
-  const steps = countsAsStep(position) ? 1 : 0;
+  const { persistence, run } = agent;
+  const { recorder } = run;
+  const position = eventPositionOf(effectPosition);
+  const steps = countsAsStep(effectPosition) ? 1 : 0;
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
-    const { recorder } = agent.run;
     let hasWaited = false;
     const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) => {
       hasWaited = true;
       if (recorder.announce("budget.queued"))
-        agent.record({ type: "budget.queued", accountPath }, eventPositionOf(position));
+        agent.record({ type: "budget.queued", accountPath }, position);
     });
     const isCancelled = hasWaited && outcome.type === "cancelled";
     if (isCancelled && recorder.announce("budget.dequeued"))
-      agent.record({ type: "budget.dequeued", outcome: "cancelled" }, eventPositionOf(position));
+      agent.record({ type: "budget.dequeued", outcome: "cancelled" }, position);
     agent.endWork();
     return outcome;
   };
-  const { persistence } = agent;
-  return persistence === undefined ? work() : persistence.reserve(position, work);
-}
-
-/** Records the outcome of the request for a lease. */
-export function noteReserved(
-  agent: AgentRuntime,
-  position: EffectPosition,
-  outcome: LeaseOutcome,
-): void {
+  const outcome = await (persistence === undefined
+    ? work()
+    : persistence.reserve(effectPosition, work));
   if (outcome.type === "refused")
-    agent.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
-  if (outcome.type !== "granted") return;
-  const { waitedMs, lease } = outcome;
-  const { leaseId, inputTokens, maxOutputTokens } = lease;
-  if (agent.run.recorder.announce("budget.reserved"))
-    agent.record(
-      { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs },
-      eventPositionOf(position),
-    );
+    agent.record({ type: "budget.denied", ...outcome.refusal }, position);
+  if (outcome.type === "granted" && recorder.announce("budget.reserved")) {
+    const { waitedMs, lease } = outcome;
+    const { leaseId, inputTokens: counted, maxOutputTokens: most } = lease;
+    const held = { leaseId, inputTokens: counted, maxOutputTokens: most, waitedMs };
+    agent.record({ type: "budget.reserved", ...held }, position);
+  }
+  return outcome;
 }
 
 /** Whatever came of a call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). Gives what was charged. */
@@ -78,29 +70,14 @@ export function settleCall(
   const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
   if (persistence?.inFlight?.settledIds.has(leaseId) !== true)
     account.settle(lease, usage, otherModels);
-  if (agent.run.recorder.announce("budget.settled"))
-    agent.record(settledEvent(account, { leaseId, usage, otherModels }), eventPositionOf(position));
+  if (agent.run.recorder.announce("budget.settled")) {
+    const left = { remaining: account.remaining(), runRemaining: account.runRemaining() };
+    const settled = { leaseId, usage, ...defined({ otherModels }), ...left };
+    agent.record({ type: "budget.settled", ...settled }, eventPositionOf(position));
+  }
   if (outcome.type === "refused")
     agent.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
   return usage;
-}
-
-function settledEvent(
-  account: AgentAccount,
-  {
-    leaseId,
-    usage,
-    otherModels,
-  }: Pick<EventBody<"budget.settled">, "leaseId" | "usage" | "otherModels">,
-): EventBody<"budget.settled"> {
-  return {
-    type: "budget.settled",
-    leaseId,
-    usage,
-    ...defined({ otherModels }),
-    remaining: account.remaining(),
-    runRemaining: account.runRemaining(),
-  };
 }
 
 /** Gives back, unused, what the agent still holds of the budget. */
@@ -130,33 +107,28 @@ export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOut
 
 function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { effectPosition, lease, request, isEstimated } = paid;
-  const prefix = effectPosition.sideCall === undefined ? prefixFor(agent, paid) : undefined;
-  const position = eventPositionOf(effectPosition);
+  const isOfStep = effectPosition.sideCall === undefined;
   const call: InferCall = {
     effectPosition,
-    position,
+    position: eventPositionOf(effectPosition),
     lease,
     request,
     isEstimated,
-    prefix,
+    prefix: isOfStep ? prefixFor(agent, paid) : undefined,
     signals: agent,
   };
   agent.beginWork();
-  const isHooked = agent.hooks.modelWraps.length > 0;
-  const making = isHooked ? inferHooked(agent, call) : runAttempts(agent, call);
+  // The code of hooks around a call is loaded with the first such call.
+  const making =
+    agent.hooks.modelWraps.length > 0
+      ? import("./hooked-model-call.ts").then(({ inferWrapped }) => inferWrapped(agent, call))
+      : runAttempts(agent, call);
   return making.then((outcome) => {
     agent.endWork();
-    const isOfStep = outcome.type === "replied" && effectPosition.sideCall === undefined;
-    if (isOfStep && agent.run.pieces?.isHeard === true)
+    if (outcome.type === "replied" && isOfStep && agent.run.pieces?.isHeard === true)
       agent.run.pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
     return outcome;
   });
-}
-
-/** The same with the hooks around it, whose code is loaded with the first such call. */
-async function inferHooked(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
-  const { inferWrapped } = await import("./hooked-model-call.ts");
-  return await inferWrapped(agent, call);
 }
 
 /** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */
@@ -217,7 +189,6 @@ export async function makeSideCall(
   const { tokens, isEstimated } = countInputTokens(agent.model, request, NO_PREFIX);
   const reserved = await reserve(agent, position, tokens, maxOutputTokens);
   const { waitedMs } = reserved;
-  noteReserved(agent, position, reserved);
   if (reserved.type !== "granted") return { waitedMs };
   const { lease } = reserved;
   const capped = Object.freeze({ ...request, maxOutputTokens: lease.maxOutputTokens });

@@ -18,9 +18,7 @@ import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
 import { begin, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
-import { evaluate } from "./phases/evaluate.ts";
-import { executeTools } from "./phases/execute-tools.ts";
-import { incorporate } from "./phases/incorporate.ts";
+import { evaluate, executeTools, incorporate } from "./phases/execute-tools.ts";
 import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 

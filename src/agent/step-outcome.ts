@@ -47,9 +47,14 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (log.signals.length > 0) return { type: "stop", signal: undefined };
   if (log.overflows > 0) return { type: "compact" };
   if (last === undefined) return { type: "stop", signal: undefined };
-  const work = workOf(log, last, facts);
+  // With no work the step was the last (R61). An answer is not the last word while subagents work for it (X9).
+  const work: WorkType[] = [];
+  if (last.tools.calls.length > 0) work.push("tool_calls");
+  if (log.subtasks.length > 0) work.push("subtasks");
+  if (facts.hasMessages) work.push("messages");
+  const wanted: readonly WorkType[] = facts.hasAwaited ? [...work, "subagents"] : work;
   if (log.output !== undefined) {
-    const news = [...work.filter((one) => one !== "tool_calls"), ...awaited(facts)];
+    const news = wanted.filter((one) => one !== "tool_calls");
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
   }
   const cutOff = cutOffReason(last, facts);
@@ -60,17 +65,16 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (hasMissed) {
     const missed = MAX_MISSED_OUTPUTS + 1;
     const way = facts.isNative ? "answer" : `call ${FINISH_TOOL_NAME}`;
-    const wanted = `${way} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
-    return misbehaved(facts, wanted, { missed });
+    const result = `${way} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
+    return misbehaved(facts, result, { missed });
   }
   if (!isAnswer) return { type: "continue", work };
   const { uselessReplies } = log;
   // It has nothing to say before they have.
-  if (uselessReplies > 0 && facts.hasAwaited)
-    return { type: "continue", work: [...work, ...awaited(facts)] };
+  if (uselessReplies > 0 && facts.hasAwaited) return { type: "continue", work: wanted };
   if (uselessReplies > MAX_USELESS_REPLIES) {
-    const wanted = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
-    return misbehaved(facts, wanted, { uselessReplies });
+    const reply = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
+    return misbehaved(facts, reply, { uselessReplies });
   }
   if (uselessReplies > 0) return { type: "retry", work: ["missing_reply"] };
   const { finishReason } = last.io;
@@ -78,24 +82,9 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (finishReason === "error")
     return misbehaved(facts, "finish its reply, but it broke off with an error.", { finishReason });
   if (facts.hasOutput && !facts.hasAwaited) return { type: "retry", work: ["missing_output"] };
-  const wanted = [...work, ...awaited(facts)];
   return wanted.length > 0
     ? { type: "continue", work: wanted }
     : { type: "stop", signal: COMPLETED };
-}
-
-/** An answer is not the last word while subagents work for it (X9). */
-function awaited({ hasAwaited }: StepFacts): readonly WorkType[] {
-  return hasAwaited ? ["subagents"] : [];
-}
-
-/** What asks for another step; with nothing in it, the step was the last (R61). */
-function workOf(log: RunLog, last: StepRecord, facts: StepFacts): readonly WorkType[] {
-  return [
-    ...(last.tools.calls.length > 0 ? ["tool_calls" as const] : []),
-    ...(log.subtasks.length > 0 ? ["subtasks" as const] : []),
-    ...(facts.hasMessages ? ["messages" as const] : []),
-  ];
 }
 
 const COMPLETED: StopSignal = deepFreeze({

@@ -9,7 +9,7 @@ import { pauseIfPossible } from "./pausing.ts";
 import { recordError, recordSignal } from "./transition.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { shownAxis, stopCodeOf } from "../policies/budget.ts";
-import type { BudgetRefusal, Overshoot } from "../budget/lease.ts";
+import type { BudgetRefusal, LastStep, Overshoot } from "../budget/lease.ts";
 
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
@@ -78,6 +78,18 @@ export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRec
 export function budgetSignal(refusal: BudgetRefusal): StopSignal {
   const { asked, kept } = refusal;
   return signalOf(refusal, explanation(refusal), defined({ asked, kept }));
+}
+
+/** The steps are used up, and the request said so in time (C6). */
+export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
+  return {
+    source: "budget",
+    reason: {
+      code: "steps_limit",
+      message: `The steps budget of ${accountPath} allows ${maximum}; this was the last, and the agent was told to finish in it.`,
+      data: { axis: "steps", accountPath, maximum, current: maximum },
+    },
+  };
 }
 
 /** The record that a reply used more than was left of a limit. */

@@ -56,24 +56,19 @@ export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | 
 }
 
 /** Returns the usage of the step of a call. A step counts even if its call failed. */
-export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage {
-  const { model, priceOf } = payer;
+export function callUsage({ model, priceOf }: Payer, lease: Lease, end: ModelCallEnd): Usage {
   if (end.type === "unsent") return { ...NO_USAGE, steps: 1 };
-  if (end.type === "replied" && end.brokenAttempts === 0) {
-    const share = replyShare(model, lease, end);
-    return stepUsage(chargeShare(priceOf, share), isPriced(priceOf, share));
+  const shares =
+    end.type === "replied" && end.brokenAttempts === 0
+      ? [replyShare(model, lease, end)]
+      : sharesOf(model, lease, end);
+  let usage = NO_USAGE;
+  let isKnown = shares.length > 0 || priceOf(model) !== undefined;
+  for (const share of shares) {
+    usage = addUsage(usage, chargeShare(priceOf, share));
+    isKnown &&= isPriced(priceOf, share);
   }
-  const shares = sharesOf(model, lease, end);
-  const sum = shares.map((share) => chargeShare(priceOf, share)).reduce(addUsage, NO_USAGE);
-  const isKnown =
-    shares.length === 0
-      ? priceOf(model) !== undefined
-      : shares.every((share) => isPriced(priceOf, share));
-  return stepUsage(sum, isKnown);
-}
-
-function stepUsage(charges: Usage, isKnown: boolean): Usage {
-  return toUsage({ ...charges, modelCalls: 1, steps: 1, unpricedCalls: isKnown ? 0 : 1 });
+  return toUsage({ ...usage, modelCalls: 1, steps: 1, unpricedCalls: isKnown ? 0 : 1 });
 }
 
 /** The part of that used by other models than the first that a fallback asked; undefined: none. */

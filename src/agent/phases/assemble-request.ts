@@ -149,56 +149,46 @@ function toolChoiceNow(
 
 // A request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97).
 
-/** A state: there is no request, since the agent fails or was asked to end. */
+/** Returns a state if there is no request: the agent fails, or was asked to end. */
 export async function hookedRequest(
   agent: AgentRuntime,
   state: AgentState,
   plain: Assembled,
 ): Promise<Assembled | AgentState> {
-  const hooked = await changedRequest(agent, state, plain);
-  if (!("request" in hooked)) return hooked;
-  // Hooks may have put in what the model does not take, or taken out what was too much.
-  const messages = forModel(hooked.request.messages, agent.model);
-  const attached = attachedBytesOf(messages);
-  if (attached > MOST_REQUEST_BYTES)
-    return failWith(agent, state, errorRecord(tooMuchAttached(attached)));
-  return messages === hooked.request.messages
-    ? hooked
-    : { ...hooked, request: { ...hooked.request, messages } };
-}
-
-async function changedRequest(
-  agent: AgentRuntime,
-  state: AgentState,
-  plain: Assembled,
-): Promise<Assembled | AgentState> {
-  const { messages } = plain.request;
   const position = stepPosition(agent, state);
-  const begin = headLength(messages);
-  const [first, ...further] = messages.slice(0, begin);
+  const begin = headLength(plain.request.messages);
+  const [first, ...further] = plain.request.messages.slice(0, begin);
   const instructions = first?.text ?? "";
-  const others = deepFreeze(begin === 0 ? messages : messages.slice(begin));
+  const others = deepFreeze(plain.request.messages.slice(begin));
   const hooked = await consultHooks(agent, {
     point: "beforeModel",
     stepNumber: position.stepNumber,
     position,
     input: { instructions, messages: others, steps: state.log.steps },
   });
-  if (hooked === undefined) return plain;
-  if (hooked.type === "cancelled") return state;
-  if (hooked.type === "failed") return failWith(agent, state, hooked.error);
-  const { patch } = hooked.value;
+  if (hooked?.type === "cancelled") return state;
+  if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
+  const { patch = {} } = hooked?.value ?? {};
   const { temperature } = patch;
-  const request = temperature === undefined ? plain.request : { ...plain.request, temperature };
-  if (patch.instructions === undefined && patch.messages === undefined)
-    return { ...plain, request };
-  const lead = [...system(patch.instructions ?? instructions), ...further];
-  const { messages: changed, repairs } = repairMessages([...lead, ...(patch.messages ?? others)]);
-  if (repairs.length > 0) {
-    const types = [...new Set(repairs.map(({ type }) => type))];
-    agent.record({ type: "request.repaired", repairs: repairs.length, types }, position);
+  const isChanged = patch.instructions !== undefined || patch.messages !== undefined;
+  let { messages } = plain.request;
+  if (isChanged) {
+    const lead = [...system(patch.instructions ?? instructions), ...further];
+    const repaired = repairMessages([...lead, ...(patch.messages ?? others)]);
+    if (repaired.repairs.length > 0) {
+      const types = [...new Set(repaired.repairs.map(({ type }) => type))];
+      const repairs = repaired.repairs.length;
+      agent.record({ type: "request.repaired", repairs, types }, position);
+    }
+    ({ messages } = repaired);
   }
-  return { ...plain, request: { ...request, messages: changed }, isFaithful: false };
+  // Hooks may have put in what the model does not take, or taken out what was too much.
+  messages = forModel(messages, agent.model);
+  const attached = attachedBytesOf(messages);
+  if (attached > MOST_REQUEST_BYTES)
+    return failWith(agent, state, errorRecord(tooMuchAttached(attached)));
+  const request = { ...plain.request, messages, ...defined({ temperature }) };
+  return { ...plain, request, isFaithful: plain.isFaithful && !isChanged };
 }
 
 function system(text: string): readonly Message[] {

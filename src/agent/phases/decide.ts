@@ -3,7 +3,6 @@
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import type { EventBody } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
@@ -21,7 +20,7 @@ import { askConditions } from "../ask-conditions.ts";
 import { consultHooks, consult, hookBounds } from "../consult.ts";
 import { parsedOutput } from "../finish-tool.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
-import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
+import { fail, failWith, lastStepSignal, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
 import { isTextAlone, stepOutcome, type StepOutcome } from "../step-outcome.ts";
 import {
@@ -31,7 +30,6 @@ import {
   recordVeto,
   recordWait,
 } from "../transition.ts";
-import { lastStepSignal } from "./evaluate.ts";
 import { textResult } from "../output-mode.ts";
 
 /** Times that stop hooks may make an execution continue (C35). */
@@ -225,16 +223,10 @@ function recordContinuation(
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): void {
-  if (agent.run.recorder.announce("continuation.evaluated"))
-    agent.record(continuationEvent(state, outcome, vetoedBy), eventPosition(state));
-}
-
-function continuationEvent(
-  { log: { signals } }: AgentState,
-  outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
-  vetoedBy: string | undefined,
-): EventBody<"continuation.evaluated"> {
+  if (!agent.run.recorder.announce("continuation.evaluated")) return;
+  const { signals } = state.log;
   const work = outcome.type === "compact" ? (["overflow"] as const) : outcome.work;
   const vetoed = vetoedBy === undefined ? {} : { vetoedBy };
-  return { type: "continuation.evaluated", decision: outcome.type, work, ...vetoed, signals };
+  const body = { decision: outcome.type, work, ...vetoed, signals };
+  agent.record({ type: "continuation.evaluated", ...body }, eventPosition(state));
 }

@@ -1,5 +1,6 @@
-// execute: rewrite, check, charge and run the calls of the reply, in parallel; a sequential tool runs alone. A call that waits for
-// an answer from outside is put off.
+// The phases of the calls of a reply. evaluate: are they still within the limits? Asked before any tool runs (R19).
+// execute: rewrites, checks, charges and runs the calls, in parallel; a sequential tool runs alone. A call that waits
+// for an answer from outside is put off. incorporate: adds the results to the history.
 
 import { cancelReasonOf, onAbort, CancelSignal } from "../../kernel/cancel.ts";
 import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
@@ -13,13 +14,30 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState, type OpenStep } from "../agent-state.ts";
 import type { CallEnd, ExecutedCall } from "../effects.ts";
-import { failWith, budgetSignal } from "../stop-requests.ts";
+import { addSignal, budgetSignal, failWith, lastStepSignal } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
-import { recordExecutions, recordOutput } from "../transition.ts";
+import { recordExecutions, recordOutput, recordResults } from "../transition.ts";
 import { planCalls, type Batch, type Plan } from "./plan-calls.ts";
-import { raiseFailures } from "./incorporate.ts";
 import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
+
+/**
+ * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
+ * that was let through before a pause is not evaluated again (R28).
+ */
+export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
+  const step = openStepOf(state);
+  if (step.executions.length > 0 || step.deferrals.length > 0) return state;
+  const pending = pendingCallsOf(state).filter(
+    ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
+  );
+  if (pending.length === 0) return state;
+  if (step.lastStep !== undefined) return addSignal(agent, state, lastStepSignal(step.lastStep));
+  // A reply that was let through before the process died is not evaluated again.
+  if (agent.persistence?.inFlight?.isUnderWay === true) return state;
+  const refusal = agent.account.exhausted();
+  return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
+}
 
 /** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too (R125). */
 export async function executeTools(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
@@ -27,14 +45,14 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   let failures: readonly ErrorRecord[] = [];
   let skip: string | undefined;
   let isOver = false;
-  const replyCalls = new ReplyCalls(agent, openStepOf(state).stepId);
+  const reply = linkReply(agent, openStepOf(state).stepId);
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
     const batch = { calls, skip };
-    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, replyCalls, batch));
+    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, reply, batch));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
     if (isOver || agent.isStopping || openStepOf(next).deferrals.length > 0) break;
   }
-  replyCalls.release();
+  reply.release();
   const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
   // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
@@ -65,7 +83,7 @@ function batchesOf(
 async function runBatch(
   agent: AgentRuntime,
   state: AgentState,
-  replyCalls: ReplyCalls,
+  { signal, end: endReply }: ReplyEnd,
   { calls, skip: skipped }: Pick<Batch, "calls" | "skip">,
 ) {
   const step = openStepOf(state);
@@ -78,9 +96,8 @@ async function runBatch(
   const onEnd = (end: CallEnd): void => {
     if (end.type !== "executed") return;
     known.push(end);
-    if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) replyCalls.end();
+    if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) endReply();
   };
-  const { signal } = replyCalls;
   const batch: Batch = { calls, hooked: hooked?.calls, isFailing, skip, signal, onEnd };
   const plan = planCalls(agent, state, batch);
   const { persistence } = agent;
@@ -167,36 +184,56 @@ function stillSucceeding(call: ToolCall): ToolExecution {
   return { call, type: "succeeded", text: "", startedAtMs: 0, endedAtMs: 0 };
 }
 
-/**
- * The tool calls of one reply, which end together. Owns the signal that each of them is given: it is aborted when the
- * agent must end, when it is to stop, and when one of the calls leaves nothing to do for the others.
- */
-class ReplyCalls {
-  readonly signal = new CancelSignal();
-  readonly #agent: AgentRuntime;
-  readonly #stepId: StepId;
+/** The end of the calls of one reply. */
+interface ReplyEnd {
+  /** Aborted when the agent must end, when it is to stop, and when one of the calls leaves nothing to do for the others. */
+  readonly signal: CancelSignal;
+  /** Ends the calls: no further one begins, those under way are aborted, and their subagents are cancelled. */
+  readonly end: () => void;
   /** Removes the listener on the agent's `stopSignal`. */
   readonly release: () => void;
+}
 
-  constructor(agent: AgentRuntime, stepId: StepId) {
-    this.#agent = agent;
-    this.#stepId = stepId;
-    const isOver = agent.stopSignal.aborted;
-    this.release = isOver ? () => undefined : onAbort(agent.stopSignal, () => this.end());
-    if (isOver) this.end();
-  }
-
-  /**
-   * No further call begins, those under way are aborted, and the subagents that they have started are cancelled: where the agent itself must
-   * end, that has reached them already.
-   */
-  end(): void {
-    if (this.signal.aborted) return;
-    const { stopSignal, identity, run } = this.#agent;
+function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
+  const signal = new CancelSignal();
+  const { stopSignal, identity, run } = agent;
+  const end = (): void => {
+    if (signal.aborted) return;
     const { agentId, agentPath } = identity;
+    // Where the agent itself must end, that has reached the subagents already.
     const cancelled = cancelReasonOf(stopSignal);
     const message = `${agentPath} stops.`;
-    this.signal.abort(cancelled ?? { type: "stopped", message, agentId });
-    if (cancelled === undefined) run.subagents.cancelStartedBy(this.#agent, this.#stepId);
-  }
+    signal.abort(cancelled ?? { type: "stopped", message, agentId });
+    if (cancelled === undefined) run.subagents.cancelStartedBy(agent, stepId);
+  };
+  const release = stopSignal.aborted ? end : onAbort(stopSignal, end);
+  if (stopSignal.aborted) end();
+  return { signal, end, release };
+}
+
+/**
+ * Called once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
+ * signal here: a limit that refused one, or failures beyond the error budget, unless the result was already given.
+ */
+export function incorporate(agent: AgentRuntime, state: AgentState): AgentState {
+  const { step } = state;
+  const incorporated = recordResults(state);
+  const { limit, executions = [] } = step ?? {};
+  const limited = limit === undefined ? incorporated : addSignal(agent, incorporated, limit);
+  const isCounted = limited.log.output === undefined && hasFailures(state.log.failures, executions);
+  return isCounted ? raiseFailures(agent, limited, { before: state, executions }) : limited;
+}
+
+/** Raises what calls of the step make the execution stop for. `before`: the state in which they are not counted yet. */
+export function raiseFailures(
+  agent: AgentRuntime,
+  state: AgentState,
+  { before, executions }: { readonly before: AgentState } & Pick<OpenStep, "executions">,
+): AgentState {
+  const { failures } = before.log;
+  const { errorBudget: budget, errorPolicy: policy } = agent.role;
+  return failureSignals(failures, executions, { budget, policy }).reduce<AgentState>(
+    (current, signal) => addSignal(agent, current, signal),
+    state,
+  );
 }

@@ -32,45 +32,35 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
   const due = sections.filter(
     ({ name, lifeCycle, text }) => text !== undefined && (lifeCycle === "step" || !known.has(name)),
   );
-  const texts = await textsOf(agent, state, due);
-  if ("status" in texts) return { state: texts };
-  const lasting = due.filter(({ lifeCycle }) => lifeCycle !== "step");
-  const next = lasting.length === 0 ? state : recorded(state, lasting, texts);
-  const kept = next.log.sections ?? [];
-  const said = new Map([...kept.map(({ name, text }) => [name, text] as const), ...texts]);
-  const sent = sections.filter(({ lifeCycle }) => lifeCycle !== "persistent");
-  return { state: next, sections: new Map(messagesOf(sent, said)) };
-}
-
-type Texts = ReadonlyMap<string, string | undefined>;
-
-/** What sections say, by name, or the state of an agent that one of them failed. */
-async function textsOf(
-  agent: AgentRuntime,
-  state: AgentState,
-  due: readonly PlacedSection[],
-): Promise<Texts | AgentState> {
   const { stepId } = stepPosition(agent, state);
   const answers = await Promise.all(
-    due.map(async ({ name, text }): Promise<Answer> =>
+    due.map(async ({ name, text }): Promise<Consulted<string | undefined>> =>
       typeof text === "function"
-        ? await consult(agent, () => ask(agent, state, name, text), { stepId })
+        ? await consult(agent, () => askSection(agent, state, name, text), { stepId })
         : { type: "returned", value: text },
     ),
   );
   const failed = answers.find((answer) => answer.type === "failed");
-  if (failed !== undefined) return failWith(agent, state, failed.error);
-  return new Map(due.map(({ name }, index) => [name, textIn(answers[index])]));
+  if (failed !== undefined) return { state: failWith(agent, state, failed.error) };
+  const texts: Texts = new Map(
+    due.map(({ name }, index) => {
+      const answer = answers[index];
+      return [name, answer?.type === "returned" ? answer.value : undefined];
+    }),
+  );
+  const lasting = due.filter(({ lifeCycle }) => lifeCycle !== "step");
+  const next = lasting.length === 0 ? state : keepSections(state, lasting, texts);
+  const kept = next.log.sections ?? [];
+  const all = new Map([...kept.map(({ name, text }) => [name, text] as const), ...texts]);
+  const sent = sections.filter(({ lifeCycle }) => lifeCycle !== "persistent");
+  return { state: next, sections: new Map(messagesOf(sent, all)) };
 }
 
-type Answer = Consulted<string | undefined>;
+/** The texts of sections, by name. */
+type Texts = ReadonlyMap<string, string | undefined>;
 
-function textIn(answer: Answer | undefined): string | undefined {
-  return answer?.type === "returned" ? answer.value : undefined;
-}
-
-/** What is made once for an execution: kept there, or written into the history. */
-function recorded(state: AgentState, made: readonly PlacedSection[], texts: Texts): AgentState {
+/** Records sections that are made once for an execution: as such, or as messages of the history. */
+function keepSections(state: AgentState, made: readonly PlacedSection[], texts: Texts): AgentState {
   const sections = made.map(({ name, lifeCycle }): MadeSection => {
     const text = lifeCycle === "persistent" ? undefined : texts.get(name);
     return { name, ...defined({ text }) };
@@ -92,7 +82,7 @@ function messagesOf(
   });
 }
 
-async function ask(
+async function askSection(
   agent: AgentRuntime,
   state: AgentState,
   name: string,

@@ -4,7 +4,6 @@ import type { CancelSignal } from "../../kernel/cancel.ts";
 import { isRecord, defined } from "../../kernel/json.ts";
 import { retriesOf } from "../../policies/failure-counts.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
-import type { Answer } from "../../protocol/question.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { argumentsOf, bindCall, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
@@ -28,7 +27,7 @@ import type { BudgetRefusal } from "../../budget/lease.ts";
 import type { ParentHistory } from "../effects.ts";
 import { parsedOutput, type ParsedOutput } from "../finish-tool.ts";
 import { restoreCall, storedCallOf, readArguments } from "../tool-calls/parsed-call.ts";
-import { OpenCall, type CallPlan } from "../tool-calls/open-call.ts";
+import type { OpenCall } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import { removalReason } from "../../policies/context-notes.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
@@ -66,10 +65,7 @@ export function planCalls(agent: AgentRuntime, state: AgentState, batch: Batch):
   const { steps, failures } = state.log;
   const history: ParentHistory = { messages: state.conversation.messages, steps };
   const ofReply = step.reply?.message.toolCalls ?? NONE;
-  const deferrals =
-    step.deferrals.length === 0
-      ? undefined
-      : new Map(step.deferrals.map((one) => [one.callId, one]));
+  const deferrals = new Map(step.deferrals.map((one) => [one.callId, one]));
   const planned: OpenCall[] = [];
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
@@ -79,18 +75,15 @@ export function planCalls(agent: AgentRuntime, state: AgentState, batch: Batch):
     const before = planned.at(-1);
     const tool = tools.find(toolName);
     const index = ofReply.indexOf(call, before === undefined ? 0 : before.index + 1);
-    const deferral = deferrals?.get(callId);
-    const answer =
-      deferral?.type === "question"
-        ? agent.run.answers?.get(deferral.question.questionId)
-        : undefined;
+    const deferral = deferrals.get(callId);
+    const questionId = deferral?.type === "question" ? deferral.question.questionId : undefined;
     // A call that was put off keeps the arguments that it had then.
     const hooked = batch.hooked?.get(callId);
     const { argumentsText } = hooked ?? deferral ?? call;
     const denial = hooked?.change?.type === "denied" ? hooked.change : undefined;
     let bound = bindPlanned(agent, step, batch, { call, tool, argumentsText, hooked, deferral });
     if (deferral !== undefined) {
-      if (bound.type === "rejected") dropAnswer(agent, step, deferral, answer);
+      if (bound.type === "rejected") dropAnswer(agent, step, deferral);
     } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
       const wasCharged = agent.persistence?.inFlight?.takeCharge() === true;
       const refused = wasCharged ? undefined : agent.account.chargeToolCall();
@@ -102,28 +95,35 @@ export function planCalls(agent: AgentRuntime, state: AgentState, batch: Batch):
     const settings = tools.settingsOf(toolName);
     const isWatched = tool?.kind === "function" && settings.maxIdenticalCalls !== "unlimited";
     const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;
-    planned.push(
-      new OpenCall({
-        agent,
-        stepId: step.stepId,
-        stepNumber: step.number,
-        signal: batch.signal,
-        call,
-        index,
-        bound,
-        denial,
-        argumentsText,
-        settings,
-        retryCount: retriesOf(failures, toolName),
-        identicalCalls: isWatched
-          ? identicalCallsBefore(steps, { calls: ofReply, index, countBefore })
-          : 0,
-        history,
-        deferral,
-        answer,
-        onEnd: batch.onEnd,
-      }),
-    );
+    const rank = { calls: ofReply, index, countBefore };
+    const position = { stepId: step.stepId, callId };
+    planned.push({
+      agent,
+      stepId: step.stepId,
+      stepNumber: step.number,
+      position,
+      scope: agent.scope(position),
+      signal: batch.signal,
+      call,
+      toolName,
+      index,
+      bound,
+      isMended: (bound.type !== "rejected" && bound.unmended !== undefined) || undefined,
+      denial,
+      argumentsText,
+      settings,
+      retryCount: retriesOf(failures, toolName),
+      identicalCalls: isWatched ? identicalCallsBefore(steps, rank) : 0,
+      delegatedRoles: NONE,
+      history,
+      deferral,
+      answer: questionId && agent.run.answers?.get(questionId),
+      onEnd: batch.onEnd,
+      isClosed: false,
+      spawned: [],
+      reports: 0,
+      questions: 0,
+    });
   }
   if (planned.some(({ bound }) => bound.type === "delegation"))
     noteDelegatedRoles(agent, state, planned);
@@ -183,7 +183,7 @@ function bindPlanned(
   agent: AgentRuntime,
   step: OpenStep,
   { isFailing, skip }: Batch,
-  planned: Pick<CallPlan, "call" | "argumentsText" | "deferral"> & {
+  planned: Pick<OpenCall, "call" | "argumentsText" | "deferral"> & {
     readonly tool: Tool | undefined;
     readonly hooked: HookedCall | undefined;
   },
@@ -253,14 +253,10 @@ function cutShort(
 }
 
 /** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
-function dropAnswer(
-  agent: AgentRuntime,
-  { stepId }: OpenStep,
-  deferral: Deferral,
-  answer: Answer | undefined,
-): void {
+function dropAnswer(agent: AgentRuntime, { stepId }: OpenStep, deferral: Deferral): void {
   if (deferral.type !== "question") return;
   const { questionId, kind, askedAtMs, toolName } = deferral.question;
+  const answer = agent.run.answers?.get(questionId);
   const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
   agent.record(
     {

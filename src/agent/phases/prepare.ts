@@ -4,20 +4,18 @@
 import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts";
 import { ephemeralAtEnd } from "../../model/request-prefix.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { EffectPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
-import type { Lease } from "../../budget/lease.ts";
 import { errorRecord } from "../error-record.ts";
 import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
-import { noteReserved, reserve } from "../model-call.ts";
+import { reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith, budgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
 import { deliverMessages, withMessages, makeReady } from "./make-ready.ts";
-import type { ReadyState, SectionMessages } from "./make-sections.ts";
-import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.ts";
+import type { ReadyState } from "./make-sections.ts";
+import { noticesNow, noticeTokens, withNotices } from "./notices.ts";
 
 /** Builds the request of the next step and reserves its budget. No call: the step must not start. */
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
@@ -30,9 +28,15 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   const messages = agent.mailbox?.takeMessages() ?? [];
   const hasMessages = messages.length > 0;
   const shown = hasMessages ? withMessages(ready.state, messages) : ready.state;
-  const plain = plainOrFailed(agent, shown, ready.sections);
-  const isHooked = "request" in plain && agent.hooks.points.has("beforeModel");
-  const assembled = isHooked ? await hookedRequest(agent, shown, plain) : plain;
+  let assembled: Assembled | AgentState;
+  try {
+    assembled = plainRequest(agent, shown, ready.sections);
+  } catch (cause) {
+    // A filter that breaks fails the agent, and what the phase has done so far stays.
+    return { state: failWith(agent, shown, errorRecord(cause)), call: undefined };
+  }
+  if (agent.hooks.points.has("beforeModel"))
+    assembled = await hookedRequest(agent, shown, assembled);
   if (!("request" in assembled)) return { state: assembled, call: undefined };
   const prepared = await reserveCall(agent, ready.state, assembled);
   return prepared.call === undefined || !hasMessages
@@ -53,19 +57,6 @@ function isReady({ role, hooks, identity, retention }: AgentRuntime, { log }: Ag
   );
 }
 
-/** A filter that breaks fails the agent, and what the phase has done so far stays. */
-function plainOrFailed(
-  agent: AgentRuntime,
-  state: AgentState,
-  sections: SectionMessages | undefined,
-): Assembled | AgentState {
-  try {
-    return plainRequest(agent, state, sections);
-  } catch (cause) {
-    return failWith(agent, state, errorRecord(cause));
-  }
-}
-
 /** A request that would start over a limit is never sent (R20); the refusal says which limit, whose, and where it stands. */
 async function reserveCall(
   agent: AgentRuntime,
@@ -77,14 +68,9 @@ async function reserveCall(
   const notices =
     role.wrapUp !== undefined || role.showBudget ? noticesNow(agent, state) : undefined;
   const noticed = notices === undefined ? 0 : noticeTokens(notices);
-  const { request, isFaithful, ephemeral } = assembled;
+  const { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools } = assembled;
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
-  const counted = countInputTokens(
-    agent.model,
-    request,
-    prefix,
-    isFaithful ? ephemeral : undefined,
-  );
+  const counted = countInputTokens(agent.model, draft, prefix, isFaithful ? ephemeral : undefined);
   const inputTokens = counted.tokens + noticed;
   const { strategy, maxInputTokens = Infinity } = role.compaction ?? {};
   if (strategy === "error" && inputTokens > maxInputTokens) {
@@ -92,18 +78,31 @@ async function reserveCall(
     return { state: failWith(agent, state, error), call: undefined };
   }
   const outcome = await reserve(agent, position, inputTokens, role.maxOutputTokens);
-  noteReserved(agent, position, outcome);
   const { waitedMs } = outcome;
   const waited = waitedMs === 0 ? state : addWaitedTime(state, waitedMs);
   if (outcome.type === "cancelled") return { state: waited, call: undefined };
   if (outcome.type === "refused")
     return { state: addSignal(agent, waited, budgetSignal(outcome.refusal)), call: undefined };
   const { lease } = outcome;
-  const isEstimated = counted.isEstimated || noticed > 0;
-  return {
-    state: waited,
-    call: preparedCall(agent, waited, assembled, { position, lease, notices, isEstimated }),
+  const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
+  const { request, tokens, isClosing } =
+    notices === undefined
+      ? { request: capped, tokens: 0, isClosing: false }
+      : withNotices(agent, waited, capped, { lease, planned: notices });
+  const added = request.messages.length - draft.messages.length;
+  const call: PreparedCall = {
+    effectPosition: position,
+    request,
+    lease,
+    isFaithful: isFaithful && !isClosing,
+    historyLength,
+    ephemeralTokens: (ephemeral === undefined ? 0 : estimateMessages(ephemeral)) + tokens,
+    isEstimated: counted.isEstimated || noticed > 0,
+    ephemeralCount: added + (tail === undefined ? 0 : ephemeralAtEnd(draft.messages, tail)),
+    hiddenTools,
+    lastStep: isClosing ? lease.lastStep : undefined,
   };
+  return { state: waited, call };
 }
 
 function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
@@ -111,41 +110,5 @@ function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
     code: "model_context_overflow",
     message: `Expected a request of at most ${maxInputTokens} input tokens (compaction.maxInputTokens), got ${inputTokens}. Raise it, or choose the strategy truncate or summarize.`,
     data: { inputTokens, maxInputTokens },
-  };
-}
-
-/** The lease of a request, and what was found out about the request on the way. */
-interface Reservation {
-  readonly position: EffectPosition;
-  readonly lease: Lease;
-  /** What would stand at the end of the request, if anything does. */
-  readonly notices: Notices | undefined;
-  readonly isEstimated: boolean;
-}
-
-/** The call that the lease allows, with what the model reads now. */
-function preparedCall(
-  agent: AgentRuntime,
-  state: AgentState,
-  { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools }: Assembled,
-  { position, lease, notices, isEstimated }: Reservation,
-): PreparedCall {
-  const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
-  const { request, tokens, isClosing } =
-    notices === undefined
-      ? { request: capped, tokens: 0, isClosing: false }
-      : withNotices(agent, state, capped, { lease, planned: notices });
-  const added = request.messages.length - draft.messages.length;
-  return {
-    effectPosition: position,
-    request,
-    lease,
-    isFaithful: isFaithful && !isClosing,
-    historyLength,
-    ephemeralTokens: (ephemeral === undefined ? 0 : estimateMessages(ephemeral)) + tokens,
-    isEstimated,
-    ephemeralCount: added + (tail === undefined ? 0 : ephemeralAtEnd(draft.messages, tail)),
-    hiddenTools,
-    lastStep: isClosing ? lease.lastStep : undefined,
   };
 }

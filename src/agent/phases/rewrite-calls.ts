@@ -8,7 +8,7 @@ import { parsedArguments } from "../../tools/bind-call.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isWholeReply, type OpenStep } from "../agent-state.ts";
-import { heard, askHooks, type Hooked, type HookQuestion } from "../consult.ts";
+import { askHooks, recordHooks, type HookQuestion } from "../consult.ts";
 
 /** What the hooks before a call made of it. */
 export interface HookedCall {
@@ -29,68 +29,56 @@ export async function rewriteCalls(
   step: OpenStep,
   calls: readonly ToolCall[],
 ) {
-  const askedAtMs = agent.run.clock.nowMs();
-  const asked = calls.flatMap((call) => ask(agent, step, call) ?? []);
-  const answers = asked.length > 0 ? await Promise.all(asked.map(({ answer }) => answer)) : [];
+  const { clock } = agent.run;
+  const askedAtMs = clock.nowMs();
   const hooked = new Map<CallId, HookedCall>();
   const failures: ErrorRecord[] = [];
-  for (const [index, one] of asked.entries()) {
-    const answer = answers[index];
-    if (answer === undefined) continue;
-    const hookedCall = applied(agent, one, answer);
-    hooked.set(one.call.callId, hookedCall);
-    if (hookedCall.change?.type === "failed") failures.push(hookedCall.change.error);
+  const rewritten = await Promise.all(calls.map((call) => rewriteCall(agent, step, call)));
+  for (const [index, { callId }] of calls.entries()) {
+    const call = rewritten[index]?.();
+    if (call !== undefined) hooked.set(callId, call);
+    if (call?.change?.type === "failed") failures.push(call.change.error);
   }
-  return { calls: hooked, spans: spanOf("hooks", askedAtMs, agent.run.clock.nowMs()), failures };
+  return { calls: hooked, spans: spanOf("hooks", askedAtMs, clock.nowMs()), failures };
 }
 
-type BeforeTool = HookQuestion<"beforeTool">;
-type Said = Hooked<"beforeTool">;
-
-interface Asked {
-  readonly call: ToolCall;
-  readonly unmended: RejectedCall | undefined;
-  readonly question: BeforeTool;
-  readonly answer: Promise<Said>;
-}
-
-/** Asks the hooks of a call; undefined: there is nothing to ask about, or no hook. */
-function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undefined {
-  const { callId, toolName, argumentsText } = call;
+/**
+ * Asks the hooks of a call, and returns how to record what they changed. `undefined` if there is no hook, or nothing to
+ * ask about.
+ */
+async function rewriteCall(
+  agent: AgentRuntime,
+  step: OpenStep,
+  { callId, toolName, argumentsText }: ToolCall,
+): Promise<(() => HookedCall) | undefined> {
   const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
   const tool = isHidden ? undefined : agent.tools.find(toolName);
   const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
-  // Hooks see arguments that are JSON, perhaps without a small slip. What is none is shown to the model as it is.
+  // Hooks see arguments that are JSON, perhaps without a small slip. Others are shown to the model as they are.
   if (!isHooked || tool === undefined || isPutOff) return undefined;
   const parsed = parsedArguments(tool, argumentsText, isWholeReply(step));
   if ("code" in parsed) return undefined;
   const { input, unmended } = parsed;
-  const question: BeforeTool = {
+  const question: HookQuestion<"beforeTool"> = {
     point: "beforeTool",
     stepNumber: step.number,
     position: { stepId: step.stepId, callId },
     input: { toolName, callId, arguments: input },
     toolName,
   };
-  const answer = askHooks(agent, question);
-  return answer === undefined ? undefined : { call, unmended, question, answer };
-}
-
-function applied(
-  agent: AgentRuntime,
-  { call: { argumentsText }, unmended, question }: Asked,
-  said: Said,
-): HookedCall {
-  if (said.type !== "returned") return { argumentsText, change: said };
-  const { patch, changedBy } = said.value;
-  const { arguments: after, deny } = patch;
-  const change = after === undefined ? {} : { before: question.input.arguments, after };
-  heard(agent, question, said, change);
-  const by = changedBy.at(-1)?.hook ?? "";
-  return {
-    argumentsText: after === undefined ? argumentsText : JSON.stringify(after),
-    unmended,
-    change: deny === undefined ? undefined : { type: "denied", reason: deny, by },
+  const hooked = await askHooks(agent, question);
+  if (hooked === undefined) return undefined;
+  return () => {
+    if (hooked.type !== "returned") return { argumentsText, change: hooked };
+    const { patch, changedBy } = hooked.value;
+    const { arguments: after, deny } = patch;
+    recordHooks(agent, question, hooked, after === undefined ? {} : { before: input, after });
+    const by = changedBy.at(-1)?.hook ?? "";
+    return {
+      argumentsText: after === undefined ? argumentsText : JSON.stringify(after),
+      unmended,
+      change: deny === undefined ? undefined : { type: "denied", reason: deny, by },
+    };
   };
 }

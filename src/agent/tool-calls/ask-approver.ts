@@ -27,10 +27,10 @@ import type { OpenCall } from "./open-call.ts";
 /** Who or what decided a question. */
 export type Decider = EventBody<"question.answered">["by"];
 
-/** What came of a question; neither: no answer was given, or not in time. */
-export interface Said {
+/** The answer of an approver. Neither field is set if there was no answer, or not in time. */
+export interface ApproverReply {
   readonly answer?: Answer | undefined;
-  /** What went wrong when the approver was asked. */
+  /** The reason for which the approver gave no usable answer. */
   readonly failure?: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export async function askApprover(
     /** What becomes of a question without a usable answer, in the words of the warning. */
     readonly otherwise: string;
   },
-): Promise<Said> {
+): Promise<ApproverReply> {
   const { clock, pendingAnswers, pauseSignal, settings } = agent.run;
   const { approver } = settings.approvals;
   if (approver === undefined) return {};

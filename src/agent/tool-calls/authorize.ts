@@ -23,7 +23,7 @@ import {
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { factsOf } from "../consult.ts";
 import { toolContext } from "./call-context.ts";
-import { OpenCall } from "./open-call.ts";
+import type { OpenCall } from "./open-call.ts";
 import { usedArguments } from "./parsed-call.ts";
 
 /** The decision of one guard, as events have it. */
@@ -226,8 +226,7 @@ async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Deci
   const { tool, use } = bound;
   const needsApproval = use.needsApproval ?? call.settings.needsApproval;
   if (needsApproval === false) return ALLOW;
-  const asking = new OpenCall(call);
-  asking.close(); // What it asks for on the side is dropped.
+  const asking: OpenCall = { ...call, isClosed: true }; // What it requests on the side is dropped.
   try {
     const given: unknown =
       typeof needsApproval === "function" ? needsApproval(toolContext(asking)) : needsApproval;

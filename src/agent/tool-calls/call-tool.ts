@@ -30,7 +30,7 @@ import {
   type Permission,
 } from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
-import type { OpenCall } from "./open-call.ts";
+import { closeCall, nextDelegation, type OpenCall } from "./open-call.ts";
 import { answered, askedAbout, callExternally } from "./questions.ts";
 import { forbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
@@ -65,7 +65,7 @@ export function callTool(call: OpenCall): Promise<CallEnd> {
         return await recordEnd(call, permission.outcome);
       case "rejected":
         if (call.toolName === SPAWN_TOOL_NAME)
-          run.subagents.cancelDelegation(agent, call.delegation());
+          run.subagents.cancelDelegation(agent, nextDelegation(call));
         return await recordEnd(call, forbiddenOutcome(call, permission));
       case "granted": {
         call.bound = permission.bound;
@@ -99,7 +99,7 @@ export function requestPermission(
   ) {
     // No approver is asked about a subagent that cannot be started as things stand (R137).
     const { request } = bound.use;
-    const spawn = agent.run.subagents.checkSpawn(agent, request, call.delegation(), isReviewed);
+    const spawn = agent.run.subagents.checkSpawn(agent, request, nextDelegation(call), isReviewed);
     if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };
@@ -152,7 +152,7 @@ async function runBody(call: OpenCall, bound: FunctionCall): Promise<CallOutcome
     timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.during(body)),
   );
   const bounded = await withinBounds(working, { ...agent.bounds, signal });
-  const subtasks = call.close();
+  const subtasks = closeCall(call);
   const workedAtMs = clock.nowMs();
   const spans =
     timed === undefined ? spanOf("tool", startedAtMs, workedAtMs) : [...timed.hooks, ...timed.tool];

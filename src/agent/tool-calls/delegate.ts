@@ -33,7 +33,7 @@ import {
   type PausedChild,
 } from "./call-outcome.ts";
 import { contextWith, spawnRequest } from "./call-context.ts";
-import type { OpenCall } from "./open-call.ts";
+import { closeCall, nextDelegation, type OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
@@ -53,24 +53,24 @@ export async function delegate(
 ): Promise<CallEnd> {
   const begun = recordBegin(call);
   if (typeof use !== "function") {
-    const delegation = call.delegation();
+    const delegation = nextDelegation(call);
     const asked =
       use.type === "spawn"
         ? spawnWithHooks(call, use.request, delegation)
         : continueWithHooks(call, use.request, delegation);
     const outcome = await awaitOutcome(call, asked);
-    call.close();
+    closeCall(call);
     return await recordDelegation(call, outcome, begun);
   }
   const bounds = { ...call.agent.bounds, signal: call.signal };
   const working = use(delegationContext(call));
   let bounded = await withinBounds(working, bounds);
-  if (bounded.type === "abandoned" && call.hasSpawned) {
-    await call.children();
+  if (bounded.type === "abandoned" && call.spawned.length > 0) {
+    await Promise.allSettled(call.spawned);
     bounded = await withinBounds(working, bounds);
   }
-  const subtasks = call.close();
-  const children = sortChildren(await call.children());
+  const subtasks = closeCall(call);
+  const children = sortChildren(await Promise.allSettled(call.spawned));
   const ended = await awaitOutcome(call, outcomeOf(call, tool.name, bounded, children));
   const { startedIds } = children;
   return await recordDelegation(call, { ...ended, ...defined({ subtasks, startedIds }) }, begun);
@@ -175,10 +175,17 @@ function delegationContext(call: OpenCall): DelegationContext {
       const asked = spawnRequest("spawn", request);
       return call.isClosed || isTooLate(call)
         ? Promise.resolve(TOO_LATE)
-        : call.take(spawnWithHooks(call, asked, call.delegation()));
+        : takeChild(call, spawnWithHooks(call, asked, nextDelegation(call)));
     },
     subagents: serviceWithin(call),
   });
+}
+
+/** Takes in a subagent that is started for the call. */
+function takeChild(call: OpenCall, spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
+  spawned.catch(() => undefined); // A delegation may start a subagent and ignore the outcome.
+  call.spawned.push(spawned);
+  return spawned;
 }
 
 /** The outcome of a delegation that is not paused. A subagent that did not complete is no success (X15). */
@@ -252,7 +259,7 @@ async function taskAfterHooks(
 /** What a call may do with the agent's subagents, until it ends. */
 function serviceWithin(call: OpenCall): SubagentService {
   const { agent } = call;
-  const service = agent.run.subagents.serviceFor(agent, call.delegation());
+  const service = agent.run.subagents.serviceFor(agent, nextDelegation(call));
   return Object.freeze({
     ...service,
     wait: async (request?: WaitRequest) => (call.isClosed ? TOO_LATE : await service.wait(request)),
@@ -264,7 +271,7 @@ function serviceWithin(call: OpenCall): SubagentService {
       const asked = continueRequest(request);
       return call.isClosed
         ? Promise.resolve(TOO_LATE)
-        : call.take(continueWithHooks(call, asked, call.delegation()));
+        : takeChild(call, continueWithHooks(call, asked, nextDelegation(call)));
     },
   });
 }

@@ -1,5 +1,5 @@
-// OpenCall: one tool call of a reply, from its plan to its record. Owns the subagents, subtasks and questions of the
-// call. After the call has ended, nothing further is taken in.
+// OpenCall: one tool call of a reply, from its plan to its record. Filled in on the way: its bound arguments, and the
+// subagents, subtasks and questions that its tool starts. After the call has ended, nothing further is taken in.
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -16,28 +16,7 @@ import type { Deferral } from "../agent-state.ts";
 import type { CallEnd, ParentHistory } from "../effects.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 
-/** The parts of a call that its plan gives. */
-export type CallPlan = Pick<
-  OpenCall,
-  | "agent"
-  | "stepId"
-  | "stepNumber"
-  | "signal"
-  | "call"
-  | "index"
-  | "bound"
-  | "denial"
-  | "argumentsText"
-  | "settings"
-  | "retryCount"
-  | "identicalCalls"
-  | "history"
-  | "deferral"
-  | "answer"
-  | "onEnd"
->;
-
-export class OpenCall {
+export interface OpenCall {
   readonly agent: AgentRuntime;
   readonly stepId: StepId;
   readonly stepNumber: number;
@@ -67,7 +46,7 @@ export class OpenCall {
   /** Called with its end as soon as that is known: before its slot is free, and before anything else of the reply begins. */
   onEnd: (end: CallEnd) => void;
   /** The roles that the delegations of the reply request. Empty for a call that delegates nothing. */
-  delegatedRoles: readonly string[] = NONE;
+  delegatedRoles: readonly string[];
   readonly toolName: string;
   /** True if the model's arguments were not JSON until a small slip in them was mended. */
   readonly isMended: true | undefined;
@@ -76,72 +55,29 @@ export class OpenCall {
   /** The ids of its events. */
   readonly scope: EventScope;
   /** True once it has ended: what is requested on its behalf is dropped. */
-  isClosed = false;
-  subtasks: readonly SpawnRequest[] | undefined;
+  isClosed: boolean;
+  /** The subtasks that its tool queued. */
+  subtasks?: readonly SpawnRequest[];
   /** The number of reports that became events. */
-  reports = 0;
+  reports: number;
   /** The number of questions that its tool asked. */
-  questions = 0;
+  questions: number;
   /** Ends open questions of its tool. Made with the first question. */
-  endings: Set<() => void> | undefined;
-  #spawned: readonly Promise<SpawnOutcome>[] = NONE;
-
-  constructor(plan: CallPlan) {
-    const { agent, stepId, call, bound } = plan;
-    this.agent = agent;
-    this.stepId = stepId;
-    this.stepNumber = plan.stepNumber;
-    this.signal = plan.signal;
-    this.call = call;
-    this.index = plan.index;
-    this.bound = bound;
-    this.denial = plan.denial;
-    this.argumentsText = plan.argumentsText;
-    this.settings = plan.settings;
-    this.retryCount = plan.retryCount;
-    this.identicalCalls = plan.identicalCalls;
-    this.history = plan.history;
-    this.deferral = plan.deferral;
-    this.answer = plan.answer;
-    this.onEnd = plan.onEnd;
-    this.toolName = call.toolName;
-    this.isMended = (bound.type !== "rejected" && bound.unmended !== undefined) || undefined;
-    this.position = { stepId, callId: call.callId };
-    this.scope = agent.scope(this.position);
-  }
-
-  /** Returns the next delegation of the call, as the tree sees it. */
-  delegation(): DelegatedCall {
-    const { history, delegatedRoles } = this;
-    const isAlone = delegatedRoles.length === 1 && this.toolName === SPAWN_TOOL_NAME;
-    return { ...this.position, history, delegatedRoles, nth: this.#spawned.length, isAlone };
-  }
-
-  /** Takes in a subagent that is started for the call. */
-  take(spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
-    spawned.catch(() => undefined); // A delegation may start a subagent and ignore the outcome.
-    this.#spawned = [...this.#spawned, spawned];
-    return spawned;
-  }
-
-  get hasSpawned(): boolean {
-    return this.#spawned.length > 0;
-  }
-
-  /**
-   * Waits for the subagents that the call has started. A subagent in the background is not waited
-   * for: its outcome here is the receipt of its start.
-   */
-  children(): Promise<readonly PromiseSettledResult<SpawnOutcome>[]> {
-    return Promise.allSettled(this.#spawned);
-  }
-
-  /** Ends its open questions, and returns the subtasks that were queued. `undefined` if none was. */
-  close(): readonly SpawnRequest[] | undefined {
-    this.isClosed = true;
-    if (this.endings !== undefined) for (const end of this.endings) end();
-    return this.subtasks;
-  }
+  endings?: Set<() => void>;
+  /** The subagents that it has started. */
+  readonly spawned: Promise<SpawnOutcome>[];
 }
 
-const NONE: readonly never[] = Object.freeze([]);
+/** Returns the next delegation of a call, as the tree sees it. */
+export function nextDelegation(call: OpenCall): DelegatedCall {
+  const { position, history, delegatedRoles, spawned } = call;
+  const isAlone = delegatedRoles.length === 1 && call.toolName === SPAWN_TOOL_NAME;
+  return { ...position, history, delegatedRoles, nth: spawned.length, isAlone };
+}
+
+/** Ends the open questions of a call, and returns the subtasks that were queued. `undefined` if none was. */
+export function closeCall(call: OpenCall): readonly SpawnRequest[] | undefined {
+  call.isClosed = true;
+  if (call.endings !== undefined) for (const end of call.endings) end();
+  return call.subtasks;
+}

@@ -15,7 +15,7 @@ import {
   makeQuestion,
   recordAnswer,
   type Decider,
-  type Said,
+  type ApproverReply,
 } from "./ask-approver.ts";
 import {
   decideByGuards,
@@ -37,11 +37,10 @@ export function answered(
   bound: OwnCall,
   deferral: QuestionDeferral,
 ): Permission | Promise<Permission> {
-  const { answer } = call;
-  const { question } = deferral;
-  if (answer === undefined && !isOverdue(question, call.agent.run.clock.nowMs()))
+  const { answer, agent } = call;
+  if (answer === undefined && !isOverdue(deferral.question, agent.run.clock.nowMs()))
     return { type: "deferred", deferral };
-  return decided(call, bound, { deferral, answer });
+  return decideQuestion(call, bound, deferral, { answer });
 }
 
 /** Lets guards decide, and asks the approver if one of them, or the tool, wants it. */
@@ -54,80 +53,62 @@ export async function askedAbout(
   if (call.signal.aborted || decision.type !== "ask") return permissionFor(call, bound, decision);
   // Never ask for approval of arguments that the model did not write.
   if (bound.unmended !== undefined) return bound.unmended;
-  const { reason } = decision;
-  const question = makeQuestion(call, "approval", reason, shownArguments(bound));
-  call.agent.emit({ type: "question.asked", question }, call.position);
-  return await ask(call, bound, deferralOf(call, bound, question));
-}
-
-async function ask(
-  call: OpenCall,
-  bound: OwnCall,
-  deferral: QuestionDeferral,
-): Promise<Permission> {
-  const { question } = deferral;
+  const { agent } = call;
+  const { clock, settings, pauseSignal } = agent.run;
+  const { unanswered } = settings.approvals;
+  const question = makeQuestion(call, "approval", decision.reason, shownArguments(bound));
+  agent.emit({ type: "question.asked", question }, call.position);
+  const deferral = deferralOf(call, bound, question); // First: the approver may change the value.
+  agent.beginQuestion();
   let edited: OwnCall | RejectedCall | undefined;
-  call.agent.beginQuestion();
-  const { unanswered } = call.agent.run.settings.approvals;
-  const said = await askApprover(call, question, {
+  const reply = await askApprover(call, question, {
     problemWith: (answer) => {
-      edited = editedCall(answer, bound);
-      return problemWith(answer, question) ?? mismatchOf(edited);
+      const input = answer.type === "approved" ? answer.arguments : undefined;
+      edited = input === undefined ? undefined : rebindCall(bound.tool, input);
+      return problemWith(answer, question) ?? describeMismatch(edited);
     },
     otherwise: unanswered === "deny" ? "the call is denied" : "the question stays open",
   });
   if (call.signal.aborted) {
     recordAnswer(call, question, { answer: "denied", by: "end" });
-    call.agent.endQuestion();
+    agent.endQuestion();
     return { type: "cancelled" };
   }
-  const { answer, failure } = said;
-  const isLate = isOverdue(question, call.agent.run.clock.nowMs());
-  const mayWait = unanswered === "pause" || call.agent.run.pauseSignal.aborted;
-  if (answer === undefined && !isLate && mayWait) {
+  const { answer, failure } = reply;
+  const isLate = isOverdue(question, clock.nowMs());
+  if (answer === undefined && !isLate && (unanswered === "pause" || pauseSignal.aborted)) {
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
     return { type: "deferred", deferral: { ...deferral, question: { ...question, reason } } };
   }
-  call.agent.endQuestion();
-  return decided(call, bound, { deferral, ...(isLate ? {} : { ...said, edited }) });
+  agent.endQuestion();
+  return decideQuestion(call, bound, deferral, isLate ? {} : { ...reply, edited });
 }
 
-/** Returns the call with the arguments of the answer. `undefined` if the answer has none. */
-function editedCall(
-  answer: Answer | undefined,
-  { tool }: OwnCall,
-): OwnCall | RejectedCall | undefined {
-  const input = answer?.type === "approved" ? answer.arguments : undefined;
-  return input === undefined ? undefined : rebindCall(tool, input);
-}
-
-function mismatchOf(edited: OwnCall | RejectedCall | undefined): string | undefined {
+function describeMismatch(edited: OwnCall | RejectedCall | undefined): string | undefined {
   if (edited?.type !== "rejected") return undefined;
   // Its first line and its last are for a model.
   const problems = edited.text.split("\n").slice(1, -1);
   return `its arguments do not fit: ${problems.map((line) => line.replace(/^- /u, "")).join("; ")}`;
 }
 
-interface Decided extends Said {
-  readonly deferral: QuestionDeferral;
-  /** The call with the arguments of the answer, if it was parsed already. */
-  readonly edited?: OwnCall | RejectedCall | undefined;
-}
-
-/** What becomes of the call, now that nothing more is waited for. */
-function decided(
+/** Decides a question for which nothing more is waited for. `edited`: the call with the arguments of the answer, if parsed already. */
+function decideQuestion(
   call: OpenCall,
   bound: OwnCall,
-  { deferral, answer, failure, edited }: Decided,
+  deferral: QuestionDeferral,
+  reply: ApproverReply & { readonly edited?: OwnCall | RejectedCall | undefined },
 ): Permission | Promise<Permission> {
   const { question } = deferral;
+  const { answer, failure, edited } = reply;
+  const isSameProcess = call.deferral === undefined;
+  // A question that was deferred is answered by the caller that resumes the run.
+  const decider: Decider = isSameProcess ? "approver" : "caller";
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
-    const by = decider(call);
-    recordAnswer(call, question, { answer: "approved", by, ...defined({ arguments: changed }) });
+    const body = { answer: "approved", by: decider, ...defined({ arguments: changed }) } as const;
+    recordAnswer(call, question, body);
     if (changed !== undefined)
       return changedCall(call, changed, edited ?? rebindCall(bound.tool, changed));
-    const isSameProcess = call.deferral === undefined;
     const approved = approvedCall(bound, deferral, isSameProcess);
     if (typeof approved === "string") return refuseCall(bound.tool, "blocked", approved);
     if (approved.type === "rejected") return approved;
@@ -135,28 +116,30 @@ function decided(
       ? { type: "granted", bound: approved, isApproved: true }
       : permittedAgain(call, approved);
   }
-  const { reason: given, by } = denial(call, { question, answer, failure });
-  recordAnswer(call, question, { answer: "denied", by, reason: given });
-  return refuseCall(bound.tool, "denied", withCause(given, question));
-}
-
-/** A denial with the reason for which the call was asked about: guards have theirs (C12). */
-function withCause(reason: string, question: Question): string {
-  if (question.reason === plainReason(question.toolName)) return reason;
-  return joinSentences([reason, `It was asked about for this reason: ${question.reason}`]);
+  const { reason, by } =
+    answer?.type === "denied"
+      ? { reason: answer.reason, by: decider }
+      : failure !== undefined
+        ? { reason: failure, by: "approver" as const }
+        : unanswered(call, question, "There is nobody who could approve it.");
+  recordAnswer(call, question, { answer: "denied", by, reason });
+  // A denial has the reason for which the call was asked about: guards have theirs (C12).
+  const isPlain = question.reason === plainReason(question.toolName);
+  const cause = `It was asked about for this reason: ${question.reason}`;
+  return refuseCall(bound.tool, "denied", isPlain ? reason : joinSentences([reason, cause]));
 }
 
 /** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
-export async function permittedAgain(call: OpenCall, bound: OwnCall): Promise<Permission> {
-  return approvedUnless(call, bound, await decideAgain(call, bound));
-}
-
-function approvedUnless(call: OpenCall, bound: OwnCall, decision: Decision): Permission {
-  const permission = permissionFor(call, bound, decision);
+export async function permittedAgain(
+  call: OpenCall,
+  bound: OwnCall,
+  denied?: OpenCall["denial"],
+): Promise<Permission> {
+  const permission = permissionFor(call, bound, await decideAgain(call, bound, denied));
   return permission.type === "granted" ? { ...permission, isApproved: true } : permission;
 }
 
-/** What follows from a decision without a further question. */
+/** Returns the permission that follows from a decision without a further question. */
 function permissionFor(call: OpenCall, bound: OwnCall, decision: Decision): Permission {
   if (call.signal.aborted) return { type: "cancelled" };
   return decision.type === "rejected" ? decision : { type: "granted", bound };
@@ -181,7 +164,7 @@ async function changedCall(
     });
     const { deny: reason } = patch;
     const denied = reason === undefined ? undefined : { by: by ?? point, reason };
-    return approvedUnless(call, edited, await decideAgain(call, edited, denied));
+    return await permittedAgain(call, edited, denied);
   } catch (cause) {
     if (call.agent.signal.aborted) return { type: "cancelled" };
     return {
@@ -198,15 +181,6 @@ export function refuseCall(
   reason: string,
 ): RejectedCall {
   return { type: "rejected", tool, code, text: deniedText(tool.name, reason), reason };
-}
-
-function denial(
-  call: OpenCall,
-  { question, answer, failure }: Said & { readonly question: Question },
-): { readonly reason: string; readonly by: Decider } {
-  if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
-  if (failure !== undefined) return { reason: failure, by: "approver" };
-  return unanswered(call, question, "There is nobody who could approve it.");
 }
 
 /** Why a question has no answer, and who decided so; `nobody`: the reason if there was no approver. */
@@ -227,11 +201,6 @@ function deferralOf({ call }: OpenCall, bound: CheckedCall, question: Question):
   const callHash = callHashOf(call);
   const record = parseRecordOf(bound);
   return { type: "question", callId, question, argumentsText, callHash, ...record };
-}
-
-/** A question that was deferred is answered by the caller that resumes the run. */
-function decider({ deferral }: OpenCall): Decider {
-  return deferral === undefined ? "approver" : "caller";
 }
 
 type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;

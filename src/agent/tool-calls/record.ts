@@ -16,7 +16,7 @@ import {
   type FailedOutcome,
   type TextRange,
 } from "./call-outcome.ts";
-import type { OpenCall } from "./open-call.ts";
+import { nextDelegation, type OpenCall } from "./open-call.ts";
 import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { JSON_ADVICE, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { EffectPosition } from "../agent-identity.ts";
@@ -196,7 +196,7 @@ export function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): Failed
   if (call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
   const refusal = { code, message };
   const input = writtenArguments(call);
-  const spawn = agent.run.subagents.forbid(agent, input, refusal, call.delegation());
+  const spawn = agent.run.subagents.forbid(agent, input, refusal, nextDelegation(call));
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 
