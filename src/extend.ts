@@ -21,13 +21,13 @@ export { contentParts, type ContentMessage } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";
 export { toRunId } from "./orchestrator/run/start-options.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
-export type { ModelLimitsOptions } from "./model/limits-gate.ts";
+export type { ModelLimitsOptions } from "./model/model-limits.ts";
 export type { FallbackOptions } from "./model/fallback.ts";
 export type { KnownPrice } from "./model/prices.ts";
 export type { ModelRates, PriceTier } from "./model/model-price.ts";
 export type { PricedModel, Prices } from "./model/prices.ts";
 export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
-export type { OpenAiApi } from "./model/openai/wire-api.ts";
+export type { OpenAiApi } from "./model/openai/answer-options.ts";
 export type { ReasoningField } from "./model/openai/answer-options.ts";
 export type { MaxTokensField } from "./model/openai/to-openai.ts";
 export {

@@ -7,7 +7,7 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import type { ModelCall } from "../hooks/hook.ts";
 import { hookContract } from "../hooks/hook-error.ts";
 import { wrapped } from "../hooks/run-chain.ts";
-import { isNothing } from "../model/believable-usage.ts";
+import { isNothing } from "../model/check-reply.ts";
 import { checkMadeReply } from "../model/check-made-reply.ts";
 import type { ModelReply } from "../model/model.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";

@@ -8,10 +8,8 @@ import type { McpConnection, McpListing } from "./mcp-connection.ts";
 import { codesOf, isSizeExcess, McpFault } from "./mcp-fault.ts";
 import {
   mcpSettings,
-  type McpHttp,
   type McpOptions,
   type McpSettings,
-  type McpStdio,
   type SkippedMcpTool,
 } from "./mcp-options.ts";
 import { mcpToolset, type McpToolset } from "./mcp-toolset.ts";
@@ -61,54 +59,15 @@ export interface McpServer extends AsyncDisposable {
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
   const settings = mcpSettings(options);
-  const open = await opener(settings);
-  let connection: McpConnection;
+  const connection = await connect(settings);
+  const close = (): Promise<void> => connection.close();
+  let current: McpToolset;
   try {
-    connection = await open(settings);
+    current = await listing(settings, connection);
   } catch (cause) {
-    throw unavailable(settings, cause);
-  }
-  try {
-    return connectedServer(settings, connection, await listing(settings, connection));
-  } catch (cause) {
-    await connection.close();
+    await close();
     throw cause;
   }
-}
-
-/** Loads the official client, and what stands on it. */
-async function opener({ name }: McpSettings): Promise<typeof McpConnection.open> {
-  try {
-    const { McpConnection } = await import("./mcp-connection.ts");
-    return (settings) => McpConnection.open(settings);
-  } catch (cause) {
-    if (!isClientMissing(cause)) throw cause;
-    throw new EspalierError({
-      code: "mcp_unavailable",
-      message: `Expected ${CLIENT_PACKAGE} to be installed, got none, and without it the MCP server ${JSON.stringify(name)} cannot be reached. Run: npm install ${CLIENT_PACKAGE}.`,
-      data: { server: name, reason: "not_installed" },
-      cause,
-    });
-  }
-}
-
-const CLIENT_PACKAGE = "@modelcontextprotocol/client";
-/** What Node says of a package, and other runtimes and loaders of a module. */
-const MISSING = /(?:package|module) ["']@modelcontextprotocol\/client(?:\/stdio)?["']/;
-
-function isClientMissing(cause: unknown): boolean {
-  const codes = codesOf(cause);
-  const isMissing = codes.includes("ERR_MODULE_NOT_FOUND") || codes.includes("MODULE_NOT_FOUND");
-  return isMissing && MISSING.test(messageOf(cause));
-}
-
-function connectedServer(
-  settings: McpSettings,
-  connection: McpConnection,
-  first: McpToolset,
-): McpServer {
-  let current = first;
-  const close = (): Promise<void> => connection.close();
   return Object.freeze({
     name: settings.name,
     get tools() {
@@ -127,6 +86,31 @@ function connectedServer(
     close,
     [Symbol.asyncDispose]: close,
   });
+}
+
+const CLIENT_PACKAGE = "@modelcontextprotocol/client";
+/** What Node says of a package, and other runtimes and loaders of a module. */
+const MISSING = /(?:package|module) ["']@modelcontextprotocol\/client(?:\/stdio)?["']/;
+
+/** Loads the official client, and connects with it. */
+async function connect(settings: McpSettings): Promise<McpConnection> {
+  const { McpConnection } = await import("./mcp-connection.ts").catch((cause: unknown) => {
+    const codes = codesOf(cause);
+    const isNoModule = codes.includes("ERR_MODULE_NOT_FOUND") || codes.includes("MODULE_NOT_FOUND");
+    if (!isNoModule || !MISSING.test(messageOf(cause))) throw cause;
+    const { name } = settings;
+    throw new EspalierError({
+      code: "mcp_unavailable",
+      message: `Expected ${CLIENT_PACKAGE} to be installed, got none, and without it the MCP server ${JSON.stringify(name)} cannot be reached. Run: npm install ${CLIENT_PACKAGE}.`,
+      data: { server: name, reason: "not_installed" },
+      cause,
+    });
+  });
+  try {
+    return await McpConnection.open(settings);
+  } catch (cause) {
+    throw unavailable(settings, cause);
+  }
 }
 
 async function listing(settings: McpSettings, connection: McpConnection): Promise<McpToolset> {
@@ -158,64 +142,51 @@ const MAX_WARNED_CHARACTERS = 500;
 
 function unavailable({ name, transport }: McpSettings, cause: unknown): unknown {
   if (!(cause instanceof McpFault)) return cause;
-  const { kind, message, detail } = cause;
-  if (kind === "too_large") return tooLarge(name, cause);
-  if (kind === "unauthorized" && transport.type === "http")
-    return unauthorized(name, transport, cause);
+  const { kind, message, detail, challenge } = cause;
+  const server = `the MCP server ${JSON.stringify(name)}`;
+  const data = { server: name, reason: kind };
+  if (kind === "too_large") {
+    const advice = isSizeExcess(cause)
+      ? "Raise maxResponseBytes if the server is to be trusted."
+      : "Have the server send less at once, for example in pages or as text.";
+    const words = `Cannot use ${server}: ${message}. ${advice}`;
+    return new EspalierError({ code: "mcp_response_too_large", message: words, data, cause });
+  }
+  const got = `${message}${detail === undefined ? "" : ` (${detail})`}`;
+  if (kind === "unauthorized" && transport.type === "http") {
+    const { url, headers, auth } = transport;
+    const isGiven = new Headers(headers).has("authorization");
+    const [expected, advice] =
+      auth === undefined
+        ? [isGiven ? "take the authorization of its headers" : "need no authorization", GIVE]
+        : ["be satisfied by its auth provider", FINISH];
+    return new EspalierError({
+      code: "mcp_unauthorized",
+      message: `Expected ${server} at ${placeOf(url)} to ${expected}, got: ${got}. ${advice}`,
+      data: { ...data, ...(challenge && { challenge: { ...challenge } }) },
+      cause,
+    });
+  }
   const where = transport.type === "http" ? placeOf(transport.url) : transport.command;
-  const more = detail === undefined ? "" : ` (${detail})`;
-  const advice =
-    transport.type === "http" ? "Check its URL, and that it runs." : startAdvice(transport, cause);
+  let advice = "Check its URL, and that it runs.";
+  if (transport.type === "stdio") {
+    const { command, cwd } = transport;
+    // The system says the same of a program that is not there and of a folder that is not.
+    const isNotThere = codesOf(cause).includes("ENOENT");
+    advice = "Check its command, and that it runs by itself.";
+    if (isNotThere && cwd !== undefined) advice = "Check its command and its cwd.";
+    if (isNotThere && /\s/.test(command.trim())) advice = "Put its arguments into args.";
+  }
   return new EspalierError({
     code: "mcp_unavailable",
-    message: `Expected the MCP server ${JSON.stringify(name)} at ${where} to answer, got: ${message}${more}. ${advice}`,
-    data: { server: name, reason: kind },
-    cause,
-  });
-}
-
-function tooLarge(name: string, cause: McpFault): EspalierError {
-  const advice = isSizeExcess(cause)
-    ? "Raise maxResponseBytes if the server is to be trusted."
-    : "Have the server send less at once, for example in pages or as text.";
-  return new EspalierError({
-    code: "mcp_response_too_large",
-    message: `Cannot use the MCP server ${JSON.stringify(name)}: ${cause.message}. ${advice}`,
-    data: { server: name, reason: cause.kind },
-    cause,
-  });
-}
-
-function unauthorized(
-  name: string,
-  { url, headers, auth }: McpHttp,
-  cause: McpFault,
-): EspalierError {
-  const { kind, message, detail, challenge } = cause;
-  const more = detail === undefined ? "" : ` (${detail})`;
-  const isGiven = new Headers(headers).has("authorization");
-  const [expected, advice] =
-    auth === undefined
-      ? [isGiven ? "take the authorization of its headers" : "need no authorization", GIVE]
-      : ["be satisfied by its auth provider", FINISH];
-  return new EspalierError({
-    code: "mcp_unauthorized",
-    message: `Expected the MCP server ${JSON.stringify(name)} at ${placeOf(url)} to ${expected}, got: ${message}${more}. ${advice}`,
-    data: { server: name, reason: kind, ...(challenge && { challenge: { ...challenge } }) },
+    message: `Expected ${server} at ${where} to answer, got: ${got}. ${advice}`,
+    data,
     cause,
   });
 }
 
 const GIVE = `Give it a valid one: transport.auth, a provider of ${CLIENT_PACKAGE}, or transport.headers: { authorization: "Bearer …" }.`;
 const FINISH = `If the provider has sent somebody to authorize it, hand what came of that to auth() of ${CLIENT_PACKAGE}, then connect again.`;
-
-function startAdvice({ command, cwd }: McpStdio, cause: McpFault): string {
-  // The system says the same of a program that is not there and of a folder that is not.
-  const isNotThere = codesOf(cause).includes("ENOENT");
-  if (isNotThere && /\s/.test(command.trim())) return "Put its arguments into args.";
-  if (isNotThere && cwd !== undefined) return "Check its command and its cwd.";
-  return "Check its command, and that it runs by itself.";
-}
 
 /** Without what may be secret in an address. */
 function placeOf(url: string | URL): string {

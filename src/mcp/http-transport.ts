@@ -4,6 +4,8 @@
 // 3. After `close()` no timer is left.
 // 4. A request whose answer exceeds the limit fails, and its stream is not taken up again.
 
+import { AsyncLocalStorage } from "node:async_hooks";
+
 import {
   isJSONRPCNotification,
   isJSONRPCRequest,
@@ -11,13 +13,27 @@ import {
   type AuthProvider,
   type JSONRPCMessage,
   type TransportSendOptions,
+  SdkErrorCode,
+  SdkHttpError,
+  UnauthorizedError,
 } from "@modelcontextprotocol/client";
+import PQueue from "p-queue";
 
-import { sleep } from "../kernel/cancel.ts";
+import { sleep, valueInTime } from "../kernel/cancel.ts";
 import { defined, isRecord } from "../kernel/json.ts";
-import { AuthorizedRequests } from "./authorized-requests.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
-import { ANSWER_TOO_LARGE, STREAM_LOST } from "./sdk-fault.ts";
+import {
+  ANSWER_TOO_LARGE,
+  STREAM_LOST,
+  challengeOf,
+  challengeText,
+  reasonOf,
+} from "./sdk-fault.ts";
+import { grouped } from "../kernel/check.ts";
+import { emitWarning } from "../kernel/warn-once.ts";
+import { redactSecrets } from "../tools/redact-secrets.ts";
+import { boundResponse, type AnswerSize, JsonMeter } from "./json-meter.ts";
+import { isSizeExcess, McpFault, type AuthChallenge } from "./mcp-fault.ts";
 
 /** A stream that breaks is taken up again where it was, if the server can do that: after 0.2, 0.4 and 0.8 s, then never. */
 const STREAM_RECONNECTION = {
@@ -49,7 +65,18 @@ export class HttpTransport extends StreamableHTTPClientTransport {
       },
     });
     this.#requests = requests;
-    this.#authorizeInTurn();
+    // The SDK has no option for requests that authorize at the same time.
+    const provider: unknown = Reflect.get(this, "_authProvider");
+    const stepUp: unknown = Reflect.get(this, "_stepUpAuthorize");
+    if (isAuthProvider(provider) && typeof stepUp === "function") {
+      Reflect.set(this, "_authProvider", requests.share(provider));
+      Reflect.set(this, "_stepUpAuthorize", (...given: unknown[]) =>
+        requests.inTurn(async () => {
+          const outcome: unknown = await Reflect.apply(stepUp, this, given);
+          return outcome;
+        }),
+      );
+    }
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
     this.onmessage = (message) => {
       if ("id" in message && !("method" in message) && message.id !== undefined)
@@ -62,7 +89,15 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const send = (): Promise<void> => super.send(message, defined(options));
     if (!isJSONRPCNotification(message)) return await this.#requests.answering(send);
     const sent = this.#requests.sending(send);
-    if (message.method === "notifications/cancelled") this.#giveUp(message.params);
+    const { method, params } = message;
+    const id = isRecord(params) ? params["requestId"] : undefined;
+    if (
+      method === "notifications/cancelled" &&
+      (typeof id === "string" || typeof id === "number")
+    ) {
+      this.#streams.get(id)?.abort(new DOMException("The call was cancelled.", "AbortError"));
+      this.#streams.delete(id);
+    }
     await sent;
   }
 
@@ -71,21 +106,6 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     this.#streams.clear();
     this.#requests.close();
     await super.close();
-  }
-
-  /** The SDK has no option for requests that authorize at the same time. */
-  #authorizeInTurn(): void {
-    const requests = this.#requests;
-    const provider: unknown = Reflect.get(this, "_authProvider");
-    const stepUp: unknown = Reflect.get(this, "_stepUpAuthorize");
-    if (!isAuthProvider(provider) || typeof stepUp !== "function") return;
-    Reflect.set(this, "_authProvider", requests.share(provider));
-    Reflect.set(this, "_stepUpAuthorize", (...given: unknown[]) =>
-      requests.inTurn(async () => {
-        const outcome: unknown = await Reflect.apply(stepUp, this, given);
-        return outcome;
-      }),
-    );
   }
 
   async #request(
@@ -125,15 +145,211 @@ export class HttpTransport extends StreamableHTTPClientTransport {
       error: { code: OWN_ERROR_CODE, message, data: { reason } },
     });
   }
-
-  #giveUp(params: unknown): void {
-    const id = isRecord(params) ? params["requestId"] : undefined;
-    if (typeof id !== "string" && typeof id !== "number") return;
-    this.#streams.get(id)?.abort(new DOMException("The call was cancelled.", "AbortError"));
-    this.#streams.delete(id);
-  }
 }
 
 function isAuthProvider(value: unknown): value is AuthProvider {
   return isRecord(value) && typeof value["token"] === "function";
+}
+
+// The HTTP requests of one connection: the `fetch` of the SDK's transport.
+// 1. One request authorizes at a time. Others that were refused wait, and take its token: a refresh
+//    token that is used twice ends the grant.
+// 2. The given headers go to the origin of the server alone, not to its authorization server.
+// 3. Each request of an authorization ends with its time limit, or with the connection.
+// 4. A request that the server refused fails with a fault that contains the challenge, without the
+//    body of the response.
+// 5. Every body is bounded: the answer to a message as a whole, the standing stream by event.
+
+/** A message that is sent, by as many requests as it takes. */
+interface Sending {
+  /** The challenge of the last response, if the server refused the request. */
+  challenge?: AuthChallenge | undefined;
+  wasAsked?: boolean;
+  /** The token of the last request. */
+  token?: string | undefined;
+  /** Of all responses to the message. */
+  readonly size: AnswerSize;
+  /** Set once the answer has exceeded the limit. */
+  excess?: McpFault;
+  /** Handles an excess while the answer to a request is streamed. `undefined` for notifications. */
+  readonly onExcess?: OnExcess | undefined;
+}
+
+type OnExcess = (fault: McpFault) => void;
+
+type Fetch = NonNullable<McpHttp["fetch"]>;
+type RefusedContext = Parameters<NonNullable<AuthProvider["onUnauthorized"]>>[0];
+
+/** The most answers that are sent at once. Each takes a socket. */
+const MAX_SENDING = 20;
+
+/** Streams are read on while fewer answers to requests of the server wait to be sent. */
+const MAX_WAITING = 80;
+
+class AuthorizedRequests {
+  readonly #options: McpHttp;
+  readonly #settings: McpSettings;
+  readonly #origin: string;
+  readonly #sendings = new AsyncLocalStorage<Sending>();
+  readonly #closing = new AbortController();
+  #isStandingStreamRefused = false;
+  readonly #turns = new PQueue({ concurrency: 1 });
+  readonly #answers = new PQueue({ concurrency: MAX_SENDING });
+
+  constructor(options: McpHttp, settings: McpSettings) {
+    this.#options = options;
+    this.#settings = settings;
+    this.#origin = new URL(options.url).origin;
+  }
+
+  /** For the SDK's transport. */
+  readonly fetch: Fetch = async (url, init = {}) => {
+    if (this.#isStandingStreamRefused && this.#isStandingStream(init))
+      return new Response(null, { status: 405 });
+    const isOwn = new URL(url).origin === this.#origin;
+    const headers = new Headers(isOwn ? this.#options.headers : {});
+    // What the SDK sets comes first: the token of a provider, where there is one.
+    for (const [name, value] of new Headers(init.headers)) headers.set(name, value);
+    const all = isOwn ? { ...init, headers } : init;
+    return isStream(init) ? await this.#exchange(url, all) : await this.#ask(url, all);
+  };
+
+  /** Returns the provider with authorizations that run in turn. */
+  share(provider: AuthProvider): AuthProvider {
+    const authorize = async (context: RefusedContext): Promise<void> => {
+      const sent = this.#sendings.getStore()?.token;
+      const token = await provider.token();
+      // Another request has replaced the token meanwhile.
+      if (token !== undefined && token !== sent) return;
+      if (provider.onUnauthorized === undefined) throw new UnauthorizedError();
+      await provider.onUnauthorized(context);
+    };
+    return {
+      token: () => provider.token(),
+      onUnauthorized: (context) => this.inTurn(() => authorize(context)),
+    };
+  }
+
+  /** Runs an authorization once those before it have ended. */
+  async inTurn<T>(authorize: () => Promise<T>): Promise<T> {
+    return await this.#turns.add(AsyncLocalStorage.bind(authorize));
+  }
+
+  /**
+   * Sends a message by the requests that `send` makes. Throws a fault `unauthorized` if the server, or the provider, does not let it, and
+   * `too_large` if an answer exceeds the limit. `onExcess`: called if it does so while it is streamed.
+   */
+  async sending<T>(send: () => Promise<T>, onExcess?: OnExcess): Promise<T> {
+    const sending: Sending = { size: { bytes: 0 }, onExcess };
+    try {
+      const sent = await this.#sendings.run(sending, send);
+      if (sending.excess !== undefined) throw sending.excess;
+      return sent;
+    } catch (cause) {
+      if (sending.excess !== undefined) throw sending.excess;
+      const { challenge, wasAsked = false } = sending;
+      // Also if the provider failed before anything was asked: nothing else works before the first request.
+      const isRefused = challenge !== undefined || (this.#options.auth !== undefined && !wasAsked);
+      throw isRefused ? refusal(cause, challenge) : cause;
+    }
+  }
+
+  /** Sends an answer to a request of the server. Streams are not read while many answers wait. */
+  async answering(send: () => Promise<void>): Promise<void> {
+    await this.#answers.add(() => this.sending(send));
+  }
+
+  /** Aborted when the connection is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  close(): void {
+    this.#closing.abort(new DOMException("The connection was closed.", "AbortError"));
+  }
+
+  /** Makes a request of the protocol: a message, or a stream that is asked for. */
+  async #exchange(url: string | URL, init: RequestInit): Promise<Response> {
+    const sending = this.#sendings.getStore();
+    if (sending === undefined) return await this.#send(url, init);
+    sending.wasAsked = true;
+    sending.token = new Headers(init.headers).get("authorization")?.replace(/^\S+ /, "");
+    const response = await this.#send(url, init);
+    sending.challenge = challengeOf(response, this.#options.headers);
+    return response;
+  }
+
+  /** Makes a request of an authorization, or one whose answer nothing waits for. */
+  async #ask(url: string | URL, init: RequestInit): Promise<Response> {
+    const { clock, connectTimeoutMs: timeoutMs } = this.#settings;
+    const signal = AbortSignal.any([this.closing, ...(init.signal ? [init.signal] : [])]);
+    const ask = async (bound: AbortSignal): Promise<Response> => {
+      const response = await this.#send(url, { ...init, signal: bound });
+      return response.body === null ? response : new Response(await response.bytes(), response);
+    };
+    return await valueInTime(ask, { signal, clock, graceMs: 0, timeoutMs });
+  }
+
+  async #send(url: string | URL, init: RequestInit): Promise<Response> {
+    return this.#bound(await (this.#options.fetch ?? fetch)(url, init), init);
+  }
+
+  #bound(response: Response, init: RequestInit): Response {
+    const sending = this.#sendings.getStore() ?? { size: { bytes: 0 } };
+    const isStanding = response.ok && this.#isStandingStream(init);
+    const { maxResponseBytes: maxBytes, name } = this.#settings;
+    const [type = ""] = (response.headers.get("content-type") ?? "").split(";", 1);
+    const hasEvents = type.trim().toLowerCase() === "text/event-stream";
+    // The SDK reads every stream that it asks for as events, each a JSON text.
+    const isEvents = response.ok && isStream(init) && (init.method === "GET" || hasEvents);
+    return boundResponse(response, {
+      size: isStanding ? undefined : sending.size,
+      json: new JsonMeter(isEvents ? "event" : "body", maxBytes),
+      what: isStanding ? "an event" : "its answer",
+      maxBytes,
+      // The responses to our answers are read in any case: they end what is waited for.
+      waitForTurn: () =>
+        isStanding || sending.onExcess !== undefined
+          ? this.#answers.onSizeLessThan(MAX_WAITING)
+          : undefined,
+      onExcess: (fault) => {
+        if (!isStanding) {
+          sending.excess = fault;
+          sending.onExcess?.(fault);
+          return;
+        }
+        this.#isStandingStreamRefused = true;
+        const server = `MCP server ${JSON.stringify(name)}`;
+        const why = isSizeExcess(fault)
+          ? `an event is longer than ${grouped(maxBytes)} bytes. Calls still work. To accept such events, raise maxResponseBytes.`
+          : `${fault.message}. Calls still work.`;
+        const message = `The stream of notifications of ${server} was closed: ${why}`;
+        emitWarning(message, "mcp_response_too_large");
+      },
+    });
+  }
+
+  /** True for the stream on which the server sends messages that belong to no request. */
+  #isStandingStream(init: RequestInit): boolean {
+    const isOfRequest = this.#sendings.getStore()?.onExcess !== undefined;
+    return init.method === "GET" && isStream(init) && !isOfRequest;
+  }
+}
+
+/** Only the requests of the protocol itself ask for streams: messages, and streams alone. */
+function isStream({ headers }: RequestInit): boolean {
+  return new Headers(headers).get("accept")?.includes("text/event-stream") ?? false;
+}
+
+/** A body that the server sent along may hold what it was sent. */
+function refusal(cause: unknown, challenge: AuthChallenge | undefined): McpFault {
+  const hasBody =
+    cause instanceof SdkHttpError && cause.code === SdkErrorCode.ClientHttpNotImplemented;
+  const words = [
+    ...(challenge === undefined ? [] : [`HTTP ${challenge.status}`]),
+    ...(hasBody ? [] : [redactSecrets(reasonOf(cause))]),
+  ];
+  return new McpFault("unauthorized", words.join(": "), hasBody ? undefined : cause, {
+    ...defined({ detail: challenge && challengeText(challenge), challenge }),
+  });
 }

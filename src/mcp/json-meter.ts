@@ -47,9 +47,11 @@ export class JsonMeter {
       if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#endLine(byte);
       else this.#readByte(byte);
       this.#last = byte;
-      if (this.#parts > MAX_PARTS)
-        return tooComplex(what, `more than ${grouped(MAX_PARTS)} names and values`);
-      if (this.#level > MAX_LEVELS) return tooComplex(what, `more than ${MAX_LEVELS} levels`);
+      if (this.#parts > MAX_PARTS || this.#level > MAX_LEVELS) {
+        const isLong = this.#parts > MAX_PARTS;
+        const most = isLong ? `${grouped(MAX_PARTS)} names and values` : `${MAX_LEVELS} levels`;
+        return new McpFault("too_large", `${what} has more than ${most}`);
+      }
     }
     return undefined;
   }
@@ -62,10 +64,11 @@ export class JsonMeter {
       else if (byte === QUOTE) this.#isInString = false;
     } else if (byte === QUOTE) this.#isInString = true;
     else if (byte === COMMA || byte === COLON) this.#parts += 1;
-    else if (isOpening(byte)) {
+    else if (byte === 91 || byte === 123) {
+      // "[" and "{"
       this.#parts += 1;
       this.#level += 1;
-    } else if (isClosing(byte) && this.#level > 0) this.#level -= 1;
+    } else if ((byte === 93 || byte === 125) && this.#level > 0) this.#level -= 1;
   }
 
   /** A string of JSON ends with its line at the latest: comments cannot hide what follows them. */
@@ -83,20 +86,6 @@ export class JsonMeter {
     this.#parts = 0;
     this.#level = 0;
   }
-}
-
-/** True for `[` and `{`. */
-function isOpening(byte: number): boolean {
-  return byte === 91 || byte === 123;
-}
-
-/** True for `]` and `}`. */
-function isClosing(byte: number): boolean {
-  return byte === 93 || byte === 125;
-}
-
-function tooComplex(what: string, limit: string): McpFault {
-  return new McpFault("too_large", `${what} has ${limit}`);
 }
 
 // Bounds the bodies of HTTP responses. Counts decoded bytes, so that a compressed body cannot exceed the limit.
@@ -132,7 +121,10 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
         await bounds.waitForTurn();
         const read = await reader?.read();
         if (read?.value === undefined) return controller.close();
-        const fault = findExcess(read.value, bounds);
+        const { size, json, maxBytes, what } = bounds;
+        if (size !== undefined) size.bytes += read.value.byteLength;
+        const isTooLong = size !== undefined && size.bytes > maxBytes;
+        const fault = isTooLong ? tooLarge(what, maxBytes) : json.read(read.value, what);
         if (fault === undefined) return controller.enqueue(read.value);
         bounds.onExcess(fault);
         controller.error(fault);
@@ -145,12 +137,4 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
   const copy = new Response(bounded, { status, statusText, headers });
   Object.defineProperty(copy, "url", { value: url });
   return copy;
-}
-
-function findExcess(chunk: Uint8Array, bounds: BodyBounds): McpFault | undefined {
-  const { size, json, maxBytes, what } = bounds;
-  if (size !== undefined) size.bytes += chunk.byteLength;
-  return size !== undefined && size.bytes > maxBytes
-    ? tooLarge(what, maxBytes)
-    : json.read(chunk, what);
 }

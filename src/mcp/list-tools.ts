@@ -47,7 +47,11 @@ export async function listTools(
       options,
     );
     for (const tool of tools) {
-      bytes += countBytes(tool);
+      try {
+        bytes += Buffer.byteLength(JSON.stringify(tool));
+      } catch {
+        // A tool that is nested too deeply to be written is skipped later.
+      }
       if (bytes > maxBytes) throw tooLarge("the list of its tools", maxBytes);
       listed.push(tool);
     }
@@ -58,8 +62,12 @@ export async function listTools(
   const unreadable: SkippedMcpTool[] = [];
   for (const [index, value] of listed.slice(0, maxTools).entries()) {
     const read = readTool(value);
-    if ("tool" in read) tools.push(read.tool);
-    else unreadable.push(unreadableTool(value, index, read.issue));
+    if (typeof read !== "string") tools.push(read);
+    else {
+      const given = isRecord(value) ? value["name"] : undefined;
+      const name = typeof given === "string" ? given : `#${index + 1}`;
+      unreadable.push({ name, reason: `It does not fit the protocol: ${read}.` });
+    }
   }
   if (listed.length > maxTools) {
     const reason = `The list has more than ${grouped(maxTools)} tools (maxTools). This tool and all that follow are left out.`;
@@ -68,41 +76,19 @@ export async function listTools(
   return { tools, unreadable };
 }
 
-/** Returns 0 for a tool that is nested too deeply to be written. It is skipped later. */
-function countBytes(tool: unknown): number {
-  try {
-    return Buffer.byteLength(JSON.stringify(tool));
-  } catch {
-    return 0;
-  }
-}
-
-type ReadTool = { readonly tool: Tool } | { readonly issue: Issue | undefined };
-
-function readTool(value: unknown): ReadTool {
+/** Returns the tool, or why it is none. */
+function readTool(value: unknown): Tool | string {
   try {
     const copy = soundCopy(value, MAX_LEVELS);
-    if (copy === undefined) return { issue: { path: [], message: "it is nested too deep" } };
+    if (copy === undefined) return "it is nested too deep";
     const read = specTypeSchemas.Tool["~standard"].validate(copy);
-    if (read.issues !== undefined) return { issue: read.issues[0] };
+    if (read.issues !== undefined) {
+      const { path = [], message } = read.issues[0] ?? { message: "" };
+      return path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`;
+    }
     const isJson = JsonObjectSchema().safeParse(read.value.inputSchema).success;
-    return isJson ? { tool: read.value } : { issue: undefined };
+    return isJson ? read.value : "inputSchema: no plain JSON";
   } catch (cause) {
-    return { issue: { path: [], message: messageOf(cause) } };
+    return messageOf(cause);
   }
-}
-
-interface Issue {
-  readonly path?: readonly unknown[] | undefined;
-  readonly message: string;
-}
-
-/** What is said of something that is no tool; without an issue it is the schema that is no JSON. */
-function unreadableTool(value: unknown, index: number, issue: Issue | undefined): SkippedMcpTool {
-  const given = isRecord(value) ? value["name"] : undefined;
-  const name = typeof given === "string" ? given : `#${index + 1}`;
-  const path = (issue?.path ?? ["inputSchema"]).map(String).join(".");
-  const where = path === "" ? "" : `${path}: `;
-  const what = issue?.message ?? "no plain JSON";
-  return { name, reason: `It does not fit the protocol: ${where}${what}.` };
 }

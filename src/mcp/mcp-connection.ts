@@ -4,7 +4,14 @@
 // 3. Every wait ends: attempts are counted and bounded in time, and a caller that is cancelled waits no longer.
 // 4. After `close()` nothing is left: no child, no request, no timer.
 
-import type { CallToolResult } from "@modelcontextprotocol/client";
+import { AsyncLocalStorage } from "node:async_hooks";
+
+import {
+  type CallToolResult,
+  Client,
+  type JSONRPCMessage,
+  type Tool,
+} from "@modelcontextprotocol/client";
 
 import {
   CancelSignal,
@@ -12,12 +19,20 @@ import {
   onAbort,
   sleep,
   type AnySignal,
+  runTimed,
 } from "../kernel/cancel.ts";
-import { defined } from "../kernel/json.ts";
-import type { ListedTools } from "./list-tools.ts";
-import { McpFault, redactFault } from "./mcp-fault.ts";
+import { defined, isRecord } from "../kernel/json.ts";
+import { type ListedTools, listTools } from "./list-tools.ts";
+import { McpFault, redactFault, type McpFaultKind } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
-import { McpSession, type McpCall, type SessionAttributes } from "./mcp-session.ts";
+import { grouped } from "../kernel/check.ts";
+import { callListener, warnOnce } from "../kernel/warn-once.ts";
+import { OWN_PACKAGE } from "../kernel/own-package.ts";
+import { countParts } from "../tools/arguments/schema-size.ts";
+import { declined, elicited, type ElicitingCaller, OutputChecks } from "./server-requests.ts";
+import { HttpTransport } from "./http-transport.ts";
+import { faultOf, reasonOf } from "./sdk-fault.ts";
+import { StdioTransport } from "./stdio-transport.ts";
 
 /** What a server says about itself and its tools. */
 export interface McpListing extends ListedTools {
@@ -105,7 +120,8 @@ export class McpConnection {
       } catch (cause) {
         if (this.#closing.aborted) throw closed(cause);
         if (!(cause instanceof McpFault) || cause.kind !== "not_taken") throw cause;
-        this.#replace(session);
+        if (this.#current === session) this.#current = undefined;
+        session.retire();
         if (isLast) throw new McpFault("unreachable", cause.message, cause);
       }
     }
@@ -118,10 +134,16 @@ export class McpConnection {
     this.#opening ??= this.#open(attempts).finally(() => {
       this.#opening = undefined;
     });
+    const given = Promise.withResolvers<never>();
+    const giveUp = (): void => given.reject(new McpFault("cancelled", "it was cancelled"));
+    if (signal.aborted) giveUp();
+    const unlink = onAbort(signal, giveUp);
     try {
-      return await unlessAborted(this.#opening, signal);
+      return await Promise.race([this.#opening, given.promise]);
     } catch (cause) {
       throw this.#closing.aborted ? closed(cause) : cause;
+    } finally {
+      unlink();
     }
   }
 
@@ -131,7 +153,13 @@ export class McpConnection {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       if (attempt > 1) await sleep(clock, delayMs * 2 ** (attempt - 2), this.#closing);
       try {
-        return await this.#openSession();
+        if (this.#closing.aborted) throw closed();
+        const session = await McpSession.open(this.#settings, this.#closing, (gone) => {
+          if (this.#current === gone) this.#current = undefined;
+          this.#sessions.delete(gone);
+        });
+        this.#sessions.add(session);
+        return (this.#current = session);
       } catch (cause) {
         if (!(cause instanceof McpFault) || cause.kind !== "unreachable") throw cause;
         fault = cause;
@@ -145,38 +173,275 @@ export class McpConnection {
       defined({ detail: fault.detail }),
     );
   }
-
-  async #openSession(): Promise<McpSession> {
-    if (this.#closing.aborted) throw closed();
-    const session = await McpSession.open(this.#settings, this.#closing, (gone) =>
-      this.#forget(gone),
-    );
-    this.#sessions.add(session);
-    this.#current = session;
-    return session;
-  }
-
-  #replace(session: McpSession): void {
-    if (this.#current === session) this.#current = undefined;
-    session.retire();
-  }
-
-  #forget(session: McpSession): void {
-    if (this.#current === session) this.#current = undefined;
-    this.#sessions.delete(session);
-  }
 }
 
 function closed(cause?: unknown): McpFault {
   return new McpFault("closed", "it was closed", cause);
 }
 
-/** What `promise` resolves to, or a fault `cancelled` as soon as `signal` is aborted. */
-function unlessAborted<T>(promise: Promise<T>, signal: AnySignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(new McpFault("cancelled", "it was cancelled"));
-    if (signal.aborted) giveUp();
-    const unlink = onAbort(signal, giveUp);
-    promise.then(resolve, reject).then(unlink, unlink);
-  });
+// One connection to a server: opened once, used by many calls at once, closed once. Owns the SDK's client and its transport.
+// 1. Whatever fails comes out as a fault that says what it means.
+// 2. All waiting is bounded by our clock; the SDK's own time limits never come first.
+
+/** One call of a tool. */
+export interface McpCall {
+  readonly tool: Tool;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** `traceparent`, `tracestate` and `baggage`, as far as there is any. */
+  readonly trace: Readonly<Record<string, string>>;
+  readonly onProgress: (progress: McpProgress) => void;
+  /** Whose it is: what the server wants to know for it is asked there. */
+  readonly caller: ElicitingCaller;
 }
+
+/** How far a call is, as the server says. */
+export interface McpProgress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+/** Where a session goes, for the attributes of a span. */
+type SessionAttributes = Readonly<Record<string, string | number>>;
+
+/** The longest time that the SDK can wait. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1;
+/** Faults of connecting that mean the same to the caller of `connectMcp`. */
+const SAID_KINDS: ReadonlySet<McpFaultKind> = new Set(["closed", "too_large", "unauthorized"]);
+/** How long a server is given to take note that its session ends. */
+const GOODBYE_MS = 2_000;
+
+class McpSession {
+  readonly #settings: McpSettings;
+  readonly #client: Client;
+  readonly #transport: HttpTransport | StdioTransport;
+  #isClosed = false;
+  #isRetired = false;
+  /** Every call under way, by its progress token. */
+  readonly #calls = new Map<unknown, McpCall>();
+  /** The call on whose stream a message comes, where each has one. */
+  readonly #streamed = new AsyncLocalStorage<McpCall>();
+  #callCount = 0;
+  /** The number of requests for data in each call. */
+  readonly #elicitations = new WeakMap<ElicitingCaller, number>();
+
+  /** Connects. Throws a fault `unreachable` or `unauthorized`, after all that it had begun was ended; `closed` if `signal` is aborted. */
+  static async open(
+    settings: McpSettings,
+    signal: AnySignal,
+    onClosed: (session: McpSession) => void,
+  ): Promise<McpSession> {
+    const session = new McpSession(settings, onClosed);
+    try {
+      await session.#connect(signal);
+      return session;
+    } catch (cause) {
+      if (session.#transport instanceof StdioTransport) session.#transport.terminate();
+      await session.#shut();
+      throw cause;
+    }
+  }
+
+  private constructor(settings: McpSettings, onClosed: (session: McpSession) => void) {
+    const { transport } = settings;
+    this.#settings = settings;
+    this.#transport =
+      transport.type === "http"
+        ? new HttpTransport(transport, settings)
+        : new StdioTransport(transport, settings);
+    this.#client = new Client(OWN_PACKAGE, {
+      jsonSchemaValidator: new OutputChecks(),
+      capabilities: settings.elicitation ? { elicitation: { form: {} } } : {},
+    });
+    if (settings.elicitation)
+      this.#client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) =>
+        elicited(settings.name, params, this.#elicitedCaller(), mcpReq.signal),
+      );
+    this.#client.fallbackRequestHandler = declined;
+    const onMessage = this.#transport.onmessage;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    this.#transport.onmessage = (message: JSONRPCMessage) => {
+      onMessage?.(message);
+      if (!("method" in message)) return;
+      const { method, params } = message;
+      const { progressToken, progress, total, message: said } = isRecord(params) ? params : {};
+      // Handled here: the SDK loses a report that arrives together with the answer.
+      if (method === "notifications/progress" && typeof progress === "number")
+        this.#calls.get(progressToken)?.onProgress({
+          progress,
+          ...(typeof total === "number" ? { total } : {}),
+          ...(typeof said === "string" ? { message: said } : {}),
+        });
+      // The SDK would read each part as every kind of field, for seconds. Without parameters it refuses at once.
+      if (method === "elicitation/create" && countParts(params) > MAX_FORM_PARTS)
+        message.params = {};
+    };
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A client is no event target.
+    this.#client.onclose = () => {
+      this.#isClosed = true;
+      onClosed(this);
+    };
+    this.#client.setNotificationHandler("notifications/tools/list_changed", () => {
+      const { onToolsChanged } = settings;
+      callListener(
+        onToolsChanged,
+        onToolsChanged,
+        (why) => `onToolsChanged of an MCP server threw: ${why}`,
+      );
+    });
+  }
+
+  /** What the server wants models to know about it. */
+  get instructions(): string | undefined {
+    return this.#client.getInstructions();
+  }
+
+  /** For the span of a call that it serves. */
+  get attributes(): SessionAttributes {
+    const { transport } = this.#settings;
+    const version = this.#client.getNegotiatedProtocolVersion();
+    return {
+      "mcp.method.name": "tools/call",
+      ...defined({ "mcp.protocol.version": version, "mcp.session.id": this.#sessionId }),
+      ...(transport.type === "http"
+        ? { "network.transport": "tcp", "server.address": new URL(transport.url).hostname }
+        : { "network.transport": "pipe" }),
+    };
+  }
+
+  get #sessionId(): string | undefined {
+    return this.#transport instanceof HttpTransport ? this.#transport.sessionId : undefined;
+  }
+
+  /** All tools of the server. Throws a fault. */
+  async listTools(signal: AnySignal): Promise<ListedTools> {
+    // A server without the capability has none, and may not be asked.
+    if (this.#client.getServerCapabilities()?.tools === undefined)
+      return { tools: [], unreadable: [] };
+    return await this.#inTime("list its tools", signal, (signal) =>
+      listTools(this.#client, { signal, timeout: NO_TIMEOUT_MS }, this.#settings),
+    );
+  }
+
+  /** Calls a tool. Throws a fault; if `signal` is aborted the server is notified and the fault is `cancelled`, at once. */
+  async callTool(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
+    const { tool, arguments: given, trace } = call;
+    if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
+    const cancel = new AbortController();
+    const unlink = onAbort(signal, () => cancel.abort("The caller no longer needs it."));
+    const progressToken = `call-${(this.#callCount += 1)}`;
+    this.#calls.set(progressToken, call);
+    try {
+      if (signal.aborted) throw new McpFault("cancelled", "it was cancelled");
+      return await this.#streamed.run(call, () =>
+        this.#client.callTool(
+          { name: tool.name, arguments: { ...given }, _meta: { ...trace, progressToken } },
+          { signal: cancel.signal, timeout: NO_TIMEOUT_MS, toolDefinition: tool, headers: trace },
+        ),
+      );
+    } catch (cause) {
+      if (signal.aborted) throw new McpFault("cancelled", "it was cancelled", cause);
+      throw this.#faultOf(cause);
+    } finally {
+      unlink();
+      this.#calls.delete(progressToken);
+      if (this.#isRetired && this.#calls.size === 0) void this.#shut();
+    }
+  }
+
+  /** Ends the connection, and the server if it is a child. Never rejects. */
+  async close(): Promise<void> {
+    const transport = this.#transport;
+    if (transport instanceof HttpTransport) {
+      const bounds = { signal: new CancelSignal(), clock: this.#settings.clock, graceMs: 0 };
+      await runTimed(() => transport.terminateSession(), { ...bounds, timeoutMs: GOODBYE_MS });
+    }
+    await this.#shut();
+  }
+
+  /** Ends a connection that another one has replaced, as soon as the calls that it still serves are through. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#calls.size === 0) void this.#shut();
+  }
+
+  /** Returns the call to ask for, if it may be asked once more. */
+  #elicitedCaller(): ElicitingCaller | undefined {
+    // Without a stream of its own it is that of any call under way, if all are of one run: no run answers for another one.
+    const [first, ...others] = [...this.#calls.values()].map((call) => call.caller);
+    const isClear = others.every(({ runId }) => runId === first?.runId);
+    const caller = this.#streamed.getStore()?.caller ?? (isClear ? first : undefined);
+    if (caller === undefined) return undefined;
+    const count = (this.#elicitations.get(caller) ?? 0) + 1;
+    this.#elicitations.set(caller, count);
+    const { name, maxElicitationsPerCall: max } = this.#settings;
+    if (count <= max) return caller;
+    const limit = `more than ${grouped(max)} times in one call (maxElicitationsPerCall)`;
+    const server = `MCP server ${JSON.stringify(name)}`;
+    warnOnce(caller, `${server} asks ${limit}. It is declined for the rest of the call.`);
+    return undefined;
+  }
+
+  async #connect(signal: AnySignal): Promise<void> {
+    try {
+      await this.#inTime("answer", signal, (signal) =>
+        this.#client.connect(this.#transport, { signal, timeout: NO_TIMEOUT_MS }),
+      );
+    } catch (cause) {
+      if (cause instanceof McpFault && SAID_KINDS.has(cause.kind)) throw cause;
+      const reason = cause instanceof McpFault ? cause.message : reasonOf(cause);
+      if (!(this.#transport instanceof StdioTransport))
+        throw new McpFault("unreachable", reason, cause);
+      // With what the server itself had to say.
+      const { ending, errorText } = this.#transport;
+      const message = ending === undefined ? reason : `${reason}; ${ending}`;
+      const detail = errorText === "" ? undefined : `it wrote: ${errorText}`;
+      throw new McpFault("unreachable", message, cause, defined({ detail }));
+    }
+  }
+
+  /** Over stdio an answer that exceeds the limit ends the connection, and so all that is under way. */
+  #faultOf(thrown: unknown): McpFault {
+    const transport = this.#transport;
+    const excess = transport instanceof StdioTransport ? transport.excess : undefined;
+    return excess ?? faultOf(thrown, this.#sessionId !== undefined);
+  }
+
+  /** Never rejects. */
+  async #shut(): Promise<void> {
+    this.#isClosed = true;
+    try {
+      await this.#client.close();
+    } catch {
+      // What cannot be closed is gone already.
+    }
+    try {
+      await this.#transport.close();
+    } catch {
+      // The same: the client does not close a transport with which it never connected.
+    }
+  }
+
+  /** Bounded by `connectTimeoutMs`. Throws a fault `closed` if `signal` is aborted, `unreachable` if the time is up. */
+  async #inTime<T>(
+    what: string,
+    signal: AnySignal,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { clock, connectTimeoutMs: timeoutMs } = this.#settings;
+    const outcome = await runTimed(work, { signal, clock, timeoutMs, graceMs: 0 });
+    if (signal.aborted || outcome.type === "abandoned")
+      throw new McpFault("closed", "it was closed");
+    switch (outcome.type) {
+      case "returned":
+        return outcome.value;
+      case "threw":
+        throw this.#faultOf(outcome.error);
+      case "timed_out":
+        throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
+    }
+  }
+}
+
+/** The most parts of a schema that a server asks people to fill in, as of the schema of a tool. */
+const MAX_FORM_PARTS = 2_000;

@@ -181,7 +181,6 @@ const DEFAULTS = {
   onToolsChanged: () => {},
   clock: systemClock,
 };
-const CLOCK_METHODS = ["nowMs", "monotonicMs", "setTimer"];
 /** How each option is checked that is given. */
 const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   name: (field, name) => checkName(field, name, NAME, NAME_WORDS),
@@ -197,24 +196,20 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   maxElicitationsPerCall: withDefault(checkCount, DEFAULTS.maxElicitationsPerCall),
   maxTools: withDefault(checkCount, DEFAULTS.maxTools),
   onToolsChanged: (field, listener) => checkFunction(field, listener),
-  clock: (field, clock) => checkMethods(field, clock, CLOCK_METHODS),
+  clock: (field, clock) => checkMethods(field, clock, ["nowMs", "monotonicMs", "setTimer"]),
 };
-const RECONNECT_CHECKS = {
-  maxAttempts: withDefault(checkCount, RECONNECT.maxAttempts),
-  delayMs: withDefault(checkAmount, RECONNECT.delayMs),
-};
-const STDIO_FIELDS = ["type", "command", "args", "env", "cwd", "onStderr"];
-const HTTP_FIELDS = ["type", "url", "headers", "auth", "fetch"];
-
 /** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
 export function mcpSettings(options: McpOptions): McpSettings {
   checkFields("connectMcp", options, CHECKS);
   const { name, reconnect = {}, ...given } = options;
   CHECKS.name("connectMcp.name", name);
-  checkFields("connectMcp.reconnect", reconnect, RECONNECT_CHECKS);
+  checkFields("connectMcp.reconnect", reconnect, {
+    maxAttempts: withDefault(checkCount, RECONNECT.maxAttempts),
+    delayMs: withDefault(checkAmount, RECONNECT.delayMs),
+  });
   const prefix = options.prefix ?? `${name}_`;
   CHECKS.prefix("connectMcp.prefix", prefix);
-  const transport = transportOf(options.transport);
+  const transport = copyTransport(options.transport);
   const settings = { ...DEFAULTS, ...defined(given), ...RECONNECT, ...defined(reconnect) };
   return Object.freeze({ ...settings, name, prefix, transport });
 }
@@ -236,42 +231,31 @@ function checkFunction(field: string, value: unknown, advice = "Leave it out for
   throw misdefinition(field, "a function", value, advice);
 }
 
-/** A copy, so that later changes to the caller's object have no effect. */
-function transportOf(given: McpTransport): McpTransport {
+/** Returns a checked copy, so that later changes to the caller's object have no effect. */
+function copyTransport(given: McpTransport): McpTransport {
   const field = "connectMcp.transport";
   // eslint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
-  switch (given?.type) {
-    case "stdio":
-      return stdioOf(field, given);
-    case "http":
-      return httpOf(field, given);
-    default:
-      throw misdefinition(
-        `${field}.type`,
-        '"stdio" or "http"',
-        typeof given === "object" && given !== null ? Reflect.get(given, "type") : given,
-        'For a server that you start say "stdio", for one at a URL "http".',
-      );
+  if (given?.type === "stdio") {
+    checkKeys(field, given, ["type", "command", "args", "env", "cwd", "onStderr"]);
+    const { command, args = [], env = {}, cwd, onStderr } = given;
+    checkText(`${field}.command`, command);
+    checkList(`${field}.args`, args);
+    for (const [index, part] of args.entries()) {
+      if (typeof part === "string") continue;
+      throw misdefinition(`${field}.args[${index}]`, "a text", part, "Turn it into a text.");
+    }
+    checkTexts(`${field}.env`, env);
+    if (cwd !== undefined) checkText(`${field}.cwd`, cwd);
+    checkFunction(`${field}.onStderr`, onStderr);
+    return Object.freeze({ ...given, args: [...args], env: { ...env } });
   }
-}
-
-function stdioOf(field: string, given: McpStdio): McpStdio {
-  checkKeys(field, given, STDIO_FIELDS);
-  const { command, args = [], env = {}, cwd, onStderr } = given;
-  checkText(`${field}.command`, command);
-  checkList(`${field}.args`, args);
-  for (const [index, part] of args.entries()) {
-    if (typeof part === "string") continue;
-    throw misdefinition(`${field}.args[${index}]`, "a text", part, "Turn it into a text.");
+  // eslint-disable-next-line typescript/no-unnecessary-condition -- The same.
+  if (given?.type !== "http") {
+    const got = isRecord(given) ? given["type"] : given;
+    const advice = 'For a server that you start say "stdio", for one at a URL "http".';
+    throw misdefinition(`${field}.type`, '"stdio" or "http"', got, advice);
   }
-  checkTexts(`${field}.env`, env);
-  if (cwd !== undefined) checkText(`${field}.cwd`, cwd);
-  checkFunction(`${field}.onStderr`, onStderr);
-  return Object.freeze({ ...given, args: [...args], env: { ...env } });
-}
-
-function httpOf(field: string, given: McpHttp): McpHttp {
-  checkKeys(field, given, HTTP_FIELDS);
+  checkKeys(field, given, ["type", "url", "headers", "auth", "fetch"]);
   const { url, headers = {}, auth, fetch } = given;
   const text: unknown = isRecord(url) ? url["href"] : url;
   const parsed = typeof text === "string" ? URL.parse(text) : null;
@@ -280,18 +264,15 @@ function httpOf(field: string, given: McpHttp): McpHttp {
     throw misdefinition(`${field}.url`, "an http or https URL", text, advice);
   }
   checkTexts(`${field}.headers`, headers);
-  if (auth !== undefined) checkProvider(`${field}.auth`, auth);
+  // As the SDK tells the two apart.
+  const has = (name: string): boolean =>
+    isRecord(auth) && typeof Reflect.get(auth, name) === "function";
+  if (auth !== undefined && !has("token") && !(has("tokens") && has("clientInformation"))) {
+    const expected = "an OAuthClientProvider or AuthProvider of @modelcontextprotocol/client";
+    throw misdefinition(`${field}.auth`, expected, auth, "For a fixed token use headers.");
+  }
   checkFunction(`${field}.fetch`, fetch);
   return Object.freeze({ ...given, url: parsed, headers: { ...headers } });
-}
-
-/** As the SDK tells the two apart. */
-function checkProvider(field: string, value: unknown): void {
-  const has = (name: string): boolean =>
-    typeof value === "object" && value !== null && typeof Reflect.get(value, name) === "function";
-  if (has("token") || (has("tokens") && has("clientInformation"))) return;
-  const expected = "an OAuthClientProvider or AuthProvider of @modelcontextprotocol/client";
-  throw misdefinition(field, expected, value, "For a fixed token use headers.");
 }
 
 function checkTexts(field: string, value: object): void {

@@ -13,22 +13,21 @@ import {
 
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { grouped, misdefinition } from "../kernel/check.ts";
-import { messageOf } from "../kernel/error.ts";
+import { messageOf, type EspalierError } from "../kernel/error.ts";
 import { deepFreeze, defined, type JsonObject, canonicalJson } from "../kernel/json.ts";
-import { quotesSecret, redactValues, type KnownSecret } from "../kernel/redact-values.ts";
+import { quotesSecret, redactValues } from "../kernel/redact-values.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { serverSchema, serverSchemaProblems } from "../tools/arguments/json-schema-input.ts";
 import { countParts } from "../tools/arguments/schema-size.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import type { ToolContext, ToolProgress } from "../tools/tool-context.ts";
+import type { ToolContext } from "../tools/tool-context.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { toolResult } from "../tools/tool-result.ts";
 import type { FunctionTool, ToolReturn } from "../tools/tool.ts";
-import type { McpConnection, McpListing } from "./mcp-connection.ts";
+import type { McpConnection, McpListing, McpProgress } from "./mcp-connection.ts";
 import { findTransportSecrets, McpFault, type McpFaultKind } from "./mcp-fault.ts";
-import type { McpApproval, McpSettings, McpTool, SkippedMcpTool } from "./mcp-options.ts";
-import type { McpProgress } from "./mcp-session.ts";
+import type { McpSettings, McpTool, SkippedMcpTool } from "./mcp-options.ts";
 import { attachmentLine, AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { OWN_BAGGAGE } from "../protocol/tracing.ts";
@@ -61,20 +60,29 @@ export async function mcpToolset(
   const names = new Map<string, string>();
   let work = 0;
   for (const tool of listed.tools) {
-    const descriptor = descriptorOf(tool);
-    if (!isSelected(settings, descriptor)) continue;
-    const name = nameFor(settings, tool.name);
+    const { title, description, annotations = {} } = tool;
+    const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations;
+    const hints = { readOnlyHint, destructiveHint, idempotentHint, openWorldHint };
+    const texts = defined({ title, description });
+    const descriptor = deepFreeze({ name: tool.name, ...texts, annotations: defined(hints) });
+    // Anything else than yes or no would quietly take the tool, or leave it out.
+    const isSelected: unknown = settings.filter(descriptor);
+    if (typeof isSelected !== "boolean") throw wrongAnswer(tool.name, isSelected);
+    if (!isSelected) continue;
+    // Servers may use characters in names that models may not.
+    const name = `${settings.prefix}${tool.name.replaceAll(/[^A-Za-z0-9_-]/gu, "_")}`;
     const more = countParts(tool.inputSchema) + countParts(tool.outputSchema);
     const reason =
-      unusable(tool) ??
-      unusableName(name, tool, names.get(name)) ??
-      (work + more > MAX_WORK ? TOO_MUCH_WORK : undefined);
+      findProblem(name, tool, names.get(name)) ??
+      (work + more > MAX_WORK
+        ? `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts. Take fewer tools with filter.`
+        : undefined);
     if (reason !== undefined) {
       skipped.push({ name: tool.name, reason });
       continue;
     }
     work += more;
-    await nextTurn();
+    await new Promise((resolve) => setImmediate(resolve));
     try {
       tools.push(functionTool({ settings, connection, tool }, name, descriptor));
       names.set(name, tool.name);
@@ -85,26 +93,24 @@ export async function mcpToolset(
   return deepFreeze({ tools, skipped, instructions });
 }
 
-/** What `filter` says. Anything else than yes or no would quietly take the tool, or leave it out. */
-function isSelected({ filter }: McpSettings, descriptor: McpTool): boolean {
-  const answer: unknown = filter(descriptor);
-  if (typeof answer === "boolean") return answer;
+function wrongAnswer(toolName: string, answer: unknown): EspalierError {
   // A rejection of a promise that should not be here must not go unhandled.
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
-  const field = `the answer of connectMcp.filter about ${JSON.stringify(descriptor.name)}`;
-  throw misdefinition(field, "true or false", answer, "Say which, at once.");
+  const field = `the answer of connectMcp.filter about ${JSON.stringify(toolName)}`;
+  return misdefinition(field, "true or false", answer, "Say which, at once.");
 }
 
-const TOO_MUCH_WORK = `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts. Take fewer tools with filter.`;
+const MAX_NAME_CHARACTERS = 64;
 
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** Why a tool cannot be called at all. */
-function unusable(tool: Tool): string | undefined {
-  if (tool.execution?.taskSupport !== "required") return undefined;
-  return "It can only be called as a task (execution.taskSupport is required), which is not supported.";
+/** Returns why a tool cannot be called. `other`: the tool that has the same name already. */
+function findProblem(name: string, tool: Tool, other: string | undefined): string | undefined {
+  if (tool.execution?.taskSupport === "required")
+    return "It can only be called as a task (execution.taskSupport is required), which is not supported.";
+  if (tool.name === "") return "It has no name.";
+  if (name.length > MAX_NAME_CHARACTERS)
+    return `Its name has more than ${MAX_NAME_CHARACTERS} characters with its prefix. Choose a shorter prefix.`;
+  if (other === undefined) return undefined;
+  return `Its name becomes ${JSON.stringify(name)}, which is also the name of the tool ${JSON.stringify(other)}.`;
 }
 
 /** A tool, and how its server is reached. */
@@ -116,16 +122,27 @@ interface Callee {
 
 function functionTool(callee: Callee, name: string, descriptor: McpTool): FunctionTool {
   const { settings, tool } = callee;
-  const needsApproval = approvalFor(settings, descriptor);
+  const { needsApproval: asked } = settings;
+  const { readOnlyHint, destructiveHint, idempotentHint } = descriptor.annotations;
+  // A server that says nothing of a tool takes for granted that it may change things, and destroy them.
+  const mayDestroy = readOnlyHint !== true && destructiveHint !== false;
+  const needsApproval =
+    typeof asked === "function"
+      ? (input: JsonObject, context: ToolContext) => asked(descriptor, input, context)
+      : asked === "destructive"
+        ? mayDestroy
+        : asked;
+  const words = [tool.description, tool.title, tool.annotations?.title];
   // A result is checked against it at each call.
   if (tool.outputSchema !== undefined) serverSchemaProblems("outputSchema", tool.outputSchema);
   return defineTool({
     name,
-    description: descriptionOf(tool),
+    description: words.find((text) => text !== undefined && text.trim() !== "") ?? tool.name,
     input: serverSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...defined({ needsApproval }),
-    isRepeatable: isRepeatable(descriptor),
+    // A tool that says that it destroys something, and not that a second call does nothing more, is not called twice by us.
+    isRepeatable: destructiveHint !== true || idempotentHint === true,
     execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
   });
 }
@@ -137,14 +154,27 @@ async function execute(
 ): Promise<ToolReturn> {
   const span = trace.getActiveSpan();
   const secrets = findTransportSecrets(settings.transport);
-  const onProgress = (progress: McpProgress): void =>
-    context.reportProgress(reportOf(progress, secrets));
+  // Servers may report anything.
+  const onProgress = ({ progress: done, total, message = "" }: McpProgress): void =>
+    context.reportProgress({
+      ...(done < 0 ? {} : { done }),
+      ...(total === undefined || total < 0 ? {} : { total }),
+      ...(message.trim() === ""
+        ? {}
+        : { message: redactValues(message, secrets).slice(0, MAX_PROGRESS_CHARACTERS) }),
+    });
   let result: CallToolResult;
   try {
     const call = { tool, arguments: input, trace: currentTrace(), onProgress, caller: context };
     result = await connection.call(call, context.signal);
   } catch (cause) {
-    throw cause instanceof McpFault ? failure(settings, tool, cause) : cause;
+    if (!(cause instanceof McpFault)) throw cause;
+    const { name: server } = settings;
+    const { kind, message, detail } = cause;
+    const [what, hint] = FAILURES[kind];
+    const words = `The MCP server ${JSON.stringify(server)} ${what}: ${asSentence(message)}`;
+    const data = { server, tool: tool.name, reason: kind, ...defined({ detail }) };
+    throw new ToolError(words, { ...defined({ hint }), data, cause });
   } finally {
     describeCall(span, connection.attributes);
   }
@@ -156,20 +186,6 @@ async function execute(
   }
   const attached = attachments.length === 0 ? {} : { attachments };
   return toolResult({ text, ...attached, ...defined({ structured }) });
-}
-
-/** What of a report can be shown; servers may write anything. */
-function reportOf(
-  { progress: done, total, message }: McpProgress,
-  secrets: readonly KnownSecret[],
-): ToolProgress {
-  return {
-    ...(done < 0 ? {} : { done }),
-    ...(total === undefined || total < 0 ? {} : { total }),
-    ...(message === undefined || message.trim() === ""
-      ? {}
-      : { message: redactValues(message, secrets).slice(0, MAX_PROGRESS_CHARACTERS) }),
-  };
 }
 
 /** A call may report progress a thousand times. */
@@ -199,84 +215,19 @@ const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: str
   cancelled: ["did not finish the call"],
 };
 
-function failure({ name }: McpSettings, tool: Tool, cause: McpFault): ToolError {
-  const { kind, message, detail } = cause;
-  const [what, hint] = FAILURES[kind];
-  return new ToolError(`The MCP server ${JSON.stringify(name)} ${what}: ${asSentence(message)}`, {
-    ...defined({ hint }),
-    data: { server: name, tool: tool.name, reason: kind, ...defined({ detail }) },
-    cause,
-  });
-}
-
-function descriptorOf({ name, title, description, annotations = {} }: Tool): McpTool {
-  const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations;
-  return deepFreeze({
-    name,
-    ...defined({ title, description }),
-    annotations: defined({ readOnlyHint, destructiveHint, idempotentHint, openWorldHint }),
-  });
-}
-
-function descriptionOf({ name, title, description, annotations }: Tool): string {
-  const words = [description, title, annotations?.title];
-  return words.find((text) => text !== undefined && text.trim() !== "") ?? name;
-}
-
-type Approval = (input: JsonObject, context: ToolContext) => ReturnType<McpApproval>;
-
-function approvalFor(
-  { needsApproval }: McpSettings,
-  tool: McpTool,
-): undefined | boolean | Approval {
-  if (typeof needsApproval === "function")
-    return (input, context) => needsApproval(tool, input, context);
-  return needsApproval === "destructive" ? mayDestroy(tool) : needsApproval;
-}
-
-/** A tool that says that it destroys something, and not that a second call does nothing more, is not called twice by us. */
-function isRepeatable({ annotations }: McpTool): boolean {
-  return annotations.destructiveHint !== true || annotations.idempotentHint === true;
-}
-
-/** What a server does not say of a tool is what the protocol takes for granted: it may change things, and destroy them. */
-function mayDestroy({ annotations }: McpTool): boolean {
-  return annotations.readOnlyHint !== true && annotations.destructiveHint !== false;
-}
-
-const MAX_NAME_CHARACTERS = 64;
-
-/** Servers may use characters in names that models may not: they become `_`. */
-function nameFor({ prefix }: McpSettings, toolName: string): string {
-  return `${prefix}${toolName.replaceAll(/[^A-Za-z0-9_-]/gu, "_")}`;
-}
-
-/** Returns why the name of a tool cannot be used. `other`: the tool that has the same name already. */
-function unusableName(name: string, tool: Tool, other: string | undefined): string | undefined {
-  if (tool.name === "") return "It has no name.";
-  if (name.length > MAX_NAME_CHARACTERS)
-    return `Its name has more than ${MAX_NAME_CHARACTERS} characters with its prefix. Choose a shorter prefix.`;
-  if (other === undefined) return undefined;
-  return `Its name becomes ${JSON.stringify(name)}, which is also the name of the tool ${JSON.stringify(other)}.`;
-}
-
 // From the result of an MCP tool to what the model reads and what is kept with the call.
 
-/** A result as we keep it. */
-interface McpResult {
+type Part = CallToolResult["content"][number];
+
+/** Reads a result. Pure. */
+export function mcpResult(result: CallToolResult): {
   /** What the model reads: the text parts, one under the other, and a line for each part that is no text. */
   readonly text: string;
   /** Images, sounds, resources and links to resources. */
   readonly attachments: readonly Attachment[];
   /** The result as data, if the tool gives it. */
   readonly structured?: JsonObject;
-}
-
-type Part = CallToolResult["content"][number];
-type Resource = Extract<Part, { readonly type: "resource" }>["resource"];
-
-/** Reads a result. Pure. */
-export function mcpResult(result: CallToolResult): McpResult {
+} {
   const parts = result.content.map(readPart);
   const attachments = parts.flatMap(({ attachment }) => attachment ?? []);
   const lines = parts.map(({ text }) => text);
@@ -302,8 +253,18 @@ function readPart(part: Part): ReadPart {
       const { type, data } = part;
       return withAttachment({ type, mediaType: part.mimeType, data });
     }
-    case "resource":
-      return readResource(part.resource);
+    case "resource": {
+      const { resource } = part;
+      const { uri } = resource;
+      if (!("text" in resource)) {
+        const { mimeType: mediaType = UNKNOWN, blob: data } = resource;
+        return withAttachment({ type: kindOf(mediaType), mediaType, uri, data });
+      }
+      // A text is for the model to read; it is kept as well, with its address.
+      const { mimeType: mediaType = "text/plain", text } = resource;
+      const kept = withAttachment({ type: kindOf(mediaType), mediaType, uri, text });
+      return { ...kept, text: `${kept.text}\n${text}` };
+    }
     case "resource_link": {
       const { uri, name, description } = part;
       const { mimeType: mediaType = UNKNOWN } = part;
@@ -313,24 +274,14 @@ function readPart(part: Part): ReadPart {
   }
 }
 
-/** A text is for the model to read; it is kept as well, with its address. */
-function readResource(resource: Resource): ReadPart {
-  const { uri } = resource;
-  if ("text" in resource) {
-    const { mimeType: mediaType = "text/plain" } = resource;
-    const part = withAttachment({ type: kindOf(mediaType), mediaType, uri, text: resource.text });
-    return { ...part, text: `${part.text}\n${resource.text}` };
-  }
-  const { mimeType: mediaType = UNKNOWN } = resource;
-  return withAttachment({ type: kindOf(mediaType), mediaType, uri, data: resource.blob });
-}
-
 /** An attachment, and the line that names it to the model: the same as for tools of our own. One that cannot be read costs no other. */
 function withAttachment(given: Attachment): ReadPart {
   const { data } = given;
+  // What servers give instead of a media type must not cost the rest.
+  const isMediaType = AttachmentSchema().shape.mediaType.safeParse(given.mediaType).success;
   const parsed = AttachmentSchema().safeParse({
     ...given,
-    mediaType: mediaTypeOf(given.mediaType),
+    mediaType: isMediaType ? given.mediaType : UNKNOWN,
     ...(data === undefined ? {} : { data: data.replaceAll(/\s/g, "") }),
   });
   if (parsed.success) {
@@ -342,11 +293,6 @@ function withAttachment(given: Attachment): ReadPart {
 }
 
 const UNKNOWN = "application/octet-stream";
-
-/** What servers give instead of a media type must not cost the rest. */
-function mediaTypeOf(given: string): string {
-  return AttachmentSchema().shape.mediaType.safeParse(given).success ? given : UNKNOWN;
-}
 
 function kindOf(mediaType: string): Attachment["type"] {
   if (mediaType.startsWith("image/")) return "image";
@@ -362,7 +308,15 @@ const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
  */
 export function currentTrace(): Readonly<Record<string, string>> {
   try {
-    return injected();
+    const carrier: Record<string, unknown> = {};
+    const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
+    const bare = propagation.deleteBaggage(context.active());
+    propagation.inject(isBaggage(own) ? propagation.setBaggage(bare, own) : bare, carrier);
+    const entries = FIELDS.flatMap((field) => {
+      const value = carrier[field];
+      return typeof value === "string" && value !== "" ? [[field, value] as const] : [];
+    });
+    return Object.fromEntries(entries);
   } catch (cause) {
     warnOnce(
       propagation,
@@ -380,18 +334,6 @@ function describeCall(span: Span | undefined, attributes: Attributes): void {
     const what = `A span threw (${messageOf(cause)}); it says nothing of its MCP server.`;
     warnOnce(describeCall, what);
   }
-}
-
-function injected(): Readonly<Record<string, string>> {
-  const carrier: Record<string, unknown> = {};
-  const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
-  const bare = propagation.deleteBaggage(context.active());
-  propagation.inject(isBaggage(own) ? propagation.setBaggage(bare, own) : bare, carrier);
-  const entries = FIELDS.flatMap((field) => {
-    const value = carrier[field];
-    return typeof value === "string" && value !== "" ? [[field, value] as const] : [];
-  });
-  return Object.fromEntries(entries);
 }
 
 /** What we put into the baggage of the active context, without the entries of other code. The key is the same for all copies of the package. */

@@ -37,16 +37,33 @@ export async function elicited(
   if (params.mode === "url" || caller === undefined) return { action: "decline" };
   const { message } = params;
   const requestedSchema = JsonObjectSchema().parse(structuredClone(params.requestedSchema));
-  const problemsOf = checkOf(requestedSchema);
+  let problemsOf: ReturnType<typeof serverSchemaProblems>;
+  try {
+    // Nothing besides what was asked for.
+    const schema = { ...requestedSchema, additionalProperties: false };
+    problemsOf = serverSchemaProblems("requestedSchema", schema);
+  } catch (cause) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, messageOf(cause));
+  }
   const outcome = await caller.ask({
     reason: `The MCP server ${JSON.stringify(server)} asks: ${message}`,
     arguments: { message, requestedSchema },
-    problemWith: (value) => problemsOf(withDefaults(requestedSchema, value)),
+    problemWith: (value) => {
+      const problems = problemsOf(withDefaults(requestedSchema, value));
+      return problems.length === 0 ? undefined : problemLines("value", problems).join("; ");
+    },
     signal,
   });
   switch (outcome.type) {
-    case "answered":
-      return accepted(withDefaults(requestedSchema, outcome.value));
+    case "answered": {
+      // Fits what the protocol allows, since the schema does.
+      const content = withDefaults(requestedSchema, outcome.value);
+      const answer = { action: "accept", content };
+      const read = specTypeSchemas.ElicitResult["~standard"].validate(answer);
+      if (read.issues === undefined) return read.value;
+      const { message: why = "No answer fits." } = read.issues[0] ?? {};
+      throw new ProtocolError(ProtocolErrorCode.InternalError, why);
+    }
     case "declined":
       return { action: "decline" };
     case "unanswered":
@@ -76,22 +93,6 @@ const DECLINED = -1;
 const NO_SAMPLING =
   "Declined: this client runs no model for servers. Give what a model is to work on as the result of the tool: the agent that called it reads it.";
 
-/** What is wrong with a value, and nothing besides what was asked for. */
-function checkOf(schema: JsonObject): (value: JsonValue) => string | undefined {
-  try {
-    const problemsOf = serverSchemaProblems("requestedSchema", {
-      ...schema,
-      additionalProperties: false,
-    });
-    return (value) => {
-      const problems = problemsOf(value);
-      return problems.length === 0 ? undefined : problemLines("value", problems).join("; ");
-    };
-  } catch (cause) {
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, messageOf(cause));
-  }
-}
-
 /** What is left out has the value that the schema gives it. */
 function withDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {
   if (!isJsonObject(value) || properties === undefined || !isJsonObject(properties)) return value;
@@ -101,14 +102,6 @@ function withDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {
       : [],
   );
   return { ...value, ...Object.fromEntries(filled) };
-}
-
-/** Fits what the protocol allows, since the schema does. */
-function accepted(content: JsonValue): ElicitResult {
-  const read = specTypeSchemas.ElicitResult["~standard"].validate({ action: "accept", content });
-  if (read.issues === undefined) return read.value;
-  const [issue] = read.issues;
-  throw new ProtocolError(ProtocolErrorCode.InternalError, issue?.message ?? "No answer fits.");
 }
 
 // OutputChecks: does the data that a tool gave fit the tool's own output schema? Both come from the server, so they are checked as

@@ -57,7 +57,12 @@ export class StdioTransport extends StdioClientTransport {
     this.stderr?.on("data", (chunk: Uint8Array) => {
       const text = decoder.decode(chunk, { stream: true });
       this.#errorText = (this.#errorText + text).slice(-KEPT_CHARACTERS);
-      if (onStderr !== undefined) callListener(onStderr, () => onStderr(text), listenerThrew);
+      if (onStderr !== undefined)
+        callListener(
+          onStderr,
+          () => onStderr(text),
+          (why) => `onStderr of an MCP server threw: ${why}`,
+        );
     });
   }
 
@@ -83,7 +88,13 @@ export class StdioTransport extends StdioClientTransport {
     const started = super.start();
     // The SDK keeps the child to itself. Without it we could only send signals to a process id that may be reused by now.
     const child: unknown = Reflect.get(this, "_process");
-    if (child instanceof ChildProcess) this.#watch(child);
+    if (child instanceof ChildProcess) {
+      this.#child = child;
+      child.once("exit", () => {
+        const stop = this.#clock.setTimer(LINGER_MS, () => destroyPipes(child));
+        child.once("close", stop);
+      });
+    }
     await started;
   }
 
@@ -111,18 +122,14 @@ export class StdioTransport extends StdioClientTransport {
 
   /** Never rejects; a second call waits for the first. */
   override close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
-  }
-
-  async #close(): Promise<void> {
-    await super.close();
-    const child = this.#child;
-    if (child === undefined) return;
-    // The SDK does not wait for a child that it has killed.
-    if (child.pid !== undefined && !hasEnded(child))
-      await once(child, "exit", { signal: AbortSignal.timeout(REAP_MS) }).catch(() => undefined);
-    destroyPipes(child);
+    return (this.#closed ??= super.close().then(async () => {
+      const child = this.#child;
+      if (child === undefined) return;
+      // The SDK does not wait for a child that it has killed.
+      if (child.pid !== undefined && !hasEnded(child))
+        await once(child, "exit", { signal: AbortSignal.timeout(REAP_MS) }).catch(() => undefined);
+      destroyPipes(child);
+    }));
   }
 
   /** Ends a child that sends without limit. The first reason counts. */
@@ -131,18 +138,6 @@ export class StdioTransport extends StdioClientTransport {
     this.#excess = fault;
     this.terminate();
   }
-
-  #watch(child: ChildProcess): void {
-    this.#child = child;
-    child.once("exit", () => {
-      const stop = this.#clock.setTimer(LINGER_MS, () => destroyPipes(child));
-      child.once("close", stop);
-    });
-  }
-}
-
-function listenerThrew(why: string): string {
-  return `onStderr of an MCP server threw: ${why}`;
 }
 
 function destroyPipes({ stdin, stdout, stderr }: ChildProcess): void {

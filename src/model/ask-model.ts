@@ -3,8 +3,7 @@
 import { abortSignalOf, withinBounds, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
-import { type CallSize, checkLoss, checkLostInput } from "./believable-usage.ts";
-import { checkReply } from "./check-reply.ts";
+import { type CallSize, checkLoss, checkLostInput, checkReply } from "./check-reply.ts";
 import { tokensInBytes } from "./count-tokens.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import { findLimitsGate } from "./model-limits.ts";
@@ -105,7 +104,7 @@ export async function askModel(
   const entering = options.enter?.(asking) ?? !asking.startSignal.aborted;
   const mayAsk = typeof entering === "boolean" ? entering : await entering;
   if (!mayAsk) return { type: "unasked" };
-  const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
+  const arriving = onDelta && meterReply(onDelta);
   const generation = {
     signal: abortSignalOf(signal),
     ...defined({ onDelta: arriving?.take, cacheKey }),
@@ -118,15 +117,30 @@ export async function askModel(
     );
     const asked = await withinBounds(working, { signal, clock, graceMs });
     if (asked.type === "abandoned")
-      return { type: "abandoned", lostOutputTokens: arriving?.tokens };
+      return { type: "abandoned", lostOutputTokens: arriving?.tokens() };
     if (asked.type === "threw") throw asked.error;
     return { type: "replied", reply: checkReply(model, asked.value, size) };
   } catch (thrown) {
-    const failed = failedAttempt(model, thrown, { size, arrived: arriving?.tokens });
+    const failed = failedAttempt(model, thrown, { size, arrived: arriving?.tokens() });
     return { type: signal.aborted ? "aborted" : "failed", ...failed };
   } finally {
     arriving?.close();
   }
+}
+
+/** Passes on and measures the reply of one attempt as it arrives. Drops deltas that come after its end. */
+function meterReply(onDelta: (delta: ModelDelta) => void) {
+  let bytes = 0;
+  let isOver = false;
+  return {
+    take: (delta: ModelDelta): void => {
+      if (isOver) return;
+      if ("text" in delta) bytes += Buffer.byteLength(delta.text);
+      onDelta(delta);
+    },
+    tokens: (): number | undefined => (bytes === 0 ? undefined : tokensInBytes(bytes)),
+    close: (): void => void (isOver = true),
+  };
 }
 
 /**
@@ -148,32 +162,6 @@ function tokensOf(end: AskEnd, { inputTokens, maxOutputTokens }: CallSize): numb
     case "failed":
     case "aborted":
       return inputTokens + (end.lostOutputTokens ?? 0);
-  }
-}
-
-/** Passes on and measures the reply of one attempt as it arrives. Drops deltas that come after its end. */
-class ArrivingReply {
-  readonly #onDelta: (delta: ModelDelta) => void;
-  #bytes = 0;
-  #isOver = false;
-
-  constructor(onDelta: (delta: ModelDelta) => void) {
-    this.#onDelta = onDelta;
-  }
-
-  readonly take = (delta: ModelDelta): void => {
-    if (this.#isOver) return;
-    if ("text" in delta) this.#bytes += Buffer.byteLength(delta.text);
-    this.#onDelta(delta);
-  };
-
-  /** Undefined: none has come. */
-  get tokens(): number | undefined {
-    return this.#bytes === 0 ? undefined : tokensInBytes(this.#bytes);
-  }
-
-  close(): void {
-    this.#isOver = true;
   }
 }
 
@@ -199,7 +187,22 @@ function failedAttempt(
   thrown: unknown,
   { size, arrived }: { readonly size: CallSize; readonly arrived: number | undefined },
 ): FailedAttempt {
-  if (!isModelError(thrown)) return { error: misbehaved(model, thrown), lostOutputTokens: arrived };
+  if (!isModelError(thrown)) {
+    const isCoded = EspalierError.is(thrown);
+    const error = new ModelError({
+      code: "model_misbehaved",
+      message: isCoded
+        ? thrown.message
+        : `Expected the model ${model.id} to fail with a ModelError, got ${messageOf(thrown)}. Correct the model's adapter.`,
+      data: {
+        provider: model.provider,
+        model: model.id,
+        ...(isCoded ? { error: thrown.code } : {}),
+      },
+      cause: thrown,
+    });
+    return { error, lostOutputTokens: arrived };
+  }
   const lost: unknown = thrown.lostOutputTokens;
   const lostOutputTokens =
     lost === undefined ? arrived : checkLoss(model, lost, size, arrived ?? 0);
@@ -258,19 +261,4 @@ function pausedError({ provider, id }: Model, pausedMs: number): ModelError {
 /** Also true for the errors of another copy of the package, which a model of the user's may throw. */
 function isModelError(thrown: unknown): thrown is ModelError {
   return EspalierError.is(thrown) && "isRetryable" in thrown;
-}
-
-function misbehaved(model: Model, thrown: unknown): ModelError {
-  return new ModelError({
-    code: "model_misbehaved",
-    message: EspalierError.is(thrown)
-      ? thrown.message
-      : `Expected the model ${model.id} to fail with a ModelError, got ${messageOf(thrown)}. Correct the model's adapter.`,
-    data: {
-      provider: model.provider,
-      model: model.id,
-      ...(EspalierError.is(thrown) ? { error: thrown.code } : {}),
-    },
-    cause: thrown,
-  });
 }

@@ -1,8 +1,13 @@
 // A reply that hooks around a model call made, or changed.
 
 import { sameJson } from "../kernel/json.ts";
-import type { CallSize } from "./believable-usage.ts";
-import { builtReply, withOwnCalls, parsedReply, PlainReplySchema } from "./check-reply.ts";
+import {
+  type CallSize,
+  builtReply,
+  withOwnCalls,
+  parsedReply,
+  PlainReplySchema,
+} from "./check-reply.ts";
 import type { Model, ModelReply } from "./model.ts";
 import { partsFitted } from "../protocol/reply-message.ts";
 

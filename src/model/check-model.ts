@@ -10,7 +10,7 @@ import {
   misdefinition,
 } from "../kernel/check.ts";
 import { checkAccepts } from "./check-options.ts";
-import type { Model, ModelServer } from "./model.ts";
+import type { Model } from "./model.ts";
 import { checkModelLimits } from "./model-limits.ts";
 import { checkPriceOption } from "./model-price.ts";
 
@@ -33,18 +33,16 @@ export function checkModel(field: string, model: Model): void {
   if (model.limits !== undefined) checkModelLimits(`${field}.limits`, model.limits);
   for (const ability of ["native", "canForce"] as const)
     checkBoolean(`${field}.${ability}`, model[ability] ?? false);
-  if (model.server !== undefined) checkServer(`${field}.server`, model.server);
+  if (model.server !== undefined) {
+    checkKeys(`${field}.server`, model.server, ["address", "port"]);
+    const { address, port = 1 } = model.server;
+    checkText(`${field}.server.address`, address);
+    checkCount(`${field}.server.port`, port, "Leave it out where it says nothing.");
+  }
   if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
   const { apiType = "responses" } = model;
   if (apiType !== "responses" && apiType !== "chat_completions") {
     const advice = "Leave it out if it is neither.";
     throw misdefinition(`${field}.apiType`, "responses or chat_completions", apiType, advice);
   }
-}
-
-function checkServer(field: string, server: ModelServer): void {
-  checkKeys(field, server, ["address", "port"]);
-  const { address, port } = server;
-  checkText(`${field}.address`, address);
-  if (port !== undefined) checkCount(`${field}.port`, port, "Leave it out where it says nothing.");
 }

@@ -9,16 +9,19 @@ import {
   type ReplyPart,
   PlainAssistantMessageSchema,
 } from "../protocol/message.ts";
-import { believableUsage, isNothing, usageWarning, type CallSize } from "./believable-usage.ts";
 import type { Model, ModelReply } from "./model.ts";
 import { replayKeyOf } from "./written-by.ts";
 import { messageOf } from "../kernel/error.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";
+import { fieldsOf } from "./wire-json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
-import { estimateTokens, isTokenCount } from "./count-tokens.ts";
+import { estimateTokens, isTokenCount, MOST_TOKENS } from "./count-tokens.ts";
 import { ModelError } from "./model-error.ts";
 import { MOST_DATA_BYTES } from "./reply-limits.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
+import { shown } from "../kernel/check.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import { isCost, type ReportedInput, type TokenUsage } from "./token-usage.ts";
 
 /** Who wrote the message is for the loop to say; the usage is checked apart. */
 export const PlainReplySchema = lazySchema(() =>
@@ -87,10 +90,10 @@ const MAX_FINISH_REASON_CHARACTERS = 200;
 export function builtReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
   const { message, finishReason, warnings = [] } = read;
   const { rawFinishReason: raw, responseId, responseModel } = read;
-  const rawFinishReason = raw === undefined ? raw : cut(raw, MAX_FINISH_REASON_CHARACTERS);
   const usage = believableUsage(model, read.usage, size);
   const isRejected = usage === undefined && !isAllZero(read.usage);
   const warned = isRejected ? [...warnings, usageWarning(read.usage)] : warnings;
+  const rawFinishReason = raw === undefined ? raw : cut(raw, MAX_FINISH_REASON_CHARACTERS);
   return shared({
     message,
     finishReason,
@@ -101,16 +104,16 @@ export function builtReply(model: Model, read: ReadReply, size: CallSize): Model
   });
 }
 
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
 /** True for no usage, and for the zeros of servers that do not count. */
 function isAllZero(usage: unknown): boolean {
   return usage === undefined || (isRecord(usage) && isNothing({ ...NO_FIGURES, ...usage }));
 }
 
 const NO_FIGURES = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
-
-function cut(text: string, maxCharacters: number): string {
-  return text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;
-}
 
 // A reply whose message has parts, as a model's adapter gave it: they are copied, measured, and must say what the message says. And the
 // problem of a value that is no reply.
@@ -125,10 +128,9 @@ const MessageWithPartsSchema = lazySchema(() =>
       writtenBy: z.unknown().optional(),
     })
     .superRefine(({ text, toolCalls, parts }, context) => {
-      const issue = parts === undefined ? undefined : issueIn(parts, { text, toolCalls });
-      if (issue === undefined) return;
-      const { index, message } = issue;
-      context.addIssue({ code: "custom", path: ["parts", ...index], message });
+      const [path, message] = (parts && findPartIssue(parts, { text, toolCalls })) ?? [];
+      if (path !== undefined)
+        context.addIssue({ code: "custom", path: ["parts", ...path], message });
     }),
 );
 
@@ -154,36 +156,28 @@ function ownCopies(parts: unknown, context: z.RefinementCtx): unknown {
   });
 }
 
-/** The first part that does not fit the message; no index: what is missing is one. */
-interface PartIssue {
-  readonly index: readonly number[];
-  readonly message: string;
-}
-
-function issueIn(
+/** Returns the first problem of parts that do not fit their message: the path of a part, and in words. */
+function findPartIssue(
   parts: readonly ReplyPart[],
   { text, toolCalls }: Pick<AssistantMessage, "text" | "toolCalls">,
-): PartIssue | undefined {
+): readonly [path: readonly number[], message: string] | undefined {
   const open = toolCalls.map(({ callId }) => callId);
   let length = 0;
   for (const [index, part] of parts.entries()) {
     const next = part.type === "call" ? open.shift() : undefined;
     if (part.type === "call" && part.callId !== next) {
       const expected = next === undefined ? "no further call" : `the call ${next}`;
-      return { index: [index], message: `Expected ${expected}, got ${part.callId}` };
+      return [[index], `Expected ${expected}, got ${part.callId}`];
     }
     length += part.type === "text" ? part.length : 0;
-    if (length > text.length)
-      return {
-        index: [index],
-        message: `Expected it to end within the text of ${text.length} characters, got ${length}`,
-      };
+    const most = `within the text of ${text.length} characters`;
+    if (length > text.length) return [[index], `Expected it to end ${most}, got ${length}`];
   }
   if (open.length > 0)
-    return { index: [], message: `Expected a part for each call, got none for ${open.join(", ")}` };
+    return [[], `Expected a part for each call, got none for ${open.join(", ")}`];
   if (length === text.length) return undefined;
   const expected = `parts for a text of ${text.length} characters`;
-  return { index: [], message: `Expected ${expected}, got parts for ${length}` };
+  return [[], `Expected ${expected}, got parts for ${length}`];
 }
 
 /** A reply whose message may have parts. */
@@ -199,20 +193,129 @@ export function parsedReply<Parsed>(
 ): Parsed {
   const parsed = schema.safeParse(reply);
   if (parsed.success) return parsed.data;
+  const { usage, message } = fieldsOf(reply);
+  const { outputTokens } = fieldsOf(usage);
+  const { text } = fieldsOf(message);
   throw new ModelError({
     code: "model_misbehaved",
     message: `Expected the model ${model.id} to give a ModelReply: ${z.prettifyError(parsed.error)}. Correct the model's adapter.`,
     data: { provider: model.provider, model: model.id },
-    // It was paid for.
-    lostOutputTokens: outputTokensIn(reply),
+    // It was paid for, by what it says that it wrote, else by an estimate of its text.
+    lostOutputTokens: isTokenCount(outputTokens)
+      ? outputTokens
+      : estimateTokens(typeof text === "string" ? text : ""),
   });
 }
 
-/** What it says that it wrote, else an estimate of its text. */
-function outputTokensIn(reply: unknown): number {
-  const { usage, message } = isRecord(reply) ? reply : {};
-  const tokens = isRecord(usage) ? usage["outputTokens"] : undefined;
-  if (isTokenCount(tokens)) return tokens;
-  const text = isRecord(message) ? message["text"] : undefined;
-  return typeof text === "string" ? estimateTokens(text) : 0;
+// What is believed of the figures that a provider reports. What cannot be true is not charged, and a warning names the model once.
+
+/** What we know of the size of a call ourselves: the figures of a provider are compared with it. */
+export interface CallSize {
+  /** As we, or the model's own counter, have counted them. */
+  readonly inputTokens: number;
+  /** The cap of the attempt. */
+  readonly maxOutputTokens: number;
+}
+
+/** So many times the counted input plus the cap is more than any difference between tokenizers explains. */
+const MOST_TIMES_COUNTED = 10;
+/** The most input with the results of a provider's own tools: several windows of the largest models. */
+const MOST_SERVER_INPUT = 10_000_000;
+/** 4 KiB, which a client may have read whatever the cap is. */
+const LOSS_ALLOWANCE_TOKENS = 1_366;
+
+/** The most tokens that a provider can have counted for a call of this size. */
+function mostTokens({ inputTokens, maxOutputTokens }: CallSize): number {
+  return Math.min(MOST_TIMES_COUNTED * (inputTokens + maxOutputTokens), MOST_TOKENS);
+}
+
+/**
+ * The usage of a reply; undefined if there is none, or it cannot be true: the call is then charged by our own count. Zeros for a request that
+ * is not empty are none.
+ */
+function believableUsage(model: Model, reported: unknown, size: CallSize): TokenUsage | undefined {
+  if (reported === undefined) return undefined;
+  const usage = usageIn(reported);
+  if (usage !== undefined && isNothing(usage) && size.inputTokens > 0) return undefined;
+  if (usage !== undefined && isPossible(usage, size)) return usage;
+  warnOfFigures(model, `a usage that cannot be true (${figures(reported)})`, size);
+  return undefined;
+}
+
+function isPossible(usage: TokenUsage, size: CallSize): boolean {
+  const { inputTokens, outputTokens, hasServerTools } = usage;
+  const most = mostTokens(size);
+  if (hasServerTools === true) return inputTokens <= MOST_SERVER_INPUT && outputTokens <= most;
+  return inputTokens + outputTokens <= most;
+}
+
+/** Returns what is said of a reply whose usage was rejected. */
+function usageWarning(reported: unknown): string {
+  return `The usage that the provider reported (${figures(reported)}) cannot be true. It was rejected, and the call was charged by our own count of its input and output.`;
+}
+
+/** Whether it says that nothing was consumed: so say servers that do not count, and hooks whose reply cost nothing. */
+export function isNothing({ inputTokens, outputTokens, reportedCostUsd = 0 }: TokenUsage): boolean {
+  return inputTokens === 0 && outputTokens === 0 && reportedCostUsd === 0;
+}
+
+/** The figures of a usage whose parts are not larger than their whole; undefined if it is none. */
+function usageIn(reported: unknown): TokenUsage | undefined {
+  if (!isRecord(reported)) return undefined;
+  const { inputTokens, cachedInputTokens, cacheWriteInputTokens, outputTokens, reasoningTokens } =
+    reported;
+  const { reportedCostUsd, serviceTier, hasServerTools } = reported;
+  if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return undefined;
+  if (!isTokenCount(cachedInputTokens) || !isTokenCount(reasoningTokens)) return undefined;
+  if (cacheWriteInputTokens !== undefined && !isTokenCount(cacheWriteInputTokens)) return undefined;
+  if (reportedCostUsd !== undefined && !isCost(reportedCostUsd)) return undefined;
+  if (serviceTier !== undefined && typeof serviceTier !== "string") return undefined;
+  if (hasServerTools !== undefined && hasServerTools !== true) return undefined;
+  const own = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
+  const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
+  if (!isWithin || reasoningTokens > outputTokens) return undefined;
+  const said = defined({
+    cacheWriteInputTokens,
+    reportedCostUsd,
+    serviceTier,
+  });
+  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...said, ...own };
+}
+
+/**
+ * The output tokens that a failure says were lost: those that `arrived`, as far as we know, where its figure cannot be true. A warning
+ * then names the model once.
+ */
+export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: number): number {
+  if (isTokenCount(lost) && lost <= mostTokens(size) + LOSS_ALLOWANCE_TOKENS) return lost;
+  warnOfFigures(model, `a loss that cannot be true (lostOutputTokens ${shown(lost)})`, size);
+  return arrived;
+}
+
+/** Returns the input that a failure reports, or `undefined` if it reports none or it cannot be true. */
+export function checkLostInput(
+  model: Model,
+  lost: unknown,
+  size: CallSize,
+): ReportedInput | undefined {
+  if (lost === undefined) return undefined;
+  const input = isRecord(lost) ? { ...lost, outputTokens: 0, reasoningTokens: 0 } : lost;
+  const usage = believableUsage(model, input, size);
+  if (usage === undefined) return undefined;
+  const { inputTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
+  return { inputTokens, cachedInputTokens, ...defined({ cacheWriteInputTokens }) };
+}
+
+function warnOfFigures(model: Model, what: string, size: CallSize): void {
+  warnOnce(
+    model,
+    `The model ${model.id} of ${model.provider} reported ${what} for a call of ${size.inputTokens} counted input tokens and a cap of ${size.maxOutputTokens}. Such calls are charged by our own count. Check the server, or the model's adapter.`,
+  );
+}
+
+function figures(reported: unknown): string {
+  if (!isRecord(reported)) return shown(reported);
+  return Object.entries(reported)
+    .map(([name, figure]) => `${name} ${shown(figure)}`)
+    .join(", ");
 }

@@ -4,7 +4,7 @@ import type { Message } from "../protocol/message.ts";
 import type { Model, ModelReply, ModelRequest, OutputSchema, ToolSpec } from "./model.ts";
 import { remembered } from "./remembered.ts";
 import { hasContent } from "./written-by.ts";
-import { bytesOf, type Attachment } from "../protocol/attachment.ts";
+import { bytesOf } from "../protocol/attachment.ts";
 import { isAttached, type ContentPart } from "../protocol/message-content.ts";
 
 // One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
@@ -30,13 +30,6 @@ export interface MeasuredPrefix {
   readonly tokens: number;
 }
 
-/** How long a request is. */
-interface CountedTokens {
-  readonly tokens: number;
-  /** True if it is an estimate, in part at least; false if the model counted it itself. */
-  readonly isEstimated: boolean;
-}
-
 /**
  * Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest (R101).
  * `prefix` is one of the messages that are not `ephemeral`.
@@ -46,7 +39,7 @@ export function countInputTokens(
   request: ModelRequest,
   prefix: MeasuredPrefix,
   ephemeral?: ReadonlySet<Message>,
-): CountedTokens {
+): { readonly tokens: number; readonly isEstimated: boolean } {
   const counted = model.countTokens?.(request);
   if (counted !== undefined && isTokenCount(counted))
     return { tokens: counted, isEstimated: false };
@@ -95,17 +88,14 @@ function messageTokens(message: Message): number {
 /** Sealed reasoning is base64: of four characters, three are what the model reads. */
 const READ_OF_DATA = 3 / 4;
 
-/** What a message says besides its text and its calls. */
-interface MessageExtras {
+/** What of a message is sent besides its text and its calls. */
+export function extrasOf(message: Message): {
   readonly reasoning: string;
   /** Bytes of data that the model reads. */
   readonly dataBytes: number;
   /** An estimate of what is no text. */
   readonly attachedTokens: number;
-}
-
-/** What of a message is sent besides its text and its calls. */
-export function extrasOf(message: Message): MessageExtras {
+} {
   let reasoning = "";
   let dataBytes = 0;
   if (hasContent(message))
@@ -119,12 +109,11 @@ export function extrasOf(message: Message): MessageExtras {
   return { reasoning, dataBytes, attachedTokens: 0 };
 }
 
-/** What is read before the messages. */
+/** Returns an estimate of what is read before the messages. */
 function beginningTokens({ tools, output }: ModelRequest): number {
   const ofTools = remembered(countedTools, tools, toolTokens);
-  return output === undefined
-    ? ofTools
-    : ofTools + remembered(countedOutputs, output, outputTokens);
+  if (output === undefined) return ofTools;
+  return ofTools + remembered(countedOutputs, output, outputTokens);
 }
 
 function outputTokens({ schema }: OutputSchema): number {
@@ -135,20 +124,13 @@ function toolTokens(tools: readonly ToolSpec[]): number {
   return tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
 }
 
-/** What was sent of a history. */
-interface SentHistory {
-  readonly messages: number;
-  /** An estimate of what else was in the request. */
-  readonly ephemeralTokens: number;
-}
-
 /**
  * The known prefix after a reply: what the provider counted, less what is not of the history, and the reply itself, without its reasoning
  * unless that is sent again.
  */
 export function countedPrefix(
   prefix: MeasuredPrefix,
-  { messages, ephemeralTokens }: SentHistory,
+  { messages, ephemeralTokens }: { readonly messages: number; readonly ephemeralTokens: number },
   { message, usage }: Pick<ModelReply, "message" | "usage">,
 ): MeasuredPrefix {
   if (usage === undefined || usage.inputTokens === 0) return prefix;
@@ -171,24 +153,20 @@ const AUDIO_BYTES_PER_TOKEN = 500;
 
 /** An estimate of the tokens of what is no text. */
 function contentTokens(content: readonly ContentPart[]): number {
-  return content.filter(isAttached).reduce((sum, part) => sum + attachmentTokens(part), 0);
-}
-
-function attachmentTokens(attachment: Attachment): number {
-  const { type } = attachment;
-  const bytes = bytesOf(attachment) ?? 0;
-  if (type === "image") return imageTokens(attachment);
-  if (type === "file") return FILE_TOKENS + Math.ceil(bytes / FILE_BYTES_PER_TOKEN);
-  // One that is fetched by the provider is of unknown length.
-  return bytes === 0 ? FILE_TOKENS : Math.ceil(bytes / AUDIO_BYTES_PER_TOKEN);
-}
-
-function imageTokens({ data = "" }: Attachment): number {
-  const header = Buffer.from(data.slice(0, HEADER_CHARACTERS), "base64");
-  const pixels = pngPixels(header) ?? jpegPixels(header);
-  if (pixels === undefined) return IMAGE_TOKENS;
-  const tokens = Math.ceil(pixels / PIXELS_PER_TOKEN);
-  return Math.min(Math.max(tokens, LEAST_IMAGE_TOKENS), MOST_IMAGE_TOKENS);
+  let tokens = 0;
+  for (const attachment of content.filter(isAttached)) {
+    const { type, data = "" } = attachment;
+    const bytes = bytesOf(attachment) ?? 0;
+    if (type === "image") {
+      const header = Buffer.from(data.slice(0, HEADER_CHARACTERS), "base64");
+      const pixels = pngPixels(header) ?? jpegPixels(header);
+      const counted = pixels === undefined ? IMAGE_TOKENS : Math.ceil(pixels / PIXELS_PER_TOKEN);
+      tokens += Math.min(Math.max(counted, LEAST_IMAGE_TOKENS), MOST_IMAGE_TOKENS);
+    } else if (type === "file") tokens += FILE_TOKENS + Math.ceil(bytes / FILE_BYTES_PER_TOKEN);
+    // A sound that is fetched by the provider is of unknown length.
+    else tokens += bytes === 0 ? FILE_TOKENS : Math.ceil(bytes / AUDIO_BYTES_PER_TOKEN);
+  }
+  return tokens;
 }
 
 /** A JPEG says its size behind what its camera has noted: 64 KiB at most, or a little more. */

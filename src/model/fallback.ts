@@ -65,15 +65,11 @@ export class Fallback {
       (_model, index) => (this.#coolUntilMs[index] ?? -Infinity) <= nowMs,
     );
     const inOrder = ready.length === 0 ? this.models : ready;
-    const writer = this.#writerOfOpenCalls(messages);
+    const newest = messages.findLast((message) => message.role === "assistant");
+    if (newest === undefined || newest.toolCalls.length === 0) return inOrder;
+    const writer = this.models.find((model) => replayKeyOf(model) === newest.writtenBy);
     if (writer === undefined) return inOrder;
     return [writer, ...inOrder.filter((model) => model !== writer)];
-  }
-
-  #writerOfOpenCalls(messages: ModelRequest["messages"]): Model | undefined {
-    const newest = messages.findLast(({ role }) => role === "assistant");
-    if (newest?.role !== "assistant" || newest.toolCalls.length === 0) return undefined;
-    return this.models.find((model) => replayKeyOf(model) === newest.writtenBy);
   }
 
   /** Whether another model is asked after this failure; if so, the one that failed is passed over for a while. */

@@ -1,7 +1,6 @@
 // Tools to whose schemas the provider is asked to hold the model: how they are written, and how their arguments are read.
 
 import { parseJson, type JsonObject } from "../kernel/json.ts";
-import type { ToolCall } from "../protocol/message.ts";
 import type { ModelReply, ToolSpec } from "./model.ts";
 import { remembered } from "./remembered.ts";
 import { strictSchema, withoutAddedNulls } from "./strict-schema.ts";
@@ -24,34 +23,29 @@ export function heldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools
   return remembered(
     isAll ? heldAll : heldAsSaid,
     tools,
-    (specs) => new Map(specs.map((spec) => [spec.name, { spec, strict: strictOf(spec, isAll) }])),
+    (specs) =>
+      new Map(
+        specs.map((spec) => {
+          const form = (spec.strictSchema ?? isAll) ? strictSchema(spec.inputSchema) : undefined;
+          return [spec.name, { spec, strict: form?.isStrict === true ? form.schema : undefined }];
+        }),
+      ),
   );
-}
-
-function strictOf(
-  { inputSchema, strictSchema: isAsked }: ToolSpec,
-  isAll: boolean,
-): HeldTool["strict"] {
-  if (!(isAsked ?? isAll)) return undefined;
-  const strict = strictSchema(inputSchema);
-  return strict.isStrict ? strict.schema : undefined;
 }
 
 /** The reply with the arguments of its calls as their tools want them: without the nulls that the strict forms have brought in. */
 export function unheld(reply: ModelReply, held: HeldTools): ModelReply {
   const { message } = reply;
-  const toolCalls = message.toolCalls.map((call) => unheldCall(call, held));
+  const toolCalls = message.toolCalls.map((call) => {
+    const tool = held.get(call.toolName);
+    if (tool?.strict === undefined || !call.argumentsText.includes("null")) return call;
+    try {
+      const value = withoutAddedNulls(parseJson(call.argumentsText), tool.spec.inputSchema);
+      return Object.freeze({ ...call, argumentsText: JSON.stringify(value) });
+    } catch {
+      return call; // The model reads of what is no JSON as ever.
+    }
+  });
   if (toolCalls.every((call, index) => call === message.toolCalls[index])) return reply;
   return { ...reply, message: Object.freeze({ ...message, toolCalls: Object.freeze(toolCalls) }) };
-}
-
-function unheldCall(call: ToolCall, held: HeldTools): ToolCall {
-  const tool = held.get(call.toolName);
-  if (tool?.strict === undefined || !call.argumentsText.includes("null")) return call;
-  try {
-    const value = withoutAddedNulls(parseJson(call.argumentsText), tool.spec.inputSchema);
-    return Object.freeze({ ...call, argumentsText: JSON.stringify(value) });
-  } catch {
-    return call; // The model reads of what is no JSON as ever.
-  }
 }

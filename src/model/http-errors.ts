@@ -129,7 +129,12 @@ export class AdapterFailures {
     const report = isRecord(error) ? error : { message: error };
     const { status: given, statusCode, code: word, type, message: said } = report;
     const status = [given, statusCode, word].map(Number).find((one) => one >= 400 && one < 600);
-    const message = typeof said === "string" ? said : jsonTextOf(error);
+    let message = "a report that is nested too deep";
+    try {
+      message = typeof said === "string" ? said : JSON.stringify(error);
+    } catch {
+      // It cannot be written.
+    }
     return this.failure({
       code: codeOfReport([word, type], status, message),
       got: `an error inside the reply: ${message}`,
@@ -170,7 +175,8 @@ export function codeOfRefusal(status: number, word: unknown, message: string): M
   if (word === MODELS_FAULT) return "model_unavailable";
   if (codeOfWord(word) === "model_context_overflow") return "model_context_overflow";
   const code = codeOfStatus(status);
-  return code === "model_refused_request" && saysTooLong(message) ? "model_context_overflow" : code;
+  const isOverflow = code === "model_refused_request" && limitIn(message) === "length";
+  return isOverflow ? "model_context_overflow" : code;
 }
 
 /** What an error inside an answer means, which had begun well. `words`: the provider's own codes for it, the more exact one first. */
@@ -183,8 +189,16 @@ export function codeOfReport(
   const code = named ?? (status === undefined ? undefined : codeOfStatus(status));
   // LM Studio reports an overflow in a stream with a message alone.
   const isVague = code === undefined || code === "model_refused_request";
-  if (isVague && saysTooLong(message)) return "model_context_overflow";
-  return code ?? (saysRateLimit(message) ? "model_rate_limited" : "model_unavailable");
+  const limit = limitIn(message);
+  if (isVague && limit === "length") return "model_context_overflow";
+  return code ?? (limit === "rate" ? "model_rate_limited" : "model_unavailable");
+}
+
+/** Words about a limit on the length of a request, or on a rate. */
+function limitIn(message: string): "length" | "rate" | undefined {
+  const isLong = TOO_LONG.test(message);
+  if (RATE.test(message) || (isLong && LATER.test(message))) return "rate";
+  return isLong ? "length" : undefined;
 }
 
 function codeOfStatus(status: number): ModelErrorCode {
@@ -254,14 +268,6 @@ const RATE =
 /** Words for a limit that passes. They say of a request that seems too long that it is not. */
 const LATER = /\bwait\b|\b(try again|retry) (later|in|after)\b|\bquota/i;
 
-function saysTooLong(message: string): boolean {
-  return TOO_LONG.test(message) && !RATE.test(message) && !LATER.test(message);
-}
-
-function saysRateLimit(message: string): boolean {
-  return RATE.test(message) || (TOO_LONG.test(message) && LATER.test(message));
-}
-
 /** How long the server asks us to wait. A date is taken relative to the server's own, so that no clock has to agree with it. */
 export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined {
   const milliseconds = Number.parseFloat(headers.get("retry-after-ms") ?? "");
@@ -319,15 +325,6 @@ function durationIn(text: string): number | undefined {
   return totalMs === undefined ? undefined : Math.ceil(totalMs);
 }
 
-/** Returns the JSON text of a report, or a note if it is nested too deep. */
-function jsonTextOf(report: unknown): string {
-  try {
-    return JSON.stringify(report);
-  } catch {
-    return "a report that is nested too deep";
-  }
-}
-
 /** True for the error of a call stack that has overflowed. */
 export function isStackOverflow(thrown: unknown): boolean {
   return thrown instanceof RangeError && /call stack/i.test(thrown.message);
@@ -349,17 +346,12 @@ export function redactModelError(error: ModelError, secrets: readonly KnownSecre
   if (secrets.length === 0) return error;
   const message = redactCutValues(error.message, secrets);
   if (message === error.message && !quotesSecret(error, secrets)) return error;
-  const data = redactData(error.data, secrets);
-  return changedError(error, { message, data, cause: undefined });
-}
-
-/** Redacts the texts of the data. A nested field that contains a secret is left out. */
-function redactData(data: JsonObject, secrets: readonly KnownSecret[]): JsonObject {
-  const fields = Object.entries(data).map(([name, value]) => {
-    const text = typeof value === "string" ? redactCutValues(value, secrets) : value;
-    return [name, text] as const;
+  // A nested field that contains a secret is left out.
+  const fields = Object.entries(error.data).map(([name, value]) => {
+    return [name, typeof value === "string" ? redactCutValues(value, secrets) : value] as const;
   });
-  return Object.fromEntries(fields.filter(([, value]) => !quotesSecret(value, secrets)));
+  const data = Object.fromEntries(fields.filter(([, value]) => !quotesSecret(value, secrets)));
+  return changedError(error, { message, data, cause: undefined });
 }
 
 // The redirects that an adapter follows: within one origin, so that neither the key nor the prompt

@@ -1,9 +1,11 @@
-// The limits of a provider, as a user sets them. Calls wait for them in limits-gate.ts.
+// The limits of a provider, as a user sets them, and how calls wait for them.
 
 import { misdefinition, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
-import { LimitsGate, type ModelLimitsOptions } from "./limits-gate.ts";
+import type { AnySignal } from "../kernel/cancel.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { TurnQueue, type RoomRequest } from "../kernel/turn-queue.ts";
 
 /** Limits that models share: one object for all models that the provider counts together. Made by {@link modelLimits}. */
 export interface ModelLimits extends ModelLimitsOptions {
@@ -52,4 +54,163 @@ export function findLimitsGate(field: string, limits: unknown): LimitsGate {
   if (gate !== undefined) return gate;
   const advice = "Make it once, with modelLimits({ … }), for all that share it.";
   throw misdefinition(field, "what modelLimits() gives", limits, advice);
+}
+
+// LimitsGate: the limits of a provider, for all calls of the process that share them. Owns the taken part of the limits.
+// The clock of each call is that of its run.
+// Q1. First come, first served: no call passes while an earlier one waits.
+// Q2. A call that stops waiting has taken nothing. Tokens that a call has taken and not used go back when it ends.
+// Q3. A call never starts a wait that is longer than it may wait. It is refused at once, or in its turn.
+
+const MS_PER_MINUTE = 60_000;
+
+/** What a provider takes of an account, as its page of limits says. At least one of them. */
+export interface ModelLimitsOptions {
+  /** Requests in a minute, each attempt counted. From 1. */
+  readonly requestsPerMinute?: number;
+  /**
+   * Tokens in a minute, from 1: the counted input of each request and its cap on output, until the reply says what was used. A request
+   * with more than a minute's tokens goes alone, once none other is under way, and is warned of.
+   */
+  readonly inputTokensPerMinute?: number;
+  /** Requests that are under way at once. From 1. */
+  readonly concurrent?: number;
+}
+
+/** The call that asks. */
+interface LimitsAsk {
+  /** Counted input and cap. */
+  readonly tokens: number;
+  readonly clock: Clock;
+  /** As `RetryPolicy.longestWaitMs`. */
+  readonly longestWaitMs: number;
+}
+
+/** A place in the limits, which is left once. */
+interface LimitsPlace {
+  /** What is wrong with the request, in words for the user. */
+  readonly warning: string | undefined;
+  /** `used`: the tokens that the request in fact took; undefined: it was not sent. */
+  leave(used: number | undefined): void;
+}
+
+/** What asking came to. `paused`: for so long, which is longer than the call may wait. `cancelled`: its signal was aborted. */
+type LimitsAnswer =
+  | { readonly type: "place"; readonly place: LimitsPlace }
+  | { readonly type: "paused"; readonly pausedMs: number }
+  | { readonly type: "cancelled" };
+
+/** What is refilled by the minute. A request that takes more than there is leaves a debt. */
+class Bucket {
+  readonly perMinute: number;
+  #level: number;
+  #atMs = -Infinity;
+
+  constructor(perMinute: number) {
+    this.perMinute = perMinute;
+    this.#level = perMinute;
+  }
+
+  /** How long it takes until so much is there, or all that it can hold. 0: it is. */
+  readyInMs(amount: number, nowMs: number): number {
+    const missing = Math.min(amount, this.perMinute) - this.#levelAt(nowMs);
+    return missing <= 0 ? 0 : Math.ceil((missing * MS_PER_MINUTE) / this.perMinute);
+  }
+
+  take(amount: number): void {
+    this.#level -= amount;
+  }
+
+  giveBack(amount: number): void {
+    this.#level = Math.min(this.perMinute, this.#level + amount);
+  }
+
+  #levelAt(nowMs: number): number {
+    const passedMs = Math.max(0, nowMs - this.#atMs);
+    // A whole millisecond's error of rounding never keeps a request waiting.
+    const level = this.#level + (passedMs * this.perMinute) / MS_PER_MINUTE;
+    this.#level = Math.min(this.perMinute, Math.round(level * 1e6) / 1e6);
+    this.#atMs = Math.max(this.#atMs, nowMs);
+    return this.#level;
+  }
+}
+
+const CANCELLED: LimitsAnswer = Object.freeze({ type: "cancelled" });
+
+class LimitsGate {
+  readonly #concurrent: number;
+  readonly #requests: Bucket | undefined;
+  readonly #tokens: Bucket | undefined;
+  readonly #queue = new TurnQueue();
+  #underWay = 0;
+  /** A request that is larger than a minute's tokens is under way. */
+  #isAlone = false;
+  #pausedUntilMs = -Infinity;
+
+  constructor({ requestsPerMinute, inputTokensPerMinute, concurrent }: ModelLimitsOptions) {
+    this.#concurrent = concurrent ?? Infinity;
+    if (requestsPerMinute !== undefined) this.#requests = new Bucket(requestsPerMinute);
+    if (inputTokensPerMinute !== undefined) this.#tokens = new Bucket(inputTokensPerMinute);
+  }
+
+  /** Waits for a place. */
+  async enter(ask: LimitsAsk, signal: AnySignal): Promise<LimitsAnswer> {
+    const request: RoomRequest<LimitsAnswer> = {
+      take: () => this.#take(ask),
+      // Wakes the first call when the clock alone may let it pass.
+      startTimer: (wake) => {
+        const waitMs = this.#readyInMs(ask);
+        return waitMs > 0 ? ask.clock.setTimer(waitMs, wake) : undefined;
+      },
+    };
+    return (await this.#queue.enter(request, signal)) ?? CANCELLED;
+  }
+
+  /** The provider has asked to be left alone for so long. */
+  pause(ms: number, clock: Clock): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + ms);
+    this.#queue.serve();
+  }
+
+  /** For how long it is paused still. */
+  pausedMs(clock: Clock): number {
+    return Math.max(0, this.#pausedUntilMs - clock.monotonicMs());
+  }
+
+  /** Returns a place, or the refusal of a wait that is too long. `undefined` if the call has to wait. */
+  #take(ask: LimitsAsk): LimitsAnswer | undefined {
+    const { tokens, clock, longestWaitMs } = ask;
+    const pausedMs = this.pausedMs(clock);
+    if (pausedMs > longestWaitMs) return { type: "paused", pausedMs };
+    const most = this.#tokens?.perMinute ?? Infinity;
+    const isTooLarge = tokens > most;
+    const isFull = this.#isAlone || this.#underWay >= this.#concurrent;
+    if (isFull || (isTooLarge && this.#underWay > 0) || this.#readyInMs(ask) > 0) return undefined;
+    this.#underWay += 1;
+    this.#isAlone = isTooLarge;
+    this.#requests?.take(1);
+    this.#tokens?.take(tokens);
+    const warning = isTooLarge
+      ? `A request counts ${tokens} tokens with its cap, and limits.inputTokensPerMinute is ${most}: it goes alone. Lower maxOutputTokens, or raise the limit.`
+      : undefined;
+    const leave = (used: number | undefined): void => {
+      this.#underWay -= 1;
+      if (isTooLarge) this.#isAlone = false;
+      if (used === undefined) this.#requests?.giveBack(1);
+      this.#tokens?.giveBack(tokens - (used ?? 0));
+      this.#queue.serve();
+    };
+    return { type: "place", place: { warning, leave } };
+  }
+
+  /** How long it takes by the clock alone until a request could go. */
+  #readyInMs({ tokens, clock }: LimitsAsk): number {
+    const nowMs = clock.monotonicMs();
+    return Math.max(
+      this.#pausedUntilMs - nowMs,
+      this.#requests?.readyInMs(1, nowMs) ?? 0,
+      this.#tokens?.readyInMs(tokens, nowMs) ?? 0,
+      0,
+    );
+  }
 }

@@ -85,10 +85,10 @@ function checkNeeded(field: string, { inputUsdPerMillion, outputUsdPerMillion }:
   checkRate(`${field}.outputUsdPerMillion`, outputUsdPerMillion);
 }
 
-const checkTierList = mustBe("a list", Array.isArray, "List the tiers from the fewest tokens up.");
-
 function checkTiers(field: string, tiers: readonly PriceTier[]): void {
-  checkTierList(field, tiers);
+  const advice = "List the tiers from the fewest tokens up";
+  const given: unknown = tiers;
+  if (!Array.isArray(given)) throw mismatch(field, "a list", tiers, `${advice}.`);
   let least = -1;
   for (const [index, tier] of tiers.entries()) {
     const name = `${field}[${index}]`;
@@ -97,9 +97,9 @@ function checkTiers(field: string, tiers: readonly PriceTier[]): void {
     checkNeeded(name, tier);
     const { aboveInputTokens } = tier;
     if (aboveInputTokens <= least) {
-      const advice = "List the tiers from the fewest tokens up, each once.";
       const expected = `more than ${least}, where the tier before it begins`;
-      throw mismatch(`${name}.aboveInputTokens`, expected, aboveInputTokens, advice);
+      const place = `${name}.aboveInputTokens`;
+      throw mismatch(place, expected, aboveInputTokens, `${advice}, each once.`);
     }
     least = aboveInputTokens;
   }
@@ -140,20 +140,18 @@ function ratesAt(price: ModelPrice, inputTokens: number): ModelRates {
  */
 export function costMicroUsd(price: ModelPrice, ...requests: readonly TokenUsage[]): number {
   let cost = 0;
-  for (const request of requests) cost += costOf(ratesAt(price, request.inputTokens), request);
+  for (const request of requests) {
+    const { inputTokens, cachedInputTokens, cacheWriteInputTokens = 0, outputTokens } = request;
+    const rates = ratesAt(price, inputTokens);
+    const { inputUsdPerMillion: fresh, outputUsdPerMillion } = rates;
+    const { cachedInputUsdPerMillion = fresh, cacheWriteUsdPerMillion = fresh } = rates;
+    cost +=
+      (inputTokens - cachedInputTokens - cacheWriteInputTokens) * fresh +
+      cachedInputTokens * cachedInputUsdPerMillion +
+      cacheWriteInputTokens * cacheWriteUsdPerMillion +
+      outputTokens * outputUsdPerMillion;
+  }
   return Math.ceil(cost);
-}
-
-function costOf(rates: ModelRates, usage: TokenUsage): number {
-  const { inputUsdPerMillion: fresh, outputUsdPerMillion } = rates;
-  const { cachedInputUsdPerMillion = fresh, cacheWriteUsdPerMillion = fresh } = rates;
-  const { inputTokens, cachedInputTokens, cacheWriteInputTokens = 0, outputTokens } = usage;
-  return (
-    (inputTokens - cachedInputTokens - cacheWriteInputTokens) * fresh +
-    cachedInputTokens * cachedInputUsdPerMillion +
-    cacheWriteInputTokens * cacheWriteUsdPerMillion +
-    outputTokens * outputUsdPerMillion
-  );
 }
 
 /** A count of tokens may be so much too low, and the request reach another tier than the one that was counted. */
@@ -182,9 +180,21 @@ export function dearestPrice(all: readonly (ModelPrice | undefined)[]): ModelPri
   const prices = all.flatMap((price) => price ?? []);
   if (prices.length < all.length) return undefined;
   const lengths = prices.flatMap(({ tiers = [] }) => tiers.map((tier) => tier.aboveInputTokens));
-  return tieredPrice(lengths, (inputTokens) =>
-    dearestRates(prices.map((price) => ratesAt(price, inputTokens))),
-  );
+  return tieredPrice(lengths, (inputTokens) => {
+    const all = prices.map((price) => ratesAt(price, inputTokens));
+    const most = (rate: keyof ModelRates): number =>
+      Math.max(...all.map((rates) => rates[rate] ?? rates.inputUsdPerMillion));
+    const mostIfGiven = (rate: keyof ModelRates): number | undefined =>
+      all.some((rates) => rates[rate] !== undefined) ? most(rate) : undefined;
+    return {
+      inputUsdPerMillion: most("inputUsdPerMillion"),
+      ...defined({
+        cachedInputUsdPerMillion: mostIfGiven("cachedInputUsdPerMillion"),
+        cacheWriteUsdPerMillion: mostIfGiven("cacheWriteUsdPerMillion"),
+      }),
+      outputUsdPerMillion: most("outputUsdPerMillion"),
+    };
+  });
 }
 
 /** Returns the price with these rates, and a tier above each of the lengths. */
@@ -196,19 +206,4 @@ export function tieredPrice(
     .toSorted((left, right) => left - right)
     .map((aboveInputTokens) => ({ aboveInputTokens, ...ratesFor(aboveInputTokens + 1) }));
   return tiers.length === 0 ? ratesFor(0) : { ...ratesFor(0), tiers };
-}
-
-function dearestRates(all: readonly ModelRates[]): ModelRates {
-  const most = (rate: keyof ModelRates): number =>
-    Math.max(...all.map((rates) => rates[rate] ?? rates.inputUsdPerMillion));
-  const mostIfGiven = (rate: keyof ModelRates): number | undefined =>
-    all.some((rates) => rates[rate] !== undefined) ? most(rate) : undefined;
-  return copyRates({
-    inputUsdPerMillion: most("inputUsdPerMillion"),
-    ...defined({
-      cachedInputUsdPerMillion: mostIfGiven("cachedInputUsdPerMillion"),
-      cacheWriteUsdPerMillion: mostIfGiven("cacheWriteUsdPerMillion"),
-    }),
-    outputUsdPerMillion: most("outputUsdPerMillion"),
-  });
 }

@@ -55,15 +55,13 @@ export function priceLookup(prices: Prices | undefined): PriceOf {
       return { price: copyPrice(price) };
     }
     const found = prices?.priceFor({ provider, baseUrl, model: id });
-    if (found === undefined) return { price: listedPrice(provider, id, baseUrl) };
+    if (found === undefined) {
+      const isOpenAi = baseUrl === undefined ? provider === "openai" : isOpenAiItself(baseUrl);
+      return { price: isOpenAi ? knownPrice("openai", id) : undefined };
+    }
     checkPrice(`prices.priceFor(${id})`, found);
     return { price: copyPrice(found) };
   }
-}
-
-function listedPrice(provider: string, id: string, baseUrl?: string): ModelPrice | undefined {
-  const isOpenAi = baseUrl === undefined ? provider === "openai" : isOpenAiItself(baseUrl);
-  return isOpenAi ? knownPrice("openai", id) : undefined;
 }
 
 /** Not so at the address of a region, or at Azure: they may charge more. */
@@ -137,15 +135,12 @@ function ratesOf({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRate
  */
 export function knownPrice(provider: string, modelId: string): KnownPrice | undefined {
   if (provider !== "openai" || typeof modelId !== "string") return undefined;
-  const row = ROWS.get(modelId) ?? snapshotted(modelId);
+  // The model of which it is a dated snapshot, if all snapshots of that cost the same.
+  const model = modelId.slice(0, -DATE_LENGTH - 1);
+  const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
+  const isListed = isSnapshot && table.withSnapshots.includes(model);
+  const row = ROWS.get(modelId) ?? (isListed ? ROWS.get(model) : undefined);
   return row === undefined ? undefined : remembered(prices, row, priceOf);
 }
 
 const DATE_LENGTH = "2025-08-07".length;
-
-/** The model of which `modelId` is a dated snapshot, if all snapshots of it cost the same. */
-function snapshotted(modelId: string): PriceRow | undefined {
-  const model = modelId.slice(0, -DATE_LENGTH - 1);
-  const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
-  return isSnapshot && table.withSnapshots.includes(model) ? ROWS.get(model) : undefined;
-}

@@ -18,14 +18,7 @@ interface Properties {
   readonly behind: readonly Model[];
 }
 
-interface Copy {
-  readonly properties: Properties;
-  readonly model: Model;
-}
-
-const NONE: readonly Model[] = Object.freeze([]);
-
-const copies = new WeakMap<Model, Copy>();
+const copies = new WeakMap<Model, { readonly properties: Properties; readonly model: Model }>();
 
 /**
  * Returns a frozen copy of a model, whose methods call the model itself. The copy is the same object as
@@ -37,7 +30,16 @@ export function readModel(owner: string, given: Model): Model {
   try {
     const properties = readProperties(owner, given);
     const known = copies.get(given);
-    if (known !== undefined && isSame(known.properties, properties)) return known.model;
+    const { limits, generate, canCount, behind, own } = properties;
+    const before = known?.properties;
+    const isSame =
+      before !== undefined &&
+      before.limits === limits &&
+      before.generate === generate &&
+      before.canCount === canCount &&
+      behind.every((model, index) => model === before.behind[index]) &&
+      sameJson(before.own, own);
+    if (known !== undefined && isSame) return known.model;
     const model = copyModel(given, properties);
     copies.set(given, { properties, model });
     return model;
@@ -55,28 +57,15 @@ function readProperties(owner: string, given: ReadableModel): Properties {
   const { apiType, serviceTier, price, baseUrl, limits, accepts, server } = given;
   const own = { replayKey, replayKeys, minOutputTokens, native, canForce };
   const more = { apiType, serviceTier, price, baseUrl, accepts, server };
+  const behind = (replayKeys && fallbackOf(given)?.models) ?? [];
   return {
     own: { provider, id, ...defined({ ...own, ...more }) },
     limits,
     // oxlint-disable-next-line typescript/unbound-method -- the copy binds it
     generate: given.generate,
     canCount: given.countTokens !== undefined,
-    behind: replayKeys === undefined ? NONE : readModelsBehind(owner, given),
+    behind: behind.map((model) => readModel(owner, model)),
   };
-}
-
-function readModelsBehind(owner: string, given: Model): readonly Model[] {
-  return fallbackOf(given)?.models.map((model) => readModel(owner, model)) ?? NONE;
-}
-
-function isSame(known: Properties, read: Properties): boolean {
-  return (
-    known.limits === read.limits &&
-    known.generate === read.generate &&
-    known.canCount === read.canCount &&
-    read.behind.every((model, index) => model === known.behind[index]) &&
-    sameJson(known.own, read.own)
-  );
 }
 
 function copyModel(given: Model, { own, limits, generate, canCount, behind }: Properties): Model {

@@ -27,3 +27,17 @@ export class RememberedEach<Key extends object, Value> {
     return made.slice(0, list.length);
   }
 }
+
+/** Returns the object with further fields, which are computed whenever they are read. */
+export function withComputed<Known extends object, Values extends object>(
+  known: Known,
+  compute: { readonly [Name in keyof Values]: () => Values[Name] },
+): Known & Readonly<Values>;
+export function withComputed(
+  known: object,
+  compute: Readonly<Record<string, () => unknown>>,
+): object {
+  for (const [name, get] of Object.entries(compute))
+    Object.defineProperty(known, name, { enumerable: true, get });
+  return known;
+}

@@ -27,9 +27,18 @@ export function prefixOf(
   { request: last, ephemeralCount }: SentRequest,
   next: ModelRequest,
 ): RequestPrefix {
-  if (!haveSameTools(last, next) || !haveSameOutput(last, next))
-    return { isHeld: false, messages: 0, changed: "tools" };
-  let messages = sharedLength(last.messages, next.messages);
+  const { tools, output } = last;
+  const isSameLength = tools.length === next.tools.length;
+  const hasSameTools =
+    tools === next.tools || (isSameLength && tools.every((tool, at) => tool === next.tools[at]));
+  const hasSameOutput =
+    output === next.output ||
+    (output !== undefined && next.output !== undefined && sameJson(output, next.output));
+  if (!hasSameTools || !hasSameOutput) return { isHeld: false, messages: 0, changed: "tools" };
+  // What has grown out of the same list is known to be the same without a look.
+  const growth = growthOf(last.messages);
+  const isGrown = growth !== undefined && growth === growthOf(next.messages);
+  let messages = isGrown ? Math.min(last.messages.length, next.messages.length) : 0;
   while (messages < last.messages.length) {
     const [message, other] = [last.messages[messages], next.messages[messages]];
     // Most messages are the very same value: only what was made anew is looked at.
@@ -39,22 +48,6 @@ export function prefixOf(
   return messages >= last.messages.length - ephemeralCount
     ? { isHeld: true, messages }
     : { isHeld: false, messages, changed: "messages" };
-}
-
-/** How much of them is known to be the same without a look. */
-function sharedLength(last: readonly Message[], next: readonly Message[]): number {
-  const growth = growthOf(last);
-  return growth !== undefined && growth === growthOf(next) ? Math.min(last.length, next.length) : 0;
-}
-
-function haveSameTools(last: ModelRequest, next: ModelRequest): boolean {
-  const { tools } = next;
-  if (last.tools === tools) return true;
-  return last.tools.length === tools.length && last.tools.every((tool, at) => tool === tools[at]);
-}
-
-function haveSameOutput({ output: last }: ModelRequest, { output: next }: ModelRequest): boolean {
-  return last === next || (last !== undefined && next !== undefined && sameJson(last, next));
 }
 
 /** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */

@@ -128,8 +128,10 @@ export async function generateWithRetries(
         : await askInOrder(call, fallback);
     if (end.type !== "failed") return { ...end, ...call.log };
     error = end.error;
-    const final = finalError(error, call.log.attempts, policy);
-    if (final !== undefined) return { type: "failed", error: final, ...call.log };
+    if (!error.isRetryable || call.log.attempts >= (policy.maxAttempts ?? DEFAULT_MAX_ATTEMPTS))
+      return { type: "failed", error, ...call.log };
+    if ((error.retryAfterMs ?? 0) > longestWaitMs)
+      return { type: "failed", error: waitTooLong(error, longestWaitMs), ...call.log };
     if (end.lostOutputTokens !== undefined && !(await payForNext(call)))
       return { type: "unpaid", error, ...call.log };
   }
@@ -198,20 +200,9 @@ async function payForNext(call: OpenCall): Promise<boolean> {
   return paid !== undefined;
 }
 
-/** With what the call fails after its attempt; undefined: it is to be tried again. */
-function finalError(
-  error: ModelError,
-  attempts: number,
-  { maxAttempts = DEFAULT_MAX_ATTEMPTS, longestWaitMs = DEFAULT_LONGEST_WAIT_MS }: RetryPolicy,
-): ModelError | undefined {
-  if (!error.isRetryable || attempts >= maxAttempts) return error;
-  return (error.retryAfterMs ?? 0) > longestWaitMs ? waitTooLong(error, longestWaitMs) : undefined;
-}
-
 async function backOff(error: ModelError, attempt: number, options: RetryOptions): Promise<void> {
   const { clock, signal, policy } = options;
-  const { random = DEFAULT_RANDOM } = policy;
-  const delayMs = delayBefore(attempt, error, chanceBy(random));
+  const delayMs = delayBefore(attempt, error, chanceBy(policy.random ?? DEFAULT_RANDOM));
   options.onRetry({ attempt, error, delayMs });
   await sleep(clock, delayMs, signal);
 }

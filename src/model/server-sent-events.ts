@@ -99,7 +99,9 @@ export class EventSplitter {
   push(piece: Uint8Array, take: (data: string) => void): void {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
     const last = bytes.lastIndexOf(LINE_FEED);
-    if (last >= 0) this.#takeLines(this.#textWith(bytes.subarray(0, last)), take);
+    if (last >= 0)
+      for (const line of this.#textWith(bytes.subarray(0, last)).split("\n"))
+        this.#endLine(line, take);
     if (last + 1 < bytes.length) this.#line.push(bytes.subarray(last + 1));
   }
 
@@ -110,26 +112,12 @@ export class EventSplitter {
 
   /** What was held and these bytes, which end where a line does, and so within no character. */
   #textWith(bytes: Buffer): string {
-    if (this.#line.length === 0) return this.#withoutMark(bytes.toString());
-    this.#line.push(bytes);
-    const text = this.#line.bytes.toString();
+    if (this.#line.length > 0) this.#line.push(bytes);
+    const text = (this.#line.length === 0 ? bytes : this.#line.bytes).toString();
     this.#line.clear();
-    return this.#withoutMark(text);
-  }
-
-  #withoutMark(text: string): string {
     const isMarked = !this.#isBegun && text.startsWith(BYTE_ORDER_MARK);
     this.#isBegun = true;
     return isMarked ? text.slice(1) : text;
-  }
-
-  #takeLines(text: string, take: (data: string) => void): void {
-    let start = 0;
-    for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
-      this.#endLine(text.slice(start, end), take);
-      start = end + 1;
-    }
-    this.#endLine(text.slice(start), take);
   }
 
   #endLine(ended: string, take: (data: string) => void): void {

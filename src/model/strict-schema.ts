@@ -62,12 +62,6 @@ const KEPT_FORMATS: readonly unknown[] = [
 ];
 /** What providers have no automaton for: looking around, and referring back. */
 const UNUSUAL_PATTERN = /\(\?[^:]|\\[1-9]|\\k/;
-/** What of a schema may be left out only where anything is admitted. */
-const UNSAYABLE: Readonly<Record<string, string>> = {
-  not: "a schema that says what is not",
-  patternProperties: "a record of any keys",
-  prefixItems: "a tuple",
-};
 const DEFINITIONS: readonly string[] = ["$defs", "definitions"];
 const NOTHING = { type: "null" };
 
@@ -100,9 +94,10 @@ class StrictWriter {
     const { path } = place;
     if (place.level > MOST_LEVELS) throw new NotStrict(path, `deeper than ${MOST_LEVELS} levels`);
     if (!isObject(schema)) throw new NotStrict(path, "anything");
-    for (const [word, reason] of Object.entries(UNSAYABLE)) {
-      if (word in schema) throw new NotStrict(path, reason);
-    }
+    // These may be left out only where anything is admitted.
+    if ("not" in schema) throw new NotStrict(path, "a schema that says what is not");
+    if ("patternProperties" in schema) throw new NotStrict(path, "a record of any keys");
+    if ("prefixItems" in schema) throw new NotStrict(path, "a tuple");
     const { $ref: reference, allOf } = schema;
     if (reference !== undefined) return { $ref: reference };
     if (allOf !== undefined) {
@@ -112,28 +107,32 @@ class StrictWriter {
       return this.#any({ ...rest, ...only }, place);
     }
     const branches = schema["anyOf"] ?? schema["oneOf"];
-    if (branches !== undefined) return this.#union(schema, listOf(branches), place);
+    if (branches !== undefined) {
+      const { description } = schema;
+      const anyOf = listOf(branches).map((branch) => this.#any(branch, place));
+      return description === undefined ? { anyOf } : { description, anyOf };
+    }
     const types = typesOf(schema);
     if (types.includes("object")) return this.#object(schema, place);
-    if (types.includes("array")) return this.#list(schema, place);
+    if (types.includes("array")) {
+      const { items } = schema;
+      if (items !== undefined && isList(items)) throw new NotStrict(path, "a tuple");
+      const at = { path: `${path}[]`, level: place.level + 1 };
+      return { ...this.#words(schema, path), items: this.#any(items, at) };
+    }
     if (types.length === 0 && schema["enum"] === undefined && schema["const"] === undefined)
       throw new NotStrict(path, "anything");
     return this.#words(schema, path);
-  }
-
-  #union(schema: JsonObject, branches: readonly JsonValue[], place: Place): JsonObject {
-    const { description } = schema;
-    return {
-      ...(description === undefined ? {} : { description }),
-      anyOf: branches.map((branch) => this.#any(branch, place)),
-    };
   }
 
   #object(schema: JsonObject, place: Place): JsonObject {
     const { path } = place;
     const { properties, additionalProperties: others = false } = schema;
     if (!isObject(properties) || others !== false)
-      throw new NotStrict(path, isObject(properties) ? "an object of more keys" : RECORD);
+      throw new NotStrict(
+        path,
+        isObject(properties) ? "an object of more keys" : "a record of any keys",
+      );
     const required = namesIn(schema["required"]);
     const entries = Object.entries(properties);
     this.#keys += entries.length;
@@ -153,18 +152,15 @@ class StrictWriter {
     };
   }
 
-  #list(schema: JsonObject, place: Place): JsonObject {
-    const { path, level } = place;
-    const { items } = schema;
-    if (items !== undefined && isList(items)) throw new NotStrict(path, "a tuple");
-    const at = { path: `${path}[]`, level: level + 1 };
-    return { ...this.#words(schema, path), items: this.#any(items, at) };
-  }
-
   #words(schema: JsonObject, path: string): JsonObject {
     const written: Record<string, JsonValue> = {};
     for (const [word, value] of Object.entries(schema)) {
-      if (isCopied(word, value)) written[word] = value;
+      const isPattern = word === "pattern" && typeof value === "string";
+      const isCopied =
+        KEPT_WORDS.includes(word) ||
+        (word === "format" && KEPT_FORMATS.includes(value)) ||
+        (isPattern && !UNUSUAL_PATTERN.test(value));
+      if (isCopied) written[word] = value;
       if (word === "const") written["enum"] = [value];
     }
     this.#enumValues += listOf(written["enum"]).length;
@@ -172,14 +168,6 @@ class StrictWriter {
       throw new NotStrict(path, `more than ${MOST_ENUM_VALUES} enum values`);
     return written;
   }
-}
-
-const RECORD = "a record of any keys";
-
-function isCopied(word: string, value: JsonValue): boolean {
-  if (word === "format") return KEPT_FORMATS.includes(value);
-  if (word === "pattern") return typeof value === "string" && !UNUSUAL_PATTERN.test(value);
-  return KEPT_WORDS.includes(word);
 }
 
 /** Whether a schema in strict form admits null. What is behind a reference is taken for something that does not. */
@@ -236,27 +224,24 @@ class NullReader {
     const [only] = listOf(allOf);
     if (only !== undefined) return this.read(only, value);
     const branches = schema["anyOf"] ?? schema["oneOf"];
-    if (branches !== undefined) return this.#readUnion(listOf(branches), value);
-    if (!isOf(schema, value)) return { value, fits: false, taken: 0 };
-    if (isList(value)) return this.#readList(schema, value);
+    if (branches !== undefined) {
+      const reads = listOf(branches).map((branch) => this.read(branch, value));
+      // Of those that fit, the one that leaves most as it is.
+      const fitting = reads.filter(({ fits }) => fits);
+      const [best] = fitting.toSorted((left, right) => left.taken - right.taken);
+      return best ?? { value, fits: false, taken: 0 };
+    }
+    if (!isWithin(schema, value)) return { value, fits: false, taken: 0 };
+    if (isList(value)) {
+      const { items } = schema;
+      const reads = value.map((item) => this.read(items, item));
+      return {
+        value: reads.map((read) => read.value),
+        fits: reads.every(({ fits }) => fits),
+        taken: reads.reduce((sum, { taken }) => sum + taken, 0),
+      };
+    }
     return isObject(value) ? this.#readObject(schema, value) : { value, fits: true, taken: 0 };
-  }
-
-  /** Of those that fit, the one that leaves most as it is. */
-  #readUnion(branches: readonly JsonValue[], value: JsonValue): Read {
-    const fitting = branches.map((branch) => this.read(branch, value)).filter(({ fits }) => fits);
-    const [best] = fitting.toSorted((left, right) => left.taken - right.taken);
-    return best ?? { value, fits: false, taken: 0 };
-  }
-
-  #readList(schema: JsonObject, value: readonly JsonValue[]): Read {
-    const { items } = schema;
-    const reads = value.map((item) => this.read(items, item));
-    return {
-      value: reads.map((read) => read.value),
-      fits: reads.every(({ fits }) => fits),
-      taken: reads.reduce((sum, { taken }) => sum + taken, 0),
-    };
   }
 
   #readObject(schema: JsonObject, value: JsonObject): Read {
@@ -291,48 +276,27 @@ class NullReader {
   }
 }
 
-/** Whether a value is of the type and within the bounds of a schema; its parts are another matter. */
-function isOf(schema: JsonObject, value: JsonValue): boolean {
+/** Returns true for a value of the type and within the bounds of a schema; its parts are another matter. */
+function isWithin(schema: JsonObject, value: JsonValue): boolean {
   const { enum: values, const: only } = schema;
   if (only !== undefined && !sameJson(only, value)) return false;
   if (values !== undefined && !listOf(values).some((one) => sameJson(one, value))) return false;
   const types = typesOf(schema);
-  if (types.length > 0 && !types.some((type) => hasType(value, type))) return false;
-  if (typeof value === "number") return isWithin(schema, value);
-  if (typeof value === "string") return isLong(schema, value.length, "Length");
-  return !isList(value) || isLong(schema, value.length, "Items");
-}
-
-/** The types that are not called as `typeof` has them. */
-const TYPES: Readonly<Record<string, (value: JsonValue) => boolean>> = {
-  null: (value) => value === null,
-  array: isList,
-  object: isObject,
-  integer: Number.isInteger,
-};
-
-function hasType(value: JsonValue, type: JsonValue): boolean {
-  const isOfType = typeof type === "string" ? TYPES[type] : undefined;
-  return isOfType?.(value) ?? typeof value === type;
-}
-
-function isWithin(schema: JsonObject, value: number): boolean {
-  const bound = (word: string): number => {
-    const given = schema[word];
-    return typeof given === "number" ? given : Number.NaN;
-  };
+  const own = isList(value) ? "array" : value === null ? "null" : typeof value;
+  const isOfType = types.includes(own) || (types.includes("integer") && Number.isInteger(value));
+  if (types.length > 0 && !isOfType) return false;
   // A bound that is not there is no number, and nothing is beyond it.
-  return !(
-    value < bound("minimum") ||
-    value > bound("maximum") ||
-    value <= bound("exclusiveMinimum") ||
-    value >= bound("exclusiveMaximum")
-  );
-}
-
-function isLong(schema: JsonObject, length: number, of: "Length" | "Items"): boolean {
-  const { [`min${of}`]: least = 0, [`max${of}`]: most = Infinity } = schema;
-  return length >= Number(least) && length <= Number(most);
+  const bound = (word: string): number => Number(schema[word] ?? Number.NaN);
+  if (typeof value === "number")
+    return !(
+      value < bound("minimum") ||
+      value > bound("maximum") ||
+      value <= bound("exclusiveMinimum") ||
+      value >= bound("exclusiveMaximum")
+    );
+  if (typeof value !== "string" && !isList(value)) return true;
+  const unit = typeof value === "string" ? "Length" : "Items";
+  return !(value.length < bound(`min${unit}`) || value.length > bound(`max${unit}`));
 }
 
 function typesOf({ type }: JsonObject): readonly JsonValue[] {

@@ -4,7 +4,6 @@
 import { checkAmount, checkList, defaultAdvice, misdefinition } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
-import type { AttachmentKind } from "../protocol/attachment.ts";
 import { checkModel } from "./check-model.ts";
 import { checkOptions, mustBeFunction, type OptionChecks } from "./check-options.ts";
 import { estimateRequest } from "./count-tokens.ts";
@@ -15,8 +14,9 @@ import {
   requestFor,
   type FallbackOptions,
 } from "./fallback.ts";
-import type { Model, ModelRequest, ModelServer } from "./model.ts";
+import type { Model, ModelRequest } from "./model.ts";
 import { generateWithRetries, type RetryOptions } from "./retry.ts";
+import { withComputed } from "./remembered.ts";
 import { replayKeyOf } from "./written-by.ts";
 
 const CHECKS: OptionChecks<FallbackOptions> = {
@@ -47,41 +47,14 @@ export function withFallback(
   const all: readonly Model[] = Object.freeze([...models]);
   const { on, cooldownMs } = options;
   const fallback = new Fallback(all, defined({ on, cooldownMs }));
-  const model: Model & { readonly replayKeys: readonly string[] } = {
-    get provider(): string {
-      return first.provider;
-    },
+  // Counts the longest of the requests, if all of the models count.
+  const countTokens = all.some((one) => one.countTokens === undefined)
+    ? undefined
+    : (request: ModelRequest): number =>
+        Math.max(...all.map((one) => one.countTokens?.(requestFor(request, one)) ?? 0));
+  const own = {
     id: first.id,
-    get server(): ModelServer | undefined {
-      return first.server;
-    },
-    get apiType(): Model["apiType"] {
-      return first.apiType;
-    },
-    get serviceTier(): string | undefined {
-      return first.serviceTier;
-    },
-    /** Of replies whose writer is not known: the key of no model. */
-    get replayKey(): string {
-      return all.map(replayKeyOf).join(" or ");
-    },
-    get replayKeys(): readonly string[] {
-      return all.map(replayKeyOf);
-    },
-    get native(): boolean {
-      return all.every((one) => one.native === true);
-    },
-    get canForce(): boolean {
-      return all.every((one) => one.canForce === true);
-    },
-    /** What none but some take is left out of the requests to the others. */
-    get accepts(): readonly AttachmentKind[] {
-      return [...new Set(all.flatMap(({ accepts = [] }) => accepts))];
-    },
-    get minOutputTokens(): number {
-      return Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens));
-    },
-    ...counterOf(all),
+    ...defined({ countTokens }),
     checkSettings: (settings) => all.forEach((one) => one.checkSettings?.(settings)),
     assertReady: () => all.forEach((one) => one.assertReady?.()),
     // For callers other than a run: that uses `fallbackOf`.
@@ -90,7 +63,7 @@ export function withFallback(
         signal,
         clock: systemClock,
         policy: { maxAttempts: 1 },
-        inputTokens: model.countTokens?.(request) ?? estimateRequest(request),
+        inputTokens: countTokens?.(request) ?? estimateRequest(request),
         ...defined({ onDelta, cacheKey }),
         onRetry: () => onDelta?.({ type: "reset", reason: "fallback" }),
       };
@@ -99,16 +72,22 @@ export function withFallback(
       if ("error" in outcome) throw outcome.error;
       throw signal.reason;
     },
-  };
+  } satisfies Omit<Model, "provider">;
+  const model: Model = withComputed(own, {
+    provider: () => first.provider,
+    server: () => first.server,
+    apiType: () => first.apiType,
+    serviceTier: () => first.serviceTier,
+    // Of replies whose writer is not known: the key of no model.
+    replayKey: () => all.map(replayKeyOf).join(" or "),
+    replayKeys: () => all.map(replayKeyOf),
+    native: () => all.every((one) => one.native === true),
+    canForce: () => all.every((one) => one.canForce === true),
+    // What none but some take is left out of the requests to the others.
+    accepts: () => [...new Set(all.flatMap(({ accepts = [] }) => accepts))],
+    minOutputTokens: () => Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens)),
+  });
   return fallback.standFor(Object.freeze(model));
-}
-
-/** Counts the longest of the requests, if all of the models count. */
-function counterOf(models: readonly Model[]): Pick<Model, "countTokens"> {
-  if (models.some((one) => one.countTokens === undefined)) return {};
-  const countTokens = (request: ModelRequest): number =>
-    Math.max(...models.map((one) => one.countTokens?.(requestFor(request, one)) ?? 0));
-  return { countTokens };
 }
 
 function checkModels(models: readonly Model[]): void {

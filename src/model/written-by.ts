@@ -48,15 +48,12 @@ export function isPlain(messages: readonly Message[]): boolean {
   const from = growth === undefined ? 0 : (plainBeginnings.get(growth) ?? 0);
   for (let index = from; index < messages.length; index += 1) {
     const message = messages[index];
-    if (message !== undefined && isMore(message)) return false;
+    if (message === undefined) continue;
+    if (message.role === "assistant" ? message.parts !== undefined : hasContent(message))
+      return false;
   }
   if (growth !== undefined && messages.length > from) plainBeginnings.set(growth, messages.length);
   return true;
-}
-
-/** True for a message that is not shown to every model as it is. */
-function isMore(message: Message): boolean {
-  return message.role === "assistant" ? message.parts !== undefined : hasContent(message);
 }
 
 /** How many messages at the beginning of histories that grow are known to be the same for all models. */
@@ -164,14 +161,13 @@ export function readable(message: Message): Message {
 export function withoutData(message: AssistantMessage): AssistantMessage {
   const { parts } = message;
   if (parts === undefined) return message;
-  return { ...withoutParts(message), parts: parts.flatMap(readablePart) };
-}
-
-function readablePart(part: ReplyPart): readonly ReplyPart[] {
-  // What is opaque, and parts of a later release, say nothing to people.
-  if (part.type !== "reasoning" && part.type !== "text" && part.type !== "call") return [];
-  const { data: _data, ...rest } = part;
-  return [rest];
+  const kept = parts.flatMap((part): readonly ReplyPart[] => {
+    // What is opaque, and parts of a later release, say nothing to people.
+    if (part.type !== "reasoning" && part.type !== "text" && part.type !== "call") return [];
+    const { data: _data, ...rest } = part;
+    return [rest];
+  });
+  return { ...withoutParts(message), parts: kept };
 }
 
 // What of a message a model is shown that is no text: the kinds that it takes. All else stands in the text of the message, by a line. Pure.
@@ -189,23 +185,17 @@ function withAccepted(message: ContentMessage, accepts: readonly AttachmentKind[
   const form = accepts.toSorted().join();
   const known = forms.get(form) ?? new WeakMap<ContentMessage, ContentMessage>();
   forms.set(form, known);
-  return remembered(known, message, () => withKinds(message, content, accepts));
+  return remembered(known, message, () => {
+    const { content: _all, ...plain } = message;
+    const kept = isInOrder(message)
+      ? content.map((part) => (isShown(part, accepts) ? part : asText(part)))
+      : content.filter((part) => isAttached(part) && isShown(part, accepts));
+    return shared(kept.some(isAttached) ? { ...plain, content: kept } : plain);
+  });
 }
 
 /** By the kinds that are taken. */
 const forms = new Map<string, WeakMap<ContentMessage, ContentMessage>>();
-
-function withKinds(
-  message: ContentMessage,
-  content: readonly ContentPart[],
-  accepts: readonly AttachmentKind[],
-): ContentMessage {
-  const { content: _all, ...plain } = message;
-  const shown = isInOrder(message)
-    ? content.map((part) => (isShown(part, accepts) ? part : asText(part)))
-    : content.filter((part) => isAttached(part) && isShown(part, accepts));
-  return shared(shown.some(isAttached) ? { ...plain, content: shown } : plain);
-}
 
 function isShown(part: ContentPart, accepts: readonly AttachmentKind[]): boolean {
   if (!isAttached(part)) return true;

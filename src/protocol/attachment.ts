@@ -56,14 +56,10 @@ export function attachmentLine(attachment: Attachment): string {
   const { mediaType, name = "", uri } = attachment;
   const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(brief(name))}`;
   const bytes = bytesOf(attachment);
-  const size = bytes === undefined ? [] : [sizeText(bytes)];
+  const size = bytes === undefined ? [] : [`${grouped(bytes)} ${bytes === 1 ? "byte" : "bytes"}`];
   const place =
     uri === undefined ? [] : [/[\s\p{Cc}]/u.test(uri) ? JSON.stringify(brief(uri)) : brief(uri)];
   return `[${[title, ...size, ...place].join(", ")}]`;
-}
-
-function sizeText(bytes: number): string {
-  return `${grouped(bytes)} ${bytes === 1 ? "byte" : "bytes"}`;
 }
 
 /** Longer names and addresses are no use to a model. */

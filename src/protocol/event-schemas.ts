@@ -13,7 +13,7 @@ import {
   SessionIdSchema,
 } from "./ids.ts";
 import { JsonValueSchema } from "./json-value.ts";
-import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
+import { lazySchema, z } from "./lazy-schema.ts";
 import { ModelSettingsSchema, ToolChoiceSchema } from "./model-settings.ts";
 import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
 import { StepTimingSchema } from "./step-timing.ts";
@@ -29,41 +29,41 @@ import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
 import { ModelUsageSchema, UsageReportSchema, UsageSchema } from "./usage.ts";
 
 const count = lazySchema(() => z.int().nonnegative());
-const RemainingSchema = lazySchema(() => z.record(z.string(), z.number()).readonly());
-const LimitsSchema = lazyObject(() => ({
-  maxDepth: count(),
-  maxBreadthPerParent: count(),
-  maxTotalSubagents: count(),
-}));
+const ordinal = lazySchema(() => z.int().positive());
+const text = lazySchema(() => z.string());
+const milliseconds = lazySchema(() => z.number());
+const RemainingSchema = lazySchema(() => z.record(text(), z.number()).readonly());
+const CountsSchema = lazySchema(() => z.record(text(), count()).readonly());
 const ToolKindSchema = lazySchema(() => z.enum(["function", "delegation", "external", "finish"]));
 const StopSignalsSchema = lazySchema(() => z.array(StopSignalSchema()).readonly());
 const GuardDecisionSchema = lazySchema(() => z.enum(["allow", "ask", "deny"]));
-const ServerSchema = lazyObject(() => ({ address: z.string(), port: count().optional() }));
-const ForkOriginSchema = lazyObject(() => ({
-  runId: RunIdSchema(),
-  stepNumber: count(),
-  traceId: z.string(),
-  spanId: z.string().optional(),
-  isSampled: z.boolean().optional(),
-}));
-const ModelNameSchema = lazyObject(() => ({ provider: z.string(), model: z.string() }));
+const ServerSchema = lazySchema(() =>
+  z.strictObject({ address: text(), port: count().optional() }),
+);
+const ModelNameSchema = lazySchema(() => z.strictObject({ provider: text(), model: text() }));
+
+/** Returns one schema for several fields. */
+function each<Schema, Name extends string>(
+  schema: Schema,
+  ...names: readonly Name[]
+): Readonly<Record<Name, Schema>>;
+function each(schema: unknown, ...names: readonly string[]): object {
+  return Object.fromEntries(names.map((name) => [name, schema]));
+}
 
 // What several events have.
 const runBeginning = lazySchema(() => ({
   schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
-  role: z.string(),
-  task: z.string(),
-  limits: LimitsSchema(),
+  ...each(text(), "role", "task"),
+  limits: z.strictObject(each(count(), "maxDepth", "maxBreadthPerParent", "maxTotalSubagents")),
   budget: RemainingSchema(),
   sessionId: SessionIdSchema().optional(),
-  queuedMs: z.number().optional(),
+  queuedMs: milliseconds().optional(),
+  traceparent: text().optional(),
 }));
 const agentBeginning = lazySchema(() => ({
-  role: z.string(),
-  purpose: z.string().optional(),
-  provider: z.string(),
-  model: z.string(),
-  task: z.string(),
+  ...each(text(), "role", "provider", "model", "task"),
+  purpose: text().optional(),
   spawnCallId: CallIdSchema().nullable(),
   budget: RemainingSchema(),
 }));
@@ -73,113 +73,103 @@ const ending = lazySchema(() => ({
   error: ErrorRecordSchema().optional(),
   signals: StopSignalsSchema(),
   usage: UsageReportSchema(),
-  durationMs: z.number(),
+  durationMs: milliseconds(),
 }));
 const retrial = lazySchema(() => ({
-  attempt: z.int().positive(),
+  attempt: ordinal(),
   error: ErrorRecordSchema(),
-  delayMs: z.number(),
+  delayMs: milliseconds(),
 }));
 const refusedSpawn = lazySchema(() => ({
-  role: z.string(),
+  role: text(),
   isKnownRole: z.literal(true).exactOptional(),
   refusal: SpawnRefusalSchema(),
 }));
 const limit = lazySchema(() => ({
-  axis: z.string(),
-  accountPath: z.string(),
-  maximum: z.number(),
-  spent: z.number(),
+  ...each(text(), "axis", "accountPath"),
+  ...each(z.number(), "maximum", "spent"),
 }));
 const calledTool = lazySchema(() => ({
-  toolName: z.string(),
+  ...each(text(), "toolName", "description"),
   kind: ToolKindSchema(),
-  description: z.string(),
-  index: z.int().positive().exactOptional(),
+  index: ordinal().exactOptional(),
+}));
+const startedTool = lazySchema(() => ({
+  ...calledTool(),
+  isMended: z.literal(true).exactOptional(),
 }));
 const subagent = lazySchema(() => ({
   childId: AgentIdSchema(),
-  childPath: z.string(),
-  role: z.string(),
+  ...each(text(), "childPath", "role"),
 }));
 const startedSubagent = lazySchema(() => ({
   ...subagent(),
-  childDepth: z.int().positive(),
-  task: z.string(),
+  childDepth: ordinal(),
+  task: text(),
   isBackground: z.boolean(),
 }));
 
 export const EVENT_SCHEMAS = {
-  "run.started": lazySchema(() => ({
+  "run.started": () => ({
     ...runBeginning(),
-    traceparent: z.string().optional(),
-    forkedFrom: ForkOriginSchema().optional(),
-  })),
-  "run.ended": lazySchema(() => ({
+    forkedFrom: z
+      .strictObject({
+        runId: RunIdSchema(),
+        stepNumber: count(),
+        traceId: text(),
+        spanId: text().optional(),
+        isSampled: z.boolean().optional(),
+      })
+      .optional(),
+  }),
+  "run.ended": () => ({
     ...ending(),
-    subagentsByDepth: z.record(z.string(), count()).readonly(),
-    refusalsByCode: z.record(z.string(), count()).readonly(),
-  })),
-  "run.paused": lazySchema(() => ({
+    ...each(CountsSchema(), "subagentsByDepth", "refusalsByCode"),
+  }),
+  "run.paused": () => ({
     reason: StopReasonSchema(),
     questions: z.array(QuestionSchema()).readonly(),
     usage: UsageReportSchema(),
-    durationMs: z.number(),
-  })),
-  "run.resumed": lazySchema(() => ({
+    durationMs: milliseconds(),
+  }),
+  "run.resumed": () => ({
     ...runBeginning(),
-    pauses: count(),
-    pausedMs: z.number(),
-    previousTraceId: z.string(),
-    previousSpanId: z.string().optional(),
+    ...each(count(), "pauses", "answers"),
+    pausedMs: milliseconds(),
+    previousTraceId: text(),
+    previousSpanId: text().optional(),
     wasSampled: z.boolean().optional(),
-    answers: count(),
-    traceparent: z.string().optional(),
     recovery: z.strictObject({ lostCalls: count(), isSpanOpen: z.boolean() }).optional(),
-  })),
-  "agent.started": lazySchema(() => agentBeginning()),
-  "agent.paused": lazySchema(() => ({
-    role: z.string(),
+  }),
+  "agent.started": agentBeginning,
+  "agent.paused": () => ({
+    role: text(),
     reason: StopReasonSchema(),
     steps: count(),
     usage: UsageReportSchema(),
-  })),
-  "agent.resumed": lazySchema(() => agentBeginning()),
-  "agent.ended": lazySchema(() => ({
-    ...ending(),
-    role: z.string(),
-    steps: count(),
-    text: z.string(),
-  })),
-  "step.started": lazySchema(() => ({
-    number: z.int().positive(),
-    promptHash: HashSchema(),
-    toolsHash: HashSchema(),
-  })),
-  "step.completed": lazySchema(() => ({
-    number: z.int().positive(),
+  }),
+  "agent.resumed": agentBeginning,
+  "agent.ended": () => ({ ...ending(), ...each(text(), "role", "text"), steps: count() }),
+  "step.started": () => ({ number: ordinal(), ...each(HashSchema(), "promptHash", "toolsHash") }),
+  "step.completed": () => ({
+    number: ordinal(),
     usage: UsageSchema(),
     timing: StepTimingSchema(),
     toolCalls: count(),
     error: ErrorRecordSchema().optional(),
-  })),
-  "model.requested": lazySchema(() => ({
-    provider: z.string(),
-    model: z.string(),
+  }),
+  "model.requested": () => ({
+    ...each(text(), "provider", "model"),
     server: ServerSchema().optional(),
-    messageCount: count(),
-    toolNames: z.array(z.string()).readonly(),
-    estimatedInputTokens: count(),
-    isEstimated: z.boolean(),
-    maxOutputTokens: count(),
-    temperature: z.number().optional(),
+    ...each(count(), "messageCount", "estimatedInputTokens", "maxOutputTokens"),
+    ...each(z.boolean(), "isEstimated", "streaming"),
+    toolNames: z.array(text()).readonly(),
+    ...each(z.number().optional(), "temperature", "queuedMs"),
     settings: ModelSettingsSchema().readonly().optional(),
     toolChoice: ToolChoiceSchema().optional(),
     outputType: z.literal("json").optional(),
     apiType: z.enum(["chat_completions", "responses"]).optional(),
-    serviceTier: z.string().optional(),
-    streaming: z.boolean(),
-    queuedMs: z.number().optional(),
+    serviceTier: text().optional(),
     prefix: z
       .strictObject({
         isHeld: z.boolean(),
@@ -187,195 +177,158 @@ export const EVENT_SCHEMAS = {
         changed: z.enum(["tools", "messages"]).optional(),
       })
       .optional(),
-  })),
-  "model.retried": lazySchema(() => ({
+  }),
+  "model.retried": () => ({
     ...retrial(),
-    queuedMs: z.number().optional(),
+    queuedMs: milliseconds().optional(),
     nextModel: ModelNameSchema().optional(),
-  })),
-  "model.warned": lazySchema(() => ({ warning: z.string() })),
-  "model.replied": lazySchema(() => ({
-    finishReason: z.string(),
+  }),
+  "model.warned": () => ({ warning: text() }),
+  "model.replied": () => ({
+    finishReason: text(),
     toolCalls: count(),
     usage: UsageSchema(),
     cacheWriteInputTokens: count().optional(),
-    attempts: z.int().positive(),
-    responseId: z.string().optional(),
-    responseModel: z.string().optional(),
-    serviceTier: z.string().optional(),
+    attempts: ordinal(),
+    ...each(text().optional(), "responseId", "responseModel", "serviceTier"),
     answeredBy: ModelNameSchema()
       .extend({
-        insteadOf: z.string(),
+        insteadOf: text(),
         server: ServerSchema().optional(),
       })
       .optional(),
-    queuedMs: z.number(),
-  })),
-  "model.failed": lazySchema(() => ({
+    queuedMs: milliseconds(),
+  }),
+  "model.failed": () => ({
     error: ErrorRecordSchema(),
     isRetryable: z.boolean(),
     usage: UsageSchema(),
-    attempts: z.int().positive(),
-    queuedMs: z.number(),
-  })),
-  "tool.started": lazySchema(() => ({
-    ...calledTool(),
-    isMended: z.literal(true).exactOptional(),
-  })),
-  "tool.rejected": lazySchema(() => ({
+    attempts: ordinal(),
+    queuedMs: milliseconds(),
+  }),
+  "tool.started": startedTool,
+  "tool.rejected": () => ({
     ...calledTool(),
     outcome: ToolOutcomeTypeSchema().exclude(["succeeded"]),
-    errorCode: z.string(),
+    errorCode: text(),
     severity: ToolErrorSeveritySchema(),
-    blockedBy: z.string().exactOptional(),
-    reason: z.string().exactOptional(),
-    message: z.string().exactOptional(),
+    ...each(text().exactOptional(), "blockedBy", "reason", "message"),
     spawn: z.strictObject(refusedSpawn()).exactOptional(),
     resultCharacters: count(),
     shownCharacters: count().exactOptional(),
-  })),
-  "tool.paused": lazySchema(() => ({ toolName: z.string() })),
-  "tool.resumed": lazySchema(() => ({
-    ...calledTool(),
-    isMended: z.literal(true).exactOptional(),
-  })),
-  "tool.ended": lazySchema(() => ({
-    toolName: z.string(),
+  }),
+  "tool.paused": () => ({ toolName: text() }),
+  "tool.resumed": startedTool,
+  "tool.ended": () => ({
+    toolName: text(),
     outcome: ToolOutcomeTypeSchema(),
     success: z.boolean(),
-    errorCode: z.string().optional(),
+    ...each(text().optional(), "errorCode", "errorName", "message"),
     severity: ToolErrorSeveritySchema().optional(),
-    errorName: z.string().optional(),
-    message: z.string().optional(),
     resultCharacters: count(),
-    shownCharacters: count().optional(),
-    attachments: count().optional(),
-    durationMs: z.number(),
-    queuedMs: z.number(),
+    ...each(count().optional(), "shownCharacters", "attachments"),
+    ...each(milliseconds(), "durationMs", "queuedMs"),
     usage: UsageSchema().optional(),
-  })),
-  "tool.guarded": lazySchema(() => ({
-    toolName: z.string(),
+  }),
+  "tool.guarded": () => ({
+    toolName: text(),
     decision: GuardDecisionSchema(),
     answers: z
       .array(
-        z.strictObject({
-          guard: z.string(),
-          answer: GuardDecisionSchema(),
-          reason: z.string().optional(),
-        }),
+        z.strictObject({ guard: text(), answer: GuardDecisionSchema(), reason: text().optional() }),
       )
       .readonly(),
-  })),
-  "tool.retried": lazySchema(() => ({ toolName: z.string(), ...retrial() })),
-  "tool.progressed": lazySchema(() => ({
-    toolName: z.string(),
-    done: z.number().optional(),
-    total: z.number().optional(),
-    message: z.string().optional(),
-  })),
-  "result.summarized": lazySchema(() => ({
-    toolName: z.string(),
-    resultCharacters: count(),
-    shownCharacters: count(),
+  }),
+  "tool.retried": () => ({ toolName: text(), ...retrial() }),
+  "tool.progressed": () => ({
+    toolName: text(),
+    ...each(z.number().optional(), "done", "total"),
+    message: text().optional(),
+  }),
+  "result.summarized": () => ({
+    toolName: text(),
+    ...each(count(), "resultCharacters", "shownCharacters"),
     usage: UsageSchema(),
-  })),
-  "tools.filtered": lazySchema(() => ({
-    removed: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
-  })),
-  "reply.filtered": lazySchema(() => ({ toolName: z.string(), characters: count() })),
-  "question.asked": lazySchema(() => ({ question: QuestionSchema() })),
-  "question.answered": lazySchema(() => ({
+  }),
+  "tools.filtered": () => ({
+    removed: z.array(z.strictObject({ toolName: text(), filter: text() })).readonly(),
+  }),
+  "reply.filtered": () => ({ toolName: text(), characters: count() }),
+  "question.asked": () => ({ question: QuestionSchema() }),
+  "question.answered": () => ({
     questionId: QuestionIdSchema(),
-    toolName: z.string(),
+    toolName: text(),
     answer: AnswerTypeSchema(),
     by: z.enum(["approver", "caller", "deadline", "nobody", "end"]),
-    reason: z.string().optional(),
+    reason: text().optional(),
     arguments: JsonValueSchema().optional(),
-    waitedMs: z.number(),
-  })),
-  "hook.applied": lazySchema(() => ({
-    point: z.string(),
+    waitedMs: milliseconds(),
+  }),
+  "hook.applied": () => ({
+    point: text(),
     changedBy: z
-      .array(z.strictObject({ hook: z.string(), fields: z.array(z.string()).readonly() }))
+      .array(z.strictObject({ hook: text(), fields: z.array(text()).readonly() }))
       .readonly(),
-    before: JsonValueSchema().optional(),
-    after: JsonValueSchema().optional(),
-  })),
-  "request.repaired": lazySchema(() => ({
-    repairs: count(),
-    types: z.array(z.string()).readonly().optional(),
-  })),
-  "conversation.compacted": lazySchema(() => ({
-    messagesBefore: count(),
-    messagesAfter: count(),
-    tokensBefore: count(),
-    tokensAfter: count(),
+    ...each(JsonValueSchema().optional(), "before", "after"),
+  }),
+  "request.repaired": () => ({ repairs: count(), types: z.array(text()).readonly().optional() }),
+  "conversation.compacted": () => ({
+    ...each(count(), "messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"),
     summaryCharacters: count().optional(),
     usage: UsageSchema().optional(),
-  })),
-  "section.cleared": lazySchema(() => ({ name: z.string(), count: count() })),
-  "message.delivered": lazySchema(() => ({
+  }),
+  "section.cleared": () => ({ name: text(), count: count() }),
+  "message.delivered": () => ({
     origin: z.enum(["steering", "subtask", "report"]),
     characters: count(),
     fromAgentId: AgentIdSchema().optional(),
-  })),
-  "subagent.spawned": lazySchema(() => ({
+  }),
+  "subagent.spawned": () => ({
     ...startedSubagent(),
     context: ContextManifestSchema(),
-    subagentsByDepth: z.record(z.string(), count()).readonly(),
-  })),
-  "subagent.continued": lazySchema(() => ({
-    ...startedSubagent(),
-    execution: z.int().min(2),
-  })),
-  "subagent.detached": lazySchema(() => subagent()),
-  "subagent.refused": lazySchema(() => ({ ...refusedSpawn(), childDepth: z.int().positive() })),
-  "subagent.ended": lazySchema(() => ({
+    subagentsByDepth: CountsSchema(),
+  }),
+  "subagent.continued": () => ({ ...startedSubagent(), execution: z.int().min(2) }),
+  "subagent.detached": subagent,
+  "subagent.refused": () => ({ ...refusedSpawn(), childDepth: ordinal() }),
+  "subagent.ended": () => ({
     ...subagent(),
-    childDepth: z.int().positive(),
+    childDepth: ordinal(),
     outcome: SubagentOutcomeSchema(),
     status: TerminalStatusSchema(),
     reason: StopReasonSchema(),
     usage: UsageReportSchema(),
-  })),
-  "budget.queued": lazySchema(() => ({ accountPath: z.string() })),
-  "budget.dequeued": lazySchema(() => ({ outcome: z.enum(["granted", "refused", "cancelled"]) })),
-  "budget.reserved": lazySchema(() => ({
+  }),
+  "budget.queued": () => ({ accountPath: text() }),
+  "budget.dequeued": () => ({ outcome: z.enum(["granted", "refused", "cancelled"]) }),
+  "budget.reserved": () => ({
     leaseId: LeaseIdSchema(),
-    inputTokens: count(),
-    maxOutputTokens: count(),
-    waitedMs: z.number(),
-  })),
-  "budget.settled": lazySchema(() => ({
+    ...each(count(), "inputTokens", "maxOutputTokens"),
+    waitedMs: milliseconds(),
+  }),
+  "budget.settled": () => ({
     leaseId: LeaseIdSchema(),
     usage: UsageSchema(),
     otherModels: z.array(ModelUsageSchema().readonly()).readonly().optional(),
-    remaining: RemainingSchema(),
-    runRemaining: RemainingSchema(),
+    ...each(RemainingSchema(), "remaining", "runRemaining"),
     lostCall: ModelNameSchema().optional(),
-  })),
-  "budget.released": lazySchema(() => ({ leaseId: LeaseIdSchema() })),
-  "budget.denied": lazySchema(() => ({
-    ...limit(),
-    asked: z.number(),
-    kept: z.number().optional(),
-  })),
-  "budget.threshold_reached": lazySchema(() => ({ ...limit(), threshold: z.number() })),
-  "budget.granted": lazySchema(() => ({
-    accountPath: z.string(),
+  }),
+  "budget.released": () => ({ leaseId: LeaseIdSchema() }),
+  "budget.denied": () => ({ ...limit(), asked: z.number(), kept: z.number().optional() }),
+  "budget.threshold_reached": () => ({ ...limit(), threshold: z.number() }),
+  "budget.granted": () => ({
+    ...each(text(), "accountPath", "by"),
     budget: GrantedBudgetSchema(),
-    by: z.string(),
     remaining: RemainingSchema(),
-  })),
-  "signal.raised": lazySchema(() => ({ signal: StopSignalSchema() })),
-  "continuation.evaluated": lazySchema(() => ({
+  }),
+  "signal.raised": () => ({ signal: StopSignalSchema() }),
+  "continuation.evaluated": () => ({
     decision: z.enum(["continue", "stop", "compact", "retry"]),
     work: z.array(z.enum(WORK_TYPES)).readonly(),
-    vetoedBy: z.string().optional(),
-    signals: z.array(StopSignalSchema()).readonly(),
+    vetoedBy: text().optional(),
+    signals: StopSignalsSchema(),
     winner: StopReasonSchema().optional(),
-  })),
+  }),
 } as const satisfies {
   // zod's brands show in `$ZodType` only.
   readonly [T in keyof EventBodies]: () => {

@@ -150,21 +150,12 @@ export interface EventSink {
 export function usageOf(events: Iterable<EspalierEvent>): Usage {
   let sum = NO_USAGE;
   for (const event of events) {
-    const usage = countedUsage(event);
-    if (usage !== undefined) sum = addUsage(sum, usage);
+    // All other events repeat a part of these.
+    const isCounted =
+      event.type === "step.completed" ||
+      event.type === "conversation.compacted" ||
+      (event.type === "budget.settled" && event.lostCall !== undefined);
+    if (isCounted && event.usage !== undefined) sum = addUsage(sum, event.usage);
   }
   return sum;
-}
-
-/** Left out: what repeats a part of another event. */
-function countedUsage(event: EspalierEvent): Usage | undefined {
-  switch (event.type) {
-    case "step.completed":
-    case "conversation.compacted":
-      return event.usage;
-    case "budget.settled":
-      return event.lostCall === undefined ? undefined : event.usage;
-    default:
-      return undefined;
-  }
 }

@@ -33,13 +33,13 @@ export const MOST_REQUEST_BYTES = 50_000_000;
 
 /** All of it as text: a line for what is none. */
 export function contentText(content: MessageContent): string {
-  return typeof content === "string" ? content : content.map(partText).join("\n");
-}
-
-function partText(part: ContentPart): string {
-  if (part.type === "text") return part.text;
-  const line = attachmentLine(part);
-  return part.text === undefined ? line : `${line}\n${part.text}`;
+  if (typeof content === "string") return content;
+  const texts = content.map((part) => {
+    if (part.type === "text") return part.text;
+    const line = attachmentLine(part);
+    return part.text === undefined ? line : `${line}\n${part.text}`;
+  });
+  return texts.join("\n");
 }
 
 /** True for what a text cannot show. */
@@ -83,12 +83,16 @@ export function checkedContent(field: string, given: unknown): MessageContent {
 const PART_TYPES: readonly unknown[] = ["text", "image", "audio", "file"];
 
 function checkedPart(field: string, part: unknown): ContentPart {
-  const { type } = objectOf(field, part);
+  const { type, text: given } = objectOf(field, part);
   if (!PART_TYPES.includes(type)) {
     const advice = "See the type ContentPart.";
     throw mismatch(`${field}.type`, "text, image, audio or file", type, advice);
   }
-  if (type === "text") return textPart(field, part);
+  if (type === "text") {
+    checkKeys(field, part, ["type", "text"]);
+    checkText(`${field}.text`, given);
+    return { type: "text", text: String(given) };
+  }
   const attachment = checkedAttachment(field, part);
   checkBytes(field, bytesOf(attachment) ?? 0, MOST_ATTACHMENT_BYTES, "Make it smaller.");
   const { data, text, uri } = attachment;
@@ -97,13 +101,6 @@ function checkedPart(field: string, part: unknown): ContentPart {
   if (data !== undefined || text !== undefined || isHttps(uri)) return attachment;
   const advice = "Nothing is fetched by espalier: for anything else give its bytes as data.";
   throw mismatch(`${field}.uri`, "an https: or data: address", brief(uri), advice);
-}
-
-function textPart(field: string, part: unknown): ContentPart {
-  checkKeys(field, part, ["type", "text"]);
-  const { text } = objectOf(field, part);
-  checkText(`${field}.text`, text);
-  return { type: "text", text: String(text) };
 }
 
 function checkBytes(field: string, bytes: number, most: number, advice: string): void {
@@ -125,7 +122,13 @@ export function checkedAttachments(field: string, given: unknown = []): readonly
 
 function checkedAttachment(field: string, given: unknown): Attachment {
   const advice = "See the type Attachment.";
-  const attachment = withOwnBytes(objectOf(field, given));
+  const fields = objectOf(field, given);
+  const { uri, ...others } = fields;
+  // The bytes that its address consists of are its own.
+  const isBare = typeof uri === "string" && !("data" in others) && !("text" in others);
+  const [head] = (isBare && DATA_ADDRESS.exec(uri)) || [];
+  const attachment =
+    isBare && head !== undefined ? { ...others, data: uri.slice(head.length) } : fields;
   checkKeys(field, attachment, Object.keys(AttachmentSchema().shape));
   const parsed = AttachmentSchema().safeParse(attachment);
   if (parsed.success) return parsed.data;
@@ -144,14 +147,6 @@ function objectOf(field: string, given: unknown): Fields {
 }
 
 const DATA_ADDRESS = /^data:[^,]{0,255};base64,/i;
-
-/** The bytes that its address consists of are its own. */
-function withOwnBytes(attachment: Fields): Fields {
-  const { uri, ...others } = attachment;
-  if (typeof uri !== "string" || "data" in others || "text" in others) return attachment;
-  const [head] = DATA_ADDRESS.exec(uri) ?? [];
-  return head === undefined ? attachment : { ...others, data: uri.slice(head.length) };
-}
 
 /** Bytes are not quoted as a whole. */
 function brief(got: unknown): unknown {

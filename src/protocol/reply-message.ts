@@ -1,7 +1,6 @@
 // The message that the pieces of a reply make: for adapters, so that none of them counts characters. Pure.
 
 import type { AssistantMessage, ProviderData, ReplyPart, ToolCall } from "./message.ts";
-import type { CallId } from "./ids.ts";
 
 /** A piece of a reply. `data`: what must go back to the provider with it, and only to the model that wrote it. */
 export type ReplyPiece =
@@ -16,60 +15,50 @@ export type ReplyPiece =
  * has no `parts`.
  */
 export function replyMessage(pieces: readonly ReplyPiece[]): AssistantMessage {
-  const kept = joined(pieces);
+  const kept: ReplyPiece[] = [];
+  for (const piece of pieces) {
+    const last = kept.at(-1);
+    // Text pieces without data that stand side by side are one; pieces that hold nothing are none.
+    const isSaid = piece.type === "text" || piece.type === "reasoning";
+    if (!isSaid || piece.data !== undefined) kept.push(piece);
+    else if (last?.type === piece.type && last.data === undefined)
+      kept[kept.length - 1] = { type: piece.type, text: last.text + piece.text };
+    else if (piece.text !== "") kept.push(piece);
+  }
   const toolCalls: ToolCall[] = [];
   let text = "";
   for (const piece of kept) {
     if (piece.type === "text") text += piece.text;
-    if (piece.type === "call") toolCalls.push(callOf(piece));
+    if (piece.type !== "call") continue;
+    const { callId, toolName, argumentsText } = piece;
+    toolCalls.push(Object.freeze({ callId, toolName, argumentsText }));
   }
   const message = { role: "assistant", text, toolCalls: Object.freeze(toolCalls) } as const;
-  const parts = partsOf(kept);
+  const parts = toParts(kept);
   return Object.freeze(parts === undefined ? message : { ...message, parts });
 }
 
-/** Text pieces without data that stand side by side are one; pieces that hold nothing are none. */
-function joined(pieces: readonly ReplyPiece[]): readonly ReplyPiece[] {
-  const kept: ReplyPiece[] = [];
-  for (const piece of pieces) {
-    const isSaid = piece.type === "text" || piece.type === "reasoning";
-    if (!isSaid || piece.data !== undefined) {
-      kept.push(piece);
-      continue;
+/** Returns the parts of a reply, or `undefined` if there is nothing to keep but a text and calls after it. */
+function toParts(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefined {
+  const isPlain = pieces.every(
+    ({ type, data }, index) =>
+      data === undefined && (type === "call" || (type === "text" && index === 0)),
+  );
+  if (isPlain) return undefined;
+  const parts = pieces.map((piece): ReplyPart => {
+    const data = piece.data === undefined ? {} : { data: piece.data };
+    switch (piece.type) {
+      case "reasoning":
+        return { type: piece.type, text: piece.text, ...data };
+      case "text":
+        return { type: piece.type, length: piece.text.length, ...data };
+      case "call":
+        return { type: piece.type, callId: piece.callId, ...data };
+      case "opaque":
+        return { type: piece.type, kind: piece.kind, data: piece.data };
     }
-    const last = kept.at(-1);
-    if (last?.type === piece.type && last.data === undefined)
-      kept[kept.length - 1] = { type: piece.type, text: last.text + piece.text };
-    else if (piece.text !== "") kept.push(piece);
-  }
-  return kept;
-}
-
-/** Undefined: there is nothing to keep but a text and calls after it. */
-function partsOf(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefined {
-  return pieces.every(isPlain) ? undefined : Object.freeze(pieces.map(partOf));
-}
-
-function isPlain({ type, data }: ReplyPiece, index: number): boolean {
-  return data === undefined && (type === "call" || (type === "text" && index === 0));
-}
-
-function partOf(piece: ReplyPiece): ReplyPart {
-  const data = piece.data === undefined ? {} : { data: piece.data };
-  switch (piece.type) {
-    case "reasoning":
-      return Object.freeze({ type: piece.type, text: piece.text, ...data });
-    case "text":
-      return Object.freeze({ type: piece.type, length: piece.text.length, ...data });
-    case "call":
-      return Object.freeze({ type: piece.type, callId: piece.callId, ...data });
-    case "opaque":
-      return Object.freeze({ type: piece.type, kind: piece.kind, data: piece.data });
-  }
-}
-
-function callOf({ callId, toolName, argumentsText }: ToolCall): ToolCall {
-  return Object.freeze({ callId, toolName, argumentsText });
+  });
+  return Object.freeze(parts.map((part) => Object.freeze(part)));
 }
 
 /**
@@ -79,9 +68,13 @@ function callOf({ callId, toolName, argumentsText }: ToolCall): ToolCall {
  */
 export function replyPieces(message: AssistantMessage): readonly ReplyPiece[] {
   const { text, toolCalls, parts } = message;
-  if (parts === undefined || !haveCalls(parts, toolCalls)) return plainPieces(message);
-  const hasText = parts.reduce((length, part) => length + lengthOf(part), 0) === text.length;
-  const pieces = hasText ? piecesInOrder(message, parts) : piecesWithText(message, parts);
+  if (parts === undefined || !nameCalls(parts, toolCalls)) {
+    const calls = toolCalls.map((call) => ({ type: "call", ...call }) as const);
+    return text === "" ? calls : [{ type: "text", text }, ...calls];
+  }
+  const lengths = parts.map((part) => (part.type === "text" ? part.length : 0));
+  const hasText = lengths.reduce((sum, length) => sum + length, 0) === text.length;
+  const pieces = toPieces(message, parts, hasText);
   const last = pieces.findLastIndex(({ type }) => type !== "reasoning");
   return last === pieces.length - 1 ? pieces : pieces.slice(0, last + 1);
 }
@@ -90,9 +83,9 @@ export function replyPieces(message: AssistantMessage): readonly ReplyPiece[] {
 export function partsFitted(message: AssistantMessage, before: AssistantMessage): AssistantMessage {
   if (message.parts === undefined) return message;
   const { parts, writtenBy: _writer, ...plain } = message;
-  if (!haveCalls(parts, message.toolCalls)) return plain;
+  if (!nameCalls(parts, message.toolCalls)) return plain;
   if (message.text === before.text) return message;
-  const fitted = partsOf(piecesWithText(message, parts));
+  const fitted = toParts(toPieces(message, parts, false));
   return fitted === undefined ? plain : { ...message, parts: fitted };
 }
 
@@ -109,63 +102,29 @@ export function partsRenamed(
 }
 
 /** True if the parts name just these calls, in their order. */
-function haveCalls(parts: readonly ReplyPart[], toolCalls: readonly ToolCall[]): boolean {
-  const named = parts.flatMap((part): readonly CallId[] =>
-    part.type === "call" ? [part.callId] : [],
-  );
-  return (
-    named.length === toolCalls.length &&
-    named.every((callId, index) => callId === toolCalls[index]?.callId)
-  );
+function nameCalls(parts: readonly ReplyPart[], toolCalls: readonly ToolCall[]): boolean {
+  const named = parts.flatMap((part) => (part.type === "call" ? [part.callId] : []));
+  const isSame = named.every((callId, index) => callId === toolCalls[index]?.callId);
+  return isSame && named.length === toolCalls.length;
 }
 
-function lengthOf(part: ReplyPart): number {
-  return part.type === "text" ? part.length : 0;
-}
-
-function plainPieces({ text, toolCalls }: AssistantMessage): readonly ReplyPiece[] {
-  const calls = toolCalls.map((call) => ({ type: "call", ...call }) as const);
-  return text === "" ? calls : [{ type: "text", text }, ...calls];
-}
-
-function piecesInOrder(
-  message: AssistantMessage,
+/** `hasText`: the parts name all of the text. Else it stands without data where the first text was, or at the end. */
+function toPieces(
+  { text, toolCalls }: AssistantMessage,
   parts: readonly ReplyPart[],
-): readonly ReplyPiece[] {
-  let from = 0;
-  return piecesOf(message, parts, (part) => {
-    const text = message.text.slice(from, from + part.length);
-    from += part.length;
-    return [{ type: "text", text, ...(part.data === undefined ? {} : { data: part.data }) }];
-  });
-}
-
-function piecesWithText(
-  message: AssistantMessage,
-  parts: readonly ReplyPart[],
-): readonly ReplyPiece[] {
-  let rest: readonly ReplyPiece[] =
-    message.text === "" ? [] : [{ type: "text", text: message.text }];
-  const pieces = piecesOf(message, parts, () => {
-    const text = rest;
-    rest = [];
-    return text;
-  });
-  return [...pieces, ...rest];
-}
-
-type TextPart = Extract<ReplyPart, { readonly type: "text" }>;
-
-function piecesOf(
-  { toolCalls }: AssistantMessage,
-  parts: readonly ReplyPart[],
-  textPieces: (part: TextPart) => readonly ReplyPiece[],
+  hasText: boolean,
 ): readonly ReplyPiece[] {
   const calls = toolCalls.values();
-  return parts.flatMap((part): readonly ReplyPiece[] => {
+  let from = 0;
+  const pieces = parts.flatMap((part): readonly ReplyPiece[] => {
     switch (part.type) {
-      case "text":
-        return textPieces(part);
+      case "text": {
+        const { type, length, data } = part;
+        const said = hasText ? text.slice(from, from + length) : text.slice(from);
+        from += said.length;
+        if (!hasText) return said === "" ? [] : [{ type, text: said }];
+        return [{ type, text: said, ...(data === undefined ? {} : { data }) }];
+      }
       case "call": {
         const { value: call } = calls.next();
         return call === undefined ? [] : [{ ...part, ...call }];
@@ -177,4 +136,5 @@ function piecesOf(
         return []; // Of a later release.
     }
   });
+  return from < text.length ? [...pieces, { type: "text", text: text.slice(from) }] : pieces;
 }

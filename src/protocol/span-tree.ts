@@ -132,11 +132,23 @@ export class SpanTree<Span> {
     const { body, scope } = draft;
     const run = this.#runs.get(scope.runId);
     const moment = momentOf(draft, run);
-    if (body.type === "run.started" || body.type === "run.resumed")
-      return this.#openRun(run, body, moment);
+    if (body.type === "run.started" || body.type === "run.resumed") {
+      if (run !== undefined) {
+        this.#abandonAgents(run, moment, "abandoned");
+        if (continuesSpan(body)) {
+          this.#listener.note(run.held.span, body, moment);
+          return run.held.span;
+        }
+        this.#runs.delete(scope.runId);
+        this.#abandon(run.held, moment, "abandoned");
+      }
+      const held = this.#open(body, moment, undefined);
+      this.#runs.set(scope.runId, { held, agents: new Map(), lastUs: moment.atUs });
+      return held.span;
+    }
     if (run === undefined) return undefined;
     const agent = agentAt(run, scope);
-    const around = agent?.held ?? heldAbove(run, scope);
+    const around = agent?.held ?? findParent(run, scope)?.held ?? run.held;
     switch (body.type) {
       case "agent.started":
       case "agent.resumed":
@@ -156,11 +168,18 @@ export class SpanTree<Span> {
         return this.#closeCall(run, agent, body, momentOf(draft, run));
       case "agent.paused":
       case "agent.ended":
-        if (agent !== undefined) this.#closeAgent(run, agent, body, moment);
+        if (agent === undefined) return around.span;
+        if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
+        forget(run, scope.agentId);
+        this.#abandonCalls(agent, moment, whyAbandoned(body));
+        this.#close(agent.held, body, moment);
         return around.span;
       case "run.paused":
       case "run.ended":
-        return this.#closeRun(run, body, moment);
+        this.#abandonAgents(run, moment, whyAbandoned(body));
+        this.#runs.delete(scope.runId);
+        this.#close(run.held, body, moment);
+        return run.held.span;
       default: {
         const { span } = (agent && callAt(agent, body.type, scope)) ?? around;
         this.#listener.note(span, body, moment);
@@ -174,7 +193,7 @@ export class SpanTree<Span> {
     const run = this.#runs.get(scope.runId);
     if (run === undefined) return undefined;
     const agent = agentAt(run, scope);
-    if (agent === undefined) return heldAbove(run, scope).span;
+    if (agent === undefined) return (findParent(run, scope)?.held ?? run.held).span;
     return (callAt(agent, "tool", scope) ?? callAt(agent, "model", scope) ?? agent.held).span;
   }
 
@@ -251,26 +270,10 @@ export class SpanTree<Span> {
     }
   }
 
-  #openRun(before: OpenRun<Span> | undefined, body: RunOpening, moment: SpanMoment): Span {
-    const { runId } = moment.scope;
-    if (before !== undefined) {
-      this.#abandonAgents(before, moment, "abandoned");
-      if (continuesSpan(body)) {
-        this.#listener.note(before.held.span, body, moment);
-        return before.held.span;
-      }
-      this.#runs.delete(runId);
-      this.#abandon(before.held, moment, "abandoned");
-    }
-    const held = this.#open(body, moment, undefined);
-    this.#runs.set(runId, { held, agents: new Map(), lastUs: moment.atUs });
-    return held.span;
-  }
-
   #openAgent(run: OpenRun<Span>, body: AgentOpening, moment: SpanMoment): Span {
-    const { agentId, parentAgentId, executionId } = moment.scope;
+    const { agentId, executionId } = moment.scope;
     this.#abandonAgent(run, agentId, moment, "abandoned");
-    const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
+    const parent = findParent(run, moment.scope);
     const spawnKey = body.spawnCallId === null ? undefined : `tool ${body.spawnCallId}`;
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
     const held = this.#open(body, moment, spawn ?? parent?.held ?? run.held);
@@ -306,25 +309,6 @@ export class SpanTree<Span> {
     agent.calls.delete(key);
     this.#close(held, body, moment);
     return held.span;
-  }
-
-  #closeAgent(
-    run: OpenRun<Span>,
-    agent: OpenAgent<Span>,
-    body: AgentClosing,
-    moment: SpanMoment,
-  ): void {
-    if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
-    forget(run, moment.scope.agentId);
-    this.#abandonCalls(agent, moment, whyAbandoned(body));
-    this.#close(agent.held, body, moment);
-  }
-
-  #closeRun(run: OpenRun<Span>, body: RunClosing, moment: SpanMoment): Span {
-    this.#abandonAgents(run, moment, whyAbandoned(body));
-    this.#runs.delete(moment.scope.runId);
-    this.#close(run.held, body, moment);
-    return run.held.span;
   }
 
   // The youngest first: a child begins after its parent, so no span ends before one within it.
@@ -409,8 +393,10 @@ function callAt<Span>(
   return calls.get(callKey(type, scope));
 }
 
-/** Where events of an agent belong that is not open: to its parent, else to the run. */
-function heldAbove<Span>(run: OpenRun<Span>, { parentAgentId }: EventScope): Held<Span> {
-  const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
-  return parent?.held ?? run.held;
+/** The parent of an agent, to which its events belong while it is not open itself. */
+function findParent<Span>(
+  run: OpenRun<Span>,
+  { parentAgentId }: EventScope,
+): OpenAgent<Span> | undefined {
+  return parentAgentId === null ? undefined : run.agents.get(parentAgentId);
 }

@@ -94,7 +94,11 @@ function overlaid(spans: readonly TimeSpan[]): StepTiming {
   const timing = { ...NO_TIMING };
   const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };
   let sinceMs = 0;
-  for (const { atMs, spent, by } of edgesOf(spans)) {
+  const edges = spans.flatMap(({ spent, fromMs, toMs }) => [
+    { atMs: fromMs, spent, by: 1 },
+    { atMs: toMs, spent, by: -1 },
+  ]);
+  for (const { atMs, spent, by } of edges.toSorted((left, right) => left.atMs - right.atMs)) {
     const counted = KINDS.find((kind) => underWay[kind] > 0);
     if (counted !== undefined) timing[FIELDS[counted]] += atMs - sinceMs;
     underWay[spent] += by;
@@ -103,15 +107,6 @@ function overlaid(spans: readonly TimeSpan[]): StepTiming {
   for (const { spent, fromMs, toMs } of spans)
     if (spent === "tool") timing.toolsSumMs += toMs - fromMs;
   return timing;
-}
-
-function edgesOf(spans: readonly TimeSpan[]) {
-  return spans
-    .flatMap(({ spent, fromMs, toMs }) => [
-      { atMs: fromMs, spent, by: 1 },
-      { atMs: toMs, spent, by: -1 },
-    ])
-    .toSorted((left, right) => left.atMs - right.atMs);
 }
 
 export function addTiming(left: StepTiming, right: StepTiming): StepTiming {

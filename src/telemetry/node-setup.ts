@@ -41,7 +41,6 @@ import {
 } from "./delivery/otel-variables.ts";
 import {
   type AnySpanExporter,
-  type BatchSettings,
   DEFAULTS,
   ExportQueue,
   type DeliveryCounts,
@@ -133,7 +132,13 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   const variables = readTracingVariables(process.env);
   for (const warning of variables.warnings) warnOfVariable(warning);
   const { isDisabled, isExportOff } = variables;
-  if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
+  if (isDisabled || (isExportOff && exporter === undefined)) {
+    // Runs have ids, and no spans.
+    const report = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
+    const tracer = new ProxyTracerProvider().getTracer(OWN_PACKAGE.name);
+    const flush = (): Promise<DeliveryCounts> => Promise.resolve(report);
+    return { tracing: openTelemetry({ ...shown, tracer }), flush, shutdown: flush };
+  }
   // First: the SDK reports while it is created, too.
   const stopListening = listenToSdk();
   try {
@@ -144,10 +149,9 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   }
 }
 
-const OPTIONS = ["serviceName", "serviceNamePerRole", "tracesUrl", "exporter", "clock"];
-
 function checkOptions(options: NodeTracingOptions): void {
-  checkKeys("setUpNodeTracing", options, [...OPTIONS, ...SHOWN_OPTIONS]);
+  const own = ["serviceName", "serviceNamePerRole", "tracesUrl", "exporter", "clock"];
+  checkKeys("setUpNodeTracing", options, [...own, ...SHOWN_OPTIONS]);
   const { serviceName, serviceNamePerRole = false, tracesUrl, exporter } = options;
   if (serviceName !== undefined) checkText("serviceName", serviceName);
   checkBoolean("serviceNamePerRole", serviceNamePerRole);
@@ -182,6 +186,8 @@ function startTracing(
   const { exporter, endpoint, exportTimeoutMs } = made;
   const toShown = serviceNamePerRole === true ? servicePerRole(resource) : undefined;
   const hasContent = contentSettings(shown.content) !== undefined;
+  const usualBatch = hasContent ? CONTENT_BATCH_SIZE : DEFAULTS.maxExportBatchSize;
+  const { maxQueueSize = DEFAULTS.maxQueueSize, maxAttributeLength, batchTimeoutMs } = variables;
   const queue = new ExportQueue({
     exporter: {
       export: (spans, done) =>
@@ -193,13 +199,17 @@ function startTracing(
       abort: () => exporter.abort?.(),
     },
     processor: (batches, settings) => new BatchSpanProcessor(batches, settings),
-    settings: queueSettings(variables, hasContent, exportTimeoutMs),
+    settings: {
+      maxQueueSize,
+      maxExportBatchSize: Math.min(variables.batchSize ?? usualBatch, maxQueueSize),
+      scheduledDelayMillis: variables.delayMs ?? DEFAULTS.scheduledDelayMillis,
+      exportTimeoutMillis: exportTimeoutMs ?? batchTimeoutMs ?? DEFAULTS.exportTimeoutMillis,
+    },
     ...defined({ endpoint }),
   });
-  const { maxAttributeLength = MAX_ATTRIBUTE_LENGTH } = variables;
   const provider = new NodeTracerProvider({
     resource,
-    spanLimits: { attributeValueLengthLimit: maxAttributeLength },
+    spanLimits: { attributeValueLengthLimit: maxAttributeLength ?? MAX_ATTRIBUTE_LENGTH },
     spanProcessors: [queue],
     idGenerator: runIdGenerator,
   });
@@ -218,38 +228,12 @@ function startTracing(
     flush: (bounds) => settle(queue.forceFlush(), bounds),
     shutdown: async (bounds) => {
       // The global place is free for another set-up; another provider is left alone.
-      if (isRegistered(provider)) trace.disable();
+      if (findDelegate() === provider) trace.disable();
       const counts = await settle(queue.shutdown(), bounds);
       if (isListening) stopListening();
       isListening = false;
       return counts;
     },
-  };
-}
-
-function queueSettings(
-  variables: TracingVariables,
-  hasContent: boolean,
-  exportTimeoutMs: number | undefined,
-): BatchSettings {
-  const { maxQueueSize = DEFAULTS.maxQueueSize, batchTimeoutMs } = variables;
-  const usualBatch = hasContent ? CONTENT_BATCH_SIZE : DEFAULTS.maxExportBatchSize;
-  return {
-    maxQueueSize,
-    maxExportBatchSize: Math.min(variables.batchSize ?? usualBatch, maxQueueSize),
-    scheduledDelayMillis: variables.delayMs ?? DEFAULTS.scheduledDelayMillis,
-    exportTimeoutMillis: exportTimeoutMs ?? batchTimeoutMs ?? DEFAULTS.exportTimeoutMillis,
-  };
-}
-
-/** What the environment has switched off: runs have ids, and no spans. */
-function noTracing(shown: Omit<OpenTelemetryOptions, "tracer">): NodeTracing {
-  const report = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
-  const tracer = new ProxyTracerProvider().getTracer(OWN_PACKAGE.name);
-  return {
-    tracing: openTelemetry({ ...shown, tracer }),
-    flush: () => Promise.resolve(report),
-    shutdown: () => Promise.resolve(report),
   };
 }
 
@@ -293,7 +277,7 @@ function register(provider: NodeTracerProvider): void {
       ...(taken?.propagation === undefined ? {} : { propagator: null }),
     });
   }
-  if (isRegistered(provider)) return;
+  if (findDelegate() === provider) return;
   const copies = unseenCopy(taken);
   warnOfVariable(
     copies === undefined
@@ -305,7 +289,7 @@ function register(provider: NodeTracerProvider): void {
   );
 }
 
-function isRegistered(provider: NodeTracerProvider): boolean {
+function findDelegate(): unknown {
   const global = trace.getTracerProvider();
-  return global instanceof ProxyTracerProvider && global.getDelegate() === provider;
+  return global instanceof ProxyTracerProvider ? global.getDelegate() : undefined;
 }

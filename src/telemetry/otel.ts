@@ -7,12 +7,11 @@ import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings, type ContentOptions } from "./content/content.ts";
-import type { MetricsOptions } from "./metrics/instruments.ts";
-import { RunMetrics } from "./metrics/run-metrics.ts";
+import { type MetricsOptions, RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
 
 export type { ContentOptions, RedactContent } from "./content/content.ts";
-export type { MetricsOptions } from "./metrics/instruments.ts";
+export type { MetricsOptions } from "./metrics/run-metrics.ts";
 export type {
   EndingSpan,
   AnySpanExporter,

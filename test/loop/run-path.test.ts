@@ -85,7 +85,7 @@ const UNUSED = {
   hooks: ["src/agent/hooked-model-call.ts", "src/agent/phases/rewrite-calls.ts", "src/hooks/"],
   time: ["src/agent/agent-time.ts", "src/budget/account-time.ts"],
   fallback: ["src/model/fallback.ts"],
-  limits: ["src/model/model-limits.ts", "src/model/limits-gate.ts", "src/kernel/turn-queue.ts"],
+  limits: ["src/model/model-limits.ts", "src/kernel/turn-queue.ts"],
   groups: ["src/agent/spawn-group.ts", "src/orchestrator/tree/subagent-service.ts"],
   questions: ["src/agent/pending-answers.ts", "src/agent/tool-calls/questions.ts"],
   compaction: ["src/agent/phases/compact.ts", "src/agent/phases/summarize-results.ts"],

@@ -2,10 +2,9 @@
 
 import { expect } from "vitest";
 
-import { McpConnection } from "../../src/mcp/mcp-connection.ts";
+import { McpConnection, type McpCall } from "../../src/mcp/mcp-connection.ts";
 import { McpFault } from "../../src/mcp/mcp-fault.ts";
 import { mcpSettings, type McpOptions, type McpTransport } from "../../src/mcp/mcp-options.ts";
-import type { McpCall } from "../../src/mcp/mcp-session.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { CallFixture } from "../support/tool-calls.ts";
 import { settled } from "../harness/run-scripted.ts";

@@ -12,7 +12,7 @@ import {
   type Send,
   type WireResponse,
 } from "../../src/model/openai/node-transport.ts";
-import { requestTarget, sendBy } from "../../src/model/openai/lean-client.ts";
+import { requestTarget, sendBy } from "../../src/model/openai/openai-connection.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";

@@ -10,7 +10,7 @@ import { CancelSignal } from "../../src/kernel/cancel.ts";
 import { NodeTransport } from "../../src/model/openai/node-transport.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { proxyTo } from "../../src/model/openai/proxy.ts";
-import { requestTarget } from "../../src/model/openai/lean-client.ts";
+import { requestTarget } from "../../src/model/openai/openai-connection.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";

@@ -8,7 +8,7 @@ import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { toCallId } from "../../src/model/call-id.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
-import type { OpenAiApi } from "../../src/model/openai/wire-api.ts";
+import type { OpenAiApi } from "../../src/model/openai/answer-options.ts";
 import { ask, finish, saying, text } from "../ai-sdk/fake-model.ts";
 import { proves } from "../harness/proves.ts";
 import { API_KEY, never } from "../support/openai-calls.ts";

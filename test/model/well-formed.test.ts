@@ -7,7 +7,7 @@ import { z } from "zod";
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
-import type { OpenAiApi } from "../../src/model/openai/wire-api.ts";
+import type { OpenAiApi } from "../../src/model/openai/answer-options.ts";
 import { wellFormed } from "../../src/model/well-formed.ts";
 import { toCallId } from "../../src/model/call-id.ts";
 import { ask, finish, saying, text } from "../ai-sdk/fake-model.ts";

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { deepFreeze } from "../../src/kernel/json.ts";
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { toOpenAi } from "../../src/model/openai/to-openai.ts";
-import { toResponses } from "../../src/model/openai/to-responses.ts";
+import { toResponses } from "../../src/model/openai/from-responses.ts";
 import { replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { forModel } from "../../src/model/written-by.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";

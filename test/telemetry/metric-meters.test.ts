@@ -5,9 +5,8 @@
 import { createNoopMeter, metrics as globalMetrics } from "@opentelemetry/api";
 import { afterEach, describe, expect, test } from "vitest";
 
-import { MeteredInstruments } from "../../src/telemetry/metrics/instruments.ts";
+import { MeteredInstruments, RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
-import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";

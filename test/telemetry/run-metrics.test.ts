@@ -6,8 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import { LeaseIdSchema } from "../../src/protocol/ids.ts";
-import { MOST_VALUES } from "../../src/telemetry/metrics/instruments.ts";
-import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
+import { MOST_VALUES, RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 
 import { SPEND_AXES } from "../../src/protocol/account.ts";
-import { checkLoss } from "../../src/model/believable-usage.ts";
+import { checkLoss } from "../../src/model/check-reply.ts";
 import { MOST_TOKENS } from "../../src/model/count-tokens.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { replyLimits, tokensThatCame } from "../../src/model/reply-limits.ts";

@@ -128,7 +128,7 @@ function knownFailure(
 
 /** Has no cause: it holds the whole request, and what it knows of the answer is in message and data. */
 function apiCallError(error: Fields, lostOutputTokens: number | undefined): ModelError {
-  const { statusCode: status, responseHeaders } = error;
+  const { statusCode: status, responseHeaders, responseBody } = error;
   if (typeof status !== "number") {
     const got = messageOf(error);
     return failures.failure({ code: "model_unavailable", got, lostOutputTokens });
@@ -136,15 +136,24 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   // The connection broke before the first part of the stream.
   if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
   const report = reportOf(error);
-  const message = withWords(error, report);
+  // For a body that its provider does not know, the message is only the status in words.
+  const own = messageOf(error);
+  const words = report === undefined ? responseBody : (fieldsOf(report)["message"] ?? report);
+  const message = isText(words) && !own.includes(words.trim()) ? `${own}: ${words.trim()}` : own;
   if (status < 400) {
     if (report !== undefined) return failures.reported(report, lostOutputTokens);
     const got = `an answer that cannot be read: ${message}`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
   const { code: providerCode, type: providerType } = fieldsOf(report);
-  if (/event-stream/i.test(String(fieldsOf(responseHeaders)["content-type"])))
-    return eventError(error, report, message);
+  if (/event-stream/i.test(String(fieldsOf(responseHeaders)["content-type"]))) {
+    // The first events of a stream report it, or a refusal is sent as a stream. A package chooses the status of a report, 500 by default.
+    const lost = lostTokensIn(isText(responseBody) ? parseWireJson(responseBody) : undefined);
+    const known = status === 500 ? {} : { statusCode: status };
+    const reported = { message, ...known, ...fieldsOf(report) };
+    const failure = failures.reported(reported, lost.lostOutputTokens);
+    return withLostInput(withDelay(failure, delayInHeaders(responseHeaders)), lost.lostInput);
+  }
   return failures.failure({
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
@@ -159,41 +168,10 @@ function delayInHeaders(headers: unknown): number | undefined {
   return retryAfterMs({ get: (name) => [fields[name]].find(isText) ?? null });
 }
 
-/**
- * Returns the failure that the first events of a stream report, or a refusal that is sent as a stream.
- * A package chooses the status of a report, 500 by default.
- */
-function eventError(
-  { statusCode, responseBody, responseHeaders }: Fields,
-  report: unknown,
-  words: string,
-): ModelError {
-  const known = statusCode === 500 ? {} : { statusCode };
-  const { lostOutputTokens, lostInput } = lostTokensIn(
-    isText(responseBody) ? parseWireJson(responseBody) : undefined,
-  );
-  const failure = failures.reported(
-    { message: words, ...known, ...fieldsOf(report) },
-    lostOutputTokens,
-  );
-  return withLostInput(withDelay(failure, delayInHeaders(responseHeaders)), lostInput);
-}
-
 /** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
 function reportOf({ data, responseBody }: Fields): unknown {
   const parsed = isText(responseBody) ? parseWireJson(responseBody) : data;
   return errorInBody(parsed) ?? errorInBody(fieldsOf(parsed)["response"]);
-}
-
-/**
- * Returns the message of an error with the words of the server. For a body that its provider does not
- * know, the message is only the status in words.
- */
-function withWords(error: Fields, report: unknown): string {
-  const message = messageOf(error);
-  const { responseBody } = error;
-  const words = report === undefined ? responseBody : (fieldsOf(report)["message"] ?? report);
-  return isText(words) && !message.includes(words.trim()) ? `${message}: ${words.trim()}` : message;
 }
 
 /** By their names, which say what is at fault. */

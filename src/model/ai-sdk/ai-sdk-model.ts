@@ -119,7 +119,10 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
   } = options;
   const accepts = Object.freeze([...(options.accepts ?? takenBy(model.provider))]);
   const replayKey = options.replayKey ?? `ai-sdk:${model.provider}/${model.modelId}`;
-  const apiType = apiTypeOf(model);
+  const [, api] = /^(?:openai|azure)\b.*\.(responses|chat)$/.exec(model.provider) ?? [];
+  const apiType = api === "chat" ? "chat_completions" : api === "responses" ? api : undefined;
+  const isStructured =
+    !("supportsStructuredOutputs" in model) || model.supportsStructuredOutputs === true;
   const connection = new AiSdkConnection({
     ...options,
     model,
@@ -133,7 +136,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     id: model.modelId,
     replayKey,
     ...(accepts.length === 0 ? {} : { accepts }),
-    native: options.native ?? hasStructuredOutputs(model),
+    native: options.native ?? isStructured,
     canForce: FORCING.test(model.provider),
     apiType,
     ...defined({ limits }),
@@ -143,17 +146,8 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
   } satisfies Model);
 }
 
-function apiTypeOf({ provider }: LanguageModelV4): Model["apiType"] {
-  const [, api] = /^(?:openai|azure)\b.*\.(responses|chat)$/.exec(provider) ?? [];
-  return api === "chat" ? "chat_completions" : api === "responses" ? api : undefined;
-}
-
 /** Providers that are known to obey a choice of tools. */
 const FORCING = /^(openai|azure|anthropic|google)\b/;
-
-function hasStructuredOutputs(model: LanguageModelV4): boolean {
-  return !("supportsStructuredOutputs" in model) || model.supportsStructuredOutputs === true;
-}
 
 function checkModel(model: unknown): void {
   if (typeof model === "string") {

@@ -6,16 +6,19 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolResultPart,
 } from "@ai-sdk/provider";
 
 import type { Clock } from "../../kernel/clock.ts";
-import { defined } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
-import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
-import type { CacheKey, ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
-import { heldTools, type HeldTool } from "../held-tools.ts";
-import { callIdFormOf, wellFormed } from "../well-formed.ts";
-import { toPrompt } from "./prompt.ts";
+import type { CacheKey, ModelRequest } from "../model.ts";
+import { heldTools } from "../held-tools.ts";
+import { callIdFormOf, wellFormed, sentCallId, type CallIdForm } from "../well-formed.ts";
 import {
   isFetched,
   seesResults,
@@ -24,6 +27,11 @@ import {
   providerOptionsFor,
 } from "./ai-sdk-providers.ts";
 import { fieldsOf, parseWireJson, type Fields } from "../wire-json.ts";
+import { mendedJson } from "../../kernel/mend-json.ts";
+import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
+import type { Message } from "../../protocol/message.ts";
+import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
+import { asText, contentParts, followingHeading, sendable, type Recipient } from "../written-by.ts";
 
 /** What of a model holds for all its calls. */
 export interface CallSettings {
@@ -40,19 +48,14 @@ export interface CallSettings {
 
 type Options = Omit<AskedOptions, "abortSignal">;
 
-/** What is known besides of one call. */
-interface CallFacts {
-  readonly cacheKey: CacheKey | undefined;
-  readonly fetched: FetchedAddresses;
-}
-
 /** The options, and what of the request they cannot say. */
 export function callOptions(
   request: ModelRequest,
   settings: CallSettings,
-  { cacheKey, fetched }: CallFacts,
+  facts: { readonly cacheKey: CacheKey | undefined; readonly fetched: FetchedAddresses },
 ): { readonly options: Options; readonly warnings: readonly string[] } {
-  const { tools, toolChoice, temperature, settings: said = {}, output } = request;
+  const { cacheKey, fetched } = facts;
+  const { tools, toolChoice: choice, temperature, settings: said = {}, output } = request;
   const { headers } = settings;
   const reasoning = said.reasoning?.effort ?? settings.reasoning;
   const providerOptions = providerOptionsFor(settings.model.provider, {
@@ -70,61 +73,42 @@ export function callOptions(
     callIdForm: callIdFormOf(settings.model.provider),
     fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
   });
-  const options = {
+  // One of several is one of those that are there: the AI SDK has no other word for it.
+  const isChosen = (name: string): boolean =>
+    typeof choice !== "object" || !("oneOf" in choice) || choice.oneOf.includes(name);
+  const chosen = [...heldTools(tools, false).values()].filter(({ spec }) => isChosen(spec.name));
+  const functions = chosen.map(({ spec, strict }): LanguageModelV4FunctionTool => {
+    const { name, description, inputSchema } = spec;
+    const held = strict === undefined ? { inputSchema } : { inputSchema: strict, strict: true };
+    return { type: "function", name, description, ...held };
+  });
+  let toolChoice: LanguageModelV4ToolChoice | undefined;
+  if (typeof choice === "string") toolChoice = { type: choice };
+  else if (choice !== undefined)
+    toolChoice = "tool" in choice ? { type: "tool", toolName: choice.tool } : { type: "required" };
+  const options: Options = {
     prompt: wellFormed(prompt),
-    ...(tools.length === 0 ? {} : toolOptions(tools, toolChoice)),
+    ...(tools.length === 0 ? {} : { tools: wellFormed(functions), ...defined({ toolChoice }) }),
     ...defined({
       temperature,
       topP: said.topP,
       seed: said.seed,
       stopSequences: said.stop?.slice(),
       reasoning,
-      responseFormat: output && responseFormatOf(output),
+      responseFormat:
+        output && ({ type: "json", name: output.name, schema: output.schema } as const),
       headers: headers && { ...headers },
     }),
     ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
-  return { options, warnings: unsaid(said) };
-}
-
-function responseFormatOf({ name, schema }: OutputSchema): Options["responseFormat"] {
-  return { type: "json", name, schema };
-}
-
-/** What the AI SDK has no word for. */
-function unsaid({ reasoning, verbosity, parallelToolCalls }: ModelSettings): readonly string[] {
-  const settings = { "reasoning.summary": reasoning?.summary, verbosity, parallelToolCalls };
-  return Object.keys(defined(settings)).map(
+  // The AI SDK has no word for these.
+  const { verbosity, parallelToolCalls } = said;
+  const unsaid = { "reasoning.summary": said.reasoning?.summary, verbosity, parallelToolCalls };
+  const warnings = Object.keys(defined(unsaid)).map(
     (name) =>
       `The setting ${name} is not passed on: say it in providerOptions, as the provider has it.`,
   );
-}
-
-/** One of several is one of those that are there: the AI SDK has no other word for it. */
-function toolOptions(
-  specs: readonly ToolSpec[],
-  choice: ToolChoice | undefined,
-): Pick<Options, "tools" | "toolChoice"> {
-  const isChosen = (name: string): boolean =>
-    typeof choice !== "object" || !("oneOf" in choice) || choice.oneOf.includes(name);
-  const chosen = [...heldTools(specs, false).values()].filter(({ spec }) => isChosen(spec.name));
-  return {
-    tools: wellFormed(chosen.map(toTool)),
-    ...defined({ toolChoice: choice && toToolChoice(choice) }),
-  };
-}
-
-function toTool({ spec, strict }: HeldTool): LanguageModelV4FunctionTool {
-  const { name, description, inputSchema } = spec;
-  const descriptor = { type: "function", name, description } as const;
-  return strict === undefined
-    ? { ...descriptor, inputSchema }
-    : { ...descriptor, inputSchema: strict, strict: true };
-}
-
-function toToolChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
-  if (typeof choice === "string") return { type: choice };
-  return "tool" in choice ? { type: "tool", toolName: choice.tool } : { type: "required" };
+  return { options, warnings };
 }
 
 // OutputCap: a cap on output tokens that holds, whatever a provider makes of it.
@@ -135,13 +119,6 @@ function toToolChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
 export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | "abortSignal"> & {
   readonly abortSignal: AbortSignal;
 };
-
-interface CappedOptions {
-  readonly options: AskedOptions & { readonly maxOutputTokens: number };
-  readonly warnings: readonly string[];
-  /** The request says how much may go into reasoning: what it adds to the cap is beyond us. */
-  readonly isBudgeted: boolean;
-}
 
 /** The least that Anthropic takes as a budget; and what is left for the answer at least. */
 const LEAST_BUDGET_TOKENS = 1_024;
@@ -154,9 +131,21 @@ export class OutputCap {
   readonly #budgeted = new Set<unknown>();
 
   /** The options with a cap, and with a budget for reasoning only if it is within that (C1). */
-  within(asked: AskedOptions, cap: number): CappedOptions {
+  within(
+    asked: AskedOptions,
+    cap: number,
+  ): {
+    readonly options: AskedOptions & { readonly maxOutputTokens: number };
+    readonly warnings: readonly string[];
+    /** The request says how much may go into reasoning: what it adds to the cap is beyond us. */
+    readonly isBudgeted: boolean;
+  } {
     const learnt = this.#budgeted.has(asked.reasoning) ? cap * SHARE_OF_REASONING : undefined;
-    const requested = givenBudget(asked.providerOptions) ?? learnt;
+    const { type, budgetTokens: own } = fieldsOf(
+      asked.providerOptions?.["anthropic"]?.["thinking"],
+    );
+    const given = typeof own === "number" ? own : LEAST_BUDGET_TOKENS;
+    const requested = type === "enabled" ? given : learnt;
     if (requested === undefined)
       return { options: { ...asked, maxOutputTokens: cap }, warnings: [], isBudgeted: false };
     const budgetTokens = Math.min(Math.floor(requested), cap - LEAST_ANSWER_TOKENS);
@@ -196,14 +185,135 @@ export function sentCap(body: unknown): number {
   return Math.max(0, ...caps.filter((cap) => typeof cap === "number"));
 }
 
-function givenBudget(options: LanguageModelV4CallOptions["providerOptions"]): number | undefined {
-  const thinking = fieldsOf(options?.["anthropic"]?.["thinking"]);
-  if (thinking["type"] !== "enabled") return undefined;
-  const { budgetTokens } = thinking;
-  return typeof budgetTokens === "number" ? budgetTokens : LEAST_BUDGET_TOKENS;
-}
-
 /** Some providers give the body as an object, some as text. */
 function fieldsOfBody(body: unknown): Fields {
   return fieldsOf(typeof body === "string" ? parseWireJson(body) : body);
+}
+
+// Our messages as a prompt of the AI SDK. A reply goes back in its pieces, each with the data that the provider gave to it.
+
+type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];
+
+/** The kinds of opaque parts that a prompt has; others, such as sources, are kept for readers of the history. */
+const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
+  "tool-call",
+  "tool-result",
+  "custom",
+  "file",
+  "reasoning-file",
+  // A compaction of Anthropic, which is not a text of the reply.
+  "text",
+]);
+
+/** The model that reads the prompt. */
+interface PromptReader extends Recipient {
+  /** It sees what stands in the result of a tool; of others the provider would make text. */
+  readonly seesResults: boolean;
+  /** Whether it takes texts without a word. Claude refuses them, as some models write them before a call. */
+  readonly takesBlanks: boolean;
+  /** What its provider demands of the ids of calls; undefined: nothing that is known. */
+  readonly callIdForm: CallIdForm | undefined;
+  /** Whether the provider fetches a file of this type from this address. */
+  readonly fetches: (mediaType: string, address: string) => boolean;
+}
+
+/** The prompt for this model. */
+function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageModelV4Prompt {
+  const prompt: LanguageModelV4Prompt = [];
+  /** What belongs to the results of a reply and does not stand in them: it follows the last of them. */
+  let following: UserPart[] = [];
+  const toUserParts = (parts: readonly ContentPart[]): UserPart[] =>
+    parts.map((part) => toUserPart(part, reader));
+  for (const message of sendable(messages, reader)) {
+    if (message.role !== "tool" && following.length > 0) {
+      prompt.push({ role: "user", content: following });
+      following = [];
+    }
+    const last = prompt.at(-1);
+    switch (message.role) {
+      case "system":
+        prompt.push({ role: "system", content: message.text });
+        break;
+      case "user":
+        prompt.push({ role: "user", content: toUserParts(contentParts(message)) });
+        break;
+      case "tool": {
+        const { toolName, text, content } = message;
+        const toolCallId = sentCallId(message.callId, reader.callIdForm);
+        const isSeen = reader.seesResults && content !== undefined;
+        const output: LanguageModelV4ToolResultPart["output"] = isSeen
+          ? { type: "content", value: toUserParts(contentParts(message)) }
+          : { type: "text", value: text };
+        const result = { type: "tool-result", toolCallId, toolName, output } as const;
+        // The results of one reply are one message: Gemini wants as many of them as there were calls.
+        if (last?.role === "tool") last.content.push(result);
+        else prompt.push({ role: "tool", content: [result] });
+        const heading = followingHeading(toolName, toolCallId);
+        if (!isSeen && content !== undefined)
+          following = [...following, ...toUserParts([heading, ...content])];
+        break;
+      }
+      case "assistant": {
+        const content = replyPieces(message).flatMap((piece) => toParts(piece, reader));
+        if (content.length > 0) prompt.push({ role: "assistant", content });
+        break;
+      }
+    }
+  }
+  if (following.length > 0) prompt.push({ role: "user", content: following });
+  return prompt;
+}
+
+/** A file that cannot be had by its provider goes as the line that names it: nothing is fetched here. */
+function toUserPart(part: ContentPart, { fetches }: PromptReader): UserPart {
+  if (part.type === "text") return asText(part);
+  const { data, mediaType, uri, name } = part;
+  const file = { type: "file", mediaType, ...defined({ filename: name }) } as const;
+  if (data !== undefined) return { ...file, data: { type: "data", data } };
+  return uri !== undefined && isHttps(uri) && fetches(mediaType, uri)
+    ? { ...file, data: { type: "url", url: new URL(uri) } }
+    : asText(part);
+}
+
+type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
+
+/** The value of arguments: providers want one, and most of them an object. */
+export function argumentsValue(text: string): unknown {
+  if (text.trim() === "") return {};
+  const value = parseWireJson(text);
+  if (isRecord(value)) return value;
+  const meant = mendedJson(text);
+  return isRecord(meant) ? meant : { invalid: text };
+}
+
+function toParts(piece: ReplyPiece, reader: PromptReader): readonly AssistantPart[] {
+  const own = isByProvider(piece.data) ? { providerOptions: piece.data } : {};
+  switch (piece.type) {
+    case "text":
+    case "reasoning": {
+      const { type, text } = piece;
+      const isLeftOut = type === "text" && !reader.takesBlanks && text.trim() === "";
+      return isLeftOut ? [] : [{ type, text, ...own }];
+    }
+    case "call": {
+      const { toolName, argumentsText } = piece;
+      const toolCallId = sentCallId(piece.callId, reader.callIdForm);
+      const input = argumentsValue(argumentsText);
+      return [{ type: "tool-call", toolCallId, toolName, input, ...own }];
+    }
+    case "opaque": {
+      const part = { type: piece.kind, ...piece.data };
+      return isSentBack(part) ? [part] : [];
+    }
+  }
+}
+
+/** Opaque parts are kept in the form in which a prompt has them. */
+function isSentBack(part: { readonly type: string }): part is AssistantPart {
+  return SENT_BACK.has(part.type);
+}
+
+/** As received-pieces.ts has kept it: what the provider gave, by its name. */
+function isByProvider(data: unknown): data is SharedV4ProviderOptions {
+  return data !== undefined;
 }

@@ -11,7 +11,7 @@ import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import { isParsed } from "../wire-json.ts";
-import { argumentsValue } from "./prompt.ts";
+import { argumentsValue } from "./call-options.ts";
 
 /**
  * A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some

@@ -136,8 +136,19 @@ class BodyRewriter {
         await endOfTurn();
         throw this.#broken.thrown;
       }
-      const piece = await this.#read();
-      const rewritten = piece === undefined ? this.#lastPieces() : this.#take(piece);
+      // A broken connection ends the events; the next pull fails.
+      const { value: piece } = await this.reader.read().catch((thrown: unknown) => {
+        this.#broken = { thrown };
+        return { value: undefined };
+      });
+      let rewritten: readonly Uint8Array[];
+      if (piece === undefined) {
+        // The last event unless the stream was cut in it, or the body that was held.
+        const last: Uint8Array[] = this.#held.splice(0);
+        if (this.#isEvents === true)
+          this.#events.end((data) => void (isWholeData(data) && last.push(this.#eventOf(data))));
+        rewritten = last;
+      } else rewritten = this.#take(piece);
       for (const one of rewritten) controller.enqueue(one);
       if (piece === undefined && this.#broken === undefined) {
         this.#checkBeginning();
@@ -149,7 +160,11 @@ class BodyRewriter {
 
   /** Holds the beginning of a body until it shows whether the body is a stream of events. */
   #take(piece: Uint8Array): readonly Uint8Array[] {
-    this.#keepBeginning(piece);
+    if (!this.#hasEvents && this.#beginning.length <= BEGINNING_BYTES) {
+      this.#beginning.push(piece.subarray(0, BEGINNING_BYTES + 1));
+      if (ZSTD_MAGIC.equals(this.#beginning.bytes.subarray(0, ZSTD_MAGIC.length)))
+        throw this.#refused(encodingError("zstd"));
+    }
     if (this.#isEvents !== undefined) return this.#rewrite(piece);
     this.#held.push(piece);
     const isLong = this.#beginning.length > UNDECIDED_BYTES;
@@ -167,45 +182,15 @@ class BodyRewriter {
     return events;
   }
 
-  /** Returns the last event unless the stream was cut in it, or the body that was held. */
-  #lastPieces(): readonly Uint8Array[] {
-    const pieces: Uint8Array[] = this.#held.splice(0);
-    if (this.#isEvents !== true) return pieces;
-    this.#events.end((data) => {
-      if (isWholeData(data)) pieces.push(this.#eventOf(data));
-    });
-    return pieces;
-  }
-
   #eventOf(data: string): Uint8Array {
-    if (!this.#hasEvents) this.#checkFirst(data);
+    if (!this.#hasEvents) {
+      const event = parseWireJson(data);
+      const error = fieldsOf(event)["type"] === undefined ? errorInBody(event) : undefined;
+      // Anthropic's provider would hide a bare error that came first.
+      if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
+    }
     this.#hasEvents = true;
     return this.#encoder.encode(`data: ${data.replaceAll("\n", "\ndata: ")}\n\n`);
-  }
-
-  /** Returns `undefined` at the end. A broken connection ends the events; the next pull fails. */
-  async #read(): Promise<Uint8Array | undefined> {
-    try {
-      return (await this.reader.read()).value;
-    } catch (thrown) {
-      this.#broken = { thrown };
-      return undefined;
-    }
-  }
-
-  #keepBeginning(piece: Uint8Array): void {
-    if (this.#hasEvents || this.#beginning.length > BEGINNING_BYTES) return;
-    this.#beginning.push(piece.subarray(0, BEGINNING_BYTES + 1));
-    if (ZSTD_MAGIC.equals(this.#beginning.bytes.subarray(0, ZSTD_MAGIC.length)))
-      throw this.#refused(encodingError("zstd"));
-  }
-
-  /** Throws for a bare error. Anthropic's provider would hide it if it came first. */
-  #checkFirst(data: string): void {
-    const event = parseWireJson(data);
-    if (fieldsOf(event)["type"] !== undefined) return;
-    const error = errorInBody(event);
-    if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
   }
 
   /** Throws for a body that is an error, or not the stream of events that was requested. */

@@ -36,7 +36,6 @@ import {
 } from "./raw-events.ts";
 import {
   opaqueOf,
-  type OpaquePart,
   hasReasoning,
   isCompaction,
   mergeMetadata,
@@ -140,8 +139,15 @@ export class SdkReply {
         return;
       case "ping":
         return;
-      case "raw":
-        return this.#takeEvent(part.rawValue);
+      case "raw": {
+        this.#raw.take(part.rawValue);
+        const { failure } = this.#raw;
+        if (failure === undefined) return;
+        // A package reports no cancelled response.
+        throw failure.status === "cancelled"
+          ? failures.cancelled(this.lostOutputTokens)
+          : failures.failed(failure.error, this.lostOutputTokens);
+      }
       case "error":
         if (this.#raw.wasOver || isNetworkError(part.error)) this.end();
         if (this.#finish !== undefined) return;
@@ -191,10 +197,15 @@ export class SdkReply {
     );
     const message = replyMessage(pieces);
     const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
-    if (isEmpty && !this.isCut) this.#checkAnswer(came);
-    const hasServerTools =
-      this.#raw.hasServerTools ||
-      came.some((piece) => piece.type === "opaque" && SERVER_KINDS.has(piece.kind));
+    const kinds = came.flatMap((piece) => (piece.type === "opaque" ? [piece.kind] : []));
+    // A further request would repeat such a reply without text and calls.
+    if (isEmpty && !this.isCut) {
+      const { lostOutputTokens } = this;
+      if (status === "in_progress") throw failures.unfinished(status, lostOutputTokens);
+      if (kinds.includes(APPROVAL_REQUEST))
+        throw failures.unsupportedCall(APPROVAL_REQUEST, lostOutputTokens);
+    }
+    const hasServerTools = this.#raw.hasServerTools || kinds.some((kind) => SERVER_KINDS.has(kind));
     const finishReason =
       finish === undefined ? "length" : finishReasonOf(finish.finishReason, isEmpty);
     const notes = [
@@ -215,22 +226,6 @@ export class SdkReply {
     };
   }
 
-  /** Takes an event as its server sent it. A package reports no cancelled response. */
-  #takeEvent(event: unknown): void {
-    this.#raw.take(event);
-    const { failure } = this.#raw;
-    if (failure?.status === "cancelled") throw failures.cancelled(this.lostOutputTokens);
-    if (failure !== undefined) throw failures.failed(failure.error, this.lostOutputTokens);
-  }
-
-  /** Throws for a reply without text and calls that a further request would repeat. */
-  #checkAnswer(came: readonly ReceivedPiece[]): void {
-    const { status } = this.#raw;
-    if (status === "in_progress") throw failures.unfinished(status, this.lostOutputTokens);
-    if (came.some((piece) => piece.type === "opaque" && piece.kind === APPROVAL_REQUEST))
-      throw failures.unsupportedCall(APPROVAL_REQUEST, this.lostOutputTokens);
-  }
-
   #takeContent(part: Content): void {
     switch (part.type) {
       case "text-start":
@@ -243,10 +238,17 @@ export class SdkReply {
       case "reasoning-end":
         this.#takeSaid("reasoning", part);
         return;
-      case "tool-input-start":
-        this.#openCall(part.id, part.toolName, part.providerExecuted !== true);
-        this.#sayCall(part.id);
+      case "tool-input-start": {
+        const { id } = part;
+        this.#openCall(id, part.toolName, part.providerExecuted !== true);
+        const { toolName = "", isOwn = false } = this.#unfinished.get(id) ?? {};
+        // One without an id is said when its reply has come.
+        if (id === "" || !isOwn || this.isCut || this.#saidCalls.has(id)) return;
+        const index = this.#saidCalls.size;
+        this.#saidCalls.set(id, index);
+        this.#onDelta?.({ type: "call", index, callId: idOf<"CallId">(id), toolName });
         return;
+      }
       case "tool-input-delta":
         this.#takeArguments(part.id, part.delta);
         return;
@@ -257,7 +259,9 @@ export class SdkReply {
         return;
       default: {
         const opaque = opaqueOf(part);
-        if (opaque !== undefined) this.#keepOpaque(opaque);
+        if (opaque === undefined) return;
+        this.#countData(opaque.data);
+        this.#pieces.push(opaque);
       }
     }
   }
@@ -294,15 +298,6 @@ export class SdkReply {
     call.countedBytes += Buffer.byteLength(toolName);
     this.#unfinished.set(id, call);
     return call;
-  }
-
-  /** One without an id is said when its reply has come. */
-  #sayCall(id: string): void {
-    const { toolName = "", isOwn = false } = this.#unfinished.get(id) ?? {};
-    if (id === "" || !isOwn || this.isCut || this.#saidCalls.has(id)) return;
-    const index = this.#saidCalls.size;
-    this.#saidCalls.set(id, index);
-    this.#onDelta?.({ type: "call", index, callId: idOf<"CallId">(id), toolName });
   }
 
   #takeArguments(id: string, delta: string): void {
@@ -349,11 +344,6 @@ export class SdkReply {
     return own.map(([toolCallId, { toolName, input }]) => {
       return { type: "tool-call", toolCallId, toolName, input };
     });
-  }
-
-  #keepOpaque(opaque: OpaquePart): void {
-    this.#countData(opaque.data);
-    this.#pieces.push(opaque);
   }
 
   /** Takes account of a piece that is opened, before it is kept (S3). */

@@ -50,7 +50,9 @@ export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
   checkOptions("pricesOf", options, CHECKS);
   const { asOf = new Date(systemClock.nowMs()).toISOString().slice(0, "2026-09-23".length) } =
     options;
-  const source = await loaded();
+  const source: Source = await import("@pydantic/genai-prices").catch((cause: unknown) => {
+    throw loadingError(PACKAGE, "prices of other providers are unknown", cause);
+  });
   return Object.freeze({
     priceFor: (model: PricedModel): ModelPrice | undefined => {
       const providerId = providerIdOf(source, model);
@@ -66,29 +68,19 @@ export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
   });
 }
 
-async function loaded(): Promise<Source> {
-  try {
-    return await import("@pydantic/genai-prices");
-  } catch (cause) {
-    throw loadingError(PACKAGE, "prices of other providers are unknown", cause);
-  }
-}
-
 function providerIdOf(source: Source, { provider, baseUrl }: PricedModel): string | undefined {
-  if (baseUrl !== undefined) return providerIdAt(source, baseUrl);
-  const providerId = IDS.get(provider) ?? provider;
-  // The package takes many a name for one that it is part of.
-  return source.findProvider({ providerId })?.id === providerId ? providerId : undefined;
-}
-
-/** The package looks at the beginning of an address alone: what it found has to end where a part of the address does. */
-function providerIdAt(source: Source, baseUrl: string): string | undefined {
+  if (baseUrl === undefined) {
+    const providerId = IDS.get(provider) ?? provider;
+    // The package takes many a name for one that it is part of.
+    return source.findProvider({ providerId })?.id === providerId ? providerId : undefined;
+  }
   if (!URL.canParse(baseUrl)) return undefined;
   const { origin, pathname } = new URL(baseUrl);
   // A gateway that has the address of another server in its path is not that server.
   if (pathname.includes("//")) return undefined;
   const address = origin + pathname;
   const found = source.findProvider({ providerApiUrl: address });
+  // The package looks at the beginning of an address alone: what it found has to end where a part of the address does.
   const pattern = found && new RegExp(`^(?:${found.api_pattern})(?:(?<=[/.])|(?=/|$))`);
   return pattern?.test(address) === true ? found?.id : undefined;
 }

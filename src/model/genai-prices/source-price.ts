@@ -85,21 +85,19 @@ function pricesOfRates(rates: Rates): readonly (ModelPrice | undefined)[] {
   );
   if (input === undefined || output === undefined || !isByTokens) return [undefined];
   const { [REASONING]: reasoning = output } = rates;
-  return [output, reasoning].map((one) => priceOfRates(rates, input, one));
-}
-
-/** With a tier for each length at which some rate changes. */
-function priceOfRates(rates: Rates, input: Rate, output: Rate): ModelPrice {
   const { [CACHED]: cached, [WRITTEN]: written } = rates;
-  const starts = [input, cached, written, output].flatMap((rate) =>
-    typeof rate === "object" ? rate.tiers.map(({ start }) => start) : [],
-  );
-  return tieredPrice(starts, (tokens) => ({
-    inputUsdPerMillion: rateAt(input, tokens),
-    ...(cached === undefined ? {} : { cachedInputUsdPerMillion: rateAt(cached, tokens) }),
-    ...(written === undefined ? {} : { cacheWriteUsdPerMillion: rateAt(written, tokens) }),
-    outputUsdPerMillion: rateAt(output, tokens),
-  }));
+  // A tier for each length at which some rate changes.
+  return [output, reasoning].map((dear) => {
+    const starts = [input, cached, written, dear].flatMap((rate) =>
+      typeof rate === "object" ? rate.tiers.map(({ start }) => start) : [],
+    );
+    return tieredPrice(starts, (tokens) => ({
+      inputUsdPerMillion: rateAt(input, tokens),
+      ...(cached === undefined ? {} : { cachedInputUsdPerMillion: rateAt(cached, tokens) }),
+      ...(written === undefined ? {} : { cacheWriteUsdPerMillion: rateAt(written, tokens) }),
+      outputUsdPerMillion: rateAt(dear, tokens),
+    }));
+  });
 }
 
 /** As the package has it: the tier of the highest start below the input holds. */

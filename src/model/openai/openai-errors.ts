@@ -15,7 +15,7 @@ import {
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
 import { UndecodableBody } from "./node-transport.ts";
-import type { OpenAiApi } from "./wire-api.ts";
+import type { OpenAiApi } from "./answer-options.ts";
 import { fieldsOf } from "../wire-json.ts";
 
 const WRONG_SERVER = "Check that the base URL is that of a server that speaks Chat Completions.";

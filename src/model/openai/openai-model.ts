@@ -19,9 +19,10 @@ import {
   mustBeFunction,
   type OptionChecks,
 } from "../check-options.ts";
-import type { Model, ModelRequest, ModelServer } from "../model.ts";
+import type { Model, ModelRequest } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
+import { withComputed } from "../remembered.ts";
 import { isOpenAiItself, isStandardTier } from "../prices.ts";
 import { callIdFormAt } from "../well-formed.ts";
 import {
@@ -33,11 +34,11 @@ import {
   type OpenAiAnswerOptions,
   REASONING_FIELDS,
   type ReasoningField,
+  type OpenAiApi,
 } from "./answer-options.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
-import type { OpenAiApi } from "./wire-api.ts";
 
 /** How the server is reached, and how its models are asked. */
 export interface OpenAiOptions extends OpenAiAnswerOptions {
@@ -128,48 +129,16 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   const price = options.price ?? (isStandardTier(tier) ? undefined : "unknown");
   /** Worked out once per base URL: every call asks for it. */
   let known: Address | undefined;
-  /** The environment has a say in it until the model is used. */
   const address = (): Address => {
     const baseUrl = settings === undefined ? baseUrlOf(options) : settings.baseUrl;
     if (known === undefined || known.baseUrl !== baseUrl) known = addressOf(baseUrl, modelId);
     return known;
   };
   const api = (): OpenAiApi => settings?.api ?? apiAt(options, address().usualApi);
-  const model: Model = {
-    get provider(): string {
-      return options.provider ?? address().provider;
-    },
+  const own = {
     id: modelId,
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
-    /** Elsewhere the user's word for the provider says whose prices hold. */
-    get baseUrl(): string | undefined {
-      const { url, isOpenAiItself } = address();
-      return options.provider === undefined || isOpenAiItself ? url : undefined;
-    },
     ...defined({ countTokens, limits }),
-    /** What one deployment seals, another cannot open. */
-    get replayKey(): string {
-      return address().replayKey;
-    },
-    get accepts(): readonly AttachmentKind[] {
-      return acceptedAt(options, address().isAtOpenAi);
-    },
-    get minOutputTokens(): number {
-      return api() === "responses" ? LEAST_CAP : 1;
-    },
-    get native(): boolean {
-      return options.native ?? (address().isAtOpenAi && api() === "responses");
-    },
-    /** Others may take the field and ignore it. */
-    get canForce(): boolean {
-      return address().isAtOpenAi;
-    },
-    get server(): ModelServer | undefined {
-      return address().server;
-    },
-    get apiType(): Model["apiType"] {
-      return api() === "chat" ? "chat_completions" : "responses";
-    },
     ...(typeof tier === "string" ? { serviceTier: tier } : {}),
     checkSettings: (roleSettings) => refuseUncarried(api(), "modelSettings", roleSettings),
     assertReady: () => {
@@ -179,8 +148,27 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       connection === undefined
         ? connected().then((opened) => opened.generate(request, generation))
         : connection.generate(request, generation),
-  };
-  return Object.freeze(model);
+  } satisfies Omit<Model, "provider">;
+  // The environment has a say in these until the model is used.
+  return Object.freeze(
+    withComputed(own, {
+      provider: () => options.provider ?? address().provider,
+      // Elsewhere the user's word for the provider says whose prices hold.
+      baseUrl: () => {
+        const { url, isOpenAiItself } = address();
+        return options.provider === undefined || isOpenAiItself ? url : undefined;
+      },
+      // What one deployment seals, another cannot open.
+      replayKey: () => address().replayKey,
+      accepts: () => acceptedAt(options, address().isAtOpenAi),
+      minOutputTokens: () => (api() === "responses" ? LEAST_CAP : 1),
+      native: () => options.native ?? (address().isAtOpenAi && api() === "responses"),
+      // Others may take the field and ignore it.
+      canForce: () => address().isAtOpenAi,
+      server: () => address().server,
+      apiType: (): Model["apiType"] => (api() === "chat" ? "chat_completions" : "responses"),
+    }),
+  );
 }
 
 /** What follows from the base URL of a model. */

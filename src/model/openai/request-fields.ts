@@ -1,44 +1,18 @@
 // The fields of a request besides messages, tools and cap: how the model is to answer, in the words of each interface. Pure.
 
-import { type JsonObject, isRecord } from "../../kernel/json.ts";
+import { isRecord } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
 import { promptCacheKey, wireText } from "../well-formed.ts";
 import { remembered } from "../remembered.ts";
-import type { OpenAiApi, WireRequest } from "./wire-api.ts";
+import type { OpenAiApi, RequestOptions, WireRequest } from "./answer-options.ts";
 import { type Fields, parseWireJson } from "../wire-json.ts";
 import { mendedJson } from "../../kernel/mend-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
 import { asText } from "../written-by.ts";
-
-/** What of the options of a model goes into each request. */
-export interface RequestOptions {
-  /** Those of a request go over them. */
-  readonly settings: ModelSettings;
-  readonly serviceTier: string | undefined;
-  /** By what requests share a key for the provider's cache; false: none is sent. */
-  readonly promptCacheKey: "role" | "agent" | false;
-  /** Whether the model is held to the schema of every tool that has a strict form. */
-  readonly strictTools: boolean;
-  /** Merged last. */
-  readonly extraBody: JsonObject;
-}
-
-/** What we say ourselves, or rely on: `extraBody` may not name it. */
-export const OWN_FIELDS: readonly string[] = [
-  "model",
-  "input",
-  "messages",
-  "tools",
-  "stream",
-  "store",
-  "max_output_tokens",
-  "max_completion_tokens",
-  "max_tokens",
-];
 
 /** How the model is to answer a request: as the options of the model say, and over them as the request does. */
 function settingsFor({ settings }: ModelRequest, options: ModelSettings): ModelSettings {

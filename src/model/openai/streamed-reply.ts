@@ -25,8 +25,6 @@ import {
   splitAtThinking,
   textOf,
   type ReasoningOption,
-} from "./chat-reasoning.ts";
-import {
   callPiece,
   completionCall,
   type CompletionCall,
@@ -39,6 +37,7 @@ import {
   toReply,
   readChatUsage,
   usageOfReply,
+  objectOfBody,
 } from "./from-openai.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import {
@@ -50,6 +49,8 @@ import {
   showsServerTools,
   type Fields,
 } from "../wire-json.ts";
+import { toOpenAi, type WireSettings } from "./to-openai.ts";
+import type { WireApi } from "./answer-options.ts";
 
 const END_MARK = "[DONE]";
 
@@ -359,4 +360,31 @@ function bareText(data: string): string | undefined {
   const isBare =
     typeof content === "string" && Object.values(rest).every((value) => value === null);
   return isBare ? content : undefined;
+}
+
+// Chat Completions, which every server speaks, as the connection uses it.
+
+export function chatApi(settings: WireSettings): WireApi {
+  const { reasoningField } = settings;
+  return {
+    name: "chat",
+    path: "/chat/completions",
+    write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
+    read: (body, limits) => {
+      const response = objectOfBody(body, limits, protocolError);
+      const reply = new StreamedReply(limits, () => undefined, reasoningField);
+      if (reply.takeWhole(response)) return reply.finish();
+      const error = errorInBody(response);
+      const refused =
+        error === undefined
+          ? protocolError(`a response without choices: ${body}`, undefined)
+          : failures.reported(error, undefined);
+      throw withLostInput(refused, reply.lostInput);
+    },
+    stream: (limits, onDelta) => new StreamedReply(limits, onDelta, reasoningField),
+    rescue: (body, limits) => {
+      const failed = failedCall(body);
+      return failed === undefined ? undefined : replyOfFailedCall(failed, new ReplyCut(limits));
+    },
+  };
 }

@@ -21,15 +21,15 @@ import {
   sentReasoning,
   sentThinking,
   type ReasoningOption,
-} from "./chat-reasoning.ts";
+} from "./from-openai.ts";
 import {
   mendedArguments,
   requestFields,
   textOfFields,
   toolsWriter,
-  type RequestOptions,
   wireParts,
 } from "./request-fields.ts";
+import type { RequestOptions } from "./answer-options.ts";
 
 /** How a server calls the cap on output tokens. */
 export type MaxTokensField = "max_completion_tokens" | "max_tokens";

@@ -82,36 +82,30 @@ function lengthOfEntry(entry: unknown): number {
 
 /** Warns about each name once. */
 function shortenedValue(name: string, value: AttributeValue | undefined): AttributeValue {
-  offenders.warn(name, warningOf(name, value));
-  return Array.isArray(value)
-    ? shortenedList(value)
-    : cutWithMark(String(value), MAX_ATTRIBUTE_CHARACTERS);
-}
-
-/** Of an entry of a list that is too long. */
-const MAX_ENTRY_CHARACTERS = 256;
-
-/** The first entries, as many as there is room for, none of them alone taking all of it. */
-function shortenedList(list: readonly unknown[]): string[] {
+  const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");
+  const got = charactersOf(value).toLocaleString("en-US");
+  offenders.warn(
+    name,
+    `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning; say it shorter.`,
+  );
+  if (!Array.isArray(value)) return cutWithMark(String(value), MAX_ATTRIBUTE_CHARACTERS);
+  // The first entries, as many as there is room for, none of them alone taking all of it.
   const kept: string[] = [];
   let left = MAX_ATTRIBUTE_CHARACTERS - MAX_ENTRY_CHARACTERS;
-  for (const entry of list) {
+  for (const entry of value) {
     const short = cutWithMark(String(entry), MAX_ENTRY_CHARACTERS);
     left -= lengthOfEntry(short);
     if (left < 0) break;
     kept.push(short);
   }
-  return kept.length === list.length ? kept : [...kept, CUT_MARK];
+  return kept.length === value.length ? kept : [...kept, CUT_MARK];
 }
+
+/** Of an entry of a list that is too long. */
+const MAX_ENTRY_CHARACTERS = 256;
 
 /** By the name of the attribute: as many as there are names in `gen-ai-attributes.ts`. */
 const offenders = new NamedOffenders();
-
-function warningOf(name: string, value: AttributeValue | undefined): string {
-  const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");
-  const got = charactersOf(value).toLocaleString("en-US");
-  return `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning; say it shorter.`;
-}
 
 // Text and JSON of content, cut at a length. Pure.
 

@@ -5,7 +5,6 @@
 //    as a variable allows, and is never cut below 240 by us.
 //    The provider's own finish reason is plain text.
 
-import type { Span } from "@opentelemetry/api";
 import { z } from "zod";
 
 import {
@@ -15,7 +14,7 @@ import {
   type JsonObject,
   deepFreeze,
 } from "../../kernel/json.ts";
-import type { EventScope, EventType } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import {
   noteShortened,
   setAttribute,
@@ -24,15 +23,13 @@ import {
   MAX_ATTRIBUTE_CHARACTERS,
 } from "../bounded/bounded-attributes.ts";
 import { ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
-import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
+import type { OpenSpan } from "../spans/span-maker.ts";
+import { replyPieces } from "../../protocol/reply-message.ts";
 import {
-  type AssistantMessage,
   type Message,
-  type ToolCall,
   AssistantMessageSchema,
   MessageSchema,
   type SpanContent,
-  type OfferedTool,
 } from "../../protocol/message.ts";
 import { isPromiseLike } from "../../kernel/cancel.ts";
 import { warnOnce, NamedOffenders } from "../../kernel/warn-once.ts";
@@ -40,20 +37,17 @@ import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { VariableReader, type Environment } from "../delivery/otel-variables.ts";
 
-/** The span that is open in a scope, and the event with which it began. */
-interface ContentPlace {
-  readonly span: Span;
-  readonly opening: { readonly type: EventType };
-  readonly scope: EventScope;
-}
-
 /** Puts a piece of content on the span of its call, as far as the settings let it out. */
 export function writeContent(
   { redact, maxCharacters }: ContentSettings,
-  { span, opening, scope }: ContentPlace,
+  { span, opening, scope }: Pick<OpenSpan, "span" | "opening"> & { readonly scope: EventScope },
   content: SpanContent,
 ): void {
-  if (!span.isRecording() || !belongs(content, opening.type)) return;
+  const isOfModel = content.type === "request" || content.type === "reply";
+  const isOfCall = isOfModel
+    ? opening.type === "model.requested"
+    : opening.type.startsWith("tool.");
+  if (!span.isRecording() || !isOfCall) return;
   const shown = redact === undefined ? content : redacted(redact, content, scope);
   if (shown === undefined) return;
   const shortened: string[] = [];
@@ -66,25 +60,32 @@ export function writeContent(
   if (shown.type === "reply") setAttribute(span, ESPALIER.finishReasonRaw, shown.rawFinishReason);
 }
 
-function belongs({ type }: SpanContent, opening: EventType): boolean {
-  return type === "request" || type === "reply"
-    ? opening === "model.requested"
-    : opening.startsWith("tool.");
-}
-
 function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>> {
   switch (content.type) {
     case "request": {
       const { messages, tools } = content;
-      const instructions = instructionsOf(messages);
+      // The system messages with which a request begins are what an agent reads before all else.
+      const said = messages.findIndex(({ role }) => role !== "system");
+      const first = said === -1 ? messages.length : said;
+      const instructions = messages.slice(0, first).map(({ text }) => textPart(text));
+      const input = messages
+        .slice(first)
+        .map((message) => ({ role: message.role, parts: partsOf(message) }));
+      const definitions = tools.map(({ name, description, inputSchema: parameters }) => {
+        return { type: "function", name, description, parameters };
+      });
       return {
         ...(instructions.length === 0 ? {} : { [GEN_AI.systemInstructions]: instructions }),
-        [GEN_AI.inputMessages]: inputOf(messages),
-        ...(tools.length === 0 ? {} : { [GEN_AI.toolDefinitions]: definitionsOf(tools) }),
+        [GEN_AI.inputMessages]: input,
+        ...(tools.length === 0 ? {} : { [GEN_AI.toolDefinitions]: definitions }),
       };
     }
-    case "reply":
-      return { [GEN_AI.outputMessages]: outputOf(content.message, content.finishReason) };
+    case "reply": {
+      const { message, finishReason: said } = content;
+      const reason = said === "tool_calls" ? "tool_call" : said;
+      const output = { role: "assistant", parts: partsOf(message), finish_reason: reason };
+      return { [GEN_AI.outputMessages]: [output] };
+    }
     case "arguments":
       return { [GEN_AI.toolCallArguments]: content.value };
     case "result":
@@ -94,69 +95,26 @@ function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>>
 
 // Content in the shape of the GenAI semantic conventions: messages of parts. Pure.
 
-/** What an agent reads before all else, for `gen_ai.system_instructions`: the system messages with which a request begins. */
-function instructionsOf(messages: readonly Message[]): readonly JsonObject[] {
-  return messages.slice(0, firstSaid(messages)).map(({ text }) => textPart(text));
-}
-
-/** The others, for `gen_ai.input.messages`. */
-function inputOf(messages: readonly Message[]): readonly JsonObject[] {
-  return messages
-    .slice(firstSaid(messages))
-    .map((message) => ({ role: message.role, parts: partsOf(message) }));
-}
-
-function firstSaid(messages: readonly Message[]): number {
-  const index = messages.findIndex(({ role }) => role !== "system");
-  return index === -1 ? messages.length : index;
-}
-
-/** For `gen_ai.output.messages`: the one that the model wrote. */
-function outputOf(message: AssistantMessage, finishReason: string): readonly JsonObject[] {
-  const reason = finishReason === "tool_calls" ? "tool_call" : finishReason;
-  return [{ role: "assistant", parts: partsOf(message), finish_reason: reason }];
-}
-
-/** For `gen_ai.tool.definitions`. */
-function definitionsOf(tools: readonly OfferedTool[]): readonly JsonObject[] {
-  return tools.map(({ name, description, inputSchema }) => ({
-    type: "function",
-    name,
-    description,
-    parameters: inputSchema,
-  }));
-}
-
 /** Of an answer, also of one by which the model declined: its reasoning and the calls that it asks for, in order. */
 function partsOf(message: Message): readonly JsonObject[] {
   if (message.role === "tool")
     return [{ type: "tool_call_response", id: message.callId, response: message.text }];
   if (message.role !== "assistant") return [textPart(message.text)];
   const { refusal = "" } = message;
-  const parts = replyPieces(message).flatMap((piece) => partOf(piece));
+  const parts = replyPieces(message).flatMap((piece): readonly JsonObject[] => {
+    if (piece.type === "opaque") return [];
+    if (piece.type === "call") {
+      const { callId: id, toolName: name, argumentsText: text } = piece;
+      const called = text.trim() === "" ? {} : structureOf(text);
+      return [{ type: "tool_call", id, name, arguments: called ?? text }];
+    }
+    return piece.text === "" ? [] : [{ type: piece.type, content: piece.text }];
+  });
   return refusal === "" ? parts : [textPart(refusal), ...parts];
-}
-
-function partOf(piece: ReplyPiece): readonly JsonObject[] {
-  switch (piece.type) {
-    case "reasoning":
-      return piece.text === "" ? [] : [{ type: "reasoning", content: piece.text }];
-    case "text":
-      return piece.text === "" ? [] : [textPart(piece.text)];
-    case "call":
-      return [callPart(piece)];
-    case "opaque":
-      return [];
-  }
 }
 
 function textPart(content: string): JsonObject {
   return { type: "text", content };
-}
-
-function callPart({ callId, toolName, argumentsText }: ToolCall): JsonObject {
-  const called = argumentsText.trim() === "" ? {} : structureOf(argumentsText);
-  return { type: "tool_call", id: callId, name: toolName, arguments: called ?? argumentsText };
 }
 
 /** Deeper values are shown as the text that they are. */
@@ -170,17 +128,12 @@ export function structureOf(text: string): JsonValue | undefined {
   if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;
   try {
     const value = parseJson(text);
-    return unsoundness(value, MOST_LEVELS) === undefined && isWhole(value, text)
-      ? value
-      : undefined;
+    // The text must have nothing that the value has lost: digits, or one of two equal keys.
+    const isWhole = skeletonOf(JSON.stringify(value)) === skeletonOf(text);
+    return isWhole && unsoundness(value, MOST_LEVELS) === undefined ? value : undefined;
   } catch {
     return undefined;
   }
-}
-
-/** True if the text has nothing that the value has lost: digits, or one of two equal keys. */
-function isWhole(value: JsonValue, text: string): boolean {
-  return skeletonOf(JSON.stringify(value)) === skeletonOf(text);
 }
 
 /** JSON text without spaces and without the content of its strings, each number written in one way. */
@@ -215,7 +168,28 @@ function redacted(
     const copy = deepFreeze(structuredClone(content));
     const given: unknown = redact(copy, deepFreeze({ ...scope }));
     if (given === undefined) return undefined;
-    return given === copy ? copy : checked(given, content.type);
+    if (given === copy) return copy;
+    // Redaction may return anything: only what is JSON, and content of the same type, goes out.
+    if (isPromiseLike(given)) {
+      if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
+      throw new UnfitContent("it gave a promise; it must not wait");
+    }
+    const text: string | undefined = JSON.stringify(given);
+    if (text === undefined) throw new UnfitContent(`it gave a value of type ${typeof given}`);
+    const value = parseJson(text);
+    const reason = unsoundness(value, MAX_CONTENT_LEVELS);
+    if (reason !== undefined) throw new UnfitContent(reason);
+    const { data, error } = SpanContentSchema.safeParse(value);
+    if (data === undefined) {
+      // Which field it is, if any: keys below may be those of the content.
+      const [issue] = error?.issues ?? [];
+      const [field] = issue?.path ?? [];
+      const where = field === undefined ? "what it gave" : `\`${String(field)}\` of what it gave`;
+      throw new UnfitContent(`${where} is no such content (${issue?.code ?? "invalid"})`);
+    }
+    if (data.type !== content.type)
+      throw new UnfitContent(`it gave ${data.type} for ${content.type}`);
+    return data;
   } catch (cause) {
     warnOnce(
       redact,
@@ -223,23 +197,6 @@ function redacted(
     );
     return undefined;
   }
-}
-
-/** Redaction may return anything: only what is JSON, and content of the same type, goes out. */
-function checked(given: unknown, type: SpanContent["type"]): SpanContent {
-  if (isPromiseLike(given)) {
-    if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
-    throw new UnfitContent("it gave a promise; it must not wait");
-  }
-  const text: string | undefined = JSON.stringify(given);
-  if (text === undefined) throw new UnfitContent(`it gave a value of type ${typeof given}`);
-  const value = parseJson(text);
-  const reason = unsoundness(value, MAX_CONTENT_LEVELS);
-  if (reason !== undefined) throw new UnfitContent(reason);
-  const parsed = SpanContentSchema.safeParse(value);
-  if (!parsed.success) throw new UnfitContent(reasonIn(parsed.error));
-  if (parsed.data.type !== type) throw new UnfitContent(`it gave ${parsed.data.type} for ${type}`);
-  return parsed.data;
 }
 
 /** What was given is no content. Its message quotes nothing of it. */
@@ -253,13 +210,6 @@ function reasonOf(cause: unknown): string {
   } catch {
     return "one that cannot be looked at";
   }
-}
-
-/** Which field it is, if any: keys below may be those of the content. */
-function reasonIn({ issues: [issue] }: z.ZodError): string {
-  const [field] = issue?.path ?? [];
-  const where = field === undefined ? "what it gave" : `\`${String(field)}\` of what it gave`;
-  return `${where} is no such content (${issue?.code ?? "invalid"})`;
 }
 
 /** Of content as a whole: arguments may have 200. */
@@ -315,8 +265,19 @@ export function contentSettings(
   choice: boolean | ContentOptions | undefined,
   env: Environment = process.env,
 ): ContentSettings | undefined {
-  const whole = { redact: undefined, maxCharacters: maxCharactersOf(env) };
-  if (choice === undefined) return isCaptured(env) ? whole : undefined;
+  // An SDK with a lower limit would cut off the mark.
+  const limit = new VariableReader(env).attributeLength() ?? Infinity;
+  const maxCharacters = Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
+  const whole = { redact: undefined, maxCharacters };
+  if (choice === undefined) {
+    const reader = new VariableReader(env);
+    const noEvents = "Events of espalier hold no content anyway. Correct it.";
+    const emits = reader.word(EMIT_EVENT, EMIT_WORDS, noEvents);
+    const captured = reader.word(CAPTURE, CAPTURE_WORDS, "Traces hold no content. Correct it.");
+    for (const warning of reader.warnings) offenders.warn(warning, warning);
+    if (captured === "EVENT_ONLY" && emits !== "false") offenders.warn(captured, EVENTS_ONLY);
+    return ON_SPANS.has(captured) ? whole : undefined;
+  }
   if (typeof choice === "boolean") return choice ? whole : undefined;
   if (typeof choice !== "object" || choice === null)
     throw mismatch("content", "true, false or an object", choice, "Leave it out for no content.");
@@ -330,27 +291,11 @@ export function contentSettings(
 /** A shorter beginning is no use: the SDK may cut it further. */
 const LEAST_CHARACTERS = 240;
 
-/** An SDK with a lower limit would cut off the mark. */
-function maxCharactersOf(env: Environment): number {
-  const limit = new VariableReader(env).attributeLength() ?? Infinity;
-  return Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
-}
-
 const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 const EMIT_EVENT = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
 const CAPTURE_WORDS = ["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT", "true", "false"];
 const EMIT_WORDS = ["true", "false"];
 const ON_SPANS: ReadonlySet<string | undefined> = new Set(["SPAN_ONLY", "SPAN_AND_EVENT", "true"]);
-
-function isCaptured(env: Environment): boolean {
-  const reader = new VariableReader(env);
-  const noEvents = "Events of espalier hold no content anyway. Correct it.";
-  const emits = reader.word(EMIT_EVENT, EMIT_WORDS, noEvents);
-  const captured = reader.word(CAPTURE, CAPTURE_WORDS, "Traces hold no content. Correct it.");
-  for (const warning of reader.warnings) offenders.warn(warning, warning);
-  if (captured === "EVENT_ONLY" && emits !== "false") offenders.warn(captured, EVENTS_ONLY);
-  return ON_SPANS.has(captured);
-}
 
 const EVENTS_ONLY = `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`;
 

@@ -21,7 +21,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { defined } from "../../kernel/json.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
-import { MeteredInstruments } from "../metrics/instruments.ts";
+import { MeteredInstruments } from "../metrics/run-metrics.ts";
 
 /** The exporter of a queue, and how many spans may wait for it. */
 export interface ExportQueueOptions {
@@ -173,8 +173,18 @@ export class ExportQueue {
   async #send(): Promise<void> {
     for (let batch = this.#waiting.shift(); batch; batch = this.#waiting.shift()) {
       const result = await this.#export(batch.spans);
-      if (result.code === SUCCESS) this.#deliver(batch, result);
-      else this.#fail(batch, describeFailure(result.error));
+      if (result.code !== SUCCESS) {
+        this.#fail(batch, describeFailure(result.error));
+        continue;
+      }
+      const { error, rejectedSpans = 0 } = result;
+      const { length } = batch.spans;
+      const lostSpans = rejectedSpans > 0 ? Math.min(rejectedSpans, length) : 0;
+      this.#failuresInARow = 0;
+      this.#deliveredSpans += length - lostSpans;
+      const reason = `the endpoint refused them${inBrackets(error?.message ?? "")}`;
+      if (lostSpans > 0) this.#lose(lostSpans, { reason, advice: CHECK_ENDPOINT });
+      batch.done();
     }
     this.#sending = undefined;
     this.#warn();
@@ -198,14 +208,6 @@ export class ExportQueue {
         answer({ code: FAILED, error: new Error(messageOf(cause), { cause }) }),
       );
     });
-  }
-
-  #deliver({ spans, done }: Batch, { error, rejectedSpans = 0 }: AnyExportResult): void {
-    const lostSpans = rejectedSpans > 0 ? Math.min(rejectedSpans, spans.length) : 0;
-    this.#failuresInARow = 0;
-    this.#deliveredSpans += spans.length - lostSpans;
-    if (lostSpans > 0) this.#lose(lostSpans, describeRefusal(error));
-    done();
   }
 
   /** Counts a failed batch, and fails the waiting batches if the endpoint is gone. */
@@ -392,26 +394,18 @@ function describeFailure(error: unknown): Loss {
   // A refused connection to a name with two addresses has a code and no message.
   if (typeof code === "string")
     return { reason: error.message || code, advice: CHECK_ENDPOINT, isFinal: true };
+  const body = "data" in error ? error.data : undefined;
+  const isPage = typeof body === "string" && isWebPage(body);
+  const page = isPage ? ` with a web page, ${NO_OTLP}` : "";
   const reason =
     typeof code === "number"
-      ? `status ${code}${inBrackets(error.message)}${pageOf(error)}`
+      ? `status ${code}${inBrackets(error.message)}${page}`
       : error.message || error.name;
-  return { reason, advice: CHECK_ENDPOINT };
-}
-
-/** Returns why an endpoint refused spans within a success. */
-function describeRefusal(error: Error | undefined): Loss {
-  const reason = `the endpoint refused them${inBrackets(error?.message ?? "")}`;
   return { reason, advice: CHECK_ENDPOINT };
 }
 
 function inBrackets(words: string): string {
   return words === "" ? "" : ` (${words})`;
-}
-
-function pageOf(error: Error): string {
-  const body = "data" in error ? error.data : undefined;
-  return typeof body === "string" && isWebPage(body) ? ` with a web page, ${NO_OTLP}` : "";
 }
 
 /** Returns true for HTML, which no OTLP endpoint answers. */

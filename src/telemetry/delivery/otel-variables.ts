@@ -15,11 +15,23 @@ export type TracingVariables = Readonly<ReturnType<typeof readTracingVariables>>
 export function readTracingVariables(environment: Environment) {
   const reader = new VariableReader(environment);
   const boolean = ["true", "false"];
+  const isDisabled = reader.word("OTEL_SDK_DISABLED", boolean, "Nothing is disabled.") === "true";
+  const exportName = "OTEL_TRACES_EXPORTER";
+  const exporters = (reader.text(exportName) ?? "").toLowerCase().split(",");
+  const words = exporters.map((word) => word.trim());
+  const unknown = words.find((word) => word !== "otlp" && word !== "none" && word !== "");
+  if (unknown !== undefined) {
+    const advice = "Spans leave by OTLP. Hand another exporter to setUpNodeTracing as `exporter`.";
+    reader.warn(exportName, "otlp or none", unknown, advice);
+  }
+  const own = reader.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+  const shared = own === undefined ? reader.url("OTEL_EXPORTER_OTLP_ENDPOINT") : undefined;
   return {
-    isDisabled: reader.word("OTEL_SDK_DISABLED", boolean, "Nothing is disabled.") === "true",
-    isExportOff: isExportOff(reader),
+    isDisabled,
+    isExportOff: words.includes("none"),
     /** With its path. */
-    tracesUrl: readTracesUrl(reader),
+    tracesUrl:
+      own === undefined ? shared && `${shared.replace(/\/$/, "")}/v1/traces` : new URL(own).href,
     protocol: reader.ofOtlp("PROTOCOL", (name) => reader.word(name, PROTOCOLS, AS_JSON)),
     hasCompression: reader.ofOtlp("COMPRESSION", (name) => reader.text(name)) !== undefined,
     /** As PEM. The exporter reads them as well, but only for its own connections. */
@@ -51,25 +63,6 @@ const LONGEST_MS = 2_147_000_000;
 
 const PROTOCOLS = ["http/json", "http/protobuf", "grpc"] as const;
 const AS_JSON = "Spans leave as JSON over HTTP.";
-
-function isExportOff(reader: VariableReader): boolean {
-  const name = "OTEL_TRACES_EXPORTER";
-  const words = reader.text(name)?.split(",") ?? [];
-  const exporters = words.map((word) => word.trim().toLowerCase());
-  const unknown = exporters.find((word) => word !== "otlp" && word !== "none" && word !== "");
-  if (unknown !== undefined) {
-    const advice = "Spans leave by OTLP. Hand another exporter to setUpNodeTracing as `exporter`.";
-    reader.warn(name, "otlp or none", unknown, advice);
-  }
-  return exporters.includes("none");
-}
-
-function readTracesUrl(reader: VariableReader): string | undefined {
-  const own = reader.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-  if (own !== undefined) return new URL(own).href;
-  const shared = reader.url("OTEL_EXPORTER_OTLP_ENDPOINT");
-  return shared === undefined ? undefined : `${shared.replace(/\/$/, "")}/v1/traces`;
-}
 
 /** Whether spans can be sent there. */
 export function isHttpUrl(text: string): boolean {

@@ -53,10 +53,13 @@ export function createTraceExporter(
   const address = url ?? variables.tracesUrl ?? DEFAULT_URL;
   const Exporter = chooseExporter(variables);
   const timeoutMillis = variables.exportTimeoutMs ?? EXPORT_TIMEOUT_MS;
+  // gzip shrinks spans to a tenth. On this machine it costs more than it saves. Its word is of an enumeration in a package that is no dependency.
+  const isLocal = LOOPBACK.test(new URL(address).hostname);
+  const gzip: object = { compression: "gzip" };
   let agent: HttpAgent | undefined;
   const exporter: AnySpanExporter = new Exporter({
     url: address,
-    ...(variables.hasCompression ? {} : compressFor(address)),
+    ...(variables.hasCompression || isLocal ? {} : gzip),
     timeoutMillis,
     httpAgentOptions: (protocol) => {
       const Agent = protocol === "https:" ? HttpsAgent : HttpAgent;
@@ -96,20 +99,7 @@ function isExporterModule(
   return typeof loaded === "object" && loaded !== null && "OTLPTraceExporter" in loaded;
 }
 
-type Compression = Pick<NonNullable<ConstructorParameters<ExporterClass>[0]>, "compression">;
-
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
-/** Returns gzip, which shrinks spans to a tenth. On this machine it costs more than it saves. */
-function compressFor(address: string): Compression {
-  const gzip: unknown = { compression: "gzip" };
-  return !LOOPBACK.test(new URL(address).hostname) && isCompression(gzip) ? gzip : {};
-}
-
-/** The exporter has an enumeration for the word, in a package that is not a dependency. */
-function isCompression(options: unknown): options is Compression {
-  return typeof options === "object";
-}
 
 // Reports of the OpenTelemetry SDK about itself, which it passes to a logger only.
 // Owns the place of that logger, unless the application has set one.
@@ -150,11 +140,22 @@ export function applyRemark(result: AnyExportResult): AnyExportResult {
 }
 
 const report = (...parts: readonly unknown[]): void => {
-  const found = parts.some(isForeignAnswer)
-    ? { code: 1, error: new Error(`status 200 with a web page, ${NO_OTLP}`) }
-    : readRejection(parts);
-  if (found !== undefined) {
-    remark = found;
+  // The SDK takes every answer of status 200 for a success, and reports one that it cannot read.
+  const isForeign = parts.some((part) =>
+    part instanceof Uint8Array
+      ? isWebPage(new TextDecoder().decode(part.subarray(0, 100)))
+      : /^Failed to parse trace export response: .*'<'/.test(String(part)),
+  );
+  const at = parts.indexOf("Received Partial Success response:");
+  const answer = at === -1 ? undefined : parseJson(String(parts[at + 1]));
+  // `{"rejectedSpans":"7","errorMessage":"…"}`: JSON has 64 bits as text. 0 is only advice.
+  const rejectedSpans = isRecord(answer) ? Number(answer["rejectedSpans"]) : 0;
+  if (isForeign || rejectedSpans > 0) {
+    const said = isRecord(answer) ? answer["errorMessage"] : undefined;
+    const message = typeof said === "string" ? said : "";
+    remark = isForeign
+      ? { code: 1, error: new Error(`status 200 with a web page, ${NO_OTLP}`) }
+      : { code: 0, rejectedSpans, error: new Error(message.slice(0, MAX_LENGTH)) };
     return;
   }
   const text = parts.filter((part) => typeof part === "string").join(" ");
@@ -174,29 +175,9 @@ const LOGGER: DiagLogger = {
   error: report,
 };
 
-/** The SDK takes every answer of status 200 for a success, and reports one that it cannot read. */
-function isForeignAnswer(part: unknown): boolean {
-  if (part instanceof Uint8Array) return isWebPage(new TextDecoder().decode(part.subarray(0, 100)));
-  return typeof part === "string" && /^Failed to parse trace export response: .*'<'/.test(part);
-}
-
-const PARTIAL = "Received Partial Success response:";
-
-/** `{"rejectedSpans":"7","errorMessage":"…"}`: JSON has 64 bits as text. 0 is only advice. */
-function readRejection(parts: readonly unknown[]): AnyExportResult | undefined {
-  const at = parts.indexOf(PARTIAL);
-  const answer = at === -1 ? undefined : parseJson(parts[at + 1]);
-  if (!isRecord(answer)) return undefined;
-  const rejectedSpans = Number(answer["rejectedSpans"]);
-  if (!(rejectedSpans > 0)) return undefined;
-  const { errorMessage } = answer;
-  const text = typeof errorMessage === "string" ? errorMessage.slice(0, MAX_LENGTH) : "";
-  return { code: 0, rejectedSpans, error: new Error(text) };
-}
-
-function parseJson(text: unknown): unknown {
+function parseJson(text: string): unknown {
   try {
-    return typeof text === "string" ? JSON.parse(text) : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -10,6 +10,14 @@
 //    run is left to another process.
 // 5. A run looks for a meter when it begins, or continues, and keeps it. Without one, nothing is kept.
 
+import {
+  createNoopMeter,
+  metrics,
+  type Attributes,
+  type Meter,
+  type MetricOptions,
+} from "@opentelemetry/api";
+
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -25,13 +33,16 @@ import { addUsage, subtractUsage, type Usage, NO_USAGE, toAmounts } from "../../
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
 import { failureOf, outcomeOf, startOf, type SpanEnd } from "../spans/span-attributes.ts";
 import {
-  MeteredInstruments,
-  type Dimensions,
-  type Instruments,
-  checkMetricsOptions,
-  type MetricsOptions,
-} from "./instruments.ts";
-import { TOKEN_TYPE, UNKNOWN, UNKNOWN_MODALITY, type Metric } from "./metric-names.ts";
+  TOKEN_TYPE,
+  UNKNOWN,
+  UNKNOWN_MODALITY,
+  type Metric,
+  METRICS,
+  OTHER,
+  type MetricDefinition,
+} from "./metric-names.ts";
+import { OWN_PACKAGE } from "../../kernel/own-package.ts";
+import { checkBoolean, checkMethods } from "../../kernel/check.ts";
 
 /** What becomes a span. */
 interface MeasuredSpan {
@@ -108,7 +119,14 @@ export class RunMetrics {
     const agent = run.agents.get(agentId);
     if (type === "run.started" || type === "run.resumed") {
       this.#runs.delete(runId);
-      chargeNobody(run);
+      // What was booked for agents that never continued.
+      const caller = {
+        [GEN_AI.operation]: OPERATION.model,
+        [GEN_AI.provider]: UNKNOWN,
+        [GEN_AI.requestModel]: UNKNOWN,
+        [GEN_AI.agentName]: UNKNOWN,
+      };
+      for (const usage of run.early.values()) measureUsage(run.instruments, caller, usage);
     }
     if (type === "agent.started" || type === "agent.resumed") {
       run.agents.delete(agentId);
@@ -131,9 +149,24 @@ export class RunMetrics {
 function note(run: OpenRun, role: string, body: SpanNote, agentId: AgentId): void {
   const agent = run.agents.get(agentId);
   switch (body.type) {
-    case "budget.settled":
-      charge(run, agentId, body);
+    case "budget.settled": {
+      const { usage, otherModels = [] } = body;
+      if (agent === undefined) {
+        // What was lost with a process is booked before its agent continues.
+        const before = run.early.get(agentId);
+        run.early.set(agentId, before === undefined ? usage : addUsage(before, usage));
+        return;
+      }
+      agent.charge(usage);
+      let rest = usage;
+      for (const { provider, model, usage: used } of otherModels) {
+        const caller = { [GEN_AI.provider]: provider, [GEN_AI.requestModel]: model };
+        measureUsage(run.instruments, { ...agent.caller, ...caller }, used);
+        rest = subtractUsage(rest, used);
+      }
+      measureUsage(run.instruments, agent.caller, rest);
       return;
+    }
     case "step.completed":
       agent?.chargeTools(body.usage.toolCalls);
       return;
@@ -145,7 +178,14 @@ function note(run: OpenRun, role: string, body: SpanNote, agentId: AgentId): voi
       return;
     case "question.answered":
       agent?.hearAnswer(body.questionId);
-      measureApproval(run.instruments, role, body);
+      // Another kind of question is no approval.
+      if (body.answer !== "approved" && body.answer !== "denied") return;
+      run.instruments.measure("approvalWait", Math.max(0, body.waitedMs) / 1_000, {
+        [GEN_AI.agentName]: role,
+        [GEN_AI.toolName]: body.toolName,
+        // With the end of its agent there was no decision.
+        [ESPALIER.outcome]: body.by === "end" ? OUTCOME.abandoned : body.answer,
+      });
       return;
     default:
   }
@@ -159,9 +199,14 @@ function measureEnd(
 ): void {
   const seconds = Math.max(0, Math.round((atMs - moment.atMs) * 1_000)) / 1_000_000;
   const event = typeof end === "string" ? undefined : end;
+  const answeredBy = event?.type === "model.replied" ? event.answeredBy : undefined;
   const dimensions: Dimensions = {
     ...startOf(opening, moment.scope).attributes,
-    ...(event?.type === "model.replied" ? answeringModel(event) : {}),
+    // The model of a fallback that answered in the place of the first.
+    ...(answeredBy && {
+      [GEN_AI.provider]: answeredBy.provider,
+      [GEN_AI.requestModel]: answeredBy.model,
+    }),
     [GEN_AI.agentName]: role,
     [ESPALIER.outcome]: outcomeOf(end),
     [ERROR_TYPE]: failureOf(end),
@@ -189,60 +234,6 @@ const DURATIONS: Readonly<Record<SpanOpening["type"], readonly Metric[]>> = {
   "tool.resumed": ["toolDuration"],
   "tool.rejected": ["toolDuration"],
 };
-
-/** The model of a fallback that answered in the place of the first. */
-function answeringModel({ answeredBy }: EventBody<"model.replied">): Dimensions {
-  if (answeredBy === undefined) return {};
-  return { [GEN_AI.provider]: answeredBy.provider, [GEN_AI.requestModel]: answeredBy.model };
-}
-
-/** An approval that has its answer. Another kind of question is none. */
-function measureApproval(
-  instruments: Instruments,
-  role: string,
-  { answer, by, toolName, waitedMs }: EventBody<"question.answered">,
-): void {
-  if (answer !== "approved" && answer !== "denied") return;
-  instruments.measure("approvalWait", Math.max(0, waitedMs) / 1_000, {
-    [GEN_AI.agentName]: role,
-    [GEN_AI.toolName]: toolName,
-    // With the end of its agent there was no decision.
-    [ESPALIER.outcome]: by === "end" ? OUTCOME.abandoned : answer,
-  });
-}
-
-/** What was lost with a process is booked before its agent continues. */
-function charge(
-  run: OpenRun,
-  agentId: AgentId,
-  { usage, otherModels = [] }: EventBody<"budget.settled">,
-): void {
-  const agent = run.agents.get(agentId);
-  if (agent === undefined) {
-    const before = run.early.get(agentId);
-    run.early.set(agentId, before === undefined ? usage : addUsage(before, usage));
-    return;
-  }
-  agent.charge(usage);
-  let rest = usage;
-  for (const { provider, model, usage: used } of otherModels) {
-    const caller = { ...agent.caller, [GEN_AI.provider]: provider, [GEN_AI.requestModel]: model };
-    measureUsage(run.instruments, caller, used);
-    rest = subtractUsage(rest, used);
-  }
-  measureUsage(run.instruments, agent.caller, rest);
-}
-
-/** What was booked for agents that never continued. */
-function chargeNobody({ instruments, early }: OpenRun): void {
-  const caller = {
-    [GEN_AI.operation]: OPERATION.model,
-    [GEN_AI.provider]: UNKNOWN,
-    [GEN_AI.requestModel]: UNKNOWN,
-    [GEN_AI.agentName]: UNKNOWN,
-  };
-  for (const usage of early.values()) measureUsage(instruments, caller, usage);
-}
 
 /** Tokens as they are booked. A call that never left is none. */
 function measureUsage(instruments: Instruments, caller: Dimensions, usage: Usage): void {
@@ -346,4 +337,140 @@ class AgentTally {
         });
     }
   }
+}
+
+// Instruments: what measures of one meter, and how few values each of its attributes may have.
+// Owns the values that were seen. Talks to one meter.
+// 1. Nothing here throws: a meter that does causes one warning, and that measurement is missing.
+// 2. An attribute has at most `MOST_VALUES` values: models can make up names without end, and a
+//    backend keeps a series for each.
+
+/** So many values of an attribute are distinguished; all others are `_OTHER`. */
+export const MOST_VALUES = 200;
+
+/** Characters; what is longer is no name. */
+const LONGEST_VALUE = 256;
+
+/** What is known of a measurement. A metric distinguishes the attributes that it declares. */
+type Dimensions = Readonly<Attributes>;
+
+type Measure = (value: number, attributes: Attributes) => void;
+
+class Instruments {
+  readonly #meter: Meter;
+  readonly #hasLegacy: boolean;
+  /** Made when the first thing is measured; undefined: it could not be made. */
+  readonly #measures = new Map<Metric, Measure | undefined>();
+  readonly #values = new Map<string, Set<string>>();
+
+  constructor(meter: Meter, hasLegacy: boolean) {
+    this.#meter = meter;
+    this.#hasLegacy = hasLegacy;
+  }
+
+  /** Adds to a counter, or records in a histogram. A metric that is not asked for takes nothing. */
+  measure(metric: Metric, value: number, dimensions: Dimensions = {}): void {
+    const measure = this.#measureOf(metric);
+    if (measure === undefined || !Number.isFinite(value)) return;
+    const attributes: Record<string, string> = {};
+    for (const name of METRICS[metric].attributes) {
+      const value = dimensions[name];
+      if (typeof value !== "string") continue;
+      // A value that is known once stays known: what goes up under a name comes down under it.
+      const values = this.#values.get(name) ?? new Set();
+      this.#values.set(name, values);
+      if (values.size < MOST_VALUES && value.length <= LONGEST_VALUE) values.add(value);
+      attributes[name] = values.has(value) ? value : OTHER;
+    }
+    this.#attempt(() => measure(value, attributes));
+  }
+
+  #measureOf(metric: Metric): Measure | undefined {
+    const definition: MetricDefinition = METRICS[metric];
+    if (definition.isLegacy === true && !this.#hasLegacy) return undefined;
+    if (!this.#measures.has(metric)) {
+      this.#measures.set(metric, undefined);
+      this.#attempt(() => this.#measures.set(metric, this.#makeMeasure(definition)));
+    }
+    return this.#measures.get(metric);
+  }
+
+  #makeMeasure({ name, kind, unit, description, boundaries }: MetricDefinition): Measure {
+    const options: MetricOptions = { unit, description };
+    if (kind === "histogram") {
+      const advice = boundaries === undefined ? {} : { explicitBucketBoundaries: [...boundaries] };
+      const histogram = this.#meter.createHistogram(name, { ...options, advice });
+      return (value, attributes) => histogram.record(value, attributes);
+    }
+    const counter =
+      kind === "counter"
+        ? this.#meter.createCounter(name, options)
+        : this.#meter.createUpDownCounter(name, options);
+    return (value, attributes) => counter.add(value, attributes);
+  }
+
+  #attempt(work: () => void): void {
+    try {
+      work();
+    } catch (cause) {
+      warnOnce(this.#meter, `A meter threw (${messageOf(cause)}); what it measures has gaps.`);
+    }
+  }
+}
+
+/** The instruments of the meter that is there at the time. Owns those that were made, one set for each meter. */
+export class MeteredInstruments {
+  readonly #given: Meter | undefined;
+  readonly #hasLegacy: boolean;
+  readonly #byMeter = new WeakMap<Meter, Instruments>();
+
+  /** `meter`: left out, that of the provider that is registered when something is to be measured. */
+  constructor({ meter, legacyMetrics = false }: MetricsOptions = {}) {
+    this.#given = meter;
+    this.#hasLegacy = legacyMetrics;
+  }
+
+  /** Undefined: there is no meter that keeps what it is given. Never throws. */
+  find(): Instruments | undefined {
+    const meter = this.#given ?? registeredMeter();
+    if (meter === undefined || meter === createNoopMeter()) return undefined;
+    const made = this.#byMeter.get(meter) ?? new Instruments(meter, this.#hasLegacy);
+    this.#byMeter.set(meter, made);
+    return made;
+  }
+}
+
+/** The meter `espalier` of the provider that is registered now; undefined: it throws. */
+function registeredMeter(): Meter | undefined {
+  const provider = metrics.getMeterProvider();
+  try {
+    return provider.getMeter(OWN_PACKAGE.name, OWN_PACKAGE.version);
+  } catch (cause) {
+    warnOnce(provider, `A meter provider threw (${messageOf(cause)}); nothing is measured.`);
+    return undefined;
+  }
+}
+
+/** What is measured of runs, and by whom (docs/metrics.md). */
+export interface MetricsOptions {
+  /**
+   * Makes the metrics. Left out: the meter `espalier` of the provider that is registered globally
+   * when a run begins or is resumed. For no metrics: `createNoopMeter()` of `@opentelemetry/api`.
+   */
+  readonly meter?: Meter;
+  /**
+   * Adds metrics under their names of version 1.41 of the semantic conventions, for dashboards that
+   * go by them. Default: false.
+   */
+  readonly legacyMetrics?: boolean;
+}
+
+const METHODS = ["createCounter", "createUpDownCounter", "createHistogram"];
+
+/** Throws `invalid_option` for an option that cannot be used. */
+function checkMetricsOptions({ meter, legacyMetrics }: MetricsOptions): void {
+  if (meter !== undefined) checkMethods("openTelemetry.meter", meter, METHODS);
+  const advice = "Leave it out for the newest names alone.";
+  if (legacyMetrics !== undefined)
+    checkBoolean("openTelemetry.legacyMetrics", legacyMetrics, advice);
 }

@@ -17,13 +17,13 @@ const WORD_DIGITS = 8;
 /** 16 hexadecimal digits. `seed`: what names the span, as values of JSON with commas between. */
 export function spanIdFrom(seed: string): string {
   const digits = digest(`["span",${seed}]`);
-  return joined(wordIn(digits, 0), wordIn(digits, 1));
+  return [0, 1].map((at) => wordIn(digits, at)).join("");
 }
 
 /** 32 hexadecimal digits. */
 export function traceIdFrom(seed: string): string {
   const digits = digest(`["trace",${seed}]`);
-  return joined(wordIn(digits, 0), wordIn(digits, 1), wordIn(digits, 2), wordIn(digits, 3));
+  return [0, 1, 2, 3].map((at) => wordIn(digits, at)).join("");
 }
 
 /**
@@ -33,20 +33,16 @@ export function traceIdFrom(seed: string): string {
 export function traceIdAfter(traceId: string, seed: string): string {
   const change = wordIn(digest(`["after","${traceId}",${seed}]`), 0);
   const changed = (at: number): string => combined(wordIn(traceId, at), change);
-  return joined(changed(0), changed(1), wordIn(traceId, 2), wordIn(traceId, 3));
+  return [changed(0), changed(1), wordIn(traceId, 2), wordIn(traceId, 3)].join("");
 }
 
 function digest(text: string): string {
   return hash("sha256", text, "hex");
 }
 
+/** A text that is joined. One that is cut out of a digest whole holds on to that as long as there is the span. */
 function wordIn(digits: string, at: number): string {
   return digits.slice(at * WORD_DIGITS, (at + 1) * WORD_DIGITS);
-}
-
-/** A text of its own. One that is cut out of a digest whole holds on to that as long as there is the span. */
-function joined(...words: readonly string[]): string {
-  return words.join("");
 }
 
 function combined(word: string, change: string): string {
@@ -93,12 +89,16 @@ export const runIdGenerator: SpanIdGenerator = Object.freeze({
   generateTraceId: () => {
     const chosen = nextTraceId;
     nextTraceId = undefined;
-    return chosen === undefined ? randomHex(TRACE_ID_BYTES) : traceIdOf(chosen);
+    if (chosen === undefined) return randomHex(TRACE_ID_BYTES);
+    if ("traceId" in chosen) return chosen.traceId;
+    const seed = seedOf(chosen.moment, chosen.kind);
+    return chosen.after === undefined ? traceIdFrom(seed) : traceIdAfter(chosen.after, seed);
   },
   generateSpanId: () => {
     const chosen = nextSpanId;
     nextSpanId = undefined;
-    return chosen === undefined ? randomHex(SPAN_ID_BYTES) : spanIdOf(chosen);
+    if (chosen === undefined) return randomHex(SPAN_ID_BYTES);
+    return "spanId" in chosen ? chosen.spanId : spanIdFrom(seedOf(chosen.moment, chosen.kind));
   },
 });
 
@@ -106,15 +106,4 @@ export const runIdGenerator: SpanIdGenerator = Object.freeze({
 export function chooseIds(ids: ChosenIds | undefined): void {
   nextSpanId = ids;
   nextTraceId = ids;
-}
-
-function spanIdOf(ids: ChosenIds): string {
-  return "spanId" in ids ? ids.spanId : spanIdFrom(seedOf(ids.moment, ids.kind));
-}
-
-/** Asked for only if the span begins a trace. */
-function traceIdOf(ids: ChosenIds): string {
-  if ("traceId" in ids) return ids.traceId;
-  const seed = seedOf(ids.moment, ids.kind);
-  return ids.after === undefined ? traceIdFrom(seed) : traceIdAfter(ids.after, seed);
 }

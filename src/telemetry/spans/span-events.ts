@@ -1,7 +1,7 @@
 // Events on spans: what happened within one, at a moment. Pure, and without anything that users,
 // models, tools or approvers wrote, like span-attributes.ts.
 
-import type { Attributes, Link } from "@opentelemetry/api";
+import type { Attributes } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import { kindAnsweredBy } from "../../protocol/question.ts";
@@ -17,20 +17,16 @@ import {
   spanName,
 } from "../gen-ai-attributes.ts";
 import { refusalAttributes, knownToolName } from "./span-attributes.ts";
-import type { Usage } from "../../protocol/usage.ts";
-import { type OpenSpan, linkTo } from "./open-span.ts";
-
-/** An event on a span, as OpenTelemetry has them. */
-interface SpanEvent {
-  readonly name: string;
-  readonly attributes: Attributes;
-}
+import { type OpenSpan, type SideSpan, linkTo } from "./span-maker.ts";
 
 /**
  * The span event for something that happened within a span; undefined for what the event log alone
  * keeps.
  */
-export function spanEventOf(body: SpanNote, moment: SpanMoment): SpanEvent | undefined {
+export function spanEventOf(
+  body: SpanNote,
+  moment: SpanMoment,
+): ReturnType<typeof spanEvent> | undefined {
   switch (body.type) {
     case "model.retried":
     case "tool.retried":
@@ -94,7 +90,7 @@ export function spanEventOf(body: SpanNote, moment: SpanMoment): SpanEvent | und
   }
 }
 
-function spanEvent(name: string, attributes: Attributes): SpanEvent {
+function spanEvent(name: string, attributes: Attributes) {
   return { name, attributes };
 }
 
@@ -127,21 +123,6 @@ function decisionAttributes(
 // Spans of their own for what one event records: a question, its answer, a wait. They begin and end at once, so that a trace shows
 // them while the agent still waits; the event itself belongs to the span of the agent that asked or waited. Pure.
 
-/** A span that is over when it is recorded. */
-export interface SideSpan {
-  /** Distinguishes it from the other spans of its event. */
-  readonly kind: string;
-  readonly name: string;
-  readonly startUs: number;
-  readonly endUs: number;
-  readonly attributes: Attributes;
-  /** How it ended, if that is worth a word in its row. */
-  readonly outcome?: string;
-  readonly links?: readonly Link[];
-  /** Only for a model call of which nothing else is known: what it is estimated to have used. */
-  readonly lostUsage?: Usage;
-}
-
 /** A wait that is shorter is an attribute of the span that waited, and no span. */
 const SHORTEST_WAIT_MS = 10;
 /** A wait is counted in whole milliseconds, so it may have begun up to one later than its length. */
@@ -156,20 +137,35 @@ export function sideSpanOf(
   moment: SpanMoment,
   sinceUs: number,
 ): SideSpan | undefined {
+  const { atUs } = moment;
+  // A viewer takes a span without length for an error: the shortest lasts a microsecond.
+  const momentary = { startUs: atUs, endUs: atUs + 1 };
   switch (body.type) {
     case "question.asked":
       return {
         kind: APPROVAL,
         name: spanName(APPROVAL, body.question.toolName),
-        ...momentary(moment),
+        ...momentary,
         attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
       };
     case "question.answered":
       return answered(body, moment, sinceUs);
     case "budget.reserved":
-      return waited("budget", "budget", body.waitedMs, { sinceUs, untilUs: moment.atUs });
-    case "budget.settled":
-      return lost(body, moment);
+      return waited("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
+    case "budget.settled": {
+      // A call whose end is unknown: its estimate stands here, since it has no span of its own (X18).
+      const { lostCall, usage } = body;
+      if (lostCall === undefined) return undefined;
+      const attributes = {
+        [GEN_AI.operation]: OPERATION.model,
+        [GEN_AI.provider]: lostCall.provider,
+        [GEN_AI.requestModel]: lostCall.model,
+        [ESPALIER.outcome]: OUTCOME.crashed,
+      };
+      const name = spanName(OPERATION.model, lostCall.model);
+      const outcome = OUTCOME.crashed;
+      return { kind: "lost_call", name, ...momentary, lostUsage: usage, outcome, attributes };
+    }
     default:
       return undefined;
   }
@@ -191,11 +187,9 @@ export function waitBefore(
   waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {
-  if (opening.type === "tool.started")
-    return waited("tool", knownToolName(opening), waitedMs, bounds);
-  return opening.type === "model.requested"
-    ? waited("model", opening.model, waitedMs, bounds)
-    : undefined;
+  if (opening.type === "model.requested") return waited("model", opening.model, waitedMs, bounds);
+  const isTool = opening.type === "tool.started";
+  return isTool ? waited("tool", knownToolName(opening), waitedMs, bounds) : undefined;
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
@@ -231,28 +225,6 @@ export function waitAcrossPause(
   return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, answer)] };
 }
 
-/** A call whose end is unknown: its estimate stands here, since it has no span of its own (X18). */
-function lost(
-  { lostCall, usage }: EventBody<"budget.settled">,
-  moment: SpanMoment,
-): SideSpan | undefined {
-  if (lostCall === undefined) return undefined;
-  const { provider, model } = lostCall;
-  return {
-    kind: "lost_call",
-    name: spanName(OPERATION.model, model),
-    ...momentary(moment),
-    lostUsage: usage,
-    outcome: OUTCOME.crashed,
-    attributes: {
-      [GEN_AI.operation]: OPERATION.model,
-      [GEN_AI.provider]: provider,
-      [GEN_AI.requestModel]: model,
-      [ESPALIER.outcome]: OUTCOME.crashed,
-    },
-  };
-}
-
 /** `queue`: what was waited for. `target`: for whose sake. */
 function waited(
   queue: "budget" | "model" | "tool",
@@ -271,11 +243,6 @@ function waited(
       [GEN_AI.toolName]: queue === "tool" ? target : undefined,
     },
   };
-}
-
-/** A viewer takes a span without length for an error: the shortest lasts a microsecond. */
-function momentary({ atUs }: SpanMoment): Pick<SideSpan, "startUs" | "endUs"> {
-  return { startUs: atUs, endUs: atUs + 1 };
 }
 
 /** A wait that ended, as far as it lies within the span around it. */

@@ -15,7 +15,6 @@ import {
   isSpanContextValid,
   trace,
   TraceFlags,
-  type Context,
   type Span,
   type SpanContext,
   type Tracer,
@@ -41,7 +40,7 @@ import { defined } from "../../kernel/json.ts";
 import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
 import { writeContent, type ContentSettings } from "../content/content.ts";
-import { seedOf, traceIdAfter, type ChosenIds } from "./derived-ids.ts";
+import { seedOf, traceIdAfter } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import {
   HeldEnds,
@@ -66,7 +65,11 @@ import {
   isFull,
   contextWithBaggage,
   unmarked,
-} from "./open-span.ts";
+  callerOf,
+  partIdIn,
+  SpanMaker,
+  type SpanPlan,
+} from "./span-maker.ts";
 import {
   endOfLost,
   recordLostSpans,
@@ -77,7 +80,6 @@ import {
 } from "./span-recording.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./span-events.ts";
-import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
 
 /** What happens within spans and is in the event log alone. */
 const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
@@ -100,13 +102,6 @@ const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
 ]);
 /** Of a run that is not measured; what its process lost, which `budget.settled` may have, is taken by the journal. */
 const IGNORED: ReadonlySet<EventType> = new Set<EventType>([...SILENT, "budget.settled"]);
-
-/** True for most of what happens in a step. */
-function isSilent(body: SpanNote): boolean {
-  if (body.type === "budget.reserved") return !isLongWait(body.waitedMs);
-  if (body.type === "budget.settled") return body.lostCall === undefined;
-  return SILENT.has(body.type);
-}
 
 interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
@@ -158,7 +153,11 @@ export class SpanProjector implements Tracing {
       },
       note: (open, body, moment) => {
         metrics?.noted(open, body, moment);
-        if (!isSilent(body) && open.span.isRecording()) this.#note(open, body, moment);
+        const isSilent =
+          SILENT.has(body.type) ||
+          (body.type === "budget.reserved" && !isLongWait(body.waitedMs)) ||
+          (body.type === "budget.settled" && body.lostCall === undefined);
+        if (!isSilent && open.span.isRecording()) this.#note(open, body, moment);
       },
       close: (open, body, moment) => {
         metrics?.closed(open, body, moment);
@@ -167,7 +166,11 @@ export class SpanProjector implements Tracing {
           const { opening } = open;
           const hasRetried =
             opening.type === "model.requested" && "attempts" in body && body.attempts > 1;
-          this.#showWait(open, hasRetried ? (opening.queuedMs ?? 0) : body.queuedMs, moment);
+          const queuedMs = hasRetried ? (opening.queuedMs ?? 0) : body.queuedMs;
+          const { below, startedAtUs: untilUs, span } = open;
+          const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };
+          const wait = span.isRecording() ? waitBefore(opening, queuedMs, bounds) : undefined;
+          if (wait !== undefined) this.#maker.beside(open, below, wait, moment);
         }
         recordSpanEnd(open, body, moment);
       },
@@ -251,8 +254,12 @@ export class SpanProjector implements Tracing {
       if (!span.isRecording() && (!isSpanContextValid(own) || isOfCaller)) run.unseen = span;
       return open;
     }
-    if (body.type !== "agent.started" && body.type !== "agent.resumed")
-      return this.#openCall(body, moment, parent);
+    if (body.type !== "agent.started" && body.type !== "agent.resumed") {
+      if (body.type === "model.requested") this.#continueInNextTrace(parent, moment);
+      const place = parent.onward.at(-1) ?? parent;
+      countCall(parent, place.trace);
+      return this.#maker.begin(body, moment, planBelow(parent, place, moment));
+    }
     const { trace: size } = parent;
     const max = this.#maxSpansPerTrace;
     // The first trace takes agents until it is full, another one as many as are expected to fit.
@@ -285,7 +292,9 @@ export class SpanProjector implements Tracing {
     if (!isSpanContextValid(last)) return undefined;
     const apart = trace.deleteSpan(unmarked(context.active()));
     const below = wasSampled === false ? knownSpan(last) : undefined;
-    const open = this.#maker.begin(body, moment, planOf(body, apart, below, { traceId, spanId }));
+    const run = newRun(apart, body.sessionId);
+    const place = { below, role: "", run, trace: { spans: 0, expected: 0 }, onward: run.parts };
+    const open = this.#maker.begin(body, moment, { ...place, ids: { traceId, spanId } });
     this.#lookForUnseen(open.span);
     return open.span.isRecording() ? open : { ...open, ids: { traceId, spanId } };
   }
@@ -295,7 +304,10 @@ export class SpanProjector implements Tracing {
     const named = namedCaller(body);
     const caller = named && knownSpan(named);
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
-    const plan = planOf(body, unmarked(context.active()), caller, { moment, after });
+    const sessionId = "sessionId" in body ? body.sessionId : undefined;
+    const run = newRun(unmarked(context.active()), sessionId);
+    const place = { run, trace: { spans: 0, expected: 0 }, onward: run.parts };
+    const plan = { ...place, below: caller, role: "", ids: { moment, after } };
     // The span of the run before it was paused or its process died, as far as it was sampled.
     let before: SpanContext | undefined;
     if (after !== undefined && body.type === "run.resumed" && callerOf(plan) === undefined) {
@@ -324,13 +336,6 @@ export class SpanProjector implements Tracing {
     if (isFurther(parent.run, parent.trace))
       expectIn(parent.trace, open, expectedOf(0, this.#maxSpansPerTrace));
     return open;
-  }
-
-  #openCall(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
-    if (body.type === "model.requested") this.#continueInNextTrace(parent, moment);
-    const place = parent.onward.at(-1) ?? parent;
-    countCall(parent, place.trace);
-    return this.#maker.begin(body, moment, planBelow(parent, place, moment));
   }
 
   /** An agent whose trace is full continues in another one. */
@@ -389,25 +394,6 @@ export class SpanProjector implements Tracing {
     const wait = waitAcrossPause(body, moment, open);
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
-
-  #showWait(open: OpenSpan, queuedMs: number, moment: SpanMoment): void {
-    if (!isLongWait(queuedMs) || !open.span.isRecording()) return;
-    const { below, startedAtUs: untilUs } = open;
-    const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };
-    const wait = waitBefore(open.opening, queuedMs, bounds);
-    if (wait !== undefined) this.#maker.beside(open, below, wait, moment);
-  }
-}
-
-/** Of the span of a run. */
-function planOf(
-  body: SpanOpening,
-  around: Context,
-  below: OpenSpan["below"],
-  ids: ChosenIds,
-): SpanPlan {
-  const run = newRun(around, "sessionId" in body ? body.sessionId : undefined);
-  return { below, role: "", run, trace: { spans: 0, expected: 0 }, ids, onward: run.parts };
 }
 
 function isSampled({ traceFlags }: SpanContext): boolean {

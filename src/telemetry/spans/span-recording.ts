@@ -3,7 +3,7 @@
 
 import { isSpanContextValid, ROOT_CONTEXT } from "@opentelemetry/api";
 
-import type { EventBody, TraceIds } from "../../protocol/event.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
 import {
   boundedName,
@@ -18,7 +18,6 @@ import {
   knownSpan,
   newRun,
   type Onward,
-  type SpanAbove,
   type RunFacts,
   type TraceSize,
   continuedFrom,
@@ -26,7 +25,11 @@ import {
   originOf,
   remoteSpan,
   type Reference,
-} from "./open-span.ts";
+  hrTimeOf,
+  hasId,
+  partIdIn,
+  type SpanMaker,
+} from "./span-maker.ts";
 import {
   failureOf,
   knownRole,
@@ -40,7 +43,6 @@ import {
   showOutcome,
 } from "./span-attributes.ts";
 import { spanEventOf } from "./span-events.ts";
-import { hrTimeOf, hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 
 /** OpenTelemetry keeps 128 links of a span: some are left for others than these. */
@@ -193,12 +195,15 @@ class LostSpanRecorder {
   record(lost: LostSpan): OpenSpan | undefined {
     const { ids, notes } = lost;
     if (this.#recorded.has(ids.spanId)) return undefined;
-    const back = this.#backOf(lost);
+    // From the first span of a trace in which another one continues to where it came from. A call stands where its agent continued.
+    const hasBack =
+      lost.parent !== undefined && beginsTrace(lost) && !this.#onward.has(callKeyOf(lost));
+    const back = hasBack && lost.parent ? continuedFrom(remoteSpan(lost.parent)) : undefined;
     const open = this.#begin(lost, back, this.#below(lost));
     const isOwn = hasId(open.span, ids.spanId);
     // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
     const recorded =
-      isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, exported(lost.ids));
+      isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, knownSpan(remoteSpan(lost.ids)));
     const { span } = recorded;
     const own = span.spanContext();
     if (span.isRecording())
@@ -245,37 +250,25 @@ class LostSpanRecorder {
     return { ...this.#maker.begin(body, moment, { below, role, ids, links, ...place }), ids };
   }
 
-  /** From the first span of a trace in which another one continues to where it came from. A call stands where its agent continued. */
-  #backOf(lost: LostSpan): Reference | undefined {
-    const { parent } = lost;
-    if (parent === undefined || !beginsTrace(lost) || this.#onwardOf(lost) !== undefined)
-      return undefined;
-    return continuedFrom(remoteSpan(parent));
-  }
-
   #above({ parent }: LostSpan): OpenSpan | undefined {
     return parent === undefined ? undefined : this.#recorded.get(parent.spanId);
-  }
-
-  /** For a call in another trace than its agent: where that continued. */
-  #onwardOf({ ids, parent }: LostSpan): Onward | undefined {
-    return this.#onward.get(`${parent?.spanId} ${ids.traceId}`);
   }
 
   #below(lost: LostSpan): OpenSpan["below"] {
     const { ids, parent } = lost;
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
-      return spanId === undefined ? undefined : exported({ traceId, spanId });
+      return spanId === undefined ? undefined : knownSpan(remoteSpan({ traceId, spanId }));
     }
-    if (beginsTrace(lost)) return this.#onwardOf(lost) ?? this.#onward.get(ids.traceId);
-    return this.#above(lost) ?? exported(parent);
+    if (beginsTrace(lost))
+      return this.#onward.get(callKeyOf(lost)) ?? this.#onward.get(ids.traceId);
+    return this.#above(lost) ?? knownSpan(remoteSpan(parent));
   }
 }
 
-/** A span that another process has exported. */
-function exported(ids: TraceIds): SpanAbove {
-  return knownSpan(remoteSpan(ids));
+/** The key of a call in another trace than its agent: where that continued. */
+function callKeyOf({ ids, parent }: LostSpan): string {
+  return `${parent?.spanId} ${ids.traceId}`;
 }
 
 /** True for the span of a run, and for the first one of a trace that another one continues in. */
