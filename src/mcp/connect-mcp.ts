@@ -5,7 +5,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
 import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
-import { codesOf, isSizeExcess, McpFault } from "./mcp-fault.ts";
+import { collectCodes, isSizeExcess, McpFault } from "./mcp-fault.ts";
 import {
   mcpSettings,
   type McpOptions,
@@ -95,7 +95,7 @@ const MISSING = /(?:package|module) ["']@modelcontextprotocol\/client(?:\/stdio)
 /** Loads the official client, and connects with it. */
 async function connect(settings: McpSettings): Promise<McpConnection> {
   const { McpConnection } = await import("./mcp-connection.ts").catch((cause: unknown) => {
-    const codes = codesOf(cause);
+    const codes = collectCodes(cause);
     const isNoModule = codes.includes("ERR_MODULE_NOT_FOUND") || codes.includes("MODULE_NOT_FOUND");
     if (!isNoModule || !MISSING.test(messageOf(cause))) throw cause;
     const { name } = settings;
@@ -162,17 +162,17 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
         : ["be satisfied by its auth provider", FINISH];
     return new EspalierError({
       code: "mcp_unauthorized",
-      message: `Expected ${server} at ${placeOf(url)} to ${expected}, got: ${got}. ${advice}`,
+      message: `Expected ${server} at ${describePlace(url)} to ${expected}, got: ${got}. ${advice}`,
       data: { ...data, ...(challenge && { challenge: { ...challenge } }) },
       cause,
     });
   }
-  const where = transport.type === "http" ? placeOf(transport.url) : transport.command;
+  const where = transport.type === "http" ? describePlace(transport.url) : transport.command;
   let advice = "Check its URL, and that it runs.";
   if (transport.type === "stdio") {
     const { command, cwd } = transport;
     // The system says the same of a program that is not there and of a folder that is not.
-    const isNotThere = codesOf(cause).includes("ENOENT");
+    const isNotThere = collectCodes(cause).includes("ENOENT");
     advice = "Check its command, and that it runs by itself.";
     if (isNotThere && cwd !== undefined) advice = "Check its command and its cwd.";
     if (isNotThere && /\s/.test(command.trim())) advice = "Put its arguments into args.";
@@ -189,7 +189,7 @@ const GIVE = `Give it a valid one: transport.auth, a provider of ${CLIENT_PACKAG
 const FINISH = `If the provider has sent somebody to authorize it, hand what came of that to auth() of ${CLIENT_PACKAGE}, then connect again.`;
 
 /** Without what may be secret in an address. */
-function placeOf(url: string | URL): string {
+function describePlace(url: string | URL): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
 }

@@ -25,9 +25,9 @@ import type { McpHttp, McpSettings } from "./mcp-options.ts";
 import {
   ANSWER_TOO_LARGE,
   STREAM_LOST,
-  challengeOf,
-  challengeText,
-  reasonOf,
+  readChallenge,
+  describeChallenge,
+  describeReason,
 } from "./sdk-fault.ts";
 import { grouped } from "../kernel/check.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
@@ -275,7 +275,7 @@ class AuthorizedRequests {
     sending.wasAsked = true;
     sending.token = new Headers(init.headers).get("authorization")?.replace(/^\S+ /, "");
     const response = await this.#send(url, init);
-    sending.challenge = challengeOf(response, this.#options.headers);
+    sending.challenge = readChallenge(response, this.#options.headers);
     return response;
   }
 
@@ -347,9 +347,9 @@ function refusal(cause: unknown, challenge: AuthChallenge | undefined): McpFault
     cause instanceof SdkHttpError && cause.code === SdkErrorCode.ClientHttpNotImplemented;
   const words = [
     ...(challenge === undefined ? [] : [`HTTP ${challenge.status}`]),
-    ...(hasBody ? [] : [redactSecrets(reasonOf(cause))]),
+    ...(hasBody ? [] : [redactSecrets(describeReason(cause))]),
   ];
   return new McpFault("unauthorized", words.join(": "), hasBody ? undefined : cause, {
-    ...defined({ detail: challenge && challengeText(challenge), challenge }),
+    ...defined({ detail: challenge && describeChallenge(challenge), challenge }),
   });
 }

@@ -61,7 +61,7 @@ export async function listTools(
   const tools: Tool[] = [];
   const unreadable: SkippedMcpTool[] = [];
   for (const [index, value] of listed.slice(0, maxTools).entries()) {
-    const read = readTool(value);
+    const read = readListedTool(value);
     if (typeof read !== "string") tools.push(read);
     else {
       const given = isRecord(value) ? value["name"] : undefined;
@@ -77,7 +77,7 @@ export async function listTools(
 }
 
 /** Returns the tool, or why it is none. */
-function readTool(value: unknown): Tool | string {
+function readListedTool(value: unknown): Tool | string {
   try {
     const copy = soundCopy(value, MAX_LEVELS);
     if (copy === undefined) return "it is nested too deep";

@@ -79,12 +79,13 @@ export function isSizeExcess({ message }: McpFault): boolean {
 }
 
 /** The codes of an error and of all that it was caused by. */
-export function codesOf(thrown: unknown): readonly string[] {
+export function collectCodes(thrown: unknown): readonly string[] {
   const codes: string[] = [];
   let error = thrown;
   for (let depth = 0; depth < 5 && error instanceof Error; depth += 1) {
     if ("code" in error && typeof error.code === "string") codes.push(error.code);
-    if (error instanceof AggregateError) codes.push(...error.errors.flatMap((one) => codesOf(one)));
+    if (error instanceof AggregateError)
+      codes.push(...error.errors.flatMap((one) => collectCodes(one)));
     error = error.cause;
   }
   return codes;

@@ -186,8 +186,8 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   name: (field, name) => checkName(field, name, NAME, NAME_WORDS),
   transport: () => undefined, // Where it is copied.
   prefix: (field, prefix) => checkName(field, prefix, PREFIX, `${NAME_WORDS}, or ""`),
-  filter: (field, filter) => checkFunction(field, filter, "Leave it out for all tools."),
-  needsApproval: checkApproval,
+  filter: (field, filter) => checkMcpFunction(field, filter, "Leave it out for all tools."),
+  needsApproval: checkApprovalOption,
   timeoutMs: withDefault(checkSpan, DEFAULTS.timeoutMs),
   connectTimeoutMs: withDefault(checkSpan, DEFAULTS.connectTimeoutMs),
   reconnect: () => undefined, // Where it is read.
@@ -195,7 +195,7 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   elicitation: (field, value) => checkBoolean(field, value),
   maxElicitationsPerCall: withDefault(checkCount, DEFAULTS.maxElicitationsPerCall),
   maxTools: withDefault(checkCount, DEFAULTS.maxTools),
-  onToolsChanged: (field, listener) => checkFunction(field, listener),
+  onToolsChanged: (field, listener) => checkMcpFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, ["nowMs", "monotonicMs", "setTimer"]),
 };
 /** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
@@ -220,13 +220,13 @@ function withDefault(check: NumberCheck, value: number): FieldChecks[string] {
   return (field, given) => check(field, given, defaultAdvice(value));
 }
 
-function checkApproval(field: string, value: unknown): void {
+function checkApprovalOption(field: string, value: unknown): void {
   if (typeof value === "boolean" || typeof value === "function" || value === "destructive") return;
   const expected = 'true, false, "destructive" or a function';
   throw misdefinition(field, expected, value, "Choose one.");
 }
 
-function checkFunction(field: string, value: unknown, advice = "Leave it out for none."): void {
+function checkMcpFunction(field: string, value: unknown, advice = "Leave it out for none."): void {
   if (value === undefined || typeof value === "function") return;
   throw misdefinition(field, "a function", value, advice);
 }
@@ -244,9 +244,9 @@ function copyTransport(given: McpTransport): McpTransport {
       if (typeof part === "string") continue;
       throw misdefinition(`${field}.args[${index}]`, "a text", part, "Turn it into a text.");
     }
-    checkTexts(`${field}.env`, env);
+    checkTextFields(`${field}.env`, env);
     if (cwd !== undefined) checkText(`${field}.cwd`, cwd);
-    checkFunction(`${field}.onStderr`, onStderr);
+    checkMcpFunction(`${field}.onStderr`, onStderr);
     return Object.freeze({ ...given, args: [...args], env: { ...env } });
   }
   // eslint-disable-next-line typescript/no-unnecessary-condition -- The same.
@@ -263,7 +263,7 @@ function copyTransport(given: McpTransport): McpTransport {
     const advice = "Begin it with http:// or https://.";
     throw misdefinition(`${field}.url`, "an http or https URL", text, advice);
   }
-  checkTexts(`${field}.headers`, headers);
+  checkTextFields(`${field}.headers`, headers);
   // As the SDK tells the two apart.
   const has = (name: string): boolean =>
     isRecord(auth) && typeof Reflect.get(auth, name) === "function";
@@ -271,11 +271,11 @@ function copyTransport(given: McpTransport): McpTransport {
     const expected = "an OAuthClientProvider or AuthProvider of @modelcontextprotocol/client";
     throw misdefinition(`${field}.auth`, expected, auth, "For a fixed token use headers.");
   }
-  checkFunction(`${field}.fetch`, fetch);
+  checkMcpFunction(`${field}.fetch`, fetch);
   return Object.freeze({ ...given, url: parsed, headers: { ...headers } });
 }
 
-function checkTexts(field: string, value: object): void {
+function checkTextFields(field: string, value: object): void {
   checkKeys(field, value, Object.keys(value));
   for (const [key, text] of Object.entries(value)) {
     if (typeof text === "string") continue;

@@ -258,17 +258,17 @@ function readPart(part: Part): ReadPart {
       const { uri } = resource;
       if (!("text" in resource)) {
         const { mimeType: mediaType = UNKNOWN, blob: data } = resource;
-        return withAttachment({ type: kindOf(mediaType), mediaType, uri, data });
+        return withAttachment({ type: chooseKind(mediaType), mediaType, uri, data });
       }
       // A text is for the model to read; it is kept as well, with its address.
       const { mimeType: mediaType = "text/plain", text } = resource;
-      const kept = withAttachment({ type: kindOf(mediaType), mediaType, uri, text });
+      const kept = withAttachment({ type: chooseKind(mediaType), mediaType, uri, text });
       return { ...kept, text: `${kept.text}\n${text}` };
     }
     case "resource_link": {
       const { uri, name, description } = part;
       const { mimeType: mediaType = UNKNOWN } = part;
-      const link = withAttachment({ type: kindOf(mediaType), mediaType, name, uri });
+      const link = withAttachment({ type: chooseKind(mediaType), mediaType, name, uri });
       return description === undefined ? link : { ...link, text: `${link.text} ${description}` };
     }
   }
@@ -294,7 +294,7 @@ function withAttachment(given: Attachment): ReadPart {
 
 const UNKNOWN = "application/octet-stream";
 
-function kindOf(mediaType: string): Attachment["type"] {
+function chooseKind(mediaType: string): Attachment["type"] {
   if (mediaType.startsWith("image/")) return "image";
   return mediaType.startsWith("audio/") ? "audio" : "file";
 }

@@ -10,7 +10,7 @@ import {
 
 import { messageOf } from "../kernel/error.ts";
 import { isRecord, defined } from "../kernel/json.ts";
-import { codesOf, McpFault, type AuthChallenge } from "./mcp-fault.ts";
+import { collectCodes, McpFault, type AuthChallenge } from "./mcp-fault.ts";
 import { findHeaderSecrets, redactValues } from "../kernel/redact-values.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import type { McpHttp } from "./mcp-options.ts";
@@ -21,7 +21,7 @@ export const STREAM_LOST = "espalier_stream_lost";
 export const ANSWER_TOO_LARGE = "espalier_answer_too_large";
 
 /** What the failure of a request that was sent means. `hasSession`: it was sent within a session over HTTP. */
-export function faultOf(thrown: unknown, hasSession: boolean): McpFault {
+export function toFault(thrown: unknown, hasSession: boolean): McpFault {
   if (thrown instanceof McpFault) return thrown;
   if (thrown instanceof ProtocolError) {
     const reason = isRecord(thrown.data) ? thrown.data["reason"] : undefined;
@@ -30,18 +30,18 @@ export function faultOf(thrown: unknown, hasSession: boolean): McpFault {
   }
   if (thrown instanceof SdkHttpError) return httpFault(thrown, hasSession);
   if (thrown instanceof SdkError) return sdkFault(thrown);
-  const reason = reasonOf(thrown);
-  const isUnsent = UNSENT.some((code) => codesOf(thrown).includes(code));
+  const reason = describeReason(thrown);
+  const isUnsent = UNSENT.some((code) => collectCodes(thrown).includes(code));
   return new McpFault(isUnsent ? "not_taken" : "lost", reason, thrown);
 }
 
 /** A failure in a few words, with those of what caused it: `fetch` says no more than that it failed. */
-export function reasonOf(thrown: unknown): string {
+export function describeReason(thrown: unknown): string {
   const message = messageOf(thrown);
   const cause = thrown instanceof Error ? thrown.cause : undefined;
   if (cause === undefined) return message;
   const because = messageOf(cause);
-  const words = because === "" ? codesOf(cause).join(", ") : because;
+  const words = because === "" ? collectCodes(cause).join(", ") : because;
   return words === "" || message.includes(words) ? message : `${message}: ${words}`;
 }
 
@@ -84,7 +84,7 @@ const MOST_CHARACTERS = 500;
  * Returns the challenge without values of the headers that were sent; `undefined` if the response is
  * not about an authorization.
  */
-export function challengeOf(
+export function readChallenge(
   response: Response,
   sentHeaders: McpHttp["headers"],
 ): AuthChallenge | undefined {
@@ -108,7 +108,7 @@ export function challengeOf(
 }
 
 /** In words; undefined: the server does not say what it wants. */
-export function challengeText(challenge: AuthChallenge): string | undefined {
+export function describeChallenge(challenge: AuthChallenge): string | undefined {
   const { scheme, scope, error, description, resourceMetadataUrl } = challenge;
   if (scheme === undefined) return undefined;
   const wanted = scope === undefined ? scheme : `${scheme} with scope ${JSON.stringify(scope)}`;

@@ -115,11 +115,11 @@ const NOT_SOUND = {
   received: "another value",
 };
 
-type Check = (value: JsonValue) => readonly ArgumentProblem[];
+type OutputCheck = (value: JsonValue) => readonly ArgumentProblem[];
 
 /** For the SDK's client. */
 export class OutputChecks implements jsonSchemaValidator {
-  readonly #checks = new WeakMap<JsonSchemaType, Check>();
+  readonly #checks = new WeakMap<JsonSchemaType, OutputCheck>();
 
   /** Throws `invalid_definition` for a schema that cannot be checked. */
   getValidator<T>(schema: JsonSchemaType): JsonSchemaValidator<T> {

@@ -114,7 +114,7 @@ export class StdioTransport extends StdioClientTransport {
   /** Sends SIGTERM at once: for a child that never worked. It has a second. */
   terminate(): void {
     const child = this.#child;
-    if (child?.pid === undefined || hasEnded(child)) return;
+    if (child?.pid === undefined || hasExited(child)) return;
     child.kill("SIGTERM");
     const stop = this.#clock.setTimer(TERMINATION_MS, () => child.kill("SIGKILL"));
     child.once("exit", stop);
@@ -126,7 +126,7 @@ export class StdioTransport extends StdioClientTransport {
       const child = this.#child;
       if (child === undefined) return;
       // The SDK does not wait for a child that it has killed.
-      if (child.pid !== undefined && !hasEnded(child))
+      if (child.pid !== undefined && !hasExited(child))
         await once(child, "exit", { signal: AbortSignal.timeout(REAP_MS) }).catch(() => undefined);
       destroyPipes(child);
     }));
@@ -144,7 +144,7 @@ function destroyPipes({ stdin, stdout, stderr }: ChildProcess): void {
   for (const pipe of [stdin, stdout, stderr]) pipe?.destroy();
 }
 
-function hasEnded(child: ChildProcess): boolean {
+function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 

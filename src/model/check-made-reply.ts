@@ -3,9 +3,9 @@
 import { sameJson } from "../kernel/json.ts";
 import {
   type CallSize,
-  builtReply,
-  withOwnCalls,
-  parsedReply,
+  buildReply,
+  copyCalls,
+  parseReply,
   PlainReplySchema,
 } from "./check-reply.ts";
 import type { Model, ModelReply } from "./model.ts";
@@ -21,15 +21,15 @@ export function checkMadeReply(
   size: CallSize,
   given: readonly ModelReply[],
 ): ModelReply {
-  const { message, warnings: _warnings, ...rest } = parsedReply(PlainReplySchema(), model, reply);
-  const { parts: claimed, writtenBy: _claim, ...plain } = withOwnCalls(message);
+  const { message, warnings: _warnings, ...rest } = parseReply(PlainReplySchema(), model, reply);
+  const { parts: claimed, writtenBy: _claim, ...plain } = copyCalls(message);
   const origins = given
     .map((one) => one.message)
     .filter(({ parts }) => parts !== undefined && sameJson(parts, claimed));
   const origin = origins.find(({ text }) => text === plain.text) ?? origins[0];
-  if (origin === undefined) return builtReply(model, { ...rest, message: plain }, size);
+  if (origin === undefined) return buildReply(model, { ...rest, message: plain }, size);
   const { refusal: _refusal, ...plainOrigin } = origin;
-  return builtReply(
+  return buildReply(
     model,
     { ...rest, message: partsFitted({ ...plainOrigin, ...plain }, origin) },
     size,

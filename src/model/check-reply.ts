@@ -13,7 +13,7 @@ import type { Model, ModelReply } from "./model.ts";
 import { replayKeyOf } from "./written-by.ts";
 import { messageOf } from "../kernel/error.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";
-import { fieldsOf } from "./wire-json.ts";
+import { readFields } from "./wire-json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { estimateTokens, isTokenCount, MOST_TOKENS } from "./count-tokens.ts";
 import { ModelError } from "./model-error.ts";
@@ -43,7 +43,7 @@ export const PlainReplySchema = lazySchema(() =>
 const ownReplies = new WeakSet<ModelReply>();
 
 /** Marks a reply that an adapter of ours made. Its parts, if it has any, are copied and measured all the same. */
-export function ownReply(reply: ModelReply): ModelReply {
+export function markOwnReply(reply: ModelReply): ModelReply {
   if (reply.message.parts === undefined) ownReplies.add(Object.freeze(reply));
   return reply;
 }
@@ -53,29 +53,27 @@ export function ownReply(reply: ModelReply): ModelReply {
  * count, and a warning names the model once. Throws a `ModelError` `model_misbehaved` if it is no reply.
  */
 export function checkReply(model: Model, reply: ModelReply, size: CallSize): ModelReply {
-  if (ownReplies.has(reply)) return builtReply(model, reply, size);
+  if (ownReplies.has(reply)) return buildReply(model, reply, size);
   const { data } = PlainReplySchema().safeParse(reply);
   if (data !== undefined && data.message.parts === undefined) {
     const { parts: _none, writtenBy: _claim, ...message } = data.message;
-    return builtReply(model, { ...data, message: withOwnCalls(message) }, size);
+    return buildReply(model, { ...data, message: copyCalls(message) }, size);
   }
-  const { message, ...rest } = parsedReply(ReplyWithPartsSchema(), model, reply);
-  const { parts, writtenBy: _claim, ...plain } = withOwnCalls(message);
+  const { message, ...rest } = parseReply(ReplyWithPartsSchema(), model, reply);
+  const { parts, writtenBy: _claim, ...plain } = copyCalls(message);
   const stamped = parts === undefined ? {} : { parts, writtenBy: replayKeyOf(model) };
-  return builtReply(model, { ...rest, message: { ...plain, ...stamped } }, size);
+  return buildReply(model, { ...rest, message: { ...plain, ...stamped } }, size);
 }
 
 /** The reply, stamped with who wrote it also if it has no parts: a fallback goes by that. */
-export function signedReply(reply: ModelReply, writer: Model): ModelReply {
+export function signReply(reply: ModelReply, writer: Model): ModelReply {
   const writtenBy = replayKeyOf(writer);
   if (reply.message.writtenBy === writtenBy) return reply;
   return shared({ ...reply, message: { ...reply.message, writtenBy } });
 }
 
 /** Parsing freezes a list at its top only: with a list of its own the message can be frozen whole. */
-export function withOwnCalls<Read extends Pick<AssistantMessage, "toolCalls">>(
-  message: Read,
-): Read {
+export function copyCalls<Read extends Pick<AssistantMessage, "toolCalls">>(message: Read): Read {
   return { ...message, toolCalls: [...message.toolCalls] };
 }
 
@@ -87,24 +85,24 @@ const MAX_WARNING_CHARACTERS = 500;
 const MAX_FINISH_REASON_CHARACTERS = 200;
 
 /** The reply that was read, with what is believed of its usage. */
-export function builtReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
+export function buildReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
   const { message, finishReason, warnings = [] } = read;
   const { rawFinishReason: raw, responseId, responseModel } = read;
   const usage = believableUsage(model, read.usage, size);
   const isRejected = usage === undefined && !isAllZero(read.usage);
   const warned = isRejected ? [...warnings, usageWarning(read.usage)] : warnings;
-  const rawFinishReason = raw === undefined ? raw : cut(raw, MAX_FINISH_REASON_CHARACTERS);
+  const rawFinishReason = raw === undefined ? raw : clipText(raw, MAX_FINISH_REASON_CHARACTERS);
   return shared({
     message,
     finishReason,
     ...defined({ rawFinishReason, usage, responseId, responseModel }),
     ...(warned.length === 0
       ? {}
-      : { warnings: warned.map((warning) => cut(warning, MAX_WARNING_CHARACTERS)) }),
+      : { warnings: warned.map((warning) => clipText(warning, MAX_WARNING_CHARACTERS)) }),
   });
 }
 
-function cut(text: string, most: number): string {
+function clipText(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 
@@ -124,7 +122,7 @@ const MOST_DATA_LEVELS = 200;
 const MessageWithPartsSchema = lazySchema(() =>
   AssistantMessageSchema()
     .extend({
-      parts: z.preprocess(ownCopies, z.array(ReplyPartSchema()).optional()),
+      parts: z.preprocess(copyParts, z.array(ReplyPartSchema()).optional()),
       writtenBy: z.unknown().optional(),
     })
     .superRefine(({ text, toolCalls, parts }, context) => {
@@ -135,7 +133,7 @@ const MessageWithPartsSchema = lazySchema(() =>
 );
 
 /** Copies of all parts: an adapter could change them later. */
-function ownCopies(parts: unknown, context: z.RefinementCtx): unknown {
+function copyParts(parts: unknown, context: z.RefinementCtx): unknown {
   if (!Array.isArray(parts)) return parts;
   let bytes = 0;
   return Array.from(parts, (part: unknown, index) => {
@@ -186,16 +184,16 @@ const ReplyWithPartsSchema = lazySchema(() =>
 );
 
 /** Throws a `ModelError` `model_misbehaved` if `reply` does not fit. */
-export function parsedReply<Parsed>(
+export function parseReply<Parsed>(
   schema: z.ZodType<Parsed>,
   model: Model,
   reply: unknown,
 ): Parsed {
   const parsed = schema.safeParse(reply);
   if (parsed.success) return parsed.data;
-  const { usage, message } = fieldsOf(reply);
-  const { outputTokens } = fieldsOf(usage);
-  const { text } = fieldsOf(message);
+  const { usage, message } = readFields(reply);
+  const { outputTokens } = readFields(usage);
+  const { text } = readFields(message);
   throw new ModelError({
     code: "model_misbehaved",
     message: `Expected the model ${model.id} to give a ModelReply: ${z.prettifyError(parsed.error)}. Correct the model's adapter.`,
@@ -235,10 +233,10 @@ function mostTokens({ inputTokens, maxOutputTokens }: CallSize): number {
  */
 function believableUsage(model: Model, reported: unknown, size: CallSize): TokenUsage | undefined {
   if (reported === undefined) return undefined;
-  const usage = usageIn(reported);
+  const usage = readUsage(reported);
   if (usage !== undefined && isNothing(usage) && size.inputTokens > 0) return undefined;
   if (usage !== undefined && isPossible(usage, size)) return usage;
-  warnOfFigures(model, `a usage that cannot be true (${figures(reported)})`, size);
+  warnOfFigures(model, `a usage that cannot be true (${listFigures(reported)})`, size);
   return undefined;
 }
 
@@ -251,7 +249,7 @@ function isPossible(usage: TokenUsage, size: CallSize): boolean {
 
 /** Returns what is said of a reply whose usage was rejected. */
 function usageWarning(reported: unknown): string {
-  return `The usage that the provider reported (${figures(reported)}) cannot be true. It was rejected, and the call was charged by our own count of its input and output.`;
+  return `The usage that the provider reported (${listFigures(reported)}) cannot be true. It was rejected, and the call was charged by our own count of its input and output.`;
 }
 
 /** Whether it says that nothing was consumed: so say servers that do not count, and hooks whose reply cost nothing. */
@@ -260,7 +258,7 @@ export function isNothing({ inputTokens, outputTokens, reportedCostUsd = 0 }: To
 }
 
 /** The figures of a usage whose parts are not larger than their whole; undefined if it is none. */
-function usageIn(reported: unknown): TokenUsage | undefined {
+function readUsage(reported: unknown): TokenUsage | undefined {
   if (!isRecord(reported)) return undefined;
   const { inputTokens, cachedInputTokens, cacheWriteInputTokens, outputTokens, reasoningTokens } =
     reported;
@@ -313,7 +311,7 @@ function warnOfFigures(model: Model, what: string, size: CallSize): void {
   );
 }
 
-function figures(reported: unknown): string {
+function listFigures(reported: unknown): string {
   if (!isRecord(reported)) return shown(reported);
   return Object.entries(reported)
     .map(([name, figure]) => `${name} ${shown(figure)}`)

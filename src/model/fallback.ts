@@ -39,7 +39,7 @@ export class Fallback {
   /** Until when each model is passed over, by its index and the monotonic clock. */
   #coolUntilMs: number[] = [];
 
-  constructor(models: readonly Model[], { on = isPassing, cooldownMs }: FallbackOptions) {
+  constructor(models: readonly Model[], { on = mayPass, cooldownMs }: FallbackOptions) {
     this.models = models;
     this.#on = on;
     this.#cooldownMs = cooldownMs ?? DEFAULT_COOLDOWN_MS;
@@ -84,18 +84,18 @@ export class Fallback {
   }
 }
 
-function isPassing({ isRetryable, code }: ModelError): boolean {
+function mayPass({ isRetryable, code }: ModelError): boolean {
   return isRetryable || code === "model_not_authorized" || code === "model_protocol_error";
 }
 
 /** The request as one of the models behind a fallback may see it. */
-export function requestFor(request: ModelRequest, model: Model): ModelRequest {
+export function narrowRequest(request: ModelRequest, model: Model): ModelRequest {
   const messages = forModel(request.messages, model);
   return messages === request.messages ? request : Object.freeze({ ...request, messages });
 }
 
 /** Of two failures in one attempt the one that another attempt is more likely to mend: one that passes, and the sooner the better. */
-export function moreHopeful(earlier: ModelError | undefined, later: ModelError): ModelError {
+export function chooseHopeful(earlier: ModelError | undefined, later: ModelError): ModelError {
   if (earlier === undefined || !earlier.isRetryable) return later;
   if (!later.isRetryable) return earlier;
   return (later.retryAfterMs ?? 0) < (earlier.retryAfterMs ?? 0) ? later : earlier;

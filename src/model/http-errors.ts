@@ -4,7 +4,7 @@ import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
 import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
-import { fieldsOf, listOf, type Fields } from "./wire-json.ts";
+import { readFields, readList, type Fields } from "./wire-json.ts";
 import { quotesSecret, redactCutValues, type KnownSecret } from "../kernel/redact-values.ts";
 
 const LONGEST_QUOTE = 500;
@@ -21,14 +21,14 @@ export interface CallProgress {
 }
 
 /** A failure in words: what came instead of a reply. */
-interface Failure extends FailureDetails {
+interface Failure extends ModelFailureDetails {
   readonly code: ModelErrorCode;
   readonly got: string;
   /** Default: that of the code. */
   readonly advice?: string;
 }
 
-interface FailureDetails {
+interface ModelFailureDetails {
   readonly data?: JsonObject;
   readonly retryAfterMs?: number | undefined;
   readonly lostOutputTokens?: number | undefined;
@@ -37,9 +37,9 @@ interface FailureDetails {
 }
 
 /** What is advised about each code, and where a server sends more than the cap allows. */
-type Advice = Readonly<Record<ModelErrorCode | "excess", string>>;
+type AdviceTable = Readonly<Record<ModelErrorCode | "excess", string>>;
 /** What each adapter has to say in words of its own. */
-type OwnAdvice = Omit<Advice, keyof typeof COMMON_ADVICE>;
+type OwnAdvice = Omit<AdviceTable, keyof typeof COMMON_ADVICE>;
 
 const COMMON_ADVICE = {
   model_rate_limited: "Wait and try again, or lower the concurrency.",
@@ -48,11 +48,11 @@ const COMMON_ADVICE = {
   model_refused_request:
     "Correct the request or the account: the same request will be refused again.",
   model_context_overflow: "Shorten the history, or let the role compact it.",
-} as const satisfies Partial<Advice>;
+} as const satisfies Partial<AdviceTable>;
 
 /** The failures that adapters have in common, each with what its adapter advises. */
 export class AdapterFailures {
-  readonly #advice: Advice;
+  readonly #advice: AdviceTable;
 
   constructor(own: OwnAdvice) {
     this.#advice = { ...COMMON_ADVICE, ...own };
@@ -149,14 +149,14 @@ export function modelError({
   code,
   message,
   ...details
-}: FailureDetails & { readonly code: ModelErrorCode; readonly message: string }): ModelError {
+}: ModelFailureDetails & { readonly code: ModelErrorCode; readonly message: string }): ModelError {
   return new ModelError({ code, message, ...defined(details) });
 }
 
 /** Returns a copy of the error with changes. */
 export function changedError(
   { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause }: ModelError,
-  changes: FailureDetails & { readonly message?: string },
+  changes: ModelFailureDetails & { readonly message?: string },
 ): ModelError {
   const own = { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause };
   return modelError({ ...own, ...changes });
@@ -285,8 +285,8 @@ export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined 
  * @example retryDelayIn({}, "Please try again in 6m0s.") // 360000
  */
 export function retryDelayIn(report: unknown, message: string): number | undefined {
-  for (const detail of listOf(fieldsOf(report)["details"])) {
-    const { retryDelay } = fieldsOf(detail);
+  for (const detail of readList(readFields(report)["details"])) {
+    const { retryDelay } = readFields(detail);
     const stated = typeof retryDelay === "string" ? durationIn(retryDelay) : undefined;
     if (stated !== undefined) return stated;
   }

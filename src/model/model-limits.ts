@@ -58,9 +58,9 @@ export function findLimitsGate(field: string, limits: unknown): LimitsGate {
 
 // LimitsGate: the limits of a provider, for all calls of the process that share them. Owns the taken part of the limits.
 // The clock of each call is that of its run.
-// Q1. First come, first served: no call passes while an earlier one waits.
-// Q2. A call that stops waiting has taken nothing. Tokens that a call has taken and not used go back when it ends.
-// Q3. A call never starts a wait that is longer than it may wait. It is refused at once, or in its turn.
+// - First come, first served: no call passes while an earlier one waits.
+// - A call that stops waiting has taken nothing. Tokens that a call has taken and not used go back when it ends.
+// - A call never starts a wait that is longer than it may wait. It is refused at once, or in its turn.
 
 const MS_PER_MINUTE = 60_000;
 

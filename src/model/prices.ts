@@ -41,13 +41,13 @@ const OPENAI_ORIGIN = "https://api.openai.com";
  */
 export function priceLookup(prices: Prices | undefined): PriceOf {
   const known = new WeakMap<Model, { readonly price: ModelPrice | undefined }>();
-  const priceOf: PriceOf = (model) => remembered(known, model, lookUp).price;
-  return priceOf;
+  const findPrice: PriceOf = (model) => remembered(known, model, lookUp).price;
+  return findPrice;
 
   function lookUp(model: Model): { price: ModelPrice | undefined } {
     // Only a fallback has the keys of several models.
     const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
-    if (fallback !== undefined) return { price: dearestPrice(fallback.models.map(priceOf)) };
+    if (fallback !== undefined) return { price: dearestPrice(fallback.models.map(findPrice)) };
     const { provider, id, baseUrl, price } = model;
     if (price === "unknown") return { price: undefined };
     if (price !== undefined) {
@@ -105,20 +105,20 @@ const ROWS: ReadonlyMap<string, PriceRow> = new Map(
 );
 const prices = new WeakMap<PriceRow, KnownPrice>();
 
-function priceOf({ tiers, isHighest, ...rates }: PriceRow): KnownPrice {
+function toKnownPrice({ tiers, isHighest, ...rates }: PriceRow): KnownPrice {
   const above = tiers.map((tier) => ({
     aboveInputTokens: tier.aboveInputTokens,
-    ...ratesOf(tier),
+    ...toRates(tier),
   }));
   return deepFreeze({
-    ...ratesOf(rates),
+    ...toRates(rates),
     asOf: PRICES_AS_OF,
     source: isHighest ? `${table.source}, highest rate` : table.source,
     ...(above.length === 0 ? {} : { tiers: above }),
   });
 }
 
-function ratesOf({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRates): ModelRates {
+function toRates({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRates): ModelRates {
   return {
     inputUsdPerMillion: inputUsd,
     ...defined({
@@ -140,7 +140,7 @@ export function knownPrice(provider: string, modelId: string): KnownPrice | unde
   const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
   const isListed = isSnapshot && table.withSnapshots.includes(model);
   const row = ROWS.get(modelId) ?? (isListed ? ROWS.get(model) : undefined);
-  return row === undefined ? undefined : remembered(prices, row, priceOf);
+  return row === undefined ? undefined : remembered(prices, row, toKnownPrice);
 }
 
 const DATE_LENGTH = "2025-08-07".length;

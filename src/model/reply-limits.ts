@@ -118,7 +118,7 @@ export class ReplyCut {
     if (this.#isCut) return "";
     if (this.#bytes <= this.#cutBytes) return piece;
     this.#isCut = true;
-    return beginningOf(piece, room);
+    return takeBeginning(piece, room);
   }
 
   /**
@@ -127,13 +127,13 @@ export class ReplyCut {
    */
   admitItem(texts: readonly string[], countedBytes: number): readonly string[] {
     let room = countedBytes + this.#cutBytes - this.#bytes;
-    const bytes = sizeOf(texts);
+    const bytes = countBytes(texts);
     this.#bytes += Math.max(0, bytes - countedBytes);
     if (this.#isCut) return texts.map(() => "");
     if (bytes <= room) return texts;
     this.#isCut = true;
     return texts.map((text) => {
-      const kept = beginningOf(text, room);
+      const kept = takeBeginning(text, room);
       room -= kept === text ? Buffer.byteLength(text) : room;
       return kept;
     });
@@ -141,12 +141,12 @@ export class ReplyCut {
 }
 
 /** The bytes of texts in UTF-8. */
-export function sizeOf(texts: readonly string[]): number {
+export function countBytes(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
 }
 
 /** A character that is cut in half is left out. */
-function beginningOf(text: string, bytes: number): string {
+function takeBeginning(text: string, bytes: number): string {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   return decoder.decode(Buffer.from(text).subarray(0, bytes), { stream: true });
 }

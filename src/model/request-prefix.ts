@@ -42,7 +42,7 @@ export function prefixOf(
   while (messages < last.messages.length) {
     const [message, other] = [last.messages[messages], next.messages[messages]];
     // Most messages are the very same value: only what was made anew is looked at.
-    if (message !== other && !isSame(message, other)) break;
+    if (message !== other && !isSameMessage(message, other)) break;
     messages += 1;
   }
   return messages >= last.messages.length - ephemeralCount
@@ -54,18 +54,18 @@ export function prefixOf(
 export function ephemeralAtEnd(messages: readonly Message[], tail: readonly Message[]): number {
   const from = messages.length - tail.length;
   const areThere = tail.every((message, index) => {
-    return isSame(message, messages[from + index]);
+    return isSameMessage(message, messages[from + index]);
   });
   return areThere ? tail.length : 0;
 }
 
-function isSame(left: Message | undefined, right: Message | undefined): boolean {
+function isSameMessage(left: Message | undefined, right: Message | undefined): boolean {
   if (left === undefined || right === undefined) return left === right;
-  return left === right || sent(left) === sent(right);
+  return left === right || serializeMessage(left) === serializeMessage(right);
 }
 
 /** What a provider gets of a message: where it came from stays here. */
-function sent(message: Message): string {
+function serializeMessage(message: Message): string {
   switch (message.role) {
     case "system":
       return JSON.stringify([message.role, message.text]);

@@ -12,8 +12,8 @@ import {
   waitTooLong,
   type FailedAttempt,
 } from "./ask-model.ts";
-import { signedReply } from "./check-reply.ts";
-import { fallbackOf, moreHopeful, requestFor, type Fallback } from "./fallback.ts";
+import { signReply } from "./check-reply.ts";
+import { fallbackOf, chooseHopeful, narrowRequest, type Fallback } from "./fallback.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
@@ -80,7 +80,7 @@ export type GenerateOutcome =
   | (AttemptLog & { readonly type: "aborted" });
 
 /** A call under way, as its next request finds it. */
-interface OpenCall {
+interface RetriedCall {
   readonly options: RetryOptions;
   /** `undefined` if the model is not a fallback. */
   readonly fallback: Fallback | undefined;
@@ -116,7 +116,7 @@ export async function generateWithRetries(
   const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
   const ask = model.limits === undefined ? askModel : askWithinLimits;
   const log = { attempts: 0, ...NO_LOSS };
-  const call: OpenCall = { options, fallback, request, startSignal, log };
+  const call: RetriedCall = { options, fallback, request, startSignal, log };
   let error: ModelError | undefined; // The failure of the last attempt.
   while (!signal.aborted) {
     if (error !== undefined) await backOff(error, call.log.attempts, options);
@@ -139,7 +139,7 @@ export async function generateWithRetries(
 }
 
 /** Makes an attempt at a fallback. Its failure is the one that is most likely to pass. */
-async function askInOrder(call: OpenCall, fallback: Fallback): Promise<AttemptEnd> {
+async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<AttemptEnd> {
   const { options } = call;
   const { signal, clock, policy } = options;
   const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
@@ -152,15 +152,15 @@ async function askInOrder(call: OpenCall, fallback: Fallback): Promise<AttemptEn
       sinceMs: clock.nowMs(),
       longestWaitMs: nextModel === undefined ? longestWaitMs : 0,
     };
-    const request = requestFor(call.request, model);
+    const request = narrowRequest(call.request, model);
     const ask = model.limits === undefined ? askModel : askWithinLimits;
     const asked = await ask(model, request, options, terms);
     const end = countRequest(call, model, asked, index === 0);
     if (end.type === "replied")
-      return { ...end, reply: signedReply(end.reply, model), answeredBy: model };
+      return { ...end, reply: signReply(end.reply, model), answeredBy: model };
     if (end.type !== "failed") return end;
     const { error } = end;
-    hopeful = moreHopeful(hopeful, error);
+    hopeful = chooseHopeful(hopeful, error);
     const isContinued = fallback.continuesAfter(model, error, clock);
     if (!isContinued || nextModel === undefined) return { ...end, error: hopeful };
     if (end.lostOutputTokens !== undefined && !(await payForNext(call)))
@@ -173,7 +173,7 @@ async function askInOrder(call: OpenCall, fallback: Fallback): Promise<AttemptEn
 
 /** Counts the attempt and the losses of a request that has ended, and returns how it ended. */
 function countRequest(
-  call: OpenCall,
+  call: RetriedCall,
   model: Model,
   end: AskEnd,
   isFirst = true,
@@ -192,7 +192,7 @@ function countRequest(
 }
 
 /** Pays for the next request after one whose answer had begun. Returns false if it is not paid for. */
-async function payForNext(call: OpenCall): Promise<boolean> {
+async function payForNext(call: RetriedCall): Promise<boolean> {
   const { options, log } = call;
   if (options.payAgain === undefined) return true;
   const paid = await options.payAgain(log);
@@ -207,7 +207,7 @@ async function backOff(error: ModelError, attempt: number, options: RetryOptions
   await sleep(clock, delayMs, signal);
 }
 
-function withLoss({ log, fallback }: OpenCall, model: Model, lost: Lost): AttemptLog {
+function withLoss({ log, fallback }: RetriedCall, model: Model, lost: Lost): AttemptLog {
   const added = plusLoss(log, lost);
   if (fallback === undefined) return { ...log, ...added };
   const losses = new Map(log.lossOf);

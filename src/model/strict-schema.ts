@@ -2,6 +2,7 @@
 // may be left out may be null instead, and such nulls are taken out again before the value is read. Pure.
 
 import {
+  isJsonList,
   isJsonObject as isObject,
   sameJson,
   type JsonObject,
@@ -65,7 +66,7 @@ const UNUSUAL_PATTERN = /\(\?[^:]|\\[1-9]|\\k/;
 const DEFINITIONS: readonly string[] = ["$defs", "definitions"];
 const NOTHING = { type: "null" };
 
-interface Place {
+interface SchemaPlace {
   readonly path: string;
   /** Of objects and lists in each other. */
   readonly level: number;
@@ -90,7 +91,7 @@ class StrictWriter {
     return written;
   }
 
-  #any(schema: JsonValue | undefined, place: Place): JsonObject {
+  #any(schema: JsonValue | undefined, place: SchemaPlace): JsonObject {
     const { path } = place;
     if (place.level > MOST_LEVELS) throw new NotStrict(path, `deeper than ${MOST_LEVELS} levels`);
     if (!isObject(schema)) throw new NotStrict(path, "anything");
@@ -102,21 +103,21 @@ class StrictWriter {
     if (reference !== undefined) return { $ref: reference };
     if (allOf !== undefined) {
       const { allOf: _parts, ...rest } = schema;
-      const [only, second] = listOf(allOf);
+      const [only, second] = toList(allOf);
       if (second !== undefined || !isObject(only)) throw new NotStrict(path, "an intersection");
       return this.#any({ ...rest, ...only }, place);
     }
     const branches = schema["anyOf"] ?? schema["oneOf"];
     if (branches !== undefined) {
       const { description } = schema;
-      const anyOf = listOf(branches).map((branch) => this.#any(branch, place));
+      const anyOf = toList(branches).map((branch) => this.#any(branch, place));
       return description === undefined ? { anyOf } : { description, anyOf };
     }
-    const types = typesOf(schema);
+    const types = readTypes(schema);
     if (types.includes("object")) return this.#object(schema, place);
     if (types.includes("array")) {
       const { items } = schema;
-      if (items !== undefined && isList(items)) throw new NotStrict(path, "a tuple");
+      if (items !== undefined && isJsonList(items)) throw new NotStrict(path, "a tuple");
       const at = { path: `${path}[]`, level: place.level + 1 };
       return { ...this.#words(schema, path), items: this.#any(items, at) };
     }
@@ -125,7 +126,7 @@ class StrictWriter {
     return this.#words(schema, path);
   }
 
-  #object(schema: JsonObject, place: Place): JsonObject {
+  #object(schema: JsonObject, place: SchemaPlace): JsonObject {
     const { path } = place;
     const { properties, additionalProperties: others = false } = schema;
     if (!isObject(properties) || others !== false)
@@ -133,7 +134,7 @@ class StrictWriter {
         path,
         isObject(properties) ? "an object of more keys" : "a record of any keys",
       );
-    const required = namesIn(schema["required"]);
+    const required = readNames(schema["required"]);
     const entries = Object.entries(properties);
     this.#keys += entries.length;
     if (this.#keys > MOST_KEYS) throw new NotStrict(path, `more than ${MOST_KEYS} keys`);
@@ -163,7 +164,7 @@ class StrictWriter {
       if (isCopied) written[word] = value;
       if (word === "const") written["enum"] = [value];
     }
-    this.#enumValues += listOf(written["enum"]).length;
+    this.#enumValues += toList(written["enum"]).length;
     if (this.#enumValues > MOST_ENUM_VALUES)
       throw new NotStrict(path, `more than ${MOST_ENUM_VALUES} enum values`);
     return written;
@@ -174,9 +175,9 @@ class StrictWriter {
 function admitsNull(schema: JsonObject): boolean {
   const { enum: values, anyOf: branches } = schema;
   if (branches !== undefined)
-    return listOf(branches).some((branch) => isObject(branch) && admitsNull(branch));
-  if (values !== undefined && !listOf(values).includes(null)) return false;
-  const types = typesOf(schema);
+    return toList(branches).some((branch) => isObject(branch) && admitsNull(branch));
+  if (values !== undefined && !toList(values).includes(null)) return false;
+  const types = readTypes(schema);
   return types.includes("null") || (types.length === 0 && values !== undefined);
 }
 
@@ -221,18 +222,18 @@ class NullReader {
   #readBy(schema: JsonObject, value: JsonValue): Read {
     const { $ref: reference, allOf } = schema;
     if (reference !== undefined) return this.read(this.#target(reference), value);
-    const [only] = listOf(allOf);
+    const [only] = toList(allOf);
     if (only !== undefined) return this.read(only, value);
     const branches = schema["anyOf"] ?? schema["oneOf"];
     if (branches !== undefined) {
-      const reads = listOf(branches).map((branch) => this.read(branch, value));
+      const reads = toList(branches).map((branch) => this.read(branch, value));
       // Of those that fit, the one that leaves most as it is.
       const fitting = reads.filter(({ fits }) => fits);
       const [best] = fitting.toSorted((left, right) => left.taken - right.taken);
       return best ?? { value, fits: false, taken: 0 };
     }
-    if (!isWithin(schema, value)) return { value, fits: false, taken: 0 };
-    if (isList(value)) {
+    if (!fitsBounds(schema, value)) return { value, fits: false, taken: 0 };
+    if (isJsonList(value)) {
       const { items } = schema;
       const reads = value.map((item) => this.read(items, item));
       return {
@@ -246,7 +247,7 @@ class NullReader {
 
   #readObject(schema: JsonObject, value: JsonObject): Read {
     const { properties = {}, additionalProperties: others } = schema;
-    const required = namesIn(schema["required"]);
+    const required = readNames(schema["required"]);
     const kept: [string, JsonValue][] = [];
     let fits = required.every((key) => Object.hasOwn(value, key));
     let taken = 0;
@@ -277,12 +278,12 @@ class NullReader {
 }
 
 /** Returns true for a value of the type and within the bounds of a schema; its parts are another matter. */
-function isWithin(schema: JsonObject, value: JsonValue): boolean {
+function fitsBounds(schema: JsonObject, value: JsonValue): boolean {
   const { enum: values, const: only } = schema;
   if (only !== undefined && !sameJson(only, value)) return false;
-  if (values !== undefined && !listOf(values).some((one) => sameJson(one, value))) return false;
-  const types = typesOf(schema);
-  const own = isList(value) ? "array" : value === null ? "null" : typeof value;
+  if (values !== undefined && !toList(values).some((one) => sameJson(one, value))) return false;
+  const types = readTypes(schema);
+  const own = isJsonList(value) ? "array" : value === null ? "null" : typeof value;
   const isOfType = types.includes(own) || (types.includes("integer") && Number.isInteger(value));
   if (types.length > 0 && !isOfType) return false;
   // A bound that is not there is no number, and nothing is beyond it.
@@ -294,24 +295,20 @@ function isWithin(schema: JsonObject, value: JsonValue): boolean {
       value <= bound("exclusiveMinimum") ||
       value >= bound("exclusiveMaximum")
     );
-  if (typeof value !== "string" && !isList(value)) return true;
+  if (typeof value !== "string" && !isJsonList(value)) return true;
   const unit = typeof value === "string" ? "Length" : "Items";
   return !(value.length < bound(`min${unit}`) || value.length > bound(`max${unit}`));
 }
 
-function typesOf({ type }: JsonObject): readonly JsonValue[] {
+function readTypes({ type }: JsonObject): readonly JsonValue[] {
   if (type === undefined) return [];
-  return isList(type) ? type : [type];
+  return isJsonList(type) ? type : [type];
 }
 
-function namesIn(value: JsonValue | undefined): readonly string[] {
-  return listOf(value).filter((name) => typeof name === "string");
+function readNames(value: JsonValue | undefined): readonly string[] {
+  return toList(value).filter((name) => typeof name === "string");
 }
 
-function listOf(value: JsonValue | undefined): readonly JsonValue[] {
-  return value !== undefined && isList(value) ? value : [];
-}
-
-function isList(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
+function toList(value: JsonValue | undefined): readonly JsonValue[] {
+  return value !== undefined && isJsonList(value) ? value : [];
 }

@@ -17,34 +17,34 @@ export function parseWireJson(text: string): unknown {
 }
 
 /** Returns true for an error in the words of a server; many replies have one that is `null`. */
-function isReport(error: unknown): boolean {
-  return isText(error) || Object.keys(fieldsOf(error)).length > 0;
+function isErrorReport(error: unknown): boolean {
+  return isText(error) || Object.keys(readFields(error)).length > 0;
 }
 
 /**
  * Returns the error that a body of JSON consists of, or `undefined` for any other body. Gateways
  * report an error in a list, or without the field `error`.
  *
- * @example errorInBody([{ error: { code: 429 } }]) // { code: 429 }
- * @example errorInBody({ detail: "No key." }) // { detail: "No key.", message: "No key." }
+ * @example findErrorInBody([{ error: { code: 429 } }]) // { code: 429 }
+ * @example findErrorInBody({ detail: "No key." }) // { detail: "No key.", message: "No key." }
  */
-export function errorInBody(body: unknown): unknown {
-  const fields = fieldsOf(Array.isArray(body) ? body[0] : body);
+export function findErrorInBody(body: unknown): unknown {
+  const fields = readFields(Array.isArray(body) ? body[0] : body);
   const { error, object, message, detail } = fields;
-  if (isReport(error)) return error;
+  if (isErrorReport(error)) return error;
   if (object === "error") return fields;
   // A reply has an object or a list beside its texts.
   const isFlat = Object.entries(fields).every(
     ([name, value]) => name === "detail" || value === null || typeof value !== "object",
   );
-  if (!isFlat || (!isText(message) && !isReport(detail) && listOf(detail).length === 0))
+  if (!isFlat || (!isText(message) && !isErrorReport(detail) && readList(detail).length === 0))
     return undefined;
   const said = isText(detail) ? detail : JSON.stringify(detail);
   return { ...fields, message: isText(message) ? message : said };
 }
 
 /** All of a response was parsed of JSON, so there is nothing else in its objects. */
-export function isParsed(value: unknown): value is JsonObject {
+export function isWireObject(value: unknown): value is JsonObject {
   return isRecord(value);
 }
 
@@ -54,21 +54,21 @@ export function isText(value: unknown): value is string {
 }
 
 /** The fields of an object; of anything else none. */
-export function fieldsOf(value: unknown): Fields {
+export function readFields(value: unknown): Fields {
   return isRecord(value) ? value : {};
 }
 
 /** What of the data of a part is under one name. */
-export function ownData(data: ProviderData | undefined, namespace: string): Fields {
-  return fieldsOf(data?.[namespace]);
+export function readOwnData(data: ProviderData | undefined, namespace: string): Fields {
+  return readFields(data?.[namespace]);
 }
 
-export function listOf(value: unknown): readonly unknown[] {
+export function readList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
 /** A count in an object of counts; undefined if it has none. */
-export function countIn(counts: unknown, name: string): number | undefined {
+export function readCount(counts: unknown, name: string): number | undefined {
   const value = isRecord(counts) ? counts[name] : undefined;
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
@@ -77,7 +77,7 @@ export function countIn(counts: unknown, name: string): number | undefined {
  * Usage of figures as they came: what cannot be true of input and output is corrected where the size of the call is known. No part is larger
  * than its whole. `undefined` where all are zero: that is what servers send that do not count. Input of 0 beside output is estimated later.
  */
-export function usageOfFigures(figures: {
+export function toTokenUsage(figures: {
   readonly input: number;
   readonly cached: number | undefined;
   readonly written: number | undefined;
@@ -90,7 +90,7 @@ export function usageOfFigures(figures: {
   readonly serviceTier: unknown;
 }): TokenUsage | undefined {
   const { output, cached: cachedInputTokens = 0, written, reasoning = 0, serviceTier } = figures;
-  const input = wholeInput(figures.input, cachedInputTokens);
+  const input = addCachedInput(figures.input, cachedInputTokens);
   const isCounted = input > 0 || output > 0 || (figures.costUsd ?? 0) > 0;
   if (!isCounted) return undefined;
   return {
@@ -106,27 +106,27 @@ export function usageOfFigures(figures: {
 }
 
 /** Returns the input with its cached part: some servers count that part beside the input. */
-export function wholeInput(input: number, cached: number): number {
+export function addCachedInput(input: number, cached: number): number {
   return cached > input && input >= 0 ? input + cached : input;
 }
 
 /** True if a usage counts tools that the provider ran: Anthropic and OpenRouter, Gemini, Perplexity, xAI. */
 export function namesServerTools(usage: unknown): boolean {
   const counts = ["toolUsePromptTokenCount", "num_search_queries", "num_sources_used"];
-  const said = counts.map((name) => countIn(usage, name) ?? 0);
-  const used = Object.values(fieldsOf(fieldsOf(usage)["server_tool_use"]));
+  const said = counts.map((name) => readCount(usage, name) ?? 0);
+  const used = Object.values(readFields(readFields(usage)["server_tool_use"]));
   return [...said, ...used].some((count) => typeof count === "number" && count > 0);
 }
 
 /** True if a message of Chat Completions has citations of a web search, or the tools that Groq ran. */
 export function showsServerTools(message: Fields): boolean {
-  return ["annotations", "executed_tools"].some((name) => listOf(message[name]).length > 0);
+  return ["annotations", "executed_tools"].some((name) => readList(message[name]).length > 0);
 }
 
 /** What a call cost by the usage that OpenRouter gives, in US dollars. What the user's own key was charged elsewhere is part of it. */
-export function costIn(usage: unknown): number | undefined {
-  const { cost, cost_details: details, is_byok: isOwnKey } = fieldsOf(usage);
-  const { upstream_inference_cost: elsewhere } = fieldsOf(details);
+export function readCost(usage: unknown): number | undefined {
+  const { cost, cost_details: details, is_byok: isOwnKey } = readFields(usage);
+  const { upstream_inference_cost: elsewhere } = readFields(details);
   if (!isCost(cost)) return undefined;
   const isElsewhere = isOwnKey ?? (isCost(elsewhere) && elsewhere > cost);
   if (isElsewhere !== true) return cost;

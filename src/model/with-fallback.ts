@@ -11,7 +11,7 @@ import {
   DEFAULT_COOLDOWN_MS,
   Fallback,
   fallbackOf,
-  requestFor,
+  narrowRequest,
   type FallbackOptions,
 } from "./fallback.ts";
 import type { Model, ModelRequest } from "./model.ts";
@@ -51,7 +51,7 @@ export function withFallback(
   const countTokens = all.some((one) => one.countTokens === undefined)
     ? undefined
     : (request: ModelRequest): number =>
-        Math.max(...all.map((one) => one.countTokens?.(requestFor(request, one)) ?? 0));
+        Math.max(...all.map((one) => one.countTokens?.(narrowRequest(request, one)) ?? 0));
   const own = {
     id: first.id,
     ...defined({ countTokens }),

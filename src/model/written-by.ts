@@ -30,13 +30,13 @@ export function replayKeyOf({ provider, id, replayKey }: Writer): string {
 }
 
 /** A model, by what of a history it may see. `replayKeys`: of those that a fallback asks, each of which is shown its own alone. */
-type Reader = Writer & Pick<Model, "accepts"> & { readonly replayKeys?: readonly string[] };
+type HistoryReader = Writer & Pick<Model, "accepts"> & { readonly replayKeys?: readonly string[] };
 
 /**
  * The messages as a model may see them: without parts that another one wrote, and without content of kinds that it does not take. The same
  * list, if there is nothing of it; and always the same message for the same message, so that a request still begins like the one before it.
  */
-export function forModel(messages: readonly Message[], reader: Reader): readonly Message[] {
+export function forModel(messages: readonly Message[], reader: HistoryReader): readonly Message[] {
   if (isPlain(messages)) return messages;
   const replayKeys = reader.replayKeys ?? [replayKeyOf(reader)];
   return seenBy(messages, replayKeys, reader.accepts);

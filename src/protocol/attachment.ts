@@ -40,7 +40,7 @@ export const AttachmentSchema = lazySchema(
         text: z.string("a text").optional(),
       })
       .refine(
-        hasContent,
+        holdsContent,
         "something with a uri, or with either data or text",
       ) satisfies z.ZodType<Attachment>,
 );
@@ -54,18 +54,20 @@ export function bytesOf({ data, text }: Attachment): number | undefined {
 /** What is read where it cannot be shown: `[image/png "chart.png", 1,234 bytes]`. */
 export function attachmentLine(attachment: Attachment): string {
   const { mediaType, name = "", uri } = attachment;
-  const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(brief(name))}`;
+  const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(shortenName(name))}`;
   const bytes = bytesOf(attachment);
   const size = bytes === undefined ? [] : [`${grouped(bytes)} ${bytes === 1 ? "byte" : "bytes"}`];
   const place =
-    uri === undefined ? [] : [/[\s\p{Cc}]/u.test(uri) ? JSON.stringify(brief(uri)) : brief(uri)];
+    uri === undefined
+      ? []
+      : [/[\s\p{Cc}]/u.test(uri) ? JSON.stringify(shortenName(uri)) : shortenName(uri)];
   return `[${[title, ...size, ...place].join(", ")}]`;
 }
 
 /** Longer names and addresses are no use to a model. */
 const MOST_CHARACTERS = 200;
 
-function brief(text: string): string {
+function shortenName(text: string): string {
   return shortened(text, MOST_CHARACTERS);
 }
 
@@ -82,7 +84,7 @@ function unpadded(data: string): string {
   return data.slice(0, data.length - padding);
 }
 
-function hasContent({ uri, data, text }: Attachment): boolean {
+function holdsContent({ uri, data, text }: Attachment): boolean {
   if (data !== undefined && text !== undefined) return false;
   return uri !== undefined || data !== undefined || text !== undefined;
 }

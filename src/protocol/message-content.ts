@@ -83,7 +83,7 @@ export function checkedContent(field: string, given: unknown): MessageContent {
 const PART_TYPES: readonly unknown[] = ["text", "image", "audio", "file"];
 
 function checkedPart(field: string, part: unknown): ContentPart {
-  const { type, text: given } = objectOf(field, part);
+  const { type, text: given } = requireObject(field, part);
   if (!PART_TYPES.includes(type)) {
     const advice = "See the type ContentPart.";
     throw mismatch(`${field}.type`, "text, image, audio or file", type, advice);
@@ -100,7 +100,7 @@ function checkedPart(field: string, part: unknown): ContentPart {
     throw mismatch(`${field}.data`, "bytes in base64", data, "There is nothing to see.");
   if (data !== undefined || text !== undefined || isHttps(uri)) return attachment;
   const advice = "Nothing is fetched by espalier: for anything else give its bytes as data.";
-  throw mismatch(`${field}.uri`, "an https: or data: address", brief(uri), advice);
+  throw mismatch(`${field}.uri`, "an https: or data: address", shortenQuoted(uri), advice);
 }
 
 function checkBytes(field: string, bytes: number, most: number, advice: string): void {
@@ -122,7 +122,7 @@ export function checkedAttachments(field: string, given: unknown = []): readonly
 
 function checkedAttachment(field: string, given: unknown): Attachment {
   const advice = "See the type Attachment.";
-  const fields = objectOf(field, given);
+  const fields = requireObject(field, given);
   const { uri, ...others } = fields;
   // The bytes that its address consists of are its own.
   const isBare = typeof uri === "string" && !("data" in others) && !("text" in others);
@@ -136,12 +136,12 @@ function checkedAttachment(field: string, given: unknown): Attachment {
   const key = path[0];
   if (key === undefined) throw mismatch(field, message, attachment, advice);
   const got: unknown = Reflect.get(attachment, key);
-  throw mismatch(`${field}.${String(key)}`, message, brief(got), advice);
+  throw mismatch(`${field}.${String(key)}`, message, shortenQuoted(got), advice);
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type GivenFields = Readonly<Record<string, unknown>>;
 
-function objectOf(field: string, given: unknown): Fields {
+function requireObject(field: string, given: unknown): GivenFields {
   if (isRecord(given)) return given;
   throw mismatch(field, "a plain object", given, "See the type Attachment.");
 }
@@ -149,7 +149,7 @@ function objectOf(field: string, given: unknown): Fields {
 const DATA_ADDRESS = /^data:[^,]{0,255};base64,/i;
 
 /** Bytes are not quoted as a whole. */
-function brief(got: unknown): unknown {
+function shortenQuoted(got: unknown): unknown {
   return typeof got === "string" ? shortened(got, MOST_QUOTED) : got;
 }
 

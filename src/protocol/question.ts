@@ -122,22 +122,22 @@ export function approve(
   change: { readonly arguments?: JsonObject } = {},
 ): Answer {
   checkKeys("approve change", change, ["arguments"]);
-  return { type: "approved", ...refOf(question), ...change };
+  return { type: "approved", ...toReference(question), ...change };
 }
 
 /** Forbids the call. The model reads the reason and continues. */
 export function deny(question: QuestionRef, reason = "The call was not approved."): Answer {
-  return { type: "denied", ...refOf(question), reason };
+  return { type: "denied", ...toReference(question), reason };
 }
 
 /** Gives what came of a call that was executed elsewhere. */
 export function giveResult(question: QuestionRef, result: JsonValue): Answer {
-  return { type: "result", ...refOf(question), result };
+  return { type: "result", ...toReference(question), result };
 }
 
 /** Reports that a call that was to be executed elsewhere failed. The model reads the message. */
 export function reportFailure(question: QuestionRef, message: string): Answer {
-  return { type: "failure", ...refOf(question), message };
+  return { type: "failure", ...toReference(question), message };
 }
 
 /** The fingerprint of a call: equal for equal tools and arguments, whatever the order of their keys. */
@@ -153,7 +153,7 @@ export function callHashOf({
   return argumentsHashOf(toolName, argumentsText);
 }
 
-function refOf({ questionId, argumentsHash }: QuestionRef): QuestionRef {
+function toReference({ questionId, argumentsHash }: QuestionRef): QuestionRef {
   return { questionId, argumentsHash };
 }
 

@@ -99,18 +99,18 @@ interface Held<Span> {
   isClosed: boolean;
 }
 
-interface OpenRun<Span> {
+interface HeldRun<Span> {
   readonly held: Held<Span>;
   /** An agent has one execution at a time, so its id finds the current one. */
-  readonly agents: Map<AgentId, OpenAgent<Span>>;
+  readonly agents: Map<AgentId, HeldAgent<Span>>;
   /** When its last event happened. */
   lastUs: number;
 }
 
-interface OpenAgent<Span> {
+interface HeldAgent<Span> {
   readonly held: Held<Span>;
   readonly executionId: EventScope["executionId"];
-  readonly parent: OpenAgent<Span> | undefined;
+  readonly parent: HeldAgent<Span> | undefined;
   /** The call below which its span stands, among its parent's. */
   readonly spawnKey: string | undefined;
   /** Open agents that it started, by the call below which they stand, the oldest first. */
@@ -121,7 +121,7 @@ interface OpenAgent<Span> {
 
 export class SpanTree<Span> {
   readonly #listener: SpanListener<Span>;
-  readonly #runs = new Map<RunId, OpenRun<Span>>();
+  readonly #runs = new Map<RunId, HeldRun<Span>>();
 
   constructor(listener: SpanListener<Span>) {
     this.#listener = listener;
@@ -131,7 +131,7 @@ export class SpanTree<Span> {
   place(draft: EventDraft): Span | undefined {
     const { body, scope } = draft;
     const run = this.#runs.get(scope.runId);
-    const moment = momentOf(draft, run);
+    const moment = placeMoment(draft, run);
     if (body.type === "run.started" || body.type === "run.resumed") {
       if (run !== undefined) {
         this.#abandonAgents(run, moment, "abandoned");
@@ -147,7 +147,7 @@ export class SpanTree<Span> {
       return held.span;
     }
     if (run === undefined) return undefined;
-    const agent = agentAt(run, scope);
+    const agent = findAgent(run, scope);
     const around = agent?.held ?? findParent(run, scope)?.held ?? run.held;
     switch (body.type) {
       case "agent.started":
@@ -165,12 +165,12 @@ export class SpanTree<Span> {
       case "tool.rejected":
         if (agent === undefined) return around.span;
         this.#openCall(agent, body, moment);
-        return this.#closeCall(run, agent, body, momentOf(draft, run));
+        return this.#closeCall(run, agent, body, placeMoment(draft, run));
       case "agent.paused":
       case "agent.ended":
         if (agent === undefined) return around.span;
         if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
-        forget(run, scope.agentId);
+        forgetAgent(run, scope.agentId);
         this.#abandonCalls(agent, moment, whyAbandoned(body));
         this.#close(agent.held, body, moment);
         return around.span;
@@ -181,7 +181,7 @@ export class SpanTree<Span> {
         this.#close(run.held, body, moment);
         return run.held.span;
       default: {
-        const { span } = (agent && callAt(agent, body.type, scope)) ?? around;
+        const { span } = (agent && findCall(agent, body.type, scope)) ?? around;
         this.#listener.note(span, body, moment);
         return span;
       }
@@ -192,9 +192,9 @@ export class SpanTree<Span> {
   find(scope: EventScope): Span | undefined {
     const run = this.#runs.get(scope.runId);
     if (run === undefined) return undefined;
-    const agent = agentAt(run, scope);
+    const agent = findAgent(run, scope);
     if (agent === undefined) return (findParent(run, scope)?.held ?? run.held).span;
-    return (callAt(agent, "tool", scope) ?? callAt(agent, "model", scope) ?? agent.held).span;
+    return (findCall(agent, "tool", scope) ?? findCall(agent, "model", scope) ?? agent.held).span;
   }
 
   /** A run whose process died continues here, in the span that it had. `lastUs`: when its last event happened. */
@@ -210,7 +210,7 @@ export class SpanTree<Span> {
   leave(at: EventMoment, why: Abandonment): void {
     const run = this.#runs.get(at.scope.runId);
     if (run === undefined) return;
-    const moment = momentOf(at, run);
+    const moment = placeMoment(at, run);
     this.#runs.delete(at.scope.runId);
     const agents = [...run.agents.values()].toReversed();
     for (const held of [
@@ -270,7 +270,7 @@ export class SpanTree<Span> {
     }
   }
 
-  #openAgent(run: OpenRun<Span>, body: AgentOpening, moment: SpanMoment): Span {
+  #openAgent(run: HeldRun<Span>, body: AgentOpening, moment: SpanMoment): Span {
     const { agentId, executionId } = moment.scope;
     this.#abandonAgent(run, agentId, moment, "abandoned");
     const parent = findParent(run, moment.scope);
@@ -287,7 +287,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #openCall(agent: OpenAgent<Span>, body: CallOpening, moment: SpanMoment): Span {
+  #openCall(agent: HeldAgent<Span>, body: CallOpening, moment: SpanMoment): Span {
     const key = callKey(body.type, moment.scope);
     const stale = agent.calls.get(key);
     if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
@@ -297,8 +297,8 @@ export class SpanTree<Span> {
   }
 
   #closeCall(
-    run: OpenRun<Span>,
-    agent: OpenAgent<Span>,
+    run: HeldRun<Span>,
+    agent: HeldAgent<Span>,
     body: CallClosing,
     moment: SpanMoment,
   ): Span {
@@ -312,15 +312,15 @@ export class SpanTree<Span> {
   }
 
   // The youngest first: a child begins after its parent, so no span ends before one within it.
-  #abandonAgents(run: OpenRun<Span>, moment: SpanMoment, why: Abandonment): void {
+  #abandonAgents(run: HeldRun<Span>, moment: SpanMoment, why: Abandonment): void {
     for (const agentId of [...run.agents.keys()].toReversed())
       this.#abandonAgent(run, agentId, moment, why);
   }
 
   /** Nothing stays open below an agent, or below a call of it, that is paused. */
   #suspendChildren(
-    run: OpenRun<Span>,
-    parent: OpenAgent<Span>,
+    run: HeldRun<Span>,
+    parent: HeldAgent<Span>,
     moment: SpanMoment,
     spawnKey?: string,
   ): void {
@@ -336,22 +336,22 @@ export class SpanTree<Span> {
     }
   }
 
-  #abandonAgent(run: OpenRun<Span>, agentId: AgentId, moment: SpanMoment, why: Abandonment): void {
-    const agent = forget(run, agentId);
+  #abandonAgent(run: HeldRun<Span>, agentId: AgentId, moment: SpanMoment, why: Abandonment): void {
+    const agent = forgetAgent(run, agentId);
     if (agent === undefined) return;
     this.#abandonCalls(agent, moment, why);
     this.#abandon(agent.held, moment, why);
   }
 
-  #abandonCalls(agent: OpenAgent<Span>, moment: SpanMoment, why: Abandonment): void {
+  #abandonCalls(agent: HeldAgent<Span>, moment: SpanMoment, why: Abandonment): void {
     for (const held of agent.calls.values()) this.#abandon(held, moment, why);
     agent.calls.clear();
   }
 }
 
-function momentOf<Span>(
+function placeMoment<Span>(
   { seq, atMs, scope, contents }: EventMoment,
-  run: OpenRun<Span> | undefined,
+  run: HeldRun<Span> | undefined,
 ): SpanMoment {
   const ownUs = Math.round(atMs * 1_000);
   const atUs = run === undefined ? ownUs : Math.max(ownUs, run.lastUs + 1);
@@ -360,7 +360,7 @@ function momentOf<Span>(
 }
 
 /** Takes an agent out of its run, and out of its parent's children. */
-function forget<Span>(run: OpenRun<Span>, agentId: AgentId): OpenAgent<Span> | undefined {
+function forgetAgent<Span>(run: HeldRun<Span>, agentId: AgentId): HeldAgent<Span> | undefined {
   const agent = run.agents.get(agentId);
   run.agents.delete(agentId);
   const siblings = agent?.parent?.children?.get(agent.spawnKey);
@@ -375,17 +375,17 @@ function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {
 }
 
 /** The agent of a span, unless an earlier execution of it is meant. */
-function agentAt<Span>(
-  run: OpenRun<Span>,
+function findAgent<Span>(
+  run: HeldRun<Span>,
   { agentId, executionId }: EventScope,
-): OpenAgent<Span> | undefined {
+): HeldAgent<Span> | undefined {
   const agent = run.agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
 /** The call of an event, if it is open. Most events happen while none is. */
-function callAt<Span>(
-  { calls }: OpenAgent<Span>,
+function findCall<Span>(
+  { calls }: HeldAgent<Span>,
   type: string,
   scope: EventScope,
 ): Held<Span> | undefined {
@@ -395,8 +395,8 @@ function callAt<Span>(
 
 /** The parent of an agent, to which its events belong while it is not open itself. */
 function findParent<Span>(
-  run: OpenRun<Span>,
+  run: HeldRun<Span>,
   { parentAgentId }: EventScope,
-): OpenAgent<Span> | undefined {
+): HeldAgent<Span> | undefined {
   return parentAgentId === null ? undefined : run.agents.get(parentAgentId);
 }

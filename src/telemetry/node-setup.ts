@@ -54,7 +54,7 @@ import {
 } from "./delivery/trace-exporter.ts";
 import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
 import { openTelemetry, type OpenTelemetryOptions, SHOWN_OPTIONS } from "./otel.ts";
-import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
+import { ONE_COPY, registeredApi, findUnseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
 
 /** Options for how runs are shown are those of `openTelemetry()`. */
@@ -126,7 +126,7 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  * @throws EspalierError `invalid_option`, `invalid_definition` for options that do not fit.
  */
 export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing {
-  checkOptions(options);
+  checkNodeOptions(options);
   const { serviceName: _name, serviceNamePerRole: _perRole, tracesUrl: _url, ...others } = options;
   const { exporter, clock: _clock, ...shown } = others;
   const variables = readTracingVariables(process.env);
@@ -149,7 +149,7 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   }
 }
 
-function checkOptions(options: NodeTracingOptions): void {
+function checkNodeOptions(options: NodeTracingOptions): void {
   const own = ["serviceName", "serviceNamePerRole", "tracesUrl", "exporter", "clock"];
   checkKeys("setUpNodeTracing", options, [...own, ...SHOWN_OPTIONS]);
   const { serviceName, serviceNamePerRole = false, tracesUrl, exporter } = options;
@@ -178,7 +178,7 @@ function startTracing(
   stopListening: () => void,
 ): NodeTracing {
   const { serviceName, serviceNamePerRole, tracesUrl, clock = systemClock } = options;
-  const resource = resourceOf(serviceName);
+  const resource = createResource(serviceName);
   const made: Pick<TraceExporter, "exporter"> & Partial<TraceExporter> =
     options.exporter === undefined
       ? createTraceExporter(tracesUrl, variables)
@@ -215,10 +215,10 @@ function startTracing(
   });
   const tracer = provider.getTracer(OWN_PACKAGE.name, OWN_PACKAGE.version);
   const tracing = openTelemetry({ ...shown, tracer });
-  register(provider);
+  registerProvider(provider);
   const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<DeliveryCounts> => {
     const stop = new AbortController();
-    await Promise.race([work, sleep(clock, boundOf(bounds), stop.signal)]);
+    await Promise.race([work, sleep(clock, readBound(bounds), stop.signal)]);
     stop.abort();
     return queue.counts();
   };
@@ -238,7 +238,7 @@ function startTracing(
 }
 
 /** The weakest first: our default, the environment, the option. */
-function resourceOf(serviceName: string | undefined): Resource {
+function createResource(serviceName: string | undefined): Resource {
   const ours = {
     [SERVICE_NAME]: OWN_PACKAGE.name,
     [RESOURCE.processId]: process.pid,
@@ -256,7 +256,7 @@ function resourceOf(serviceName: string | undefined): Resource {
 }
 
 /** Returns the default, with a warning, for bounds that do not fit: a flush must not throw. */
-function boundOf(bounds: unknown = {}): number {
+function readBound(bounds: unknown = {}): number {
   const timeoutMs = isRecord(bounds) ? (bounds["timeoutMs"] ?? FLUSH_TIMEOUT_MS) : bounds;
   const isBound = typeof timeoutMs === "number" && timeoutMs >= 0 && timeoutMs < Infinity;
   if (isRecord(bounds) && isBound) return timeoutMs;
@@ -269,7 +269,7 @@ function boundOf(bounds: unknown = {}): number {
 }
 
 /** Takes what is free of the global places: a context manager of an earlier set-up serves as well. */
-function register(provider: NodeTracerProvider): void {
+function registerProvider(provider: NodeTracerProvider): void {
   const taken = registeredApi();
   if (taken?.trace === undefined) {
     provider.register({
@@ -278,7 +278,7 @@ function register(provider: NodeTracerProvider): void {
     });
   }
   if (findDelegate() === provider) return;
-  const copies = unseenCopy(taken);
+  const copies = findUnseenCopy(taken);
   warnOfVariable(
     copies === undefined
       ? "Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was registered " +

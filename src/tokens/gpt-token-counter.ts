@@ -40,13 +40,13 @@ export async function gptTokenCounter(modelId: string): Promise<TokenCounter> {
     const advice = "For other models leave countTokens out: tokens are estimated then.";
     throw mismatch("gptTokenCounter.modelId", expected, modelId, advice);
   }
-  const count = await loaded(vocabulary);
-  return counterOver(count);
+  const count = await loadTokenizer(vocabulary);
+  return createCounter(count);
 }
 
 type CountText = (text: string) => number;
 
-async function loaded(vocabulary: "o200k_base" | "cl100k_base"): Promise<CountText> {
+async function loadTokenizer(vocabulary: "o200k_base" | "cl100k_base"): Promise<CountText> {
   // What looks like a control token is text like any other: providers do not obey it in messages either.
   const asText = { disallowedSpecial: new Set<string>() };
   try {
@@ -60,7 +60,7 @@ async function loaded(vocabulary: "o200k_base" | "cl100k_base"): Promise<CountTe
   }
 }
 
-function counterOver(count: CountText): TokenCounter {
+function createCounter(count: CountText): TokenCounter {
   const messages = new WeakMap<Message, number>();
   const tools = new WeakMap<readonly ToolSpec[], number>();
   const outputs = new WeakMap<OutputSchema, number>();

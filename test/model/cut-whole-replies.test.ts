@@ -4,7 +4,7 @@
 import { describe, expect } from "vitest";
 
 import type { ModelReply } from "../../src/model/model.ts";
-import { failedCall } from "../../src/model/openai/from-openai.ts";
+import { readFailedCall } from "../../src/model/openai/from-openai.ts";
 import { proves } from "../harness/proves.ts";
 import { modelAt, QUESTION, reply, type Mode } from "../support/openai-calls.ts";
 import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
@@ -153,7 +153,7 @@ proves(["D508"], "such a call is read in linear time, however many blanks it has
     const report = { code: "tool_use_failed", failed_generation: written };
     const times = Array.from({ length: 3 }, () => {
       const startedMs = performance.now();
-      expect(failedCall(report)?.argumentsText).toHaveLength(blanks + 2);
+      expect(readFailedCall(report)?.argumentsText).toHaveLength(blanks + 2);
       return performance.now() - startedMs;
     });
     return Math.min(...times);

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { TokenUsage } from "../../src/model/token-usage.ts";
-import { costIn } from "../../src/model/wire-json.ts";
+import { readCost } from "../../src/model/wire-json.ts";
 import { proves } from "../harness/proves.ts";
 import { modelAt, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
@@ -49,7 +49,7 @@ describe("the cost in a usage", () => {
     ["is none beyond belief", { cost: 1e300 }, undefined],
     ["is none where there is no usage", null, undefined],
   ])("%s", (_what, usage, cost) => {
-    expect(costIn(usage)).toBe(cost);
+    expect(readCost(usage)).toBe(cost);
   });
 });
 

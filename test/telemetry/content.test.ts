@@ -13,7 +13,7 @@ import type { SpanContent } from "../../src/protocol/message.ts";
 import { approve, giveResult } from "../../src/protocol/question.ts";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
-import { structureOf } from "../../src/telemetry/content/content.ts";
+import { parseStructure } from "../../src/telemetry/content/content.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -142,7 +142,7 @@ test("a text that would lose something as a value is shown as the text that it i
     '[0,1.0,{"":" \\" \\\\ "}]',
     " [ ] ",
   ];
-  expect(whole.map(structureOf)).toEqual(whole.map(parseJson));
+  expect(whole.map(parseStructure)).toEqual(whole.map(parseJson));
   const lossy = [
     "[1234567890.12345678901]",
     "[12345678901234567890]",
@@ -156,7 +156,9 @@ test("a text that would lose something as a value is shown as the text that it i
     "[1] and more",
     "7",
   ];
-  expect(lossy.map((one) => [one, structureOf(one)])).toEqual(lossy.map((one) => [one, undefined]));
+  expect(lossy.map((one) => [one, parseStructure(one)])).toEqual(
+    lossy.map((one) => [one, undefined]),
+  );
 });
 
 test("arguments are those of the call that ran, and the result is what the model read", async () => {

@@ -10,8 +10,8 @@ import * as constants from "@opentelemetry/semantic-conventions/incubating";
 import { expect, test } from "vitest";
 
 import manifest from "../../node_modules/@opentelemetry/semantic-conventions/package.json" with { type: "json" };
-import { providerNameOf } from "../../src/model/ai-sdk/ai-sdk-providers.ts";
-import { providerAt } from "../../src/model/openai/openai-model.ts";
+import { findProviderName } from "../../src/model/ai-sdk/ai-sdk-providers.ts";
+import { findProvider } from "../../src/model/openai/openai-model.ts";
 import type { EventBodies } from "../../src/protocol/event-bodies.ts";
 import * as names from "../../src/telemetry/gen-ai-attributes.ts";
 import {
@@ -106,7 +106,7 @@ test("providers have the names of the conventions, where these have one", () => 
   };
   const named = (names: object, nameOf: (key: string) => string): object =>
     Object.fromEntries(Object.keys(names).map((key) => [key, nameOf(key)]));
-  expect([named(sdk, providerNameOf), named(hosts, providerAt)]).toEqual([sdk, hosts]);
+  expect([named(sdk, findProviderName), named(hosts, findProvider)]).toEqual([sdk, hosts]);
 });
 
 test("old metrics are those that are made only on request", () => {

@@ -1,9 +1,9 @@
 // AiSdkConnection: one attempt at one model call over a model of the AI SDK.
 // Owns what is learnt of the model's cap. What differs between providers is in ai-sdk-providers.ts and output-cap.ts.
-// A1. An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline, whether
+// - An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline, whether
 //     or not the provider obeys the signal.
-// A2. No reply is read that was asked for with a higher cap than the request's.
-// A3. What comes after a complete reply cannot spoil it: it is paid for.
+// - No reply is read that was asked for with a higher cap than the request's.
+// - What comes after a complete reply cannot spoil it: it is paid for.
 
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
@@ -16,9 +16,9 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { withLostInput, redactModelError } from "../http-errors.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { replyLimits } from "../reply-limits.ts";
-import { capError, failures, strangeError, toModelError } from "./ai-sdk-errors.ts";
+import { capError, failures, strangeError, toSdkModelError } from "./ai-sdk-errors.ts";
 import {
-  callOptions,
+  toCallOptions,
   type CallSettings,
   OutputCap,
   sentCap,
@@ -27,7 +27,7 @@ import {
 import type { FetchedAddresses } from "./ai-sdk-providers.ts";
 import { SdkReply } from "./sdk-reply.ts";
 
-type Parts = ReadableStream<LanguageModelV4StreamPart>;
+type SdkParts = ReadableStream<LanguageModelV4StreamPart>;
 
 export class AiSdkConnection {
   readonly #settings: CallSettings;
@@ -54,7 +54,7 @@ export class AiSdkConnection {
     try {
       this.#fetched ??= await withinSignal(attemptSignal, model.supportedUrls);
       const facts = { cacheKey, fetched: this.#fetched ?? {} };
-      const { options, warnings } = callOptions(request, this.#settings, facts);
+      const { options, warnings } = toCallOptions(request, this.#settings, facts);
       const asked = { ...options, abortSignal: attemptSignal, includeRawChunks: true };
       const opened = await this.#open(asked, request.maxOutputTokens);
       reply.contentType = opened.contentType;
@@ -63,7 +63,7 @@ export class AiSdkConnection {
       // At the deadline a reply may have come whole, on a stream that its server leaves open.
       if (attemptSignal.aborted) reply.end();
       if (!reply.isComplete) attemptSignal.throwIfAborted();
-      const whole = reading(reply, () => reply.finish([...warnings, ...opened.warnings]));
+      const whole = readSafely(reply, () => reply.finish([...warnings, ...opened.warnings]));
       return unheld(whole, heldTools(request.tools, false));
     } catch (thrown) {
       signal.throwIfAborted();
@@ -71,7 +71,7 @@ export class AiSdkConnection {
       const failed = attemptSignal.aborted
         ? failures.timeout(timeoutMs, progress.lostOutputTokens)
         : redactModelError(
-            toModelError(thrown, progress),
+            toSdkModelError(thrown, progress),
             findHeaderSecrets(this.#settings.headers),
           );
       throw withLostInput(failed, progress.lostInput);
@@ -81,12 +81,12 @@ export class AiSdkConnection {
     }
   }
 
-  /** The stream of a request that keeps to the cap (A2). */
+  /** The stream of a request that keeps to the cap. */
   async #open(
     asked: AskedOptions,
     cap: number,
   ): Promise<{
-    readonly parts: Parts;
+    readonly parts: SdkParts;
     readonly contentType: string | undefined;
     readonly warnings: readonly string[];
   }> {
@@ -97,7 +97,7 @@ export class AiSdkConnection {
       abortSignal.throwIfAborted();
       const opening = invoke(() => this.#settings.model.doStream(options));
       const opened = await withinSignal(abortSignal, opening).catch((thrown: unknown) => {
-        // Not waited for any more (A1).
+        // Not waited for any more.
         void opening.then(({ stream }) => letGo(stream)).catch(() => undefined);
         throw thrown;
       });
@@ -127,7 +127,7 @@ async function withinSignal<T>(signal: AbortSignal, given: PromiseLike<T> | T): 
 
 /** Reads until the reply is complete, the stream ends or the signal is aborted. */
 async function readParts(
-  parts: Parts,
+  parts: SdkParts,
   { signal, clock }: { readonly signal: AbortSignal; readonly clock: Clock },
   reply: SdkReply,
 ): Promise<void> {
@@ -144,11 +144,11 @@ async function readParts(
         throw thrown;
       });
       if (done) return signal.aborted ? undefined : reply.end();
-      reading(reply, () => reply.take(value));
+      readSafely(reply, () => reply.take(value));
     }
   } finally {
     unlink?.();
-    if (reply.isComplete && !reply.isCut) void drain(reader, clock);
+    if (reply.isComplete && !reply.isCut) void drainParts(reader, clock);
     else cancel();
   }
 }
@@ -157,7 +157,7 @@ const LONGEST_DRAIN_MS = 1_000;
 const MOST_DRAINED_PARTS = 100;
 
 /** A connection whose stream has come to its end serves the next request; one that is left before is closed. */
-async function drain(
+async function drainParts(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,
 ): Promise<void> {
@@ -168,14 +168,14 @@ async function drain(
     }
     letGo(reader);
   } catch {
-    // The reply is whole (A3).
+    // The reply is whole.
   } finally {
     stopTimer();
   }
 }
 
 /** What a provider sends may be other than its types say. */
-function reading<T>(reply: SdkReply, read: () => T): T {
+function readSafely<T>(reply: SdkReply, read: () => T): T {
   try {
     return read();
   } catch (thrown) {
@@ -184,6 +184,6 @@ function reading<T>(reply: SdkReply, read: () => T): T {
   }
 }
 
-function letGo(parts: Pick<Parts, "cancel">): void {
+function letGo(parts: Pick<SdkParts, "cancel">): void {
   void parts.cancel().catch(() => undefined);
 }

@@ -15,8 +15,8 @@ import {
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
-import { lostTokensIn } from "./raw-events.ts";
-import { errorInBody, fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
+import { findLostTokens } from "./raw-events.ts";
+import { findErrorInBody, readFields, isText, parseWireJson, type Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
@@ -34,21 +34,21 @@ const SDK_MARK = Symbol.for("vercel.ai.error");
 const API_CALL_MARK = Symbol.for("vercel.ai.error.AI_APICallError");
 
 /** The failure of a call that was not aborted by its caller. */
-export function toModelError(thrown: unknown, progress: CallProgress): ModelError {
+export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelError {
   if (thrown instanceof ModelError) return thrown;
-  const { cause } = fieldsOf(thrown);
+  const { cause } = readFields(thrown);
   // The body failed with it, in sameOriginFetch.
   if (cause instanceof ModelError) return cause;
   const { lostOutputTokens } = progress;
   const got = messageOf(thrown);
   const known = knownFailure(thrown, lostOutputTokens);
   if (known !== undefined) return known;
-  if (isNamed(thrown, "TimeoutError")) {
+  if (hasErrorName(thrown, "TimeoutError")) {
     return failures.failure({ code: "model_timeout", got, lostOutputTokens, cause: thrown });
   }
   if (isStackOverflow(thrown)) return failures.tooDeep(lostOutputTokens);
   if (progress.isAnswering) return failures.cutReply(thrown, lostOutputTokens);
-  if (isNamed(thrown, "AbortError") || isNetworkError(thrown)) {
+  if (hasErrorName(thrown, "AbortError") || isNetworkError(thrown)) {
     const unreached = `no connection (${got})`;
     return failures.failure({ code: "model_unavailable", got: unreached, cause: thrown });
   }
@@ -135,22 +135,22 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   }
   // The connection broke before the first part of the stream.
   if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
-  const report = reportOf(error);
+  const report = findSdkReport(error);
   // For a body that its provider does not know, the message is only the status in words.
   const own = messageOf(error);
-  const words = report === undefined ? responseBody : (fieldsOf(report)["message"] ?? report);
+  const words = report === undefined ? responseBody : (readFields(report)["message"] ?? report);
   const message = isText(words) && !own.includes(words.trim()) ? `${own}: ${words.trim()}` : own;
   if (status < 400) {
     if (report !== undefined) return failures.reported(report, lostOutputTokens);
     const got = `an answer that cannot be read: ${message}`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
-  const { code: providerCode, type: providerType } = fieldsOf(report);
-  if (/event-stream/i.test(String(fieldsOf(responseHeaders)["content-type"]))) {
+  const { code: providerCode, type: providerType } = readFields(report);
+  if (/event-stream/i.test(String(readFields(responseHeaders)["content-type"]))) {
     // The first events of a stream report it, or a refusal is sent as a stream. A package chooses the status of a report, 500 by default.
-    const lost = lostTokensIn(isText(responseBody) ? parseWireJson(responseBody) : undefined);
+    const lost = findLostTokens(isText(responseBody) ? parseWireJson(responseBody) : undefined);
     const known = status === 500 ? {} : { statusCode: status };
-    const reported = { message, ...known, ...fieldsOf(report) };
+    const reported = { message, ...known, ...readFields(report) };
     const failure = failures.reported(reported, lost.lostOutputTokens);
     return withLostInput(withDelay(failure, delayInHeaders(responseHeaders)), lost.lostInput);
   }
@@ -164,14 +164,14 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
 }
 
 function delayInHeaders(headers: unknown): number | undefined {
-  const fields = fieldsOf(headers);
+  const fields = readFields(headers);
   return retryAfterMs({ get: (name) => [fields[name]].find(isText) ?? null });
 }
 
 /** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
-function reportOf({ data, responseBody }: Fields): unknown {
+function findSdkReport({ data, responseBody }: Fields): unknown {
   const parsed = isText(responseBody) ? parseWireJson(responseBody) : data;
-  return errorInBody(parsed) ?? errorInBody(fieldsOf(parsed)["response"]);
+  return findErrorInBody(parsed) ?? findErrorInBody(readFields(parsed)["response"]);
 }
 
 /** By their names, which say what is at fault. */
@@ -187,7 +187,7 @@ const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
 function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
   const { name, value } = error;
   // An event that its provider does not know as an error.
-  const report = errorInBody(value) ?? errorInBody(fieldsOf(value)["response"]);
+  const report = findErrorInBody(value) ?? findErrorInBody(readFields(value)["response"]);
   if (report !== undefined) return failures.reported(report, lostOutputTokens);
   const code = isMissingEnd(error)
     ? "model_unavailable"
@@ -197,10 +197,12 @@ function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelErr
 
 /** Returns true for an error about the end of a stream, which did not come. */
 export function isMissingEnd(error: unknown): boolean {
-  return isNamed(error, "AI_InvalidResponseDataError") && fieldsOf(error)["data"] === undefined;
+  return (
+    hasErrorName(error, "AI_InvalidResponseDataError") && readFields(error)["data"] === undefined
+  );
 }
 
-function isNamed(error: unknown, name: string): boolean {
+function hasErrorName(error: unknown, name: string): boolean {
   return isRecord(error) && error["name"] === name;
 }
 

@@ -23,7 +23,7 @@ import type { Model } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isStandardTier } from "../prices.ts";
-import { takenBy, providerNameOf } from "./ai-sdk-providers.ts";
+import { findTaken, findProviderName } from "./ai-sdk-providers.ts";
 import { AiSdkConnection } from "./ai-sdk-connection.ts";
 
 export { sameOriginFetch } from "./same-origin-fetch.ts";
@@ -105,7 +105,7 @@ const LEAST_RESPONSES_TOKENS = 16;
  * @throws EspalierError `invalid_definition`, if it is no model of the AI SDK 7; `invalid_option`, if an option cannot be used.
  */
 export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): Model {
-  checkModel(model);
+  checkSdkModel(model);
   checkOptions("aiSdkModel", options, CHECKS);
   const { providerOptions = {} } = options;
   const isStandard = Object.values(providerOptions).every(({ serviceTier }) =>
@@ -114,10 +114,10 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
   const {
     price = isStandard ? undefined : "unknown",
     limits,
-    provider = providerNameOf(model.provider),
+    provider = findProviderName(model.provider),
     timeoutMs = DEFAULT_TIMEOUT_MS,
   } = options;
-  const accepts = Object.freeze([...(options.accepts ?? takenBy(model.provider))]);
+  const accepts = Object.freeze([...(options.accepts ?? findTaken(model.provider))]);
   const replayKey = options.replayKey ?? `ai-sdk:${model.provider}/${model.modelId}`;
   const [, api] = /^(?:openai|azure)\b.*\.(responses|chat)$/.exec(model.provider) ?? [];
   const apiType = api === "chat" ? "chat_completions" : api === "responses" ? api : undefined;
@@ -149,7 +149,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
 /** Providers that are known to obey a choice of tools. */
 const FORCING = /^(openai|azure|anthropic|google)\b/;
 
-function checkModel(model: unknown): void {
+function checkSdkModel(model: unknown): void {
   if (typeof model === "string") {
     const advice =
       'An id alone would need a gateway: make the model with its provider, as anthropic("…") does.';

@@ -11,7 +11,7 @@ import type { CacheKey, OutputSchema } from "../model.ts";
 import { promptCacheKey, CLAUDE_PROVIDER } from "../well-formed.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 
-interface Settings {
+interface ProviderSettings {
   /** By the user. */
   readonly given: SharedV4ProviderOptions;
   readonly reasoning: LanguageModelV4CallOptions["reasoning"];
@@ -20,12 +20,15 @@ interface Settings {
   readonly output: OutputSchema | undefined;
 }
 
-type Options = SharedV4ProviderOptions[string];
+type OwnOptions = SharedV4ProviderOptions[string];
 
 /** The options for a provider of this name: those of the user, and defaults. */
-export function providerOptionsFor(provider: string, settings: Settings): SharedV4ProviderOptions {
+export function addProviderOptions(
+  provider: string,
+  settings: ProviderSettings,
+): SharedV4ProviderOptions {
   const { given } = settings;
-  const name = firstWordOf(provider);
+  const name = readFirstWord(provider);
   switch (name) {
     case "openai":
       return { ...given, openai: openaiOptions(provider, settings, given["openai"]) };
@@ -46,9 +49,9 @@ export function providerOptionsFor(provider: string, settings: Settings): Shared
 /** Items that are stored are sent as references, which outlive neither a compaction nor thirty days. */
 function openaiOptions(
   provider: string,
-  { cacheKey, output }: Settings,
-  given: Options = {},
-): Options {
+  { cacheKey, output }: ProviderSettings,
+  given: OwnOptions = {},
+): OwnOptions {
   return {
     ...(provider.endsWith(".responses") ? { store: false } : {}),
     // It says strict of any schema, and is refused with one that is not.
@@ -59,13 +62,16 @@ function openaiOptions(
 }
 
 /** It does not obey the AI SDK's own setting. */
-function openrouterOptions({ reasoning }: Settings, given: Options = {}): Options {
+function openrouterOptions({ reasoning }: ProviderSettings, given: OwnOptions = {}): OwnOptions {
   if (reasoning === undefined || reasoning === "provider-default") return given;
   return { reasoning: { effort: reasoning }, ...given };
 }
 
 /** The cap that its provider sends is one that Ollama does not know. */
-function ollamaOptions({ maxOutputTokens: cap }: Settings, given: Options = {}): Options {
+function ollamaOptions(
+  { maxOutputTokens: cap }: ProviderSettings,
+  given: OwnOptions = {},
+): OwnOptions {
   const options = isRecord(given["options"]) ? given["options"] : {};
   const { num_predict: own } = options;
   const num_predict = typeof own === "number" && own > 0 ? Math.min(own, cap) : cap;
@@ -85,13 +91,13 @@ const NAMES = [
 ] as const satisfies readonly (readonly [RegExp, string])[];
 
 /** The name for prices and traces: that of the table, else the first word of the provider's own (`anthropic.messages`: `anthropic`). */
-export function providerNameOf(provider: string): string {
+export function findProviderName(provider: string): string {
   const [, name] = NAMES.find(([pattern]) => pattern.test(provider)) ?? [];
-  return name ?? firstWordOf(provider);
+  return name ?? readFirstWord(provider);
 }
 
 /** The word under which a provider reads its options: `anthropic` of `anthropic.messages`. */
-export function firstWordOf(provider: string): string {
+export function readFirstWord(provider: string): string {
   const [word = ""] = provider.split(".");
   return word === "" ? provider : word;
 }
@@ -106,7 +112,7 @@ const TAKEN = [
 ] as const satisfies readonly (readonly [RegExp, readonly AttachmentKind[]])[];
 
 /** What the models of a provider take, where the user does not say so. */
-export function takenBy(provider: string): readonly AttachmentKind[] {
+export function findTaken(provider: string): readonly AttachmentKind[] {
   const [, kinds = []] = TAKEN.find(([pattern]) => pattern.test(provider)) ?? [];
   return kinds;
 }

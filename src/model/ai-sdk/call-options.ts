@@ -24,9 +24,9 @@ import {
   seesResults,
   takesBlanks,
   type FetchedAddresses,
-  providerOptionsFor,
+  addProviderOptions,
 } from "./ai-sdk-providers.ts";
-import { fieldsOf, parseWireJson, type Fields } from "../wire-json.ts";
+import { readFields, parseWireJson, type Fields } from "../wire-json.ts";
 import { mendedJson } from "../../kernel/mend-json.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -46,19 +46,19 @@ export interface CallSettings {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-type Options = Omit<AskedOptions, "abortSignal">;
+type CallOptions = Omit<AskedOptions, "abortSignal">;
 
 /** The options, and what of the request they cannot say. */
-export function callOptions(
+export function toCallOptions(
   request: ModelRequest,
   settings: CallSettings,
   facts: { readonly cacheKey: CacheKey | undefined; readonly fetched: FetchedAddresses },
-): { readonly options: Options; readonly warnings: readonly string[] } {
+): { readonly options: CallOptions; readonly warnings: readonly string[] } {
   const { cacheKey, fetched } = facts;
   const { tools, toolChoice: choice, temperature, settings: said = {}, output } = request;
   const { headers } = settings;
   const reasoning = said.reasoning?.effort ?? settings.reasoning;
-  const providerOptions = providerOptionsFor(settings.model.provider, {
+  const providerOptions = addProviderOptions(settings.model.provider, {
     given: settings.providerOptions ?? {},
     reasoning,
     maxOutputTokens: request.maxOutputTokens,
@@ -86,7 +86,7 @@ export function callOptions(
   if (typeof choice === "string") toolChoice = { type: choice };
   else if (choice !== undefined)
     toolChoice = "tool" in choice ? { type: "tool", toolName: choice.tool } : { type: "required" };
-  const options: Options = {
+  const options: CallOptions = {
     prompt: wellFormed(prompt),
     ...(tools.length === 0 ? {} : { tools: wellFormed(functions), ...defined({ toolChoice }) }),
     ...defined({
@@ -141,7 +141,7 @@ export class OutputCap {
     readonly isBudgeted: boolean;
   } {
     const learnt = this.#budgeted.has(asked.reasoning) ? cap * SHARE_OF_REASONING : undefined;
-    const { type, budgetTokens: own } = fieldsOf(
+    const { type, budgetTokens: own } = readFields(
       asked.providerOptions?.["anthropic"]?.["thinking"],
     );
     const given = typeof own === "number" ? own : LEAST_BUDGET_TOKENS;
@@ -164,7 +164,7 @@ export class OutputCap {
 
   /** Takes note that a request without a budget went out with too high a cap. False: nothing is known that would lower it. */
   learn({ reasoning }: AskedOptions, body: unknown): boolean {
-    if (fieldsOf(fieldsOfBody(body)["thinking"])["budget_tokens"] === undefined) return false;
+    if (readFields(fieldsOfBody(body)["thinking"])["budget_tokens"] === undefined) return false;
     this.#budgeted.add(reasoning);
     return true;
   }
@@ -178,16 +178,16 @@ export function sentCap(body: unknown): number {
     fields["max_tokens"],
     fields["max_completion_tokens"],
     fields["max_output_tokens"],
-    fieldsOf(generationConfig)["maxOutputTokens"],
-    fieldsOf(inferenceConfig)["maxTokens"],
-    fieldsOf(options)["num_predict"],
+    readFields(generationConfig)["maxOutputTokens"],
+    readFields(inferenceConfig)["maxTokens"],
+    readFields(options)["num_predict"],
   ];
   return Math.max(0, ...caps.filter((cap) => typeof cap === "number"));
 }
 
 /** Some providers give the body as an object, some as text. */
 function fieldsOfBody(body: unknown): Fields {
-  return fieldsOf(typeof body === "string" ? parseWireJson(body) : body);
+  return readFields(typeof body === "string" ? parseWireJson(body) : body);
 }
 
 // Our messages as a prompt of the AI SDK. A reply goes back in its pieces, each with the data that the provider gave to it.
@@ -254,7 +254,7 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
         break;
       }
       case "assistant": {
-        const content = replyPieces(message).flatMap((piece) => toParts(piece, reader));
+        const content = replyPieces(message).flatMap((piece) => toAssistantParts(piece, reader));
         if (content.length > 0) prompt.push({ role: "assistant", content });
         break;
       }
@@ -286,7 +286,7 @@ export function argumentsValue(text: string): unknown {
   return isRecord(meant) ? meant : { invalid: text };
 }
 
-function toParts(piece: ReplyPiece, reader: PromptReader): readonly AssistantPart[] {
+function toAssistantParts(piece: ReplyPiece, reader: PromptReader): readonly AssistantPart[] {
   const own = isByProvider(piece.data) ? { providerOptions: piece.data } : {};
   switch (piece.type) {
     case "text":

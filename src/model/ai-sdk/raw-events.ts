@@ -11,19 +11,19 @@ import { defined, isRecord } from "../../kernel/json.ts";
 import type { ModelErrorOptions } from "../model-error.ts";
 import type { ReportedInput, TokenUsage } from "../token-usage.ts";
 import {
-  countIn,
-  fieldsOf,
-  isParsed,
+  readCount,
+  readFields,
+  isWireObject,
   isText,
-  listOf,
+  readList,
   showsServerTools,
   type Fields,
-  costIn,
+  readCost,
   namesServerTools,
-  usageOfFigures,
+  toTokenUsage,
 } from "../wire-json.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
-import { firstWordOf } from "./ai-sdk-providers.ts";
+import { readFirstWord } from "./ai-sdk-providers.ts";
 
 type Unified = Finish["finishReason"]["unified"];
 
@@ -45,24 +45,24 @@ export class RawEvents {
   wasOver = false;
 
   take(rawValue: unknown): void {
-    const event = fieldsOf(rawValue);
+    const event = readFields(rawValue);
     this.hasEvents = true;
     this.wasOver = this.#end !== undefined;
     this.report = event["error"];
     const { message, response, usageMetadata, choices } = event;
-    this.#hasChoices ||= listOf(choices).length > 0;
-    const { delta } = fieldsOf(listOf(choices)[0]);
-    this.hasServerTools ||= showsServerTools(fieldsOf(delta));
-    const usage = [event, fieldsOf(message), fieldsOf(response)].map((of) => of["usage"]);
+    this.#hasChoices ||= readList(choices).length > 0;
+    const { delta } = readFields(readList(choices)[0]);
+    this.hasServerTools ||= showsServerTools(readFields(delta));
+    const usage = [event, readFields(message), readFields(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
-      this.#usage = { ...this.#usage, ...defined(fieldsOf(said)) };
+      this.#usage = { ...this.#usage, ...defined(readFields(said)) };
     this.#takeStatus(event);
     // A server that continues by itself begins another message.
-    this.#end = event["type"] === "message_start" ? undefined : (endIn(event) ?? this.#end);
+    this.#end = event["type"] === "message_start" ? undefined : (findEnd(event) ?? this.#end);
   }
 
   #takeStatus({ type, response }: Fields): void {
-    const { status = this.status, error } = fieldsOf(response);
+    const { status = this.status, error } = readFields(response);
     // A response that was queued goes on at the server without its stream.
     if (this.status !== "queued" || status !== "in_progress") this.status = status;
     const named = BAD_ENDS.get(type) ?? BAD_ENDS.get(`response.${String(status)}`);
@@ -79,12 +79,12 @@ export class RawEvents {
   /** Returns the finish with each field of the usage. A provider may leave out costs and server tools. */
   withUsage(finish: Finish): Finish {
     const raw = { ...this.#usage, ...finish.usage.raw };
-    return isParsed(raw) ? { ...finish, usage: { ...finish.usage, raw } } : finish;
+    return isWireObject(raw) ? { ...finish, usage: { ...finish.usage, raw } } : finish;
   }
 
   /** The usage as far as it was reported. */
   get usage(): TokenUsage | undefined {
-    return usageOfReply({ usage: usageIn(this.#usage, 0) });
+    return readSdkUsage({ usage: toSdkUsage(this.#usage, 0) });
   }
 
   /** The input as far as it was reported. */
@@ -101,7 +101,7 @@ export class RawEvents {
     if (raw === undefined) return undefined;
     const said = UNIFIED.find(([, words]) => words.test(raw))?.[0] ?? "other";
     const unified = said === "stop" && hasCalls ? "tool-calls" : said;
-    return { type: "finish", finishReason: { unified, raw }, usage: usageIn(this.#usage) };
+    return { type: "finish", finishReason: { unified, raw }, usage: toSdkUsage(this.#usage) };
   }
 }
 
@@ -118,7 +118,7 @@ const BAD_ENDS: ReadonlyMap<unknown, EndedBadly["status"]> = new Map([
 ]);
 
 /** Returns the tokens that the body, or the event, of an answer reports. They are lost unless it is a reply. */
-export function lostTokensIn(
+export function findLostTokens(
   body: unknown,
 ): Pick<ModelErrorOptions, "lostOutputTokens" | "lostInput"> {
   const raw = new RawEvents();
@@ -135,7 +135,7 @@ const UNIFIED: readonly (readonly [Unified, RegExp])[] = [
 ];
 
 /** The provider's word for the end of its model, in the forms of Gemini, Anthropic, Chat Completions and Responses. */
-function endIn({
+function findEnd({
   candidates,
   promptFeedback,
   delta,
@@ -143,23 +143,23 @@ function endIn({
   type,
   response,
 }: Fields): string | undefined {
-  const { status, incomplete_details: incomplete } = fieldsOf(response);
+  const { status, incomplete_details: incomplete } = readFields(response);
   const isOver = type === "response.completed" || type === "response.incomplete";
   const words = [
-    fieldsOf(listOf(candidates)[0])["finishReason"],
-    fieldsOf(promptFeedback)["blockReason"],
-    fieldsOf(delta)["stop_reason"],
-    fieldsOf(listOf(choices)[0])["finish_reason"],
-    isOver ? (fieldsOf(incomplete)["reason"] ?? status) : undefined,
+    readFields(readList(candidates)[0])["finishReason"],
+    readFields(promptFeedback)["blockReason"],
+    readFields(delta)["stop_reason"],
+    readFields(readList(choices)[0])["finish_reason"],
+    isOver ? (readFields(incomplete)["reason"] ?? status) : undefined,
   ];
   return words.filter(isText).find((word) => word !== "CONTINUATION");
 }
 
 /** The figures in the form of the AI SDK. */
-function usageIn(usage: Fields, defaultOutput?: number): Finish["usage"] {
-  const count = (name: string): number | undefined => countIn(usage, name);
+function toSdkUsage(usage: Fields, defaultOutput?: number): Finish["usage"] {
+  const count = (name: string): number | undefined => readCount(usage, name);
   const inDetails = (name: string): number | undefined =>
-    countIn(usage["input_tokens_details"] ?? usage["prompt_tokens_details"], name);
+    readCount(usage["input_tokens_details"] ?? usage["prompt_tokens_details"], name);
   const [read, written] = [count("cache_read_input_tokens"), count("cache_creation_input_tokens")];
   const tools = count("toolUsePromptTokenCount") ?? 0;
   const prompt = count("promptTokenCount");
@@ -185,13 +185,13 @@ function usageIn(usage: Fields, defaultOutput?: number): Finish["usage"] {
       text: undefined,
       reasoning: thoughts,
     },
-    ...(isParsed(usage) ? { raw: usage } : {}),
+    ...(isWireObject(usage) ? { raw: usage } : {}),
   };
 }
 
 // How a reply ended, and what it took, in our words.
 
-type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
+export type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 
 /**
  * Returns true if the stream ended before the model had. Some providers say so, others only show that
@@ -208,7 +208,7 @@ export function isCutOff(
   if (usage.outputTokens.total !== undefined) return unified === "other" && lacksEnd;
   // OpenRouter makes whole calls of what has come of calls.
   return (
-    unified === "other" || (unified === "tool-calls" && firstWordOf(provider) === "openrouter")
+    unified === "other" || (unified === "tool-calls" && readFirstWord(provider) === "openrouter")
   );
 }
 
@@ -216,7 +216,7 @@ export function isCutOff(
  * Returns our word for the end of a reply. Anthropic pauses a turn, also after a compaction. An empty
  * reply with a word that the AI SDK does not know, such as `MODEL_ARMOR`, was blocked.
  */
-export function finishReasonOf(
+export function toFinishReason(
   { unified, raw = "" }: LanguageModelV4FinishReason,
   isEmpty: boolean,
 ): FinishReason {
@@ -226,7 +226,7 @@ export function finishReasonOf(
 }
 
 /** Returns the warning for a reply that counts as filtered by the provider's own word alone. */
-export function blockWarnings(
+export function findBlockWarnings(
   finishReason: FinishReason,
   { unified, raw = "" }: LanguageModelV4FinishReason,
 ): readonly string[] {
@@ -253,7 +253,7 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
  * Returns the usage of a reply as its provider counted it, or `undefined` if it does not count. Figures
  * that cannot be true are corrected where the size of the call is known.
  */
-export function usageOfReply({
+export function readSdkUsage({
   usage,
   providerMetadata,
   hasServerTools = false,
@@ -261,14 +261,14 @@ export function usageOfReply({
   | TokenUsage
   | undefined {
   const { total: input = 0, cacheRead: cached, cacheWrite: written } = usage.inputTokens;
-  const costUsd = costIn(usage.raw);
+  const costUsd = readCost(usage.raw);
   const { total: output = costUsd === undefined ? undefined : 0, reasoning } = usage.outputTokens;
   if (output === undefined) return undefined;
   const metadata = Object.values(providerMetadata ?? {});
   const tiers = [...metadata.map((fields) => fields["serviceTier"]), usage.raw?.["service_tier"]];
-  const iterations = listOf(usage.raw?.["iterations"]).map(fieldsOf);
-  return usageOfFigures({
-    ...withIterations({ input, cached, written, output }, iterations),
+  const iterations = readList(usage.raw?.["iterations"]).map(readFields);
+  return toTokenUsage({
+    ...addIterations({ input, cached, written, output }, iterations),
     reasoning,
     costUsd,
     serviceTier: tiers.find(isText),
@@ -279,7 +279,7 @@ export function usageOfReply({
       // Gemini searched the web for the reply: its pages count as input.
       metadata.some(
         ({ groundingMetadata }) =>
-          listOf(fieldsOf(groundingMetadata)["webSearchQueries"]).length > 0,
+          readList(readFields(groundingMetadata)["webSearchQueries"]).length > 0,
       ),
   });
 }
@@ -295,32 +295,32 @@ interface Figures {
  * Returns the figures of all iterations of a reply of Anthropic. The figures of the AI SDK lack the
  * cache of a compaction and all tokens of an advisor.
  */
-function withIterations(own: Figures, iterations: readonly Fields[]): Figures {
+function addIterations(own: Figures, iterations: readonly Fields[]): Figures {
   const isFallback = iterations.some(({ type }) => type === "fallback_message");
-  const ownIterations = isFallback ? [] : iterations.filter(isOwn);
-  const others = iterations.filter((one) => !isOwn(one));
+  const ownIterations = isFallback ? [] : iterations.filter(isOwnIteration);
+  const others = iterations.filter((one) => !isOwnIteration(one));
   if (ownIterations.length + others.length === 0) return own;
   const [read, write] = ["cache_read_input_tokens", "cache_creation_input_tokens"] as const;
   // An iteration may leave its cache to the top-level figures.
-  const cached = Math.max(sum(ownIterations, read), own.cached ?? 0);
-  const written = Math.max(sum(ownIterations, write), own.written ?? 0);
-  const input = sum(ownIterations, "input_tokens") + cached + written;
-  const output = sum(ownIterations, "output_tokens");
+  const cached = Math.max(sumField(ownIterations, read), own.cached ?? 0);
+  const written = Math.max(sumField(ownIterations, write), own.written ?? 0);
+  const input = sumField(ownIterations, "input_tokens") + cached + written;
+  const output = sumField(ownIterations, "output_tokens");
   const base = ownIterations.length === 0 ? own : { input, output };
-  const [otherCached, otherWritten] = [sum(others, read), sum(others, write)];
+  const [otherCached, otherWritten] = [sumField(others, read), sumField(others, write)];
   return {
-    input: base.input + sum(others, "input_tokens") + otherCached + otherWritten,
+    input: base.input + sumField(others, "input_tokens") + otherCached + otherWritten,
     cached: cached + otherCached,
     written: written + otherWritten,
-    output: base.output + sum(others, "output_tokens"),
+    output: base.output + sumField(others, "output_tokens"),
   };
 }
 
-function sum(iterations: readonly Fields[], name: string): number {
-  return iterations.reduce((total, one) => total + (countIn(one, name) ?? 0), 0);
+function sumField(iterations: readonly Fields[], name: string): number {
+  return iterations.reduce((total, one) => total + (readCount(one, name) ?? 0), 0);
 }
 
-function isOwn({ type }: Fields): boolean {
+function isOwnIteration({ type }: Fields): boolean {
   return OWN_ITERATIONS.has(type);
 }
 
@@ -328,7 +328,7 @@ function isOwn({ type }: Fields): boolean {
 const OWN_ITERATIONS: ReadonlySet<unknown> = new Set(["message", "compaction", "fallback_message"]);
 
 /** What a provider left out or changed, in words. */
-export function warningText(warning: SharedV4Warning): string {
+export function describeWarning(warning: SharedV4Warning): string {
   if (warning.type === "other") return warning.message;
   if (warning.type === "deprecated") return `Deprecated: ${warning.setting}. ${warning.message}`;
   const { feature, details } = warning;

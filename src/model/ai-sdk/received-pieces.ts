@@ -10,21 +10,21 @@ import { defined, parseJson, type JsonObject } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import type { ProviderData } from "../../protocol/message.ts";
-import { isParsed } from "../wire-json.ts";
+import { isWireObject } from "../wire-json.ts";
 import { argumentsValue } from "./call-options.ts";
 
 /**
  * A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some
  * providers change the object later.
  */
-export interface GrowingText {
+export interface GrowingPiece {
   readonly type: "text" | "reasoning";
   text: string;
   metadata: SharedV4ProviderMetadata;
 }
 
 /** A piece of a reply. A call is kept as its provider gave it. */
-export type ReceivedPiece = GrowingText | LanguageModelV4ToolCall | OpaquePart;
+export type ReceivedPiece = GrowingPiece | LanguageModelV4ToolCall | OpaquePart;
 
 /** Returns true if the provider's data of a piece contains reasoning of OpenRouter. */
 export function hasReasoning(piece: ReceivedPiece, provider: string): boolean {
@@ -47,10 +47,13 @@ export function toReplyPiece(piece: ReceivedPiece, ownId: string): ReplyPiece {
     case "text":
     case "reasoning":
       if (isCompaction(piece.metadata)) {
-        const data = { text: piece.text, ...defined({ providerOptions: dataOf(piece.metadata) }) };
+        const data = {
+          text: piece.text,
+          ...defined({ providerOptions: toProviderData(piece.metadata) }),
+        };
         return { type: "opaque", kind: piece.type, data };
       }
-      return { type: piece.type, text: piece.text, data: dataOf(piece.metadata) };
+      return { type: piece.type, text: piece.text, data: toProviderData(piece.metadata) };
     case "tool-call": {
       const { toolCallId, toolName, input, providerMetadata } = piece;
       return {
@@ -58,7 +61,7 @@ export function toReplyPiece(piece: ReceivedPiece, ownId: string): ReplyPiece {
         callId: CallIdSchema().parse(toolCallId === "" ? ownId : toolCallId),
         toolName,
         argumentsText: input,
-        data: dataOf(providerMetadata),
+        data: toProviderData(providerMetadata),
       };
     }
   }
@@ -82,7 +85,7 @@ export interface OpaquePart {
 }
 
 /** A call that the provider runs itself, its result, a file, a source and the like. Undefined: it is no content. */
-export function opaqueOf(part: LanguageModelV4StreamPart): OpaquePart | undefined {
+export function toOpaquePart(part: LanguageModelV4StreamPart): OpaquePart | undefined {
   let content: object = part;
   if (part.type === "tool-result" && part.preliminary === true) return undefined;
   if (part.type === "custom" && part.kind.endsWith(".message_start")) return undefined;
@@ -101,23 +104,23 @@ export function opaqueOf(part: LanguageModelV4StreamPart): OpaquePart | undefine
     if (isBytes)
       content = { ...part, data: { ...data, data: Buffer.from(data.data).toString("base64") } };
   }
-  const { type: _type, providerMetadata: _metadata, ...own } = plain(content);
+  const { type: _type, providerMetadata: _metadata, ...own } = toPlainJson(content);
   const metadata = "providerMetadata" in part ? part.providerMetadata : undefined;
-  const data = { ...own, ...defined({ providerOptions: dataOf(metadata) }) };
+  const data = { ...own, ...defined({ providerOptions: toProviderData(metadata) }) };
   return { type: "opaque", kind: part.type, data };
 }
 
 /** The data of a piece; undefined if the provider says nothing of it. */
-function dataOf(metadata: SharedV4ProviderMetadata | undefined): ProviderData | undefined {
+function toProviderData(metadata: SharedV4ProviderMetadata | undefined): ProviderData | undefined {
   const said = Object.entries(metadata ?? {}).filter(
     ([, fields]) => Object.keys(fields).length > 0,
   );
-  return said.length === 0 ? undefined : plain(Object.fromEntries(said));
+  return said.length === 0 ? undefined : toPlainJson(Object.fromEntries(said));
 }
 
 /** Not our copy of foreign values, which refuses what JSON has no form for: addresses have one. */
-function plain(value: object): JsonObject {
+function toPlainJson(value: object): JsonObject {
   const copy = parseJson(JSON.stringify(value));
-  if (!isParsed(copy)) throw new TypeError("Expected an object.");
+  if (!isWireObject(copy)) throw new TypeError("Expected an object.");
   return copy;
 }

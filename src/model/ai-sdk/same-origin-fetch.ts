@@ -1,7 +1,7 @@
 // A `fetch` for providers of the AI SDK that sends prompt and key to no other server.
 
 import { failures } from "./ai-sdk-errors.ts";
-import { fieldsOf, parseWireJson, errorInBody } from "../wire-json.ts";
+import { readFields, parseWireJson, findErrorInBody } from "../wire-json.ts";
 import { followRedirect, isRedirect } from "../http-errors.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import {
@@ -10,7 +10,7 @@ import {
   EventSplitter,
   isWholeData,
 } from "../server-sent-events.ts";
-import { lostTokensIn } from "./raw-events.ts";
+import { findLostTokens } from "./raw-events.ts";
 
 const BASE_URL = "Give the provider the address of the server as baseURL";
 
@@ -53,7 +53,7 @@ export async function sameOriginFetch(
 
 /** Returns true for a request that asks for a stream of events, in the form of any provider. */
 function requestsEvents(url: string, body = new ArrayBuffer()): boolean {
-  const { stream } = fieldsOf(parseWireJson(Buffer.from(body).toString()));
+  const { stream } = readFields(parseWireJson(Buffer.from(body).toString()));
   return stream === true || url.includes(":streamGenerateContent");
 }
 
@@ -185,7 +185,7 @@ class BodyRewriter {
   #eventOf(data: string): Uint8Array {
     if (!this.#hasEvents) {
       const event = parseWireJson(data);
-      const error = fieldsOf(event)["type"] === undefined ? errorInBody(event) : undefined;
+      const error = readFields(event)["type"] === undefined ? findErrorInBody(event) : undefined;
       // Anthropic's provider would hide a bare error that came first.
       if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
     }
@@ -198,12 +198,12 @@ class BodyRewriter {
     const text = this.#opening;
     if (this.#hasEvents || BLANK.test(text)) return;
     const body = parseWireJson(text);
-    const error = errorInBody(body);
+    const error = findErrorInBody(body);
     if (error !== undefined) throw failures.reported(error, undefined);
     if (this.#isEvents === true && beginsWithEvent(text) !== false) return;
     if (!EVENTS_OR_PAGE.test(this.#type) && !this.#requestsEvents()) return;
     const got = `a body that is not a stream of events: ${text.trim()}`;
-    throw failures.failure({ code: "model_protocol_error", got, ...lostTokensIn(body) });
+    throw failures.failure({ code: "model_protocol_error", got, ...findLostTokens(body) });
   }
 
   get #opening(): string {

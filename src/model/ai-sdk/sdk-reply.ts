@@ -1,8 +1,8 @@
 // SdkReply: one reply, put together from the parts of a stream.
 // Owns what has arrived so far. Knows nothing of the network.
-// S1. Pieces keep the order in which they began. What the provider says of one, at its start, with a piece of it or at its end, is its data.
-// S2. A reply is complete once its finish has come; before that it is never handed out.
-// S3. What is kept of a reply is never longer than its limit.
+// - Pieces keep the order in which they began. What the provider says of one, at its start, with a piece of it or at its end, is its data.
+// - A reply is complete once its finish has come; before that it is never handed out.
+// - What is kept of a reply is never longer than its limit.
 
 import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from "@ai-sdk/provider";
 
@@ -27,20 +27,21 @@ import {
 } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import {
-  blockWarnings,
-  finishReasonOf,
+  findBlockWarnings,
+  toFinishReason,
   isCutOff,
-  usageOfReply,
-  warningText,
+  readSdkUsage,
+  describeWarning,
+  type Finish,
   RawEvents,
 } from "./raw-events.ts";
 import {
-  opaqueOf,
+  toOpaquePart,
   hasReasoning,
   isCompaction,
   mergeMetadata,
   toReplyPiece,
-  type GrowingText,
+  type GrowingPiece,
   type ReceivedPiece,
 } from "./received-pieces.ts";
 
@@ -58,8 +59,7 @@ const APPROVAL_REQUEST = "tool-approval-request";
 /** Signs that the provider ran a tool. */
 const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 
-type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
-type Said = Extract<
+type SaidPart = Extract<
   LanguageModelV4StreamPart,
   { type: `${"text" | "reasoning"}-${"start" | "delta" | "end"}` }
 >;
@@ -74,7 +74,7 @@ export class SdkReply {
   readonly #provider: string;
   readonly #onDelta: ((delta: ModelDelta) => void) | undefined;
   readonly #pieces: ReceivedPiece[] = [];
-  readonly #open = new Map<string, GrowingText>();
+  readonly #open = new Map<string, GrowingPiece>();
   /** Calls that are not whole yet, by their ids. */
   readonly #unfinished = new Map<string, UnfinishedCall>();
   /** Which call of the reply each one is that was said, by their ids. */
@@ -131,7 +131,7 @@ export class SdkReply {
   take(part: LanguageModelV4StreamPart): void {
     switch (part.type) {
       case "stream-start":
-        this.#warnings.push(...part.warnings.map(warningText));
+        this.#warnings.push(...part.warnings.map(describeWarning));
         return;
       case "response-metadata":
         this.#responseId ??= part.id;
@@ -207,10 +207,10 @@ export class SdkReply {
     }
     const hasServerTools = this.#raw.hasServerTools || kinds.some((kind) => SERVER_KINDS.has(kind));
     const finishReason =
-      finish === undefined ? "length" : finishReasonOf(finish.finishReason, isEmpty);
+      finish === undefined ? "length" : toFinishReason(finish.finishReason, isEmpty);
     const notes = [
       ...(this.isCut ? [CUT_WARNING] : []),
-      ...(finish === undefined ? [] : blockWarnings(finishReason, finish.finishReason)),
+      ...(finish === undefined ? [] : findBlockWarnings(finishReason, finish.finishReason)),
     ];
     const warned = [...warnings, ...this.#warnings, ...notes];
     return {
@@ -218,7 +218,7 @@ export class SdkReply {
       finishReason,
       ...defined({
         rawFinishReason: finish?.finishReason.raw,
-        usage: finish && usageOfReply({ ...this.#raw.withUsage(finish), hasServerTools }),
+        usage: finish && readSdkUsage({ ...this.#raw.withUsage(finish), hasServerTools }),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
       }),
@@ -258,7 +258,7 @@ export class SdkReply {
         this.#takeCall(part);
         return;
       default: {
-        const opaque = opaqueOf(part);
+        const opaque = toOpaquePart(part);
         if (opaque === undefined) return;
         this.#countData(opaque.data);
         this.#pieces.push(opaque);
@@ -266,7 +266,7 @@ export class SdkReply {
     }
   }
 
-  #takeSaid(type: GrowingText["type"], part: Said): void {
+  #takeSaid(type: GrowingPiece["type"], part: SaidPart): void {
     const key = `${type} ${part.id}`;
     const isStart = part.type === "text-start" || part.type === "reasoning-start";
     const open = isStart ? undefined : this.#open.get(key);
@@ -322,11 +322,11 @@ export class SdkReply {
     if (name !== toolName) return;
     if (part.providerMetadata !== undefined) this.#countData(part.providerMetadata);
     if (part.providerExecuted !== true) this.#pieces.push({ ...part, input });
-    else if (!this.isCut) this.#pieces.push(opaqueOf(part) ?? part);
+    else if (!this.isCut) this.#pieces.push(toOpaquePart(part) ?? part);
   }
 
   /** Returns the sealed reasoning of OpenRouter that no piece of the reply has. */
-  #sealedReasoning(): readonly GrowingText[] {
+  #sealedReasoning(): readonly GrowingPiece[] {
     for (const [provider, { reasoning_details: details }] of Object.entries(
       this.#finish?.providerMetadata ?? {},
     )) {
@@ -346,7 +346,7 @@ export class SdkReply {
     });
   }
 
-  /** Takes account of a piece that is opened, before it is kept (S3). */
+  /** Takes account of a piece that is opened, before it is kept. */
   #countOpened(id: string): void {
     this.#openedBytes += OPENED_BYTES + Buffer.byteLength(id);
     const { besideBytes } = this.#limits;

@@ -23,7 +23,7 @@ const CHECKS: OptionChecks<PricesOfOptions> = {
 const PACKAGE = "@pydantic/genai-prices";
 
 /** What of the package is used. */
-interface Source {
+interface PriceSource {
   readonly calcPrice: typeof calcPrice;
   readonly findProvider: typeof findProvider;
 }
@@ -50,7 +50,7 @@ export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
   checkOptions("pricesOf", options, CHECKS);
   const { asOf = new Date(systemClock.nowMs()).toISOString().slice(0, "2026-09-23".length) } =
     options;
-  const source: Source = await import("@pydantic/genai-prices").catch((cause: unknown) => {
+  const source: PriceSource = await import("@pydantic/genai-prices").catch((cause: unknown) => {
     throw loadingError(PACKAGE, "prices of other providers are unknown", cause);
   });
   return Object.freeze({
@@ -68,7 +68,7 @@ export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
   });
 }
 
-function providerIdOf(source: Source, { provider, baseUrl }: PricedModel): string | undefined {
+function providerIdOf(source: PriceSource, { provider, baseUrl }: PricedModel): string | undefined {
   if (baseUrl === undefined) {
     const providerId = IDS.get(provider) ?? provider;
     // The package takes many a name for one that it is part of.

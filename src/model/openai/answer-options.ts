@@ -7,7 +7,7 @@ import { deepFreeze, defined, isRecord, type JsonObject } from "../../kernel/jso
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { copyModelSettings } from "../check-model-settings.ts";
 import { mustBe, type OptionChecks } from "../check-options.ts";
-import { isParsed } from "../wire-json.ts";
+import { isWireObject } from "../wire-json.ts";
 import type { ModelError } from "../model-error.ts";
 import type { CacheKey, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
@@ -144,7 +144,7 @@ export function requestOptions(
     serviceTier,
     promptCacheKey: promptCacheKey ?? (hasCacheKeys ? "role" : false),
     strictTools,
-    extraBody: isParsed(copy) ? copy : {},
+    extraBody: isWireObject(copy) ? copy : {},
   };
 }
 

@@ -17,19 +17,19 @@ import {
 import type { TokenUsage } from "../token-usage.ts";
 import { failures } from "./openai-errors.ts";
 import {
-  costIn,
-  countIn,
-  errorInBody,
-  fieldsOf,
+  readCost,
+  readCount,
+  findErrorInBody,
+  readFields,
   isText,
-  listOf,
+  readList,
   namesServerTools,
   parseWireJson,
-  usageOfFigures,
-  wholeInput,
+  toTokenUsage,
+  addCachedInput,
   type Fields,
-  isParsed,
-  ownData,
+  isWireObject,
+  readOwnData,
 } from "../wire-json.ts";
 import { GrowingText } from "./growing-text.ts";
 import { REASONING_FIELDS, type ReasoningField } from "./answer-options.ts";
@@ -54,14 +54,14 @@ export interface CompletionCall {
 }
 
 /** The object of JSON that a body is. `refuse` makes the error if it is none. */
-export function objectOfBody(
+export function parseBody(
   body: string,
   limits: ReplyLimits,
   refuse: (got: string, lostOutputTokens: number | undefined) => Error,
 ): Fields {
   const response = parseWireJson(body);
   if (isRecord(response)) return response;
-  const error = errorInBody(response);
+  const error = findErrorInBody(response);
   if (error !== undefined) throw failures.reported(error, undefined);
   // Broken JSON is what is left of a reply; anything else was never one.
   const came = tokensThatCame(Buffer.byteLength(body), limits);
@@ -77,12 +77,12 @@ export function dataBytes(data: ProviderData | undefined): number {
  * The call in a report that the model wrote one that its server would not take (Groq's `tool_use_failed`): the model's fault, not that of
  * the request. Undefined if it reports anything else, or the call cannot be read.
  */
-export function failedCall(report: unknown): CompletionCall | undefined {
+export function readFailedCall(report: unknown): CompletionCall | undefined {
   if (!isRecord(report) || report["code"] !== "tool_use_failed") return undefined;
-  const written = textOf(report["failed_generation"]);
+  const written = joinTexts(report["failed_generation"]);
   const call = parseWireJson(written);
   if (isRecord(call)) {
-    const { name, argumentsText } = completionCall({ function: call });
+    const { name, argumentsText } = readCall({ function: call });
     return name === "" ? undefined : { id: "", name, argumentsText };
   }
   const [opening, name] = /<function=([\w.-]+)>?/.exec(written) ?? [];
@@ -94,27 +94,27 @@ export function failedCall(report: unknown): CompletionCall | undefined {
 }
 
 /** The reply that such a call is: to be checked, and corrected, like any other. It is cut like any other, too. */
-export function replyOfFailedCall(
+export function toReplyOfFailedCall(
   call: CompletionCall,
   cut: ReplyCut,
   reasoning: readonly ReplyPiece[] = [],
 ): ModelReply {
   const [name = "", argumentsText = ""] = cut.admitItem([call.name, call.argumentsText], 0);
   if (!cut.isCut)
-    return toReply([...reasoning, callPiece(call, "call.0")], { finishReason: "tool_calls" });
+    return toReply([...reasoning, toCallPiece(call, "call.0")], { finishReason: "tool_calls" });
   // Half a name would be the name of another tool.
-  const calls = name === call.name ? [callPiece({ ...call, argumentsText }, "call.0")] : [];
+  const calls = name === call.name ? [toCallPiece({ ...call, argumentsText }, "call.0")] : [];
   const reply = toReply([...reasoning, ...calls], { finishReason: "length" });
   return { ...reply, warnings: [CUT_WARNING] };
 }
 
 /** The usage, wherever in a response or chunk its server puts it. */
-export function usageOfReply(response: Fields, choice: Fields | undefined): unknown {
-  return response["usage"] ?? fieldsOf(response["x_groq"])["usage"] ?? choice?.["usage"];
+export function findUsage(response: Fields, choice: Fields | undefined): unknown {
+  return response["usage"] ?? readFields(response["x_groq"])["usage"] ?? choice?.["usage"];
 }
 
 /** The output tokens that were charged for a reply that did not come. */
-export function reportedTokens(usage: unknown): number | undefined {
+export function readReportedTokens(usage: unknown): number | undefined {
   const tokens = readChatUsage(usage, undefined)?.outputTokens;
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
@@ -147,31 +147,31 @@ export function toReply(
 }
 
 /** The error that a response or chunk reports in place of an answer, in one of the forms that servers use. */
-export function reportOf(response: Fields): unknown {
+export function findReport(response: Fields): unknown {
   return response["error"] ?? (response["object"] === "error" ? response : undefined);
 }
 
 /** The first choice: we never ask for more than one. */
-export function firstChoice(response: Fields): Fields | undefined {
-  const choices = listOf(response["choices"]).filter(isRecord);
+export function findFirstChoice(response: Fields): Fields | undefined {
+  const choices = readList(response["choices"]).filter(isRecord);
   return choices.find(({ index }) => (index ?? 0) === 0);
 }
 
 /** A call, or a piece of one: what is missing is empty text. */
-export function completionCall(call: unknown): CompletionCall {
-  const fields = fieldsOf(call);
-  const callee = fieldsOf(fields["function"]);
+export function readCall(call: unknown): CompletionCall {
+  const fields = readFields(call);
+  const callee = readFields(fields["function"]);
   const args = callee["arguments"] ?? "";
   return {
-    id: textOf(fields["id"]),
-    name: textOf(callee["name"]),
+    id: joinTexts(fields["id"]),
+    name: joinTexts(callee["name"]),
     argumentsText: typeof args === "string" ? args : JSON.stringify(args),
-    ...extraContent(fields),
+    ...readExtraContent(fields),
   };
 }
 
 /** A call as a piece of a reply. `ownId`: for one that its server gave no id. */
-export function callPiece(
+export function toCallPiece(
   { id, name, argumentsText, data }: CompletionCall,
   ownId: string,
 ): ReplyPiece {
@@ -195,28 +195,28 @@ export function readChatUsage(
   hasServerTools = false,
 ): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
-  const costUsd = costIn(usage);
+  const costUsd = readCost(usage);
   const prompt = usage["prompt_tokens"] ?? 0;
   const completion = usage["completion_tokens"] ?? (costUsd === undefined ? undefined : 0);
   if (typeof prompt !== "number" || typeof completion !== "number") return undefined;
-  const total = countIn(usage, "total_tokens") ?? 0;
+  const total = readCount(usage, "total_tokens") ?? 0;
   const details = usage["prompt_tokens_details"];
   const cached =
-    countIn(details, "cached_tokens") ??
-    countIn(usage, "num_cached_tokens") ??
-    countIn(usage, "prompt_cache_hit_tokens") ??
+    readCount(details, "cached_tokens") ??
+    readCount(usage, "num_cached_tokens") ??
+    readCount(usage, "prompt_cache_hit_tokens") ??
     0;
   const hasPrompt = prompt !== 0 || cached > 0;
   // Some servers leave reasoning out of completion_tokens, but none leaves it out of the total, nor out of the bill.
-  const rest = hasPrompt ? total - wholeInput(prompt, cached) : 0;
+  const rest = hasPrompt ? total - addCachedInput(prompt, cached) : 0;
   const outputTokens = completion < 0 ? completion : Math.max(completion, rest);
   const promptTokens = hasPrompt || completion <= 0 ? prompt : Math.max(total - completion, 0);
-  return usageOfFigures({
+  return toTokenUsage({
     input: promptTokens,
     cached,
-    written: countIn(details, "cache_write_tokens"), // What servers with a cache of their own add to OpenAI's form.
+    written: readCount(details, "cache_write_tokens"), // What servers with a cache of their own add to OpenAI's form.
     output: outputTokens,
-    reasoning: countIn(usage["completion_tokens_details"], "reasoning_tokens"),
+    reasoning: readCount(usage["completion_tokens_details"], "reasoning_tokens"),
     costUsd,
     serviceTier,
     hasServerTools: hasServerTools || namesServerTools(usage),
@@ -270,18 +270,20 @@ export class ChatReasoning {
    */
   take(message: Fields, textLength: number, admit: (text: string) => string): TakenReasoning {
     const hasField = (this.#option || this.#field) !== undefined;
-    const thinking = hasField ? [] : listOf(message["content"]).filter(isParsed).filter(isThinking);
+    const thinking = hasField
+      ? []
+      : readList(message["content"]).filter(isWireObject).filter(isThinking);
     if (thinking.length > 0) return this.#takeThinking(thinking, textLength, admit);
     const known = this.#option === false ? undefined : (this.#option ?? this.#field);
-    const field = known ?? REASONING_FIELDS.find((name) => textOf(message[name]) !== "");
-    const text = field === undefined ? "" : admit(textOf(message[field]));
+    const field = known ?? REASONING_FIELDS.find((name) => joinTexts(message[name]) !== "");
+    const text = field === undefined ? "" : admit(joinTexts(message[field]));
     if (this.#option === false) return { text, openedBytes: 0, dataBytes: 0 };
     if (text !== "") {
       this.#field ??= field;
       this.#text.push(text);
     }
     let dataBytes = 0;
-    for (const detail of listOf(message["reasoning_details"]).filter(isParsed))
+    for (const detail of readList(message["reasoning_details"]).filter(isWireObject))
       dataBytes += this.#takeDetail(detail, text !== "");
     return { text, openedBytes: 0, dataBytes };
   }
@@ -323,7 +325,7 @@ export class ChatReasoning {
     let openedBytes = 0;
     let dataBytes = 0;
     for (const { type: _type, thinking, ...fields } of parts) {
-      const text = admit(textOf(thinking));
+      const text = admit(joinTexts(thinking));
       all += text;
       const isEmpty = text === "" && Object.keys(fields).length === 0;
       if (this.#option === false || isEmpty) continue;
@@ -372,7 +374,7 @@ export class ChatReasoning {
 }
 
 function isThinking(part: unknown): boolean {
-  const { type, thinking } = fieldsOf(part);
+  const { type, thinking } = readFields(part);
   return type === "thinking" && (Array.isArray(thinking) || typeof thinking === "string");
 }
 
@@ -405,15 +407,15 @@ interface ThinkingPart {
 const GROWING: readonly string[] = ["text", "summary", "data"];
 
 /** The fields of a message that send the reasoning of its pieces back, under the names that it came by. */
-export function sentReasoning(pieces: readonly ReplyPiece[], option: ReasoningOption): Fields {
+export function writeReasoning(pieces: readonly ReplyPiece[], option: ReasoningOption): Fields {
   if (option === false) return {};
   const sent: Record<string, string> = {};
   let details: readonly unknown[] = [];
   for (const piece of pieces) {
     if (piece.type !== "reasoning") continue;
-    const field = fieldOf(piece, option);
+    const field = findReasoningField(piece, option);
     if (field !== undefined) sent[field] = (sent[field] ?? "") + piece.text;
-    const { details: own } = ownData(piece.data, NAMESPACE);
+    const { details: own } = readOwnData(piece.data, NAMESPACE);
     if (Array.isArray(own)) details = details.concat(own);
   }
   return details.length === 0 ? sent : { ...sent, reasoning_details: details };
@@ -423,7 +425,7 @@ export function sentReasoning(pieces: readonly ReplyPiece[], option: ReasoningOp
  * Returns the `content` of a reply with thinking parts that is sent back, or `undefined` for a reply
  * without such parts.
  */
-export function sentThinking(
+export function writeThinking(
   pieces: readonly ReplyPiece[],
   option: ReasoningOption,
 ): readonly JsonObject[] | undefined {
@@ -432,8 +434,8 @@ export function sentThinking(
   const parts = pieces.flatMap((piece): readonly JsonObject[] => {
     if (piece.type === "text") return textParts(piece.text);
     if (piece.type !== "reasoning") return [];
-    const { thinking, isText } = ownData(piece.data, NAMESPACE);
-    if (!isParsed(thinking)) return [];
+    const { thinking, isText } = readOwnData(piece.data, NAMESPACE);
+    if (!isWireObject(thinking)) return [];
     hasThinking = true;
     const sent = isText === true ? piece.text : textParts(piece.text);
     return [{ type: "thinking", thinking: sent, ...thinking }];
@@ -446,35 +448,35 @@ function textParts(text: string): readonly JsonObject[] {
 }
 
 /** The field in which a part of a reply goes back; undefined: it has no reasoning in clear. */
-export function fieldOf(
+export function findReasoningField(
   part: ReplyPart | ReplyPiece,
   option: ReasoningOption,
 ): ReasoningField | undefined {
   if (option === false || part.type !== "reasoning" || part.text === "") return undefined;
-  const { field } = ownData(part.data, NAMESPACE);
+  const { field } = readOwnData(part.data, NAMESPACE);
   return option ?? REASONING_FIELDS.find((name) => name === field);
 }
 
 /** What Gemini's Chat interface puts beside a text or a call: the signature of what it thought. */
-export function extraContent(of: Fields): {
+export function readExtraContent(of: Fields): {
   readonly data?: ProviderData;
 } {
   const extra = of["extra_content"];
-  return isParsed(extra) ? { data: { [NAMESPACE]: { extra_content: extra } } } : {};
+  return isWireObject(extra) ? { data: { [NAMESPACE]: { extra_content: extra } } } : {};
 }
 
 /** The field that sends it back. */
-export function sentExtraContent({ data }: ReplyPiece): Fields {
-  const { extra_content } = ownData(data, NAMESPACE);
+export function writeExtraContent({ data }: ReplyPiece): Fields {
+  const { extra_content } = readOwnData(data, NAMESPACE);
   return extra_content === undefined ? {} : { extra_content };
 }
 
 /** Text as servers give it: a string, a list of parts of which some are text, or nothing. */
-export function textOf(content: unknown): string {
+export function joinTexts(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content
-    .map((part) => fieldsOf(part)["text"])
+    .map((part) => readFields(part)["text"])
     .filter((text) => typeof text === "string")
     .join("");
 }

@@ -12,16 +12,16 @@ import type { TokenUsage } from "../token-usage.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import { dataBytes } from "./from-openai.ts";
 import {
-  costIn,
-  countIn,
-  fieldsOf,
-  isParsed,
+  readCost,
+  readCount,
+  readFields,
+  isWireObject,
   isText,
-  listOf,
+  readList,
   namesServerTools,
-  usageOfFigures,
+  toTokenUsage,
   type Fields,
-  ownData,
+  readOwnData,
 } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import { contentParts } from "../written-by.ts";
@@ -81,7 +81,7 @@ export function failureOfResponse(
 
 /** The output tokens that were charged for a reply that did not come. */
 export function outputTokensOf(response: Fields): number | undefined {
-  const tokens = countIn(response["usage"], "output_tokens") ?? 0;
+  const tokens = readCount(response["usage"], "output_tokens") ?? 0;
   return tokens === 0 ? undefined : tokens;
 }
 
@@ -101,18 +101,18 @@ export function readResponseUsage(
   hasServerTools = false,
 ): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
-  const costUsd = costIn(usage);
+  const costUsd = readCost(usage);
   const input = usage["input_tokens"] ?? 0;
   const output = usage["output_tokens"] ?? (costUsd === undefined ? undefined : 0);
   if (typeof input !== "number" || typeof output !== "number") return undefined;
   const { input_tokens_details: details } = usage;
-  return usageOfFigures({
+  return toTokenUsage({
     input,
-    cached: countIn(details, "cached_tokens"),
-    written: countIn(details, "cache_write_tokens"),
+    cached: readCount(details, "cached_tokens"),
+    written: readCount(details, "cache_write_tokens"),
     output,
     costUsd,
-    reasoning: countIn(usage["output_tokens_details"], "reasoning_tokens"),
+    reasoning: readCount(usage["output_tokens_details"], "reasoning_tokens"),
     serviceTier,
     hasServerTools: hasServerTools || namesServerTools(usage),
   });
@@ -135,8 +135,8 @@ export function readItem(
   switch (type) {
     case "message": {
       const { content, phase } = item;
-      const said = textsIn(content, "output_text", "text").join("");
-      const refused = textsIn(content, "refusal", "refusal").join("");
+      const said = readTexts(content, "output_text", "text").join("");
+      const refused = readTexts(content, "refusal", "refusal").join("");
       const [text = "", refusal = ""] = admit([said, refused]);
       const data = isText(phase) ? { [NAMESPACE]: { phase } } : undefined;
       return {
@@ -148,9 +148,9 @@ export function readItem(
     }
     case "reasoning": {
       const { summary, content, encrypted_content: sealed } = item;
-      const summaries = textsIn(summary, "summary_text", "text");
+      const summaries = readTexts(summary, "summary_text", "text");
       // A model that shows its reasoning has no summary but the text itself.
-      const shown = textsIn(content, "reasoning_text", "text").join("");
+      const shown = readTexts(content, "reasoning_text", "text").join("");
       const whole = summaries.length > 0 ? summaries.join(BETWEEN_SUMMARIES) : shown;
       const [text = ""] = admit([whole]);
       const lengths = summaries.map(({ length }) => length);
@@ -177,7 +177,7 @@ export function readItem(
     default: {
       // What the provider ran itself, or has made of the history, goes back as it came, but for the id, which it would not find again.
       const { id: _id, ...kept } = item;
-      if (!isText(type) || !isParsed(kept)) return NO_ITEM;
+      if (!isText(type) || !isWireObject(kept)) return NO_ITEM;
       const data = { [NAMESPACE]: kept };
       const pieces: readonly ReplyPiece[] = [{ type: "opaque", kind: type, data }];
       return { ...NO_ITEM, pieces, dataBytes: dataBytes(data) };
@@ -186,9 +186,9 @@ export function readItem(
 }
 
 /** The texts of the parts of this type. */
-function textsIn(parts: unknown, type: string, field: string): readonly string[] {
-  return listOf(parts)
-    .map((part) => (fieldsOf(part)["type"] === type ? fieldsOf(part)[field] : undefined))
+function readTexts(parts: unknown, type: string, field: string): readonly string[] {
+  return readList(parts)
+    .map((part) => (readFields(part)["type"] === type ? readFields(part)[field] : undefined))
     .filter((text) => typeof text === "string");
 }
 
@@ -219,7 +219,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
   }
   const message = replyMessage(pieces);
   const refusal = items.map((item) => item.refusal).join("");
-  const { reason } = fieldsOf(incomplete);
+  const { reason } = readFields(incomplete);
   const raw = isText(reason) ? reason : status;
   const wordOfCompleted = message.toolCalls.length > 0 ? "tool_calls" : "stop";
   const finishReason = raw === "completed" ? wordOfCompleted : (FINISH_REASONS.get(raw) ?? "other");
@@ -294,7 +294,7 @@ function toItems(message: Message): readonly object[] {
 }
 
 function toItem(piece: ReplyPiece): readonly object[] {
-  const own = ownData(piece.data, NAMESPACE);
+  const own = readOwnData(piece.data, NAMESPACE);
   switch (piece.type) {
     case "reasoning": {
       const { encrypted_content, summary } = own;

@@ -136,7 +136,7 @@ export class NodeTransport {
       request.on("response", (message) => {
         hasHead = true;
         try {
-          resolve(nodeResponse(message));
+          resolve(toNodeResponse(message));
         } catch (thrown) {
           reject(thrown);
           close?.(); // It will not be read.
@@ -147,7 +147,7 @@ export class NodeTransport {
         const isLate = this.#clock.monotonicMs() - sentAtMs > STALE_MS;
         // The server had closed the socket before it could see the request.
         const wasStale =
-          request.reusedSocket && request.socket?.bytesRead === bytesBefore && isBroken(thrown);
+          request.reusedSocket && request.socket?.bytesRead === bytesBefore && isReset(thrown);
         if (isSecond || isLate || signal.aborted || !wasStale) return reject(thrown);
         isSecond = true;
         isReplaced = true;
@@ -176,7 +176,7 @@ export class NodeTransport {
     const added = hasHost ? [] : ["host", authority];
     const list = given.concat(added, "content-length", String(bodyBytes));
     // Of an object Node makes a table, which the request holds until it has ended; but only there it puts in what a proxy asks for.
-    const headers = this.#isProxied ? Object.fromEntries(headersOf(list)) : list;
+    const headers = this.#isProxied ? Object.fromEntries(toHeaders(list)) : list;
     const ask = this.#isSecure ? httpsRequest : httpRequest;
     return ask({ method: "POST", headers, host, port, path, agent: this.#agent });
   }
@@ -197,12 +197,12 @@ export class NodeTransport {
   }
 }
 
-function isBroken(thrown: unknown): boolean {
+function isReset(thrown: unknown): boolean {
   return isRecord(thrown) && BROKEN.has(thrown["code"]);
 }
 
 /** A response of Node's, without the `Response` and the `Headers` that no caller asks for. */
-function nodeResponse(message: IncomingMessage): WireResponse {
+function toNodeResponse(message: IncomingMessage): WireResponse {
   const { statusCode: status = 0, rawHeaders } = message;
   checkStatus(status);
   const header = (name: string): string | null => {
@@ -211,8 +211,8 @@ function nodeResponse(message: IncomingMessage): WireResponse {
     );
     return values.length === 0 ? null : values.join(", ");
   };
-  const pieces = decoded(message, header("content-encoding"));
-  return { status, pieces, header, headers: () => headersOf(rawHeaders) };
+  const pieces = decodeBody(message, header("content-encoding"));
+  return { status, pieces, header, headers: () => toHeaders(rawHeaders) };
 }
 
 // What is done to a body for the way: the encodings that we ask for, undone as the pieces come. However little was sent, nothing is
@@ -244,7 +244,7 @@ export class UndecodableBody extends Error {}
  * The pieces of a body in this encoding, decoded. To stop reading them destroys it. They fail with an `UndecodableBody` if they are not
  * in their encoding, or if the request did not accept it.
  */
-function decoded(body: Readable, encoding: string | null): AsyncIterable<Uint8Array> {
+function decodeBody(body: Readable, encoding: string | null): AsyncIterable<Uint8Array> {
   const name = encoding?.trim().toLowerCase() ?? "";
   if (name === "identity" || name === "") return new StreamPieces(body);
   return piecesThrough(body, name);
@@ -296,7 +296,7 @@ async function isRawDeflate(body: Readable): Promise<boolean> {
 }
 
 /** The response of a `fetch`. */
-export function fetchedResponse({ status, headers, body }: Response): WireResponse {
+export function toWireResponse({ status, headers, body }: Response): WireResponse {
   return {
     status,
     pieces: new StreamPieces(body === null ? Readable.from([]) : Readable.fromWeb(body)),
@@ -306,7 +306,7 @@ export function fetchedResponse({ status, headers, body }: Response): WireRespon
 }
 
 /** Of names and values in turn. */
-export function headersOf(fields: readonly string[]): Headers {
+export function toHeaders(fields: readonly string[]): Headers {
   const headers = new Headers();
   for (let at = 0; at + 1 < fields.length; at += 2)
     headers.append(fields[at] ?? "", fields[at + 1] ?? "");
@@ -323,7 +323,7 @@ export function checkStatus(status: number): void {
 const OPENING_BYTES = 64 * 1024;
 
 /** The beginning of a body, or as much of it as came before it broke. */
-export async function openingOf({ pieces }: WireResponse): Promise<string> {
+export async function readOpening({ pieces }: WireResponse): Promise<string> {
   const bytes = new GrowingBytes();
   try {
     for await (const piece of pieces) {

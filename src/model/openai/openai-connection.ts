@@ -1,8 +1,8 @@
 // OpenAiConnection: one attempt at one model call over the `openai` client.
 // Owns the client. Loaded at the first call only, so that importing espalier stays cheap.
-// A1. An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline.
-// A2. What comes after a complete reply cannot spoil it: it is paid for.
-// A3. A request that was refused for something that it need not have is sent once more without it, as part of the same attempt.
+// - An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline.
+// - What comes after a complete reply cannot spoil it: it is paid for.
+// - A request that was refused for something that it need not have is sent once more without it, as part of the same attempt.
 
 import { APIError, OpenAI, type ClientOptions } from "openai";
 
@@ -31,9 +31,9 @@ import {
   type WireResponse,
   ACCEPTED_ENCODINGS,
   checkStatus,
-  fetchedResponse,
-  headersOf,
-  openingOf,
+  toWireResponse,
+  toHeaders,
+  readOpening,
   type RequestHead,
   type RequestTarget,
   type Send,
@@ -41,7 +41,7 @@ import {
 import {
   failures,
   protocolError,
-  toModelError,
+  toOpenAiError,
   uncarriedSettingError,
   withoutBlindRetry,
   unreachedError,
@@ -54,7 +54,7 @@ import {
   followRedirect,
   isRedirect,
 } from "../http-errors.ts";
-import { ownReply } from "../check-reply.ts";
+import { markOwnReply } from "../check-reply.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
 import { heldTools, unheld } from "../held-tools.ts";
@@ -133,7 +133,7 @@ class LeanClient extends OpenAI {
       async (response) => {
         const { status } = response;
         if (status < 300) return response;
-        const opening = await openingOf(response);
+        const opening = await readOpening(response);
         const location = response.header("location");
         if (location === null || !isRedirect(status)) throw this.#refusal(response, opening);
         const redirect = { status, location, from: head.target.href, count: redirects };
@@ -173,13 +173,13 @@ export function sendBy(fetch: typeof globalThis.fetch): Send {
   return async ({ target, headers }, body, { abortSignal: signal }) => {
     const response = await fetch(target.href, {
       method: "POST",
-      headers: headersOf(headers),
+      headers: toHeaders(headers),
       body: body.toString(),
       signal,
       redirect: "manual",
     });
     checkStatus(response.status); // `Response.error()` has none.
-    return fetchedResponse(response);
+    return toWireResponse(response);
   };
 }
 
@@ -257,7 +257,7 @@ export class OpenAiConnection {
     try {
       for (;;) {
         const stream = onDelta && this.#api.stream(limits, onDelta);
-        const answer = new Answer(this.#api, limits, stream, () => stopIn(LONGEST_END_MS));
+        const answer = new AnswerReader(this.#api, limits, stream, () => stopIn(LONGEST_END_MS));
         const body = write();
         let reply: ModelReply | Relented;
         try {
@@ -271,7 +271,7 @@ export class OpenAiConnection {
           reply = this.#afterFailure(request, limits, failed);
         }
         if (!("warning" in reply))
-          return ownReply(warnings.length === 0 ? reply : withWarnings(reply, warnings));
+          return markOwnReply(warnings.length === 0 ? reply : withWarnings(reply, warnings));
         if (reply.warning !== undefined) warnings = [...warnings, reply.warning];
       }
     } finally {
@@ -293,7 +293,7 @@ export class OpenAiConnection {
     const secrets = [...findKeySecrets(apiKey), ...findHeaderSecrets(headers)];
     const failed = isLate
       ? failures.timeout(timeoutMs, progress.lostOutputTokens)
-      : redactModelError(toModelError(thrown, progress, this.#api.name), secrets);
+      : redactModelError(toOpenAiError(thrown, progress, this.#api.name), secrets);
     const error = withLostInput(failed, progress.lostInput);
     // Only as long as nothing was paid for .
     const isPaid = isLate || error.lostOutputTokens !== undefined;
@@ -308,7 +308,7 @@ function withWarnings(reply: ModelReply, warnings: readonly string[]): ModelRepl
 }
 
 /** The answer to one request: in pieces, if they are asked for and the server supports it, or else as a whole. */
-class Answer {
+class AnswerReader {
   readonly #api: WireApi;
   readonly #limits: ReplyLimits;
   readonly #reply: ReplyStream | undefined;

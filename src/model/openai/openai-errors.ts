@@ -16,7 +16,7 @@ import {
 import { ModelError } from "../model-error.ts";
 import { UndecodableBody } from "./node-transport.ts";
 import type { OpenAiApi } from "./answer-options.ts";
-import { fieldsOf } from "../wire-json.ts";
+import { readFields } from "../wire-json.ts";
 
 const WRONG_SERVER = "Check that the base URL is that of a server that speaks Chat Completions.";
 
@@ -31,7 +31,7 @@ export const failures = new AdapterFailures({
 });
 
 /** The failure of a call that was not aborted by its caller. */
-export function toModelError(thrown: unknown, progress: CallProgress, api: OpenAiApi): ModelError {
+export function toOpenAiError(thrown: unknown, progress: CallProgress, api: OpenAiApi): ModelError {
   if (thrown instanceof ModelError) return thrown;
   const { lostOutputTokens } = progress;
   if (thrown instanceof UndecodableBody) return protocolError(thrown.message, lostOutputTokens);
@@ -50,7 +50,7 @@ export function toModelError(thrown: unknown, progress: CallProgress, api: OpenA
 /** No response came: what sent the request threw this. */
 export function unreachedError(cause: unknown): ModelError {
   if (cause instanceof ModelError) return cause;
-  const { name, code, cause: reason, statusCode, message } = fieldsOf(cause);
+  const { name, code, cause: reason, statusCode, message } = readFields(cause);
   // A `fetch` says it in words, of its own or in what caused it.
   const said = [cause, reason].map(
     (one) => `${one instanceof Error ? one.name : ""} ${messageOf(one)}`,

@@ -116,7 +116,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   let connecting: Promise<OpenAiConnection> | undefined;
   let connection: OpenAiConnection | undefined;
   const connected = async (): Promise<OpenAiConnection> => {
-    settings ??= settingsOf(modelId, options);
+    settings ??= readSettings(modelId, options);
     const known = settings;
     connecting ??= import("./openai-connection.ts").then(
       ({ OpenAiConnection }) => new OpenAiConnection(known),
@@ -130,11 +130,11 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   /** Worked out once per base URL: every call asks for it. */
   let known: Address | undefined;
   const address = (): Address => {
-    const baseUrl = settings === undefined ? baseUrlOf(options) : settings.baseUrl;
-    if (known === undefined || known.baseUrl !== baseUrl) known = addressOf(baseUrl, modelId);
+    const baseUrl = settings === undefined ? readBaseUrl(options) : settings.baseUrl;
+    if (known === undefined || known.baseUrl !== baseUrl) known = describeAddress(baseUrl, modelId);
     return known;
   };
-  const api = (): OpenAiApi => settings?.api ?? apiAt(options, address().usualApi);
+  const api = (): OpenAiApi => settings?.api ?? chooseApi(options, address().usualApi);
   const own = {
     id: modelId,
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
@@ -142,7 +142,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     ...(typeof tier === "string" ? { serviceTier: tier } : {}),
     checkSettings: (roleSettings) => refuseUncarried(api(), "modelSettings", roleSettings),
     assertReady: () => {
-      settings ??= settingsOf(modelId, options);
+      settings ??= readSettings(modelId, options);
     },
     generate: (request, generation) =>
       connection === undefined
@@ -160,7 +160,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       },
       // What one deployment seals, another cannot open.
       replayKey: () => address().replayKey,
-      accepts: () => acceptedAt(options, address().isAtOpenAi),
+      accepts: () => chooseAccepted(options, address().isAtOpenAi),
       minOutputTokens: () => (api() === "responses" ? LEAST_CAP : 1),
       native: () => options.native ?? (address().isAtOpenAi && api() === "responses"),
       // Others may take the field and ignore it.
@@ -172,10 +172,10 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
 }
 
 /** What follows from the base URL of a model. */
-type Address = ReturnType<typeof addressOf>;
+type Address = ReturnType<typeof describeAddress>;
 
 /** What is wrong with a base URL is said when the model is found ready. */
-function addressOf(baseUrl: string | undefined, modelId: string) {
+function describeAddress(baseUrl: string | undefined, modelId: string) {
   const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
   const url = isHttpAddress(text) ? new URL(text) : undefined;
   const { hostname = "" } = url ?? {};
@@ -186,7 +186,7 @@ function addressOf(baseUrl: string | undefined, modelId: string) {
     baseUrl,
     /** The same, with the default. */
     url: text,
-    provider: providerAt(hostname),
+    provider: findProvider(hostname),
     replayKey: isItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,
     server: url && { address: hostname, port: Number(url.port || usualPort) },
     /** False at a region's address and at Azure: they may charge more. */
@@ -200,9 +200,9 @@ function addressOf(baseUrl: string | undefined, modelId: string) {
 }
 
 /** Options and environment together, as they are now. */
-function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings {
-  const baseUrl = baseUrlOf(options);
-  if (options.baseUrl === undefined && baseUrl !== undefined) checkUrl(URL_VARIABLE, baseUrl);
+function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettings {
+  const baseUrl = readBaseUrl(options);
+  if (options.baseUrl === undefined && baseUrl !== undefined) checkBaseUrl(URL_VARIABLE, baseUrl);
   const apiKey = (options.apiKey ?? readVariable(KEY_VARIABLE))?.trim();
   if (baseUrl === undefined && (apiKey === undefined || apiKey === ""))
     throw new EspalierError({
@@ -218,8 +218,8 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
   }
   const named = readVariable(API_VARIABLE);
   if (options.api === undefined && named !== undefined) checkApi(API_VARIABLE, named);
-  const { replayKey, isAtOpenAi, callIdForm, usualApi } = addressOf(baseUrl, modelId);
-  const api = apiAt(options, usualApi);
+  const { replayKey, isAtOpenAi, callIdForm, usualApi } = describeAddress(baseUrl, modelId);
+  const api = chooseApi(options, usualApi);
   refuseUncarried(api, "openai", options);
   return {
     modelId,
@@ -233,7 +233,7 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
     replayKey,
     reasoningField: options.reasoningField,
     callIdForm,
-    accepts: acceptedAt(options, isAtOpenAi),
+    accepts: chooseAccepted(options, isAtOpenAi),
     headers: options.headers ?? {},
     fetch: options.fetch,
     // A fetch of the user's finds its own way.
@@ -245,11 +245,14 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
 const AT_OPENAI: readonly AttachmentKind[] = Object.freeze(["image", "file"]);
 const TEXT_ALONE: readonly AttachmentKind[] = Object.freeze([]);
 
-function acceptedAt({ accepts }: OpenAiOptions, isAtOpenAi: boolean): readonly AttachmentKind[] {
+function chooseAccepted(
+  { accepts }: OpenAiOptions,
+  isAtOpenAi: boolean,
+): readonly AttachmentKind[] {
   return accepts ?? (isAtOpenAi ? AT_OPENAI : TEXT_ALONE);
 }
 
-function baseUrlOf(options: OpenAiOptions): string | undefined {
+function readBaseUrl(options: OpenAiOptions): string | undefined {
   return options.baseUrl ?? readVariable(URL_VARIABLE);
 }
 
@@ -263,7 +266,7 @@ function refuseUncarried(api: OpenAiApi, field: string, settings: ModelSettings)
   if (refused !== undefined) throw refused;
 }
 
-function apiAt({ api }: OpenAiOptions, usualApi: OpenAiApi): OpenAiApi {
+function chooseApi({ api }: OpenAiOptions, usualApi: OpenAiApi): OpenAiApi {
   if (api !== undefined) return api;
   const named = readVariable(API_VARIABLE);
   return isApi(named) ? named : usualApi;
@@ -274,7 +277,7 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
     if (typeof key === "string") return;
     throw mismatch(field, "text", typeof key, `Leave it out to use ${KEY_VARIABLE}.`);
   },
-  baseUrl: checkUrl,
+  baseUrl: checkBaseUrl,
   price: checkPriceOption,
   countTokens: mustBeFunction("a function of a request", "Leave it out for an estimate."),
   timeoutMs: checkTimeout,
@@ -306,7 +309,7 @@ function checkAll(options: OpenAiOptions): void {
   throw mismatch("openai.proxy", "left out beside the option fetch", "both", advice);
 }
 
-function checkUrl(field: string, url: unknown): void {
+function checkBaseUrl(field: string, url: unknown): void {
   if (isHttpAddress(url)) return;
   const isBare = typeof url === "string" && !url.includes("://") && URL.canParse(`http://${url}`);
   const advice = isBare
@@ -329,6 +332,6 @@ const PROVIDERS: readonly (readonly [host: RegExp, provider: string])[] = [
 ];
 
 /** The provider at a host; `openai` where nothing better is known. */
-export function providerAt(hostname: string): string {
+export function findProvider(hostname: string): string {
   return PROVIDERS.find(([host]) => host.test(hostname))?.[1] ?? "openai";
 }

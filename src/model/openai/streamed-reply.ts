@@ -1,8 +1,8 @@
 // StreamedReply: one reply, put together from the chunks of a stream.
 // Owns what has arrived so far. Knows nothing of the network: the connection feeds it the data of each event.
-// S1. A call is opened by its first piece and grows in place; calls keep the order in which they were opened.
-// S2. A reply is complete once a finish reason or the end mark has come; before that it is never handed out.
-// S3. What is kept of a reply is never longer than its limit.
+// - A call is opened by its first piece and grows in place; calls keep the order in which they were opened.
+// - A reply is complete once a finish reason or the end mark has come; before that it is never handed out.
+// - What is kept of a reply is never longer than its limit.
 
 import { isRecord } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
@@ -21,30 +21,30 @@ import type { ReportedInput } from "../token-usage.ts";
 import { AlikeChunks, GrowingText } from "./growing-text.ts";
 import {
   ChatReasoning,
-  extraContent,
+  readExtraContent,
   splitAtThinking,
-  textOf,
+  joinTexts,
   type ReasoningOption,
-  callPiece,
-  completionCall,
+  toCallPiece,
+  readCall,
   type CompletionCall,
   dataBytes,
-  failedCall,
-  firstChoice,
-  replyOfFailedCall,
-  reportOf,
-  reportedTokens,
+  readFailedCall,
+  findFirstChoice,
+  toReplyOfFailedCall,
+  findReport,
+  readReportedTokens,
   toReply,
   readChatUsage,
-  usageOfReply,
-  objectOfBody,
+  findUsage,
+  parseBody,
 } from "./from-openai.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import {
-  errorInBody,
-  fieldsOf,
+  findErrorInBody,
+  readFields,
   isText,
-  listOf,
+  readList,
   parseWireJson,
   showsServerTools,
   type Fields,
@@ -102,7 +102,7 @@ export class StreamedReply {
     this.#reasoning = new ChatReasoning(reasoningField);
   }
 
-  /** Nothing that may still come can change what the model said (S2). */
+  /** Nothing that may still come can change what the model said. */
   get isComplete(): boolean {
     return (
       this.isCut || (this.#hasBegun && (this.#hasEnded || typeof this.#finishReason === "string"))
@@ -121,7 +121,7 @@ export class StreamedReply {
 
   /** The output that is lost if the stream breaks here, or `undefined` before the model has begun. */
   get lostOutputTokens(): number | undefined {
-    const reported = reportedTokens(this.#usage);
+    const reported = readReportedTokens(this.#usage);
     return this.#hasBegun ? Math.max(this.#arrivedTokens, reported ?? 0) : reported;
   }
 
@@ -147,11 +147,11 @@ export class StreamedReply {
     }
     const chunk = parseWireJson(data);
     if (!isRecord(chunk)) {
-      const error = errorInBody(chunk);
+      const error = findErrorInBody(chunk);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
       throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
     }
-    const text = this.#takeChunk(chunk, firstChoice(chunk));
+    const text = this.#takeChunk(chunk, findFirstChoice(chunk));
     if (text !== "") this.#alike.learn(data, text);
   }
 
@@ -161,15 +161,15 @@ export class StreamedReply {
    * @throws ModelError as `take`.
    */
   takeWhole(response: Fields): boolean {
-    const choice = firstChoice(response);
+    const choice = findFirstChoice(response);
     const { message, finish_reason: reason } = choice ?? {};
     // Calls that come at once are distinguished by their index, whatever their ids.
-    const calls = listOf(fieldsOf(message)["tool_calls"]);
-    const tool_calls = calls.map((call, index) => ({ ...fieldsOf(call), index }));
+    const calls = readList(readFields(message)["tool_calls"]);
+    const tool_calls = calls.map((call, index) => ({ ...readFields(call), index }));
     // A choice that was filtered as a whole has a reason to end and no message.
     const delta = isRecord(message) ? { ...message, tool_calls } : {};
     const isSaid = isRecord(message) || isText(reason);
-    this.#cut.trust(reportedTokens(usageOfReply(response, choice)));
+    this.#cut.trust(readReportedTokens(findUsage(response, choice)));
     this.#takeChunk(response, isSaid ? { ...choice, delta } : undefined);
     this.#hasEnded = true;
     return this.#hasBegun;
@@ -177,11 +177,11 @@ export class StreamedReply {
 
   /** Returns the text of the chunk. */
   #takeChunk(chunk: Fields, choice: Fields | undefined): string {
-    this.#usage = usageOfReply(chunk, choice) ?? this.#usage;
+    this.#usage = findUsage(chunk, choice) ?? this.#usage;
     this.#serviceTier = chunk["service_tier"] ?? this.#serviceTier;
-    const error = reportOf(chunk);
+    const error = findReport(chunk);
     if (error !== undefined) {
-      this.#failedCall = failedCall(error);
+      this.#failedCall = readFailedCall(error);
       if (this.#failedCall === undefined)
         throw withLostInput(failures.reported(error, this.lostOutputTokens), this.lostInput);
       this.#hasBegun = true;
@@ -192,7 +192,7 @@ export class StreamedReply {
     if (isText(chunk["id"])) this.#responseId ??= chunk["id"];
     if (isText(chunk["model"])) this.#responseModel ??= chunk["model"];
     if (choice === undefined) {
-      if (!this.#hasBegun) this.#report ??= errorInBody(chunk);
+      if (!this.#hasBegun) this.#report ??= findErrorInBody(chunk);
       return "";
     }
     this.#hasBegun = true;
@@ -216,7 +216,7 @@ export class StreamedReply {
     if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
       const reasoning = this.#reasoning.piecesWith("", undefined);
-      return replyOfFailedCall(this.#failedCall, this.#cut, reasoning);
+      return toReplyOfFailedCall(this.#failedCall, this.#cut, reasoning);
     }
     const { isCut } = this;
     const said = this.#reasoning.piecesWith(String(this.#text), this.#data);
@@ -224,10 +224,10 @@ export class StreamedReply {
     const callPieces = calls.map(({ argumentsText, index, ...call }) => {
       if (call.name === "")
         throw protocolError("a tool call that names no tool", this.#arrivedTokens);
-      return callPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
+      return toCallPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
     });
     // With the reported usage, unless what came counts for more.
-    const isHonest = !isCut || this.#cut.isHonest(reportedTokens(this.#usage));
+    const isHonest = !isCut || this.#cut.isHonest(readReportedTokens(this.#usage));
     const reply = toReply([...said, ...callPieces], {
       refusal: this.#refusal,
       finishReason: isCut ? "length" : this.#finishReason,
@@ -246,18 +246,18 @@ export class StreamedReply {
     this.#countBeside(thought.openedBytes, thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
     this.#hasServerTools ||= showsServerTools(delta);
-    const { data } = extraContent(delta);
+    const { data } = readExtraContent(delta);
     if (data !== undefined) {
       this.#data = data;
       this.#countBeside(0, dataBytes(data));
     }
-    const text = textOf(delta["content"]);
+    const text = joinTexts(delta["content"]);
     this.#takeText(text);
-    const refusal = this.#cut.admit(textOf(delta["refusal"]));
+    const refusal = this.#cut.admit(joinTexts(delta["refusal"]));
     this.#refusal += refusal;
     if (refusal !== "") this.#onDelta({ type: "refusal", text: refusal });
-    for (const piece of listOf(delta["tool_calls"]))
-      this.#takeCallPiece(fieldsOf(piece)["index"], completionCall(piece));
+    for (const piece of readList(delta["tool_calls"]))
+      this.#takeCallPiece(readFields(piece)["index"], readCall(piece));
     return text;
   }
 
@@ -333,7 +333,7 @@ export class StreamedReply {
     return `${this.#responseId ?? "call"}.${index}`;
   }
 
-  /** Takes account of what is kept besides the text, before it is kept (S3). */
+  /** Takes account of what is kept besides the text, before it is kept. */
   #countBeside(openedBytes: number, addedBytes: number): void {
     this.#openedBytes += openedBytes;
     this.#dataBytes += addedBytes;
@@ -353,10 +353,10 @@ export class StreamedReply {
 /** The text of a chunk that has nothing else to say; undefined of any other. */
 function bareText(data: string): string | undefined {
   const chunk = parseWireJson(data);
-  const choice = isRecord(chunk) ? firstChoice(chunk) : undefined;
-  if (!isRecord(chunk) || choice === undefined || reportOf(chunk) !== undefined) return undefined;
-  if ((usageOfReply(chunk, choice) ?? choice["finish_reason"] ?? null) !== null) return undefined;
-  const { role: _role, content, ...rest } = fieldsOf(choice["delta"]);
+  const choice = isRecord(chunk) ? findFirstChoice(chunk) : undefined;
+  if (!isRecord(chunk) || choice === undefined || findReport(chunk) !== undefined) return undefined;
+  if ((findUsage(chunk, choice) ?? choice["finish_reason"] ?? null) !== null) return undefined;
+  const { role: _role, content, ...rest } = readFields(choice["delta"]);
   const isBare =
     typeof content === "string" && Object.values(rest).every((value) => value === null);
   return isBare ? content : undefined;
@@ -371,10 +371,10 @@ export function chatApi(settings: WireSettings): WireApi {
     path: "/chat/completions",
     write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
     read: (body, limits) => {
-      const response = objectOfBody(body, limits, protocolError);
+      const response = parseBody(body, limits, protocolError);
       const reply = new StreamedReply(limits, () => undefined, reasoningField);
       if (reply.takeWhole(response)) return reply.finish();
-      const error = errorInBody(response);
+      const error = findErrorInBody(response);
       const refused =
         error === undefined
           ? protocolError(`a response without choices: ${body}`, undefined)
@@ -383,8 +383,8 @@ export function chatApi(settings: WireSettings): WireApi {
     },
     stream: (limits, onDelta) => new StreamedReply(limits, onDelta, reasoningField),
     rescue: (body, limits) => {
-      const failed = failedCall(body);
-      return failed === undefined ? undefined : replyOfFailedCall(failed, new ReplyCut(limits));
+      const failed = readFailedCall(body);
+      return failed === undefined ? undefined : toReplyOfFailedCall(failed, new ReplyCut(limits));
     },
   };
 }

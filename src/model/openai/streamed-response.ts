@@ -1,10 +1,10 @@
 // StreamedResponse: one reply, put together from the events of a Responses stream.
 // Owns what has arrived so far, by the place of each item in the response. Knows nothing of the network.
-// S1. An item is what the last event that it is done with says; as long as there is none, what its pieces add up to, without data, which
+// - An item is what the last event that it is done with says; as long as there is none, what its pieces add up to, without data, which
 //     is complete only then. Items are in the order of their places, whatever the order of events, and whatever their ids.
-// S2. A reply is complete once the response has ended by its own word; before that it is never handed out.
-// S3. What is kept of a reply is never longer than its limit.
-// S4. An event that says nothing of the reply is not even parsed: some of them repeat all of the request.
+// - A reply is complete once the response has ended by its own word; before that it is never handed out.
+// - What is kept of a reply is never longer than its limit.
+// - An event that says nothing of the reply is not even parsed: some of them repeat all of the request.
 
 import { isRecord } from "../../kernel/json.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
@@ -14,7 +14,7 @@ import {
   MOST_DATA_BYTES,
   OPENED_BYTES,
   ReplyCut,
-  sizeOf,
+  countBytes,
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
@@ -36,12 +36,12 @@ import {
 import { GrowingText } from "./growing-text.ts";
 import { failures } from "./openai-errors.ts";
 import type { ReplyStream, Relented, WireApi, WireRequest } from "./answer-options.ts";
-import { errorInBody, fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
+import { findErrorInBody, readFields, isText, parseWireJson, type Fields } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
 import { sendable, textOnly } from "../written-by.ts";
 import { withLostInput } from "../http-errors.ts";
-import { objectOfBody } from "./from-openai.ts";
+import { parseBody } from "./from-openai.ts";
 import type { WireSettings } from "./to-openai.ts";
 
 const END_MARK = "[DONE]";
@@ -54,7 +54,7 @@ const CUT_END: Fields = {
   incomplete_details: { reason: "max_output_tokens" },
 };
 
-type Reader = (reply: StreamedResponse, event: Fields) => void;
+type EventReader = (reply: StreamedResponse, event: Fields) => void;
 
 /** A text of an item that arrives in pieces. */
 type GrowingField = "text" | "refusal" | "reasoning" | "arguments";
@@ -128,11 +128,11 @@ export class StreamedResponse implements ReplyStream {
       this.#isMarked = true;
       return;
     }
-    const type = typeAtEdge(data);
+    const type = findEdgeType(data);
     if (type !== undefined && !StreamedResponse.#readers.has(type)) return;
     const event = parseWireJson(data);
     if (!isRecord(event)) {
-      const error = errorInBody(event);
+      const error = findErrorInBody(event);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
       throw noResponseError(`an event that is no JSON object: ${data}`, this.lostOutputTokens);
     }
@@ -169,17 +169,17 @@ export class StreamedResponse implements ReplyStream {
     if (event["type"] !== undefined) return;
     const error = reportIn(event);
     if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
-    this.#report ??= errorInBody(event);
+    this.#report ??= findErrorInBody(event);
   }
 
   /** What is done about each type of event; all others say nothing of the reply. */
-  static readonly #readers: ReadonlyMap<unknown, Reader> = new Map<unknown, Reader>([
+  static readonly #readers: ReadonlyMap<unknown, EventReader> = new Map<unknown, EventReader>([
     [
       "response.output_item.added",
       (reply, event) => {
-        const place = placeOf(event) ?? reply.#slots.size;
+        const place = readPlace(event) ?? reply.#slots.size;
         reply.#lastPlace = place;
-        if (!reply.#slots.has(place)) reply.#addSlot(place, fieldsOf(event["item"]));
+        if (!reply.#slots.has(place)) reply.#addSlot(place, readFields(event["item"]));
       },
     ],
     [
@@ -229,11 +229,11 @@ export class StreamedResponse implements ReplyStream {
   }
 
   #close(place: number, item: unknown): void {
-    const slot = this.#slots.get(place) ?? this.#addSlot(place, fieldsOf(item));
+    const slot = this.#slots.get(place) ?? this.#addSlot(place, readFields(item));
     const { countedBytes } = slot;
     const admit: AdmitTexts = (texts) => {
       const admitted = this.#cut.admitItem(texts, countedBytes);
-      slot.countedBytes = Math.max(countedBytes, sizeOf(admitted));
+      slot.countedBytes = Math.max(countedBytes, countBytes(admitted));
       return admitted;
     };
     const read = readItem(item, place, admit, this.#arrivedTokens);
@@ -254,7 +254,7 @@ export class StreamedResponse implements ReplyStream {
   #end(event: Fields): void {
     const { type, response } = event;
     const status = String(type).slice("response.".length);
-    const ended: Fields = { status, ...fieldsOf(response) };
+    const ended: Fields = { status, ...readFields(response) };
     const { lostOutputTokens } = this;
     const failure =
       failureOfResponse({ ...ended, status }, lostOutputTokens) ??
@@ -286,7 +286,7 @@ export class StreamedResponse implements ReplyStream {
 
   /** The pieces of an event belong to the item at its place, or else to the one that was opened last. */
   #findPlace(event: Fields): number {
-    return placeOf(event) ?? Math.max(this.#lastPlace, 0);
+    return readPlace(event) ?? Math.max(this.#lastPlace, 0);
   }
 
   #findSlot(event: Fields, type: string): Slot {
@@ -330,7 +330,8 @@ export class StreamedResponse implements ReplyStream {
   #items(): readonly ReadItem[] {
     const inOrder = [...this.#slots].toSorted(([left], [right]) => left - right);
     return inOrder.map(
-      ([place, slot]) => slot.done ?? readItem(itemOf(slot), place, admitAll, this.#arrivedTokens),
+      ([place, slot]) =>
+        slot.done ?? readItem(assembleItem(slot), place, admitAll, this.#arrivedTokens),
     );
   }
 
@@ -345,7 +346,7 @@ export class StreamedResponse implements ReplyStream {
 const admitAll: AdmitTexts = (texts) => texts;
 
 /** The item that its pieces add up to. */
-function itemOf({ opened, text, refusal, reasoning, arguments: written }: Slot): Fields {
+function assembleItem({ opened, text, refusal, reasoning, arguments: written }: Slot): Fields {
   switch (opened["type"]) {
     case "message": {
       const content = [
@@ -367,7 +368,7 @@ function itemOf({ opened, text, refusal, reasoning, arguments: written }: Slot):
  * The type of an event, where it can be seen without parsing: as its first key, or as its last one. Within a text of the event, quotes
  * would be escaped. Undefined: it has to be parsed.
  */
-function typeAtEdge(data: string): string | undefined {
+function findEdgeType(data: string): string | undefined {
   if (data.startsWith(FIRST_TYPE)) {
     return data.slice(FIRST_TYPE.length, data.indexOf('"', FIRST_TYPE.length));
   }
@@ -377,7 +378,7 @@ function typeAtEdge(data: string): string | undefined {
   return start < TYPE_KEY.length || type.includes('"') ? undefined : type;
 }
 
-function placeOf({ output_index: place }: Fields): number | undefined {
+function readPlace({ output_index: place }: Fields): number | undefined {
   return typeof place === "number" && Number.isSafeInteger(place) && place >= 0 ? place : undefined;
 }
 
@@ -412,11 +413,11 @@ export class ResponsesApi implements WireApi {
   }
 
   read(body: string, limits: ReplyLimits): ModelReply {
-    const response = objectOfBody(body, limits, noResponseError);
+    const response = parseBody(body, limits, noResponseError);
     const failure = failureOfResponse(response, undefined);
     if (failure !== undefined) throw withLostInput(failure, readResponseUsage(response));
     if (!Array.isArray(response["output"])) {
-      const error = errorInBody(response);
+      const error = findErrorInBody(response);
       throw error === undefined
         ? noResponseError(`a response without output: ${body}`, undefined)
         : failures.reported(error, undefined);

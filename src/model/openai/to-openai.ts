@@ -16,10 +16,10 @@ import { RememberedEach } from "../remembered.ts";
 import { sentCallId, type CallIdForm, wireText } from "../well-formed.ts";
 import { replyPieces } from "../../protocol/reply-message.ts";
 import {
-  fieldOf,
-  sentExtraContent,
-  sentReasoning,
-  sentThinking,
+  findReasoningField,
+  writeExtraContent,
+  writeReasoning,
+  writeThinking,
   type ReasoningOption,
 } from "./from-openai.ts";
 import {
@@ -62,7 +62,9 @@ export function toOpenAi(
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
   const isThought = (message: Message): boolean =>
     message.role === "assistant" &&
-    message.parts?.some((part) => fieldOf(part, reasoningField) === "reasoning_content") === true;
+    message.parts?.some(
+      (part) => findReasoningField(part, reasoningField) === "reasoning_content",
+    ) === true;
   const isFilled = !isPlain(shown) && shown.some(isThought);
   const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
   const write = (message: Message): string => wireText(wireMessage(message, settings, isFilled));
@@ -136,20 +138,20 @@ function wireMessage(message: Message, settings: WireSettings, isFilled: boolean
   const pieces = replyPieces(message);
   let extra = {};
   const calls = pieces.flatMap((piece) => {
-    if (piece.type === "text") extra = { ...extra, ...sentExtraContent(piece) };
+    if (piece.type === "text") extra = { ...extra, ...writeExtraContent(piece) };
     if (piece.type !== "call") return [];
     const { callId, toolName: name, argumentsText } = piece;
     const call = { name, arguments: mendedArguments(argumentsText) ?? argumentsText };
     const id = sentCallId(callId, callIdForm);
-    return [{ id, type: "function", function: call, ...sentExtraContent(piece) }];
+    return [{ id, type: "function", function: call, ...writeExtraContent(piece) }];
   });
   const saysOtherwise = calls.length > 0 || message.refusal !== undefined;
   return {
     role,
-    content: sentThinking(pieces, reasoningField) ?? (text === "" && saysOtherwise ? null : text),
+    content: writeThinking(pieces, reasoningField) ?? (text === "" && saysOtherwise ? null : text),
     refusal: message.refusal,
     ...(isFilled ? { reasoning_content: "" } : {}),
-    ...sentReasoning(pieces, reasoningField),
+    ...writeReasoning(pieces, reasoningField),
     ...extra,
     tool_calls: calls.length === 0 ? undefined : calls,
   };

@@ -17,7 +17,7 @@ export const MAX_ATTRIBUTE_CHARACTERS = 16_384;
 const MAX_NAME_CHARACTERS = 256;
 
 /** The name of a span, shortened if it is too long. What it is made of is on the span, in its attributes. */
-export function boundedName(name: string): string {
+export function boundName(name: string): string {
   return cutWithMark(name, MAX_NAME_CHARACTERS);
 }
 
@@ -27,8 +27,8 @@ const shortenedOf = new WeakMap<Span, readonly string[]>();
 /** Sets an attribute, shortened if it is too long. One that is undefined is left out. */
 export function setAttribute(span: Span, name: string, value: AttributeValue | undefined): void {
   if (value === undefined) return;
-  const isShortened = isTooLong(value);
-  span.setAttribute(name, isShortened ? shortenedValue(name, value) : value);
+  const isShortened = exceedsLimit(value);
+  span.setAttribute(name, isShortened ? shortenValue(name, value) : value);
   if (isShortened) noteShortened(span, [name]);
 }
 
@@ -46,44 +46,44 @@ export function noteShortened(span: Span, names: readonly string[]): void {
 }
 
 /** Attributes as they can be exported, with the names of those that were shortened. */
-export function boundedAttributes(attributes: Attributes): {
+export function boundAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
 } {
-  const shortened = Object.keys(attributes).filter((name) => isTooLong(attributes[name]));
+  const shortened = Object.keys(attributes).filter((name) => exceedsLimit(attributes[name]));
   if (shortened.length === 0) return { bounded: attributes, shortened };
   const bounded = { ...attributes };
-  for (const name of shortened) bounded[name] = shortenedValue(name, attributes[name]);
+  for (const name of shortened) bounded[name] = shortenValue(name, attributes[name]);
   return { bounded, shortened };
 }
 
 /** The same for an event on a span, where OpenTelemetry exports what is undefined as a value without a type. */
-export function eventAttributes(attributes: Attributes): Attributes {
+export function boundEventAttributes(attributes: Attributes): Attributes {
   const there = Object.entries(attributes).filter(([, value]) => value !== undefined);
-  return boundedAttributes(Object.fromEntries(there)).bounded;
+  return boundAttributes(Object.fromEntries(there)).bounded;
 }
 
-function isTooLong(value: AttributeValue | undefined): boolean {
-  return charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
+function exceedsLimit(value: AttributeValue | undefined): boolean {
+  return countCharacters(value) > MAX_ATTRIBUTE_CHARACTERS;
 }
 
 /** Of a list, with what its entries cost besides. */
-function charactersOf(value: AttributeValue | undefined): number {
+function countCharacters(value: AttributeValue | undefined): number {
   if (typeof value === "string") return value.length;
   if (!Array.isArray(value)) return 0;
-  return value.reduce<number>((sum, entry) => sum + lengthOfEntry(entry), 0);
+  return value.reduce<number>((sum, entry) => sum + countEntry(entry), 0);
 }
 
 const ROOM_OF_ENTRY = 16;
 
-function lengthOfEntry(entry: unknown): number {
+function countEntry(entry: unknown): number {
   return ROOM_OF_ENTRY + (typeof entry === "string" ? entry.length : 0);
 }
 
 /** Warns about each name once. */
-function shortenedValue(name: string, value: AttributeValue | undefined): AttributeValue {
+function shortenValue(name: string, value: AttributeValue | undefined): AttributeValue {
   const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");
-  const got = charactersOf(value).toLocaleString("en-US");
+  const got = countCharacters(value).toLocaleString("en-US");
   offenders.warn(
     name,
     `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning; say it shorter.`,
@@ -94,7 +94,7 @@ function shortenedValue(name: string, value: AttributeValue | undefined): Attrib
   let left = MAX_ATTRIBUTE_CHARACTERS - MAX_ENTRY_CHARACTERS;
   for (const entry of value) {
     const short = cutWithMark(String(entry), MAX_ENTRY_CHARACTERS);
-    left -= lengthOfEntry(short);
+    left -= countEntry(short);
     if (left < 0) break;
     kept.push(short);
   }
@@ -132,7 +132,7 @@ function writeBeginning(value: JsonValue, room: number): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const isList = isJsonList(value);
   let text = isList ? "[" : "{";
-  for (const [key, part] of entriesOf(value)) {
+  for (const [key, part] of iterateParts(value)) {
     if (text.length > room) return text;
     if (text.length > 1) text += ",";
     if (key !== undefined) text += `${writeBeginning(key, room - text.length)}:`;
@@ -164,7 +164,9 @@ function measureRoomAfter(value: JsonValue, room: number): number {
 }
 
 /** Iterates over the parts of a list or an object, without reading them all first. */
-function* entriesOf(value: JsonValue & object): Iterable<readonly [string | undefined, JsonValue]> {
+function* iterateParts(
+  value: JsonValue & object,
+): Iterable<readonly [string | undefined, JsonValue]> {
   if (isJsonList(value)) for (const part of value) yield [undefined, part];
   else for (const key of Object.keys(value)) yield [key, value[key] ?? null];
 }

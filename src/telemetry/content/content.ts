@@ -48,10 +48,10 @@ export function writeContent(
     ? opening.type === "model.requested"
     : opening.type.startsWith("tool.");
   if (!span.isRecording() || !isOfCall) return;
-  const shown = redact === undefined ? content : redacted(redact, content, scope);
+  const shown = redact === undefined ? content : redactContent(redact, content, scope);
   if (shown === undefined) return;
   const shortened: string[] = [];
-  for (const [name, value] of Object.entries(attributesOf(shown))) {
+  for (const [name, value] of Object.entries(toContentAttributes(shown))) {
     const text = beginJson(value, maxCharacters);
     span.setAttribute(name, cutWithMark(text, maxCharacters));
     if (text.length > maxCharacters) shortened.push(name);
@@ -60,7 +60,7 @@ export function writeContent(
   if (shown.type === "reply") setAttribute(span, ESPALIER.finishReasonRaw, shown.rawFinishReason);
 }
 
-function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>> {
+function toContentAttributes(content: SpanContent): Readonly<Record<string, JsonValue>> {
   switch (content.type) {
     case "request": {
       const { messages, tools } = content;
@@ -70,7 +70,7 @@ function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>>
       const instructions = messages.slice(0, first).map(({ text }) => textPart(text));
       const input = messages
         .slice(first)
-        .map((message) => ({ role: message.role, parts: partsOf(message) }));
+        .map((message) => ({ role: message.role, parts: toContentParts(message) }));
       const definitions = tools.map(({ name, description, inputSchema: parameters }) => {
         return { type: "function", name, description, parameters };
       });
@@ -83,20 +83,20 @@ function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>>
     case "reply": {
       const { message, finishReason: said } = content;
       const reason = said === "tool_calls" ? "tool_call" : said;
-      const output = { role: "assistant", parts: partsOf(message), finish_reason: reason };
+      const output = { role: "assistant", parts: toContentParts(message), finish_reason: reason };
       return { [GEN_AI.outputMessages]: [output] };
     }
     case "arguments":
       return { [GEN_AI.toolCallArguments]: content.value };
     case "result":
-      return { [GEN_AI.toolCallResult]: structureOf(content.text) ?? content.text };
+      return { [GEN_AI.toolCallResult]: parseStructure(content.text) ?? content.text };
   }
 }
 
 // Content in the shape of the GenAI semantic conventions: messages of parts. Pure.
 
 /** Of an answer, also of one by which the model declined: its reasoning and the calls that it asks for, in order. */
-function partsOf(message: Message): readonly JsonObject[] {
+function toContentParts(message: Message): readonly JsonObject[] {
   if (message.role === "tool")
     return [{ type: "tool_call_response", id: message.callId, response: message.text }];
   if (message.role !== "assistant") return [textPart(message.text)];
@@ -105,7 +105,7 @@ function partsOf(message: Message): readonly JsonObject[] {
     if (piece.type === "opaque") return [];
     if (piece.type === "call") {
       const { callId: id, toolName: name, argumentsText: text } = piece;
-      const called = text.trim() === "" ? {} : structureOf(text);
+      const called = text.trim() === "" ? {} : parseStructure(text);
       return [{ type: "tool_call", id, name, arguments: called ?? text }];
     }
     return piece.text === "" ? [] : [{ type: piece.type, content: piece.text }];
@@ -124,12 +124,12 @@ const MOST_LEVELS = 200;
  * The object or the list that a text is; undefined for any other text, for one that would be shortened in any case, and for numbers and
  * keys that parsing would change.
  */
-export function structureOf(text: string): JsonValue | undefined {
+export function parseStructure(text: string): JsonValue | undefined {
   if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;
   try {
     const value = parseJson(text);
     // The text must have nothing that the value has lost: digits, or one of two equal keys.
-    const isWhole = skeletonOf(JSON.stringify(value)) === skeletonOf(text);
+    const isWhole = writeSkeleton(JSON.stringify(value)) === writeSkeleton(text);
     return isWhole && unsoundness(value, MOST_LEVELS) === undefined ? value : undefined;
   } catch {
     return undefined;
@@ -137,7 +137,7 @@ export function structureOf(text: string): JsonValue | undefined {
 }
 
 /** JSON text without spaces and without the content of its strings, each number written in one way. */
-function skeletonOf(text: string): string {
+function writeSkeleton(text: string): string {
   return text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+|-?\d[\d.eE+-]*/g, (token) => {
     if (token.startsWith('"')) return '""';
     return token.trim() === "" ? "" : plainNumber(token);
@@ -159,7 +159,7 @@ function plainNumber(token: string): string {
 // A user's redaction of content, which may be wrong in any way: what it does not clearly let out stays in.
 
 /** What may go out of a piece of content; undefined: nothing. Never throws. */
-function redacted(
+function redactContent(
   redact: RedactContent,
   content: SpanContent,
   scope: EventScope,
@@ -193,7 +193,7 @@ function redacted(
   } catch (cause) {
     warnOnce(
       redact,
-      `Expected content.redact to give content, got an error (${reasonOf(cause)}). What it was asked about, of type ${content.type}, is not exported; runs are not affected.`,
+      `Expected content.redact to give content, got an error (${describeCause(cause)}). What it was asked about, of type ${content.type}, is not exported; runs are not affected.`,
     );
     return undefined;
   }
@@ -203,7 +203,7 @@ function redacted(
 class UnfitContent extends Error {}
 
 /** Messages of other errors may quote what was to be hidden, as those of `JSON.parse` do: only their class is recorded. */
-function reasonOf(cause: unknown): string {
+function describeCause(cause: unknown): string {
   if (cause instanceof UnfitContent) return cause.message;
   try {
     return cause instanceof Error ? cause.constructor.name : `a thrown ${typeof cause}`;

@@ -70,7 +70,7 @@ const SUCCESS = 0;
 const FAILED = 1;
 const MAX_FAILURES_IN_A_ROW = 2;
 
-interface Batch {
+interface SpanBatch {
   readonly spans: FinishedSpan[];
   /** Tells the processor that the batch is settled. Failures are counted here. */
   readonly done: () => void;
@@ -88,7 +88,7 @@ export class ExportQueue {
   readonly #settings: BatchSettings;
   readonly #processor: AnySpanProcessor;
   readonly #instruments = new MeteredInstruments();
-  readonly #waiting: Batch[] = [];
+  readonly #waiting: SpanBatch[] = [];
   /** Settles when no batch waits or is in flight; `undefined` if there is none. */
   #sending: Promise<void> | undefined;
   #failuresInARow = 0;
@@ -103,7 +103,7 @@ export class ExportQueue {
   #lastLoss: Loss | undefined;
 
   constructor(options: ExportQueueOptions) {
-    checkOptions(options);
+    checkQueueOptions(options);
     this.#options = options;
     this.#settings = { ...DEFAULTS, ...options.settings };
     const batches: AnySpanExporter = {
@@ -211,7 +211,7 @@ export class ExportQueue {
   }
 
   /** Counts a failed batch, and fails the waiting batches if the endpoint is gone. */
-  #fail({ spans, done }: Batch, loss: Loss): void {
+  #fail({ spans, done }: SpanBatch, loss: Loss): void {
     this.#failuresInARow += 1;
     this.#loseSpans(spans, loss);
     done();
@@ -270,7 +270,7 @@ async function quietly(work: () => Promise<void> | undefined): Promise<void> {
 
 const LEAVE_OUT = "Leave it out for the measured default.";
 
-function checkOptions(options: ExportQueueOptions): void {
+function checkQueueOptions(options: ExportQueueOptions): void {
   const known = ["exporter", "processor", "settings", "endpoint", "clock"];
   checkKeys("ExportQueue", options, known);
   const { exporter, processor, settings = {} } = options;

@@ -21,7 +21,7 @@ import { isRecord } from "../../kernel/json.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 import { registeredApi } from "../spans/api-versions.ts";
 import { ESPALIER, SERVICE_NAME } from "../gen-ai-attributes.ts";
-import { lastNameIn } from "../spans/span-attributes.ts";
+import { readLastName } from "../spans/span-attributes.ts";
 
 /** An exporter, and its description. */
 export interface TraceExporter {
@@ -147,7 +147,7 @@ const report = (...parts: readonly unknown[]): void => {
       : /^Failed to parse trace export response: .*'<'/.test(String(part)),
   );
   const at = parts.indexOf("Received Partial Success response:");
-  const answer = at === -1 ? undefined : parseJson(String(parts[at + 1]));
+  const answer = at === -1 ? undefined : parseJsonText(String(parts[at + 1]));
   // `{"rejectedSpans":"7","errorMessage":"…"}`: JSON has 64 bits as text. 0 is only advice.
   const rejectedSpans = isRecord(answer) ? Number(answer["rejectedSpans"]) : 0;
   if (isForeign || rejectedSpans > 0) {
@@ -175,7 +175,7 @@ const LOGGER: DiagLogger = {
   error: report,
 };
 
-function parseJson(text: string): unknown {
+function parseJsonText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -193,7 +193,7 @@ export function servicePerRole(resource: Resource): (span: FinishedSpan) => Fini
     const path = span.attributes[ESPALIER.agentPath];
     if (typeof path !== "string") return span;
     // The last name of `lead/researcher#2`, without its number.
-    const role = lastNameIn(path).replace(/#[^#]*$/, "");
+    const role = readLastName(path).replace(/#[^#]*$/, "");
     const name = `${String(resource.attributes[SERVICE_NAME])}/${role}`;
     const service =
       services.get(role) ?? resource.merge(resourceFromAttributes({ [SERVICE_NAME]: name }));

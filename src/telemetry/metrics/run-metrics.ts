@@ -31,7 +31,7 @@ import type {
 } from "../../protocol/span-tree.ts";
 import { addUsage, subtractUsage, type Usage, NO_USAGE, toAmounts } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
-import { failureOf, outcomeOf, startOf, type SpanEnd } from "../spans/span-attributes.ts";
+import { findFailure, findOutcome, describeStart, type SpanEnd } from "../spans/span-attributes.ts";
 import {
   TOKEN_TYPE,
   UNKNOWN,
@@ -53,7 +53,7 @@ interface MeasuredSpan {
   readonly role: string;
 }
 
-interface OpenRun {
+interface MeasuredRun {
   readonly instruments: Instruments;
   readonly agents: Map<AgentId, AgentTally>;
   /** What was booked for agents that had not continued yet. */
@@ -62,7 +62,7 @@ interface OpenRun {
 
 export class RunMetrics {
   readonly #instruments: MeteredInstruments;
-  readonly #runs = new Map<RunId, OpenRun>();
+  readonly #runs = new Map<RunId, MeasuredRun>();
 
   /** @throws EspalierError `invalid_option` for an option that cannot be used. */
   constructor(options: MetricsOptions = {}) {
@@ -78,7 +78,7 @@ export class RunMetrics {
   /** Something happened within a span. */
   noted({ role }: MeasuredSpan, body: SpanNote, { scope }: SpanMoment): void {
     const run = this.#runs.get(scope.runId);
-    if (run !== undefined) this.#attempt(() => note(run, role, body, scope.agentId));
+    if (run !== undefined) this.#attempt(() => noteEvent(run, role, body, scope.agentId));
   }
 
   /** A span ends, with an event of its own or with the span around it. */
@@ -113,7 +113,7 @@ export class RunMetrics {
   }
 
   /** What is `left` has no end here, so it has no duration: another process may continue with the run. */
-  #close(run: OpenRun, span: MeasuredSpan, end: SpanClosing | Abandonment, atMs: number): void {
+  #close(run: MeasuredRun, span: MeasuredSpan, end: SpanClosing | Abandonment, atMs: number): void {
     const { runId, agentId } = span.moment.scope;
     const { type } = span.opening;
     const agent = run.agents.get(agentId);
@@ -146,7 +146,7 @@ export class RunMetrics {
   }
 }
 
-function note(run: OpenRun, role: string, body: SpanNote, agentId: AgentId): void {
+function noteEvent(run: MeasuredRun, role: string, body: SpanNote, agentId: AgentId): void {
   const agent = run.agents.get(agentId);
   switch (body.type) {
     case "budget.settled": {
@@ -201,15 +201,15 @@ function measureEnd(
   const event = typeof end === "string" ? undefined : end;
   const answeredBy = event?.type === "model.replied" ? event.answeredBy : undefined;
   const dimensions: Dimensions = {
-    ...startOf(opening, moment.scope).attributes,
+    ...describeStart(opening, moment.scope).attributes,
     // The model of a fallback that answered in the place of the first.
     ...(answeredBy && {
       [GEN_AI.provider]: answeredBy.provider,
       [GEN_AI.requestModel]: answeredBy.model,
     }),
     [GEN_AI.agentName]: role,
-    [ESPALIER.outcome]: outcomeOf(end),
-    [ERROR_TYPE]: failureOf(end),
+    [ESPALIER.outcome]: findOutcome(end),
+    [ERROR_TYPE]: findFailure(end),
   };
   for (const metric of DURATIONS[opening.type]) instruments.measure(metric, seconds, dimensions);
   if (event === undefined || !("queuedMs" in event)) return;
@@ -247,12 +247,12 @@ function measureUsage(instruments: Instruments, caller: Dimensions, usage: Usage
 
 // AgentTally: what has been counted of one agent since it began, or continued. Owns the counts.
 
-type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
+type AgentStart = EventBody<"agent.started" | "agent.resumed">;
 
 class AgentTally {
   /** What is distinguished in its model calls. */
   readonly caller: Dimensions;
-  readonly #budget: AgentOpening["budget"];
+  readonly #budget: AgentStart["budget"];
   readonly #parent: AgentTally | undefined;
   readonly #instruments: Instruments;
   readonly #pending = new Map<QuestionId, Dimensions>();
@@ -262,7 +262,7 @@ class AgentTally {
   #spent: Usage = NO_USAGE;
 
   /** It begins, or continues. `parent`: the agent that started it, if that is open. */
-  constructor(instruments: Instruments, opening: AgentOpening, parent: AgentTally | undefined) {
+  constructor(instruments: Instruments, opening: AgentStart, parent: AgentTally | undefined) {
     const { role, provider, model, budget } = opening;
     this.#instruments = instruments;
     this.caller = {
@@ -354,13 +354,13 @@ const LONGEST_VALUE = 256;
 /** What is known of a measurement. A metric distinguishes the attributes that it declares. */
 type Dimensions = Readonly<Attributes>;
 
-type Measure = (value: number, attributes: Attributes) => void;
+type TakeValue = (value: number, attributes: Attributes) => void;
 
 class Instruments {
   readonly #meter: Meter;
   readonly #hasLegacy: boolean;
   /** Made when the first thing is measured; undefined: it could not be made. */
-  readonly #measures = new Map<Metric, Measure | undefined>();
+  readonly #measures = new Map<Metric, TakeValue | undefined>();
   readonly #values = new Map<string, Set<string>>();
 
   constructor(meter: Meter, hasLegacy: boolean) {
@@ -385,7 +385,7 @@ class Instruments {
     this.#attempt(() => measure(value, attributes));
   }
 
-  #measureOf(metric: Metric): Measure | undefined {
+  #measureOf(metric: Metric): TakeValue | undefined {
     const definition: MetricDefinition = METRICS[metric];
     if (definition.isLegacy === true && !this.#hasLegacy) return undefined;
     if (!this.#measures.has(metric)) {
@@ -395,7 +395,7 @@ class Instruments {
     return this.#measures.get(metric);
   }
 
-  #makeMeasure({ name, kind, unit, description, boundaries }: MetricDefinition): Measure {
+  #makeMeasure({ name, kind, unit, description, boundaries }: MetricDefinition): TakeValue {
     const options: MetricOptions = { unit, description };
     if (kind === "histogram") {
       const advice = boundaries === undefined ? {} : { explicitBucketBoundaries: [...boundaries] };

@@ -44,7 +44,7 @@ export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: bool
   hasWarned = true;
   emitWarning(
     "Expected one copy of @opentelemetry/api, got two: the application has registered its SDK with " +
-      `version ${String(registered.version)}, and espalier has found version ${ownVersion()}, which ` +
+      `version ${String(registered.version)}, and espalier has found version ${findApiVersion()}, which ` +
       `does not see it. ${losses.join(" ")} ${ONE_COPY}`,
     "ESPALIER_API_VERSIONS",
   );
@@ -54,19 +54,19 @@ export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: bool
  * Which two copies are why a provider of ours could not be registered beside what was there before; undefined if that is not
  * the reason.
  */
-export function unseenCopy(before: RegisteredApi | undefined): string | undefined {
+export function findUnseenCopy(before: RegisteredApi | undefined): string | undefined {
   if (before === undefined) return undefined;
   if (before.trace !== undefined && !isUnseen(before.trace, trace.getTracerProvider()))
     return undefined;
   const version = String(before.version);
-  return `something was registered with version ${version} before, and espalier has found version ${ownVersion()}.`;
+  return `something was registered with version ${version} before, and espalier has found version ${findApiVersion()}.`;
 }
 
 function isUnseen(registered: unknown, seen: unknown): boolean {
   return registered !== undefined && registered !== seen;
 }
 
-function ownVersion(): string {
+function findApiVersion(): string {
   try {
     const file = findPackageJSON("@opentelemetry/api", import.meta.url);
     const manifest: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, "utf8"));

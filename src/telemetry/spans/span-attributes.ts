@@ -9,7 +9,7 @@ import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import { knownCost, MICRO_USD_PER_USD, type Usage } from "../../protocol/usage.ts";
-import { setAttribute, setAttributes, boundedName } from "../bounded/bounded-attributes.ts";
+import { setAttribute, setAttributes, boundName } from "../bounded/bounded-attributes.ts";
 import {
   budgetLimit,
   ESPALIER,
@@ -29,7 +29,7 @@ import {
 } from "../gen-ai-attributes.ts";
 
 /** `researcher#2` of `lead/researcher#2`: what distinguishes an agent from its siblings. */
-export function lastNameIn(agentPath: string): string {
+export function readLastName(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
 
@@ -48,14 +48,14 @@ export interface SpanStart {
 }
 
 /** Returns how the span of an event begins. */
-export function startOf(body: SpanOpening, { agentPath }: EventScope): SpanStart {
+export function describeStart(body: SpanOpening, { agentPath }: EventScope): SpanStart {
   switch (body.type) {
     case "run.started":
     case "run.resumed":
       return startAs(OPERATION.workflow, body.role, { [GEN_AI.workflowName]: body.role });
     case "agent.started":
     case "agent.resumed":
-      return startAs(OPERATION.agent, lastNameIn(agentPath), {
+      return startAs(OPERATION.agent, readLastName(agentPath), {
         [GEN_AI.agentName]: body.role,
         [GEN_AI.requestModel]: body.model,
       });
@@ -83,7 +83,7 @@ function startAs(operation: string, target: string, attributes: Attributes): Spa
 }
 
 /** A subagent that is not started has a known role, or a name that the model may have invented. */
-function rejectedName(spawn: RefusedSpawn): string {
+function rejectedName(spawn: RejectedSpawn): string {
   return [SPAWN, knownRole(spawn) ?? []].flat().join(" ");
 }
 
@@ -235,7 +235,7 @@ function setAnswering(
 export type SpanEnd = SpanClosing | keyof typeof OUTCOME;
 
 /** How something ended, for a span and for metrics; undefined for a model that replied. */
-export function outcomeOf(end: SpanEnd): string | undefined {
+export function findOutcome(end: SpanEnd): string | undefined {
   if (typeof end === "string") return OUTCOME[end];
   if ("status" in end) return end.status;
   if ("outcome" in end) return end.outcome;
@@ -248,7 +248,7 @@ export function outcomeOf(end: SpanEnd): string | undefined {
  * The failure that an end reports, as a value of few kinds; undefined for a stop, a pause, a refusal
  * or a cancellation.
  */
-export function failureOf(end: SpanEnd): string | undefined {
+export function findFailure(end: SpanEnd): string | undefined {
   if (typeof end === "string") return undefined;
   if ("status" in end)
     return end.status === "failed" ? (end.error?.code ?? FAILURE.agent) : undefined;
@@ -319,14 +319,14 @@ function setList(span: Span, name: string, values: readonly string[]): void {
 }
 
 /** The role that a refused delegation names; undefined if the model may have invented it. */
-export function knownRole({ role, isKnownRole }: RefusedSpawn): string | undefined {
+export function knownRole({ role, isKnownRole }: RejectedSpawn): string | undefined {
   return isKnownRole === true ? role : undefined;
 }
 
-type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
+type RejectedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
 /** Why policy forbade a delegation, and for which role. */
-export function refusalAttributes(refused: RefusedSpawn): Attributes {
+export function refusalAttributes(refused: RejectedSpawn): Attributes {
   return {
     [ESPALIER.spawnRole]: knownRole(refused),
     [ESPALIER.refusalCode]: refused.refusal.code,
@@ -369,9 +369,9 @@ function sum(counts: Readonly<Record<string, number>>): number {
 }
 
 /** Shows how something ended in the row of its span: by its status, or behind its name, as docs/jaeger.md has it. */
-export function showOutcome(span: Span, name: string, outcome: string): void {
+export function markOutcome(span: Span, name: string, outcome: string): void {
   const shownAs = SHOWN_AS[outcome];
-  if (shownAs === "name") span.updateName(boundedName(`${name} (${outcome})`));
+  if (shownAs === "name") span.updateName(boundName(`${name} (${outcome})`));
   if (shownAs === "error") span.setStatus({ code: SpanStatusCode.ERROR });
   if (outcome === FAILURE.crash) span.setAttribute(ERROR_TYPE, FAILURE.crash);
 }

@@ -23,7 +23,7 @@ import { type OpenSpan, type SideSpan, linkTo } from "./span-maker.ts";
  * The span event for something that happened within a span; undefined for what the event log alone
  * keeps.
  */
-export function spanEventOf(
+export function toSpanEvent(
   body: SpanNote,
   moment: SpanMoment,
 ): ReturnType<typeof spanEvent> | undefined {
@@ -132,7 +132,7 @@ const QUEUE_WAIT = "queue_wait";
 const STATE = { requested: "requested", decided: "decided" } as const;
 
 /** The span for something that happened within the span that began at `sinceUs`. */
-export function sideSpanOf(
+export function toSideSpan(
   body: SpanNote,
   moment: SpanMoment,
   sinceUs: number,
@@ -149,9 +149,9 @@ export function sideSpanOf(
         attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
       };
     case "question.answered":
-      return answered(body, moment, sinceUs);
+      return describeAnswer(body, moment, sinceUs);
     case "budget.reserved":
-      return waited("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
+      return describeWait("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
     case "budget.settled": {
       // A call whose end is unknown: its estimate stands here, since it has no span of its own (X18).
       const { lostCall, usage } = body;
@@ -182,18 +182,19 @@ interface WaitBounds {
 }
 
 /** The span for the time that a call waited for its turn before it began. `opening`: how it began. */
-export function waitBefore(
+export function findWaitBefore(
   opening: SpanOpening,
   waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {
-  if (opening.type === "model.requested") return waited("model", opening.model, waitedMs, bounds);
+  if (opening.type === "model.requested")
+    return describeWait("model", opening.model, waitedMs, bounds);
   const isTool = opening.type === "tool.started";
-  return isTool ? waited("tool", knownToolName(opening), waitedMs, bounds) : undefined;
+  return isTool ? describeWait("tool", knownToolName(opening), waitedMs, bounds) : undefined;
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
-function answered(
+function describeAnswer(
   body: EventBody<"question.answered">,
   moment: SpanMoment,
   sinceUs: number,
@@ -201,7 +202,7 @@ function answered(
   return {
     kind: APPROVAL,
     name: spanName(APPROVAL, body.toolName),
-    ...lasting(body.waitedMs, { sinceUs, untilUs: moment.atUs }),
+    ...boundWait(body.waitedMs, { sinceUs, untilUs: moment.atUs }),
     attributes: { ...decisionAttributes(body, moment), [ESPALIER.approvalState]: STATE.decided },
     ...(body.answer === OUTCOME.denied ? { outcome: OUTCOME.denied } : {}),
   };
@@ -211,7 +212,7 @@ function answered(
  * The whole of a wait that began before the span in which it was answered, which is after a pause: for a trace of its own, where it
  * is found by its length and makes no other bar a pixel wide.
  */
-export function waitAcrossPause(
+export function findWaitAcrossPause(
   body: SpanNote,
   moment: SpanMoment,
   { startedAtUs: sinceUs, span }: OpenSpan,
@@ -219,14 +220,14 @@ export function waitAcrossPause(
   if (body.type !== "question.answered") return undefined;
   const { waitedMs } = body;
   if (moment.atUs - Math.round(waitedMs * 1_000) + WAIT_IS_RIGHT_TO_US > sinceUs) return undefined;
-  const side = answered(body, moment, -Infinity);
+  const side = describeAnswer(body, moment, -Infinity);
   const answer = span.spanContext();
   const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: answer.traceId };
   return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, answer)] };
 }
 
 /** `queue`: what was waited for. `target`: for whose sake. */
-function waited(
+function describeWait(
   queue: "budget" | "model" | "tool",
   target: string,
   waitedMs: number,
@@ -236,7 +237,7 @@ function waited(
   return {
     kind: QUEUE_WAIT,
     name: spanName(QUEUE_WAIT, target),
-    ...lasting(waitedMs, bounds),
+    ...boundWait(waitedMs, bounds),
     attributes: {
       [ESPALIER.queueName]: queue,
       [ESPALIER.queueWaitMs]: waitedMs,
@@ -246,7 +247,7 @@ function waited(
 }
 
 /** A wait that ended, as far as it lies within the span around it. */
-function lasting(
+function boundWait(
   waitedMs: number,
   { sinceUs, untilUs }: WaitBounds,
 ): Pick<SideSpan, "startUs" | "endUs"> {

@@ -24,8 +24,8 @@ import { mintTraceIds, type MintHex, parseTraceparent } from "../../kernel/trace
 import type { TraceIds, EventScope } from "../../protocol/event.ts";
 import type { SpanMoment, SpanOpening } from "../../protocol/span-tree.ts";
 import {
-  boundedAttributes,
-  boundedName,
+  boundAttributes,
+  boundName,
   noteShortened,
   setAttribute,
   setAttributes,
@@ -33,11 +33,11 @@ import {
 import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import {
-  showOutcome,
+  markOutcome,
   setOpening,
   setPlace,
   setUsage,
-  startOf,
+  describeStart,
   type SpanStart,
 } from "./span-attributes.ts";
 import type { Usage } from "../../protocol/usage.ts";
@@ -147,7 +147,7 @@ export function knownSpan(ids: SpanContext): SpanAbove {
 // Attributes of links are lost in Jaeger, so what a link means stands on the span, too. Pure.
 
 /** The earlier run, or the earlier part of this run, from which a run continues. None, if a sampler had left that out. */
-export function originOf(body: SpanOpening): readonly Link[] {
+export function findOriginLinks(body: SpanOpening): readonly Link[] {
   const isResumed = body.type === "run.resumed";
   const origin = isResumed
     ? { traceId: body.previousTraceId, spanId: body.previousSpanId, isSampled: body.wasSampled }
@@ -249,7 +249,7 @@ export function isFull({ spans }: TraceSize, maxSpans: number): boolean {
 }
 
 /** How many spans an agent may make that continues, or begins: as many as it has made already, and some at least. */
-export function expectedOf(calls: number, maxSpans: number): number {
+export function expectSpans(calls: number, maxSpans: number): number {
   const least = Math.min(MOST_OF_A_BEGINNER, Math.floor(maxSpans * SMALLEST_SHARE));
   return Math.max(1, least, calls);
 }
@@ -346,8 +346,8 @@ export class SpanMaker {
   /** Begins a span. */
   begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
     const { below, run } = plan;
-    const start = startOf(body, moment.scope);
-    const name = boundedName(start.name);
+    const start = describeStart(body, moment.scope);
+    const name = boundName(start.name);
     const span = run.unseen ?? this.#begin({ ...start, name }, body, moment, plan);
     return {
       span,
@@ -358,7 +358,7 @@ export class SpanMaker {
       below,
       name,
       shownName: name,
-      role: roleOf(body, plan),
+      role: findRole(body, plan),
       isToolCall: body.type === "tool.started" || body.type === "tool.resumed",
       run,
       trace: plan.trace,
@@ -371,16 +371,16 @@ export class SpanMaker {
   }
 
   #begin(start: SpanStart, body: SpanOpening, moment: SpanMoment, plan: SpanPlan): Span {
-    const { bounded: attributes, shortened } = boundedAttributes(start.attributes);
+    const { bounded: attributes, shortened } = boundAttributes(start.attributes);
     const kind = body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL;
-    const options: SpanOptions = { kind, startTime: hrTimeOf(moment.atUs), attributes };
+    const options: SpanOptions = { kind, startTime: toHrTime(moment.atUs), attributes };
     if (plan.links !== undefined) options.links = [...plan.links];
     const span = this.#start(plan.ids, start.name, options, contextWithin(plan.run, plan.below));
     if (!span.isRecording()) return span;
     plan.trace.spans += 1;
     noteShortened(span, shortened);
     setPlace(span, moment, plan.run.conversationId);
-    setOpening(span, body, roleOf(body, plan));
+    setOpening(span, body, findRole(body, plan));
     return span;
   }
 
@@ -396,11 +396,11 @@ export class SpanMaker {
   // Without an SDK a span is its parent's, or has no ids at all: then it gets a span id of its own.
   #idsOf(span: Span, plan: SpanPlan): TraceIds {
     const { above, run } = plan;
-    if (span.isRecording()) return idsOf(span);
+    if (span.isRecording()) return readIds(span);
     if (run.unseen !== undefined) return mintTraceIds(this.#mintHex, above);
-    const caller = callerOf(plan);
+    const caller = findCaller(plan);
     if (isSpanContextValid(span.spanContext()) && span.spanContext().spanId !== caller?.spanId)
-      return idsOf(span);
+      return readIds(span);
     return mintTraceIds(this.#mintHex, above ?? caller);
   }
 
@@ -408,7 +408,7 @@ export class SpanMaker {
   part(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
     const part = run.run.parts.length + 2;
     const name = `${run.name}, part ${part}`;
-    const made = this.#onward({ ...run, name }, ids, sinceUs, rootOf(run.run));
+    const made = this.#onward({ ...run, name }, ids, sinceUs, leaveSpan(run.run));
     made.span.setAttribute(ESPALIER.tracePart, part);
     setAttribute(made.span, ESPALIER.continuesFromTraceId, run.ids.traceId);
     return made;
@@ -430,9 +430,11 @@ export class SpanMaker {
 
   #onward(open: OpenSpan, ids: ChosenIds, sinceUs: number, around: Context): Onward {
     const { name, moment, opening, run } = open;
-    const { bounded: attributes } = boundedAttributes(startOf(opening, moment.scope).attributes);
-    const options = { kind: SpanKind.INTERNAL, startTime: hrTimeOf(sinceUs), attributes };
-    const span = this.#start(ids, boundedName(name), options, around);
+    const { bounded: attributes } = boundAttributes(
+      describeStart(opening, moment.scope).attributes,
+    );
+    const options = { kind: SpanKind.INTERNAL, startTime: toHrTime(sinceUs), attributes };
+    const span = this.#start(ids, boundName(name), options, around);
     if (span.isRecording()) setPlace(span, moment, run.conversationId);
     return { span, name, startedAtUs: sinceUs, trace: { spans: 1, expected: 0 } };
   }
@@ -445,26 +447,26 @@ export class SpanMaker {
 
   /** The same in a trace of its own, with a link to where it belongs: it lasted longer than the trace there. */
   apart(open: OpenSpan, side: SideSpan, moment: SpanMoment): void {
-    this.#record(open, rootOf(open.run), side, moment);
+    this.#record(open, leaveSpan(open.run), side, moment);
   }
 
   #record(open: OpenSpan, around: Context, side: SideSpan, moment: SpanMoment): boolean {
     const { name, startUs, endUs, outcome, links = [] } = side;
     const ids = { moment, after: open.ids.traceId, kind: side.kind };
     const kind = side.lostUsage === undefined ? SpanKind.INTERNAL : SpanKind.CLIENT;
-    const options = { kind, startTime: hrTimeOf(startUs), links: [...links] };
-    const span = this.#start(ids, boundedName(name), options, around);
+    const options = { kind, startTime: toHrTime(startUs), links: [...links] };
+    const span = this.#start(ids, boundName(name), options, around);
     if (!span.isRecording()) return false;
     setPlace(span, moment, open.run.conversationId);
     setAttributes(span, side.attributes);
     if (side.lostUsage !== undefined) setUsage(span, side.lostUsage);
-    if (outcome !== undefined) showOutcome(span, name, outcome);
-    this.#ends.end(moment, () => span.end(hrTimeOf(endUs)));
+    if (outcome !== undefined) markOutcome(span, name, outcome);
+    this.#ends.end(moment, () => span.end(toHrTime(endUs)));
     return true;
   }
 }
 
-function roleOf(body: SpanOpening, { role }: SpanPlan): string {
+function findRole(body: SpanOpening, { role }: SpanPlan): string {
   return "role" in body ? body.role : role;
 }
 
@@ -479,23 +481,26 @@ function onwardIdIn(traceId: string, { seq, scope }: SpanMoment): string {
 }
 
 /** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */
-export function hrTimeOf(atUs: number): HrTime {
+export function toHrTime(atUs: number): HrTime {
   const seconds = Math.floor(atUs / 1_000_000);
   return [seconds, (atUs - seconds * 1_000_000) * 1_000];
 }
 
 /** The context of a span of a run that is to have none above it. */
-function rootOf({ around }: RunFacts): Context {
+function leaveSpan({ around }: RunFacts): Context {
   return trace.deleteSpan(around);
 }
 
-function idsOf(span: Span): TraceIds {
+function readIds(span: Span): TraceIds {
   const { traceId, spanId } = span.spanContext();
   return { traceId, spanId };
 }
 
 /** What a span stands below. */
-export function callerOf({ below, run }: Pick<OpenSpan, "below" | "run">): SpanContext | undefined {
+export function findCaller({
+  below,
+  run,
+}: Pick<OpenSpan, "below" | "run">): SpanContext | undefined {
   const caller = below?.span.spanContext() ?? trace.getSpanContext(run.around);
   return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
 }

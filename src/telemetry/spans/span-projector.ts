@@ -55,17 +55,17 @@ import {
   continueIn,
   linkTo,
   namedCaller,
-  originOf,
+  findOriginLinks,
   remoteSpan,
   countCall,
-  expectedOf,
+  expectSpans,
   expectIn,
   expectNoMore,
   hasRoom,
   isFull,
   contextWithBaggage,
   unmarked,
-  callerOf,
+  findCaller,
   partIdIn,
   SpanMaker,
   type SpanPlan,
@@ -79,7 +79,7 @@ import {
   recordResumedChild,
 } from "./span-recording.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
-import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./span-events.ts";
+import { isLongWait, toSideSpan, findWaitAcrossPause, findWaitBefore } from "./span-events.ts";
 
 /** What happens within spans and is in the event log alone. */
 const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
@@ -169,7 +169,7 @@ export class SpanProjector implements Tracing {
           const queuedMs = hasRetried ? (opening.queuedMs ?? 0) : body.queuedMs;
           const { below, startedAtUs: untilUs, span } = open;
           const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };
-          const wait = span.isRecording() ? waitBefore(opening, queuedMs, bounds) : undefined;
+          const wait = span.isRecording() ? findWaitBefore(opening, queuedMs, bounds) : undefined;
           if (wait !== undefined) this.#maker.beside(open, below, wait, moment);
         }
         recordSpanEnd(open, body, moment);
@@ -194,7 +194,7 @@ export class SpanProjector implements Tracing {
     if (open === undefined) return mintTraceIds(this.#mintHex, undefined);
     const { type } = draft.body;
     if (type !== "run.started" && type !== "run.resumed") return open.ids;
-    const parentSpanId = callerOf(open)?.spanId;
+    const parentSpanId = findCaller(open)?.spanId;
     const own = open.span.spanContext();
     return {
       ...open.ids,
@@ -249,7 +249,7 @@ export class SpanProjector implements Tracing {
       const { span, run } = open;
       const own = span.spanContext();
       run.root = open;
-      const isOfCaller = own.spanId === callerOf(open)?.spanId;
+      const isOfCaller = own.spanId === findCaller(open)?.spanId;
       // No SDK made it.
       if (!span.isRecording() && (!isSpanContextValid(own) || isOfCaller)) run.unseen = span;
       return open;
@@ -264,7 +264,7 @@ export class SpanProjector implements Tracing {
     const max = this.#maxSpansPerTrace;
     // The first trace takes agents until it is full, another one as many as are expected to fit.
     const hasPlace = isFurther(parent.run, size)
-      ? hasRoom(size, expectedOf(0, max), max)
+      ? hasRoom(size, expectSpans(0, max), max)
       : !isFull(size, max);
     const open = hasPlace
       ? this.#openAgent(body, moment, parent)
@@ -310,7 +310,7 @@ export class SpanProjector implements Tracing {
     const plan = { ...place, below: caller, role: "", ids: { moment, after } };
     // The span of the run before it was paused or its process died, as far as it was sampled.
     let before: SpanContext | undefined;
-    if (after !== undefined && body.type === "run.resumed" && callerOf(plan) === undefined) {
+    if (after !== undefined && body.type === "run.resumed" && findCaller(plan) === undefined) {
       const { previousSpanId: spanId = "", wasSampled } = body;
       const flags = wasSampled === true ? TraceFlags.SAMPLED : TraceFlags.NONE;
       const earlier = remoteSpan({ traceId: after, spanId }, flags);
@@ -319,7 +319,7 @@ export class SpanProjector implements Tracing {
     const below = before && knownSpan(before);
     if (before !== undefined && !isSampled(before))
       return this.#maker.begin(body, moment, { ...plan, below });
-    const open = this.#maker.begin(body, moment, { ...plan, links: originOf(body) });
+    const open = this.#maker.begin(body, moment, { ...plan, links: findOriginLinks(body) });
     this.#lookForUnseen(open.span);
     if (before === undefined || isSampled(open.span.spanContext())) return open;
     const again = this.#maker.begin(body, moment, { ...plan, below });
@@ -334,7 +334,7 @@ export class SpanProjector implements Tracing {
   #openAgent(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
     const open = this.#maker.begin(body, moment, planBelow(parent, parent, moment));
     if (isFurther(parent.run, parent.trace))
-      expectIn(parent.trace, open, expectedOf(0, this.#maxSpansPerTrace));
+      expectIn(parent.trace, open, expectSpans(0, this.#maxSpansPerTrace));
     return open;
   }
 
@@ -342,7 +342,7 @@ export class SpanProjector implements Tracing {
   #continueInNextTrace(agent: OpenSpan, moment: SpanMoment): void {
     const place = agent.onward.at(-1) ?? agent;
     if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
-    const more = expectedOf(agent.calls, this.#maxSpansPerTrace);
+    const more = expectSpans(agent.calls, this.#maxSpansPerTrace);
     const part = this.#partFor(agent, moment, more);
     if (part === undefined) return;
     expectNoMore(agent);
@@ -367,7 +367,7 @@ export class SpanProjector implements Tracing {
 
   /** In another trace, since the one around it is large enough; unless a sampler would leave the other out. */
   #openElsewhere(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
-    const more = expectedOf(0, this.#maxSpansPerTrace);
+    const more = expectSpans(0, this.#maxSpansPerTrace);
     const part = this.#partFor(parent, moment, more);
     if (part === undefined) return this.#openAgent(body, moment, parent);
     const back = continuedFrom(parent.span.spanContext());
@@ -388,10 +388,10 @@ export class SpanProjector implements Tracing {
       const writer = this.#spans.find(scope)?.span.spanContext();
       if (writer !== undefined) open.span.addLink(linkTo(LINK.messageFrom, writer));
     }
-    const side = sideSpanOf(body, moment, open.startedAtUs);
+    const side = toSideSpan(body, moment, open.startedAtUs);
     if (side === undefined) return;
     this.#maker.beside(open, open, side, moment);
-    const wait = waitAcrossPause(body, moment, open);
+    const wait = findWaitAcrossPause(body, moment, open);
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 }

@@ -6,8 +6,8 @@ import { isSpanContextValid, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
 import {
-  boundedName,
-  eventAttributes,
+  boundName,
+  boundEventAttributes,
   setAttribute,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
@@ -22,27 +22,27 @@ import {
   type TraceSize,
   continuedFrom,
   continueIn,
-  originOf,
+  findOriginLinks,
   remoteSpan,
   type Reference,
-  hrTimeOf,
+  toHrTime,
   hasId,
   partIdIn,
   type SpanMaker,
 } from "./span-maker.ts";
 import {
-  failureOf,
+  findFailure,
   knownRole,
   knownToolName,
-  lastNameIn,
-  outcomeOf,
+  readLastName,
+  findOutcome,
   setChild,
   setClosing,
   setDelegation,
   type SpanEnd,
-  showOutcome,
+  markOutcome,
 } from "./span-attributes.ts";
-import { spanEventOf } from "./span-events.ts";
+import { toSpanEvent } from "./span-events.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 
 /** OpenTelemetry keeps 128 links of a span: some are left for others than these. */
@@ -56,11 +56,11 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
     setDelegation(span, body);
     if (body.type === "subagent.refused") rename(open, knownRole(body));
     if (body.type === "subagent.spawned" || body.type === "subagent.continued")
-      rename(open, lastNameIn(body.childPath));
+      rename(open, readLastName(body.childPath));
   }
-  const event = spanEventOf(body, moment);
+  const event = toSpanEvent(body, moment);
   if (event !== undefined)
-    span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
+    span.addEvent(event.name, boundEventAttributes(event.attributes), toHrTime(moment.atUs));
   if ("isBackground" in body && body.isBackground)
     (run.background ??= new Map()).set(body.childId, undefined);
   if (body.type === "subagent.ended") {
@@ -86,7 +86,7 @@ export function recordResumedChild(
   if (!open.span.isRecording()) return;
   const { agentId: childId, agentPath: childPath } = moment.scope;
   setChild(open.span, { role: body.role, childId, childPath });
-  rename(open, lastNameIn(childPath));
+  rename(open, readLastName(childPath));
 }
 
 /** Names a call after its subagent; after its tool, if it starts several. */
@@ -96,7 +96,7 @@ function rename(open: OpenSpan, subagent: string | undefined): void {
   open.spawns += 1;
   const target = isDelegation && open.spawns > 1 ? knownToolName(opening) : subagent;
   const words = [isDelegation ? SPAWN : name, ...(target === undefined ? [] : [target])];
-  open.shownName = boundedName(words.join(" "));
+  open.shownName = boundName(words.join(" "));
   open.span.updateName(open.shownName);
 }
 
@@ -111,26 +111,26 @@ export function recordSpanEnd(
   const { span } = open;
   open.closedAtUs = atUs;
   if (end === "left" || !span.isRecording()) return;
-  const outcome = outcomeOf(end);
+  const outcome = findOutcome(end);
   if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
   if (typeof end !== "string") setClosing(span, end);
   if (outcome === undefined) return;
-  showOutcome(span, open.shownName, outcome);
+  markOutcome(span, open.shownName, outcome);
   // It is shown wherever the span continued.
   for (const { span: further, name } of open.onward) {
     further.setAttribute(ESPALIER.outcome, outcome);
-    showOutcome(further, name, outcome);
+    markOutcome(further, name, outcome);
   }
-  setAttribute(span, ERROR_TYPE, failureOf(end));
+  setAttribute(span, ERROR_TYPE, findFailure(end));
 }
 
 /** A span ends with the last one within it. If what it shows was over before, an event on it has the time. */
 export function endSpan(open: OpenSpan, { atUs }: Pick<SpanMoment, "atUs">): void {
   const { span, closedAtUs, onward } = open;
-  for (const further of onward) further.span.end(hrTimeOf(atUs));
+  for (const further of onward) further.span.end(toHrTime(atUs));
   if (closedAtUs !== undefined && closedAtUs < atUs && span.isRecording())
-    span.addEvent(SPAN_EVENT.over, {}, hrTimeOf(closedAtUs));
-  span.end(hrTimeOf(atUs));
+    span.addEvent(SPAN_EVENT.over, {}, toHrTime(closedAtUs));
+  span.end(toHrTime(atUs));
 }
 
 // Spans that were open when their process died. A span that is never ended is never exported, and all that was exported below it has
@@ -158,7 +158,7 @@ export function recordLostSpans(
   const ended = recorded.filter((one) => one !== run).toReversed();
   for (const { open, closing } of ended)
     recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
-  return { run: run && continued(run.open, run), ended: ended.map(({ open }) => open) };
+  return { run: run && continueRunSpan(run.open, run), ended: ended.map(({ open }) => open) };
 }
 
 /** Later than the last event, which may be the one with which a span began. */
@@ -167,7 +167,7 @@ export function endOfLost(atUs: number): { readonly atUs: number } {
 }
 
 /** As it continues: known by the id that it has here, with traces that are as large as they were. */
-function continued(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
+function continueRunSpan(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
   open.trace.spans = spansInTrace;
   for (const [index, { spansInTrace: spans }] of elsewhere.entries()) {
     const part = open.onward[index];
@@ -244,7 +244,7 @@ class LostSpanRecorder {
     const { seq, atMs, atUs, scope } = lost;
     const moment = { seq, atMs, atUs, scope };
     const role = this.#above(lost)?.role ?? "";
-    const links = back === undefined ? originOf(body) : [back.link];
+    const links = back === undefined ? findOriginLinks(body) : [back.link];
     const onward = parent === undefined ? this.#run.parts : [];
     const place = { run: this.#run, trace: this.#trace, onward };
     return { ...this.#maker.begin(body, moment, { below, role, ids, links, ...place }), ids };
