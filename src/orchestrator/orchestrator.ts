@@ -26,7 +26,7 @@ import {
   checkStartOptions,
 } from "./run/start-options.ts";
 import type { RunResult } from "./run/run-result.ts";
-import { checkedRequest, postMail, type RunOrder, type RunRequest } from "./run/run-mail.ts";
+import { copyRequest, postMail, type RunOrder, type RunRequest } from "./run/run-mail.ts";
 import type { Worker, WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
@@ -281,7 +281,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async post(runId: string, request: RunRequest): Promise<void> {
     checkRunId("runId", runId);
-    await postMail(requireStorage(this.#settings).store, runId, checkedRequest(request));
+    await postMail(requireStorage(this.#settings).store, runId, copyRequest(request));
     this.#live.find(runId)?.mail?.look();
   }
 

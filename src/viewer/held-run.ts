@@ -7,7 +7,7 @@
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";
 import { RunRecord } from "../orchestrator/durability/run-record.ts";
-import { mailIn } from "../orchestrator/run/run-mail.ts";
+import { parseMail } from "../orchestrator/run/run-mail.ts";
 import type { QuestionId, RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import { unknownRun } from "../store/store-errors.ts";
@@ -167,7 +167,7 @@ export class HeldRun {
     const vain = new Map<QuestionId, VainPost>();
     const posts = await store.posts(this.runId);
     for (const one of posts) {
-      const mail = mailIn(one)?.mail;
+      const mail = parseMail(one)?.mail;
       if (mail?.type !== "answer") continue;
       const { questionId } = mail.answer;
       const problem = this.recorded.vainPosts.get(one.number);

@@ -52,22 +52,27 @@ export function matchAnswers(
   const answers = new Map<QuestionId, Answer>();
   checkAnswerList(given);
   for (const [index, one] of given.entries()) {
-    const answer = answerAt(index, one);
+    const answer = parseAnswer(index, one);
     const { questionId } = answer;
     const question = open.get(questionId);
     if (question === undefined) throw explainOther(index, answer);
     if (answers.has(questionId))
-      throw wrong("duplicate", index, `a second answer to ${named(question)}. Give one`, question);
+      throw makeWrongAnswer(
+        "duplicate",
+        index,
+        `a second answer to ${nameQuestion(question)}. Give one`,
+        question,
+      );
     const problem = problemWith(answer, question);
     if (problem !== undefined) {
       const code = answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
-      const got = `one that does not fit ${named(question)}: ${problem}. Answer the question as it is`;
-      throw wrong(code, index, got, question);
+      const got = `one that does not fit ${nameQuestion(question)}: ${problem}. Answer the question as it is`;
+      throw makeWrongAnswer(code, index, got, question);
     }
     if (isOverdue(question, nowMs)) {
       const outcome = question.kind === "approval" ? "denied" : "failed";
-      const got = `one after the deadline of ${named(question)}. Leave it out: the question counts as ${outcome}`;
-      throw wrong("late", index, got, question);
+      const got = `one after the deadline of ${nameQuestion(question)}. Leave it out: the question counts as ${outcome}`;
+      throw makeWrongAnswer("late", index, got, question);
     }
     answers.set(questionId, answer);
   }
@@ -88,21 +93,21 @@ export function checkAnswers(
   given: unknown,
   { nowMs, toolsOf, areAllNeeded = true }: AnswerChecks,
 ): ReadonlyMap<QuestionId, Answer> {
-  const explainOther = (index: number, answer: Answer) => unknown(index, answer, run);
+  const explainOther = (index: number, answer: Answer) => explainUnknownAnswer(index, answer, run);
   const answers = matchAnswers(given, { questions: run.questions, nowMs, explainOther });
   for (const question of run.questions) {
     const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
     if (agent === undefined) continue;
     checkCall(agent, question);
-    checkTool(toolsOf(agent), question, answers.get(question.questionId));
+    checkAskedTool(toolsOf(agent), question, answers.get(question.questionId));
   }
   const missing = run.questions.find(
     (question) => !answers.has(question.questionId) && !isOverdue(question, nowMs),
   );
   if (missing !== undefined && areAllNeeded) {
     const { questionId, agentPath } = missing;
-    const message = `Expected an answer to every open question, got none to ${named(missing)}. Answer it, too.`;
-    throw invalid(message, { problem: "missing", questionId, agentPath });
+    const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Answer it, too.`;
+    throw makeInvalidAnswer(message, { problem: "missing", questionId, agentPath });
   }
   return answers;
 }
@@ -111,7 +116,7 @@ export function checkAnswers(
 export function checkAnswerList(given: unknown): asserts given is readonly unknown[] {
   if (Array.isArray(given)) return;
   const message = `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`;
-  throw invalid(message, { problem: "malformed" });
+  throw makeInvalidAnswer(message, { problem: "malformed" });
 }
 
 /** A question must be about the call of the history, and that call must be what would run (X17). */
@@ -122,7 +127,7 @@ function checkCall({ state }: RestoredAgent, question: Question): void {
   if (deferral?.type !== "question") return;
   const isShown =
     argumentsHashOf(toolName, question.arguments) === argumentsHash &&
-    sameJson(jsonOf(deferral.argumentsText), question.writtenArguments ?? question.arguments);
+    sameJson(parseIfJson(deferral.argumentsText), question.writtenArguments ?? question.arguments);
   if (isShown) return;
   throw new EspalierError({
     code: "invalid_paused_run",
@@ -131,7 +136,7 @@ function checkCall({ state }: RestoredAgent, question: Question): void {
   });
 }
 
-function jsonOf(text: string): JsonValue {
+function parseIfJson(text: string): JsonValue {
   try {
     return parseJson(text);
   } catch {
@@ -140,7 +145,7 @@ function jsonOf(text: string): JsonValue {
 }
 
 /** The tool must be there still, and accept what an approval changed. */
-function checkTool(tools: ToolSet, question: Question, answer: Answer | undefined): void {
+function checkAskedTool(tools: ToolSet, question: Question, answer: Answer | undefined): void {
   const { toolName, questionId, agentPath, kind } = question;
   const tool = tools.find(toolName);
   const isOwn = tool?.kind === "function" || tool?.kind === "delegation";
@@ -155,21 +160,21 @@ function checkTool(tools: ToolSet, question: Question, answer: Answer | undefine
   const bound = rebindCall(tool, answer.arguments);
   if (bound.type !== "rejected") return;
   const message = `Expected the arguments of the answer to ${questionId} of ${agentPath} to fit ${toolName}, got others. ${bound.text}`;
-  throw invalid(message, { problem: "invalid_arguments", questionId, agentPath });
+  throw makeInvalidAnswer(message, { problem: "invalid_arguments", questionId, agentPath });
 }
 
-function answerAt(index: number, given: unknown): Answer {
-  const parsed = parsedAnswer(given);
+function parseAnswer(index: number, given: unknown): Answer {
+  const parsed = tryAnswerSchema(given);
   if (parsed?.success === true) return parsed.data;
   const [issue] = parsed?.error.issues ?? [];
   const why =
     isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
   const got = `something else${why}. Make it with approve, deny, giveResult or reportFailure`;
-  throw wrong("malformed", index, got);
+  throw makeWrongAnswer("malformed", index, got);
 }
 
 /** Returns the outcome of the schema; `undefined` for a value that is nested too deep for it. */
-function parsedAnswer(given: unknown) {
+function tryAnswerSchema(given: unknown) {
   try {
     return AnswerSchema().safeParse(given);
   } catch (cause) {
@@ -178,25 +183,32 @@ function parsedAnswer(given: unknown) {
   }
 }
 
-function unknown(index: number, { questionId }: Answer, run: RestoredRun): EspalierError {
+function explainUnknownAnswer(
+  index: number,
+  { questionId }: Answer,
+  run: RestoredRun,
+): EspalierError {
   if (!run.answered.includes(questionId)) {
     const got = `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`;
-    return wrong("unknown", index, got, { questionId });
+    return makeWrongAnswer("unknown", index, got, { questionId });
   }
   // The id of a question is `<executionId>.<step>.<index>`.
   const askedBy = questionId.split(".").slice(0, -2).join(".");
   const asker = run.agents.find(({ executionId }) => executionId === askedBy);
   const of = asker === undefined ? "" : ` of ${asker.agentPath}`;
   const got = `one to ${questionId}${of}, which has been answered. Leave it out`;
-  return wrong("already_answered", index, got, { questionId, agentPath: asker?.agentPath });
+  return makeWrongAnswer("already_answered", index, got, {
+    questionId,
+    agentPath: asker?.agentPath,
+  });
 }
 
 /** A question, as an error names it: its id, its agent and its call. */
-function named({ questionId, toolName, agentPath }: Question): string {
+function nameQuestion({ questionId, toolName, agentPath }: Question): string {
   return `${questionId} (${toolName} of ${agentPath})`;
 }
 
-type Problem =
+type AnswerProblem =
   | "missing"
   | "unknown"
   | "duplicate"
@@ -213,28 +225,33 @@ interface About {
 }
 
 /** Returns an `invalid_answer` of one answer of a list. */
-export function wrong(
-  problem: Problem,
+export function makeWrongAnswer(
+  problem: AnswerProblem,
   index: number,
   got: string,
   about: About = {},
 ): EspalierError {
   const { questionId, agentPath } = about;
   const message = `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`;
-  return invalid(message, { problem, index, ...defined({ questionId, agentPath }) });
+  return makeInvalidAnswer(message, { problem, index, ...defined({ questionId, agentPath }) });
 }
 
-function invalid(message: string, data: JsonObject & { readonly problem: Problem }): EspalierError {
+function makeInvalidAnswer(
+  message: string,
+  data: JsonObject & { readonly problem: AnswerProblem },
+): EspalierError {
   return new EspalierError({ code: "invalid_answer", message, data });
 }
 
-type OpenStep = NonNullable<Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]>;
-type WaitingQuestion = Extract<OpenStep["deferrals"][number], { readonly type: "question" }>;
+type WaitingStep = NonNullable<
+  Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]
+>;
+type WaitingQuestion = Extract<WaitingStep["deferrals"][number], { readonly type: "question" }>;
 
 /** A call about which a question is open, with the call in the model's message. */
 interface WaitingCall {
   readonly agent: PausedAgent;
-  readonly step: OpenStep;
+  readonly step: WaitingStep;
   readonly deferral: WaitingQuestion;
   readonly call: ToolCall;
 }
@@ -258,7 +275,7 @@ export function verifyWaitingCalls(
   registry: RoleRegistry,
 ): PausedRunRecord {
   const mismatches = listWaitingCalls(run).flatMap((waiting) => {
-    if (knownCalls.has(digestOf(run, waiting))) return [];
+    if (knownCalls.has(digestCall(run, waiting))) return [];
     const role = roles.get(waiting.agent.agentId);
     if (role === undefined) return [];
     const { tools, hooks } = registry.partsOf(role);
@@ -271,7 +288,9 @@ export function verifyWaitingCalls(
   // A transform that reads the clock must get the chance to return another value.
   waitForClock();
   const unverified = new Set(mismatches.filter(isReproducible).map(({ deferral }) => deferral));
-  return unverified.size === 0 ? run : { ...run, agents: run.agents.map(marked(unverified)) };
+  return unverified.size === 0
+    ? run
+    : { ...run, agents: run.agents.map(markUnverified(unverified)) };
 }
 
 function listWaitingCalls({ agents }: PausedRunRecord): readonly WaitingCall[] {
@@ -300,7 +319,7 @@ function findMismatch(waiting: WaitingCall, tool: Tool): Mismatch | undefined {
   const isAsWritten =
     sameJson(input, bound.input) &&
     (value !== undefined || sameJson(deferral.question.arguments, bound.input));
-  if (!isAsWritten && schemaHash === schemaHashOf(tool)) throw otherArguments(waiting);
+  if (!isAsWritten && schemaHash === schemaHashOf(tool)) throw makeAlteredCallError(waiting);
   const stored = value === undefined ? (fingerprint ?? "") : canonicalJson(value);
   return isAsWritten && parsed === stored ? undefined : mismatch;
 }
@@ -326,7 +345,9 @@ function waitForClock(): void {
   while (performance.now() - startMs < CLOCK_STEP_MS);
 }
 
-function marked(unverified: ReadonlySet<WaitingQuestion>): (agent: PausedAgent) => PausedAgent {
+function markUnverified(
+  unverified: ReadonlySet<WaitingQuestion>,
+): (agent: PausedAgent) => PausedAgent {
   return (agent) => {
     const { state } = agent;
     if (state.status !== "paused" || state.step === undefined) return agent;
@@ -339,7 +360,7 @@ function marked(unverified: ReadonlySet<WaitingQuestion>): (agent: PausedAgent) 
   };
 }
 
-function otherArguments({ agent, deferral, call }: WaitingCall): EspalierError {
+function makeAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierError {
   const { agentPath } = agent;
   const { callId, toolName } = call;
   const { questionId } = deferral.question;
@@ -357,13 +378,13 @@ const knownCalls = new Set<string>();
 
 /** Remembers the calls that wait in a paused run of this process. The oldest are forgotten first. */
 export function rememberWaitingCalls(run: PausedRunRecord): void {
-  for (const waiting of listWaitingCalls(run)) knownCalls.add(digestOf(run, waiting));
+  for (const waiting of listWaitingCalls(run)) knownCalls.add(digestCall(run, waiting));
   for (const digest of knownCalls) {
     if (knownCalls.size <= MOST_KNOWN) break;
     knownCalls.delete(digest);
   }
 }
 
-function digestOf({ runId, traceId }: PausedRunRecord, { call, deferral }: WaitingCall): string {
+function digestCall({ runId, traceId }: PausedRunRecord, { call, deferral }: WaitingCall): string {
   return sha256(canonicalJson([runId, traceId, call, deferral]));
 }

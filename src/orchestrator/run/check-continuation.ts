@@ -41,7 +41,7 @@ export function rootRole(
 }
 
 /** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
-export function rolesOf(
+export function findAgentRoles(
   { agents }: { readonly agents: readonly Omit<PausedAgent, "state">[] },
   registry: RoleRegistry,
 ): ReadonlyMap<AgentId, AgentRole> {
@@ -77,7 +77,7 @@ export interface AgentGrant extends BudgetGrant {
  * if its root has ended. Throws `invalid_paused_run` for a run that has ended and that no grant can continue, and `invalid_option` for a
  * grant without an agent, or of what that agent has no limit on.
  */
-export function grantsFor(
+export function placeGrants(
   run: RestoredRun,
   asked: readonly ResumeGrant[],
   { hasToEnd }: { readonly hasToEnd: boolean },
@@ -126,7 +126,7 @@ const LIMITS: ReadonlySet<string> = new Set([
 ]);
 
 /** The notice to the model of an agent that a limit had stopped. */
-export function stoppedNotice({ agents }: RestoredRun): UserMessage {
+export function makeStoppedNotice({ agents }: RestoredRun): UserMessage {
   const state = agents[0]?.state;
   const reason = state === undefined || state.status === "pending" ? "" : state.reason.message;
   const text = `You were stopped before you were done: ${reason} You have been granted more since. Go on from where you were.`;

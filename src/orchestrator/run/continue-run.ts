@@ -21,10 +21,10 @@ import { type AnswerChecks, checkAnswers } from "./check-answers.ts";
 import {
   assertReady,
   checkOutputs,
-  grantsFor,
-  rolesOf,
+  placeGrants,
+  findAgentRoles,
   rootRole,
-  stoppedNotice,
+  makeStoppedNotice,
 } from "./check-continuation.ts";
 import { type ReceivedMail, isCall } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
@@ -66,7 +66,7 @@ export function checkContinuation(
   const cutOffId = wasCutOff ? run.agents[0]?.executionId : undefined;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = registryOf(settings, rootRole(run, role, settings.roles));
-  const roles = rolesOf(run, registry);
+  const roles = findAgentRoles(run, registry);
   checkOutputs(run, roles);
   const nowMs = new SteadyClock(settings.clock, run.pausedAtMs).nowMs();
   const checks: AnswerChecks = {
@@ -80,12 +80,12 @@ export function checkContinuation(
     areAllNeeded,
   });
   assertReady(run, registry);
-  const grants = grantsFor(run, asked, { hasToEnd: wasCutOff });
+  const grants = placeGrants(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
   // Its root has ended and begins a further execution, with these instructions; else it continues the one that it had begun.
   const isOver = !wasCutOff && status !== "paused" && status !== "pending";
   const next: Pick<NextExecution, "instructions" | "message"> | undefined = isOver
-    ? { instructions: instructionsFor(registry.root, context), message: stoppedNotice(run) }
+    ? { instructions: instructionsFor(registry.root, context), message: makeStoppedNotice(run) }
     : undefined;
   return {
     registry,

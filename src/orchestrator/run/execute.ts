@@ -14,34 +14,34 @@ import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
 import type { PreparedRun } from "./live-run.ts";
-import { otherRun, type LiveRuns } from "./live-runs.ts";
-import { persistedResult, signedResult } from "./persisted-result.ts";
+import { makeOtherRunError, type LiveRuns } from "./live-runs.ts";
+import { readStoredResult, signResult } from "./persisted-result.ts";
 import {
-  crashLoop,
+  makeCrashLoopError,
   layToRest,
-  quarantineIn,
+  openQuarantine,
   takeOwnership,
   type ClaimedRun,
 } from "./quarantine.ts";
 import {
   assertFree,
-  keptRun,
-  lastPostIn,
+  readRun,
+  findLastPost,
   prepareRecovery,
-  releaseUnled,
-  storedRun,
+  releaseUnclaimed,
+  findStoredRun,
   type KeptRun,
 } from "./recover.ts";
 import {
-  checkedOrder,
+  copyOrder,
   type CheckedOrder,
   hasUnknownMail,
   isCall,
   postMail,
   type RunOrder,
-  unreadMail,
+  readUnreadMail,
 } from "./run-mail.ts";
-import { whyAborted } from "./run-error.ts";
+import { explainAbort } from "./run-error.ts";
 import { RunHandle } from "./run-handle.ts";
 import type { RunResult } from "./run-result.ts";
 import { prepareStart } from "./start.ts";
@@ -96,7 +96,7 @@ export async function executeOrder(
   given: RunOrder,
   options: ExecuteOptions,
 ): Promise<RunResult<JsonValue>> {
-  const execution = new Execution(live, checkedOrder(given), options);
+  const execution = new OrderExecution(live, copyOrder(given), options);
   for (;;) {
     const settled = await execution.rest();
     if (!isPostponed(settled)) return settled;
@@ -114,7 +114,7 @@ export function isPostponed(settled: object): settled is Postponed {
 }
 
 /** One execution of an order. A worker lets its engine wait while the run is postponed. */
-export class Execution {
+export class OrderExecution {
   readonly #live: LiveRuns;
   readonly #storage: RunStorage;
   readonly #order: CheckedOrder;
@@ -135,7 +135,7 @@ export class Execution {
     this.#storage = requireStorage(live.settings);
     this.#order = order;
     this.#options = options;
-    this.#role = findRole(live.settings, order);
+    this.#role = findOrderedRole(live.settings, order);
     this.#beganMs = live.settings.clock.monotonicMs();
   }
 
@@ -149,7 +149,7 @@ export class Execution {
       for (;;) {
         const result = await this.#try();
         if (result !== undefined && !(isPostponed(result) && this.#given.aborted)) return result;
-        if (this.#given.aborted) throw leftTo(this.#order.runId);
+        if (this.#given.aborted) throw makeLeftError(this.#order.runId);
       }
     } finally {
       forget?.();
@@ -173,10 +173,10 @@ export class Execution {
     try {
       const led = await this.#lead();
       if (led instanceof RunHandle) return await this.#result(led);
-      quarantineIn(this.#live).end(runId);
+      openQuarantine(this.#live).end(runId);
       return led;
     } catch (cause) {
-      quarantineIn(this.#live).end(runId);
+      openQuarantine(this.#live).end(runId);
       if (!this.#isPassing(cause)) throw cause;
       await this.#cancelElsewhere();
       await this.pass(LOOK_MS);
@@ -189,7 +189,7 @@ export class Execution {
     if (signal?.aborted !== true || this.#hasAsked) return;
     this.#hasAsked = true;
     try {
-      const message = whyAborted(signal);
+      const message = explainAbort(signal);
       await postMail(this.#storage.store, this.#order.runId, { type: "cancel", message });
     } catch (cause) {
       if (!this.#isPassing(cause)) throw cause;
@@ -214,10 +214,10 @@ export class Execution {
     const live = this.#live;
     live.assertOpen();
     return await live.during(async () => {
-      const found = await storedRun(this.#storage.store, this.#order.runId);
+      const found = await findStoredRun(this.#storage.store, this.#order.runId);
       if (found !== undefined) {
         if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
-        const delayMs = await quarantineIn(live).delayMs(found, this.#storage);
+        const delayMs = await openQuarantine(live).delayMs(found, this.#storage);
         if (delayMs > 0) return { delayMs };
       }
       const parts =
@@ -239,16 +239,17 @@ export class Execution {
     let kept: KeptRun | undefined;
     let context: unknown;
     try {
-      kept = await keptRun(this.#storage, runId);
-      if (!isSame(this.#order, kept)) throw otherRun(runId);
+      kept = await readRun(this.#storage, runId);
+      if (!isStartedBy(this.#order, kept)) throw makeOtherRunError(runId);
       if (!isDue(kept, settings.clock.nowMs())) {
         if (claimed !== undefined) await this.#putToRest(claimed.ownership, kept);
-        return signedResult(settings, await persistedResult(kept.folded));
+        return signResult(settings, await readStoredResult(kept.folded));
       }
       claimed ??= await this.#claim();
       context = await this.#contextNow();
     } catch (cause) {
-      if (claimed !== undefined) await releaseUnled(this.#storage, claimed.ownership, kept, cause);
+      if (claimed !== undefined)
+        await releaseUnclaimed(this.#storage, claimed.ownership, kept, cause);
       throw cause;
     }
     const given = defined({ onPiece: this.#options.onPiece });
@@ -275,7 +276,7 @@ export class Execution {
     const { store } = this.#storage;
     const { folded } = kept;
     const isUnknown = await hasUnknownMail(store, folded.run.runId, folded.posts);
-    await store.release(ownership, isUnknown ? "open" : folded.status, lastPostIn(kept));
+    await store.release(ownership, isUnknown ? "open" : folded.status, findLastPost(kept));
   }
 
   get #mayTakeOver(): boolean {
@@ -293,7 +294,7 @@ export class Execution {
       sessionId === undefined ? undefined : await sessionHandle(settings, sessionId, {});
     const claimed = isMade ? await this.#claim() : undefined;
     if (claimed !== undefined && claimed.crashes >= settings.maxCrashes) {
-      const cause = crashLoop(runId, claimed.crashes);
+      const cause = makeCrashLoopError(runId, claimed.crashes);
       await layToRest(store, claimed.ownership, cause);
       throw cause;
     }
@@ -302,8 +303,8 @@ export class Execution {
       const given = defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent });
       const options = { runId, context: await this.#contextNow(), ...given };
       if (claimed === undefined) return prepareStart(settings, { role, task, options });
-      const mail = await unreadMail(store, runId, []);
-      if ((await storedRun(store, runId))?.recordCount !== 0) throw runExists(runId);
+      const mail = await readUnreadMail(store, runId, []);
+      if ((await findStoredRun(store, runId))?.recordCount !== 0) throw runExists(runId);
       return prepareStart(settings, { role, task, options, ownership: claimed.ownership, mail });
     } catch (cause) {
       if (claimed !== undefined) await putBack(store, claimed.ownership);
@@ -338,7 +339,7 @@ export class Execution {
 }
 
 /** Why an execution has no result, although the run continues. */
-export function leftTo(runId: RunId): EspalierError {
+export function makeLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_left",
     message: `Run ${runId} was left to another process, or to a later execution of its order.`,
@@ -356,12 +357,12 @@ function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
 }
 
 /** Whether a run was started with this role and task. */
-function isSame({ role, task }: CheckedOrder, { folded }: KeptRun): boolean {
+function isStartedBy({ role, task }: CheckedOrder, { folded }: KeptRun): boolean {
   const [root] = folded.run.agents;
   return root?.role === role && sameJson(root.task, task);
 }
 
-function findRole({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
+function findOrderedRole({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
   const role = roles.find((one) => one.name === name);
   if (role !== undefined) return role;
   const known = roles.map((one) => one.name).join(", ") || "none";

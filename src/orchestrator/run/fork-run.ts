@@ -1,6 +1,7 @@
 // From a run at rest to another run that begins where a step of its root had ended. Pure but for the ids and the time it is given.
 //
-// C27. A fork has ids of its own, nothing is spent in it, and it leaves its origin as it was. A call is never cut from its result.
+// A fork has its own ids and has spent nothing. It leaves its origin unchanged, and never cuts a call from
+// its result.
 
 import { mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -54,7 +55,7 @@ interface Cut {
  * Throws `invalid_option` for a step that the root has not completed, or whose history is not there any more. Step 0 is before the first:
  * the root begins with the input that it had then.
  */
-export function forkedRun(
+export function makeFork(
   original: PausedRunRecord,
   { atStep, message, budget = {} }: ForkOptions,
   { ids, clock }: { readonly ids: IdSource; readonly clock: Clock },

@@ -16,7 +16,7 @@ import { RunHandle } from "./run-handle.ts";
 import { isCall } from "./run-mail.ts";
 
 /** Returns the error for an id whose run was started with another role or task. */
-export function otherRun(runId: string): EspalierError {
+export function makeOtherRunError(runId: string): EspalierError {
   return new EspalierError({
     code: "other_run",
     message: `Expected run ${JSON.stringify(runId)} to have been started with this role and task, got one with others. Choose another id for another task.`,
@@ -32,7 +32,7 @@ export class LiveRuns {
   #recoveries = 0;
   /** Aborted when nothing further may begin. */
   readonly closing = new CancelSignal();
-  /** See `quarantineIn`: only runs of a store have one. */
+  /** See `openQuarantine`: only runs of a store have one. */
   quarantine: Quarantine | undefined;
   #isEmpty = Promise.withResolvers<void>();
 
@@ -57,7 +57,7 @@ export class LiveRuns {
   ): RunHandle | undefined {
     const run = runId === undefined ? undefined : this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
-    throw otherRun(run.runId);
+    throw makeOtherRunError(run.runId);
   }
 
   /** Throws `invalid_state` once the orchestrator was closed. */
@@ -102,8 +102,8 @@ export class LiveRuns {
     const look = async (): Promise<PreparedRun | undefined> => {
       const { status, owner } = (await storage.store.find(runId)) ?? {};
       if (this.closing.aborted || status !== "open" || owner !== null) return undefined;
-      const { keptRun, prepareRecovery } = await import("./recover.ts");
-      const kept = await keptRun(storage, runId);
+      const { readRun, prepareRecovery } = await import("./recover.ts");
+      const kept = await readRun(storage, runId);
       if (!kept.mail.some(isCall)) return undefined;
       const given = defined({ context, contextOf, onPiece, session });
       return await prepareRecovery(settings, runId, { ...given, role, kept, areAllNeeded: false });

@@ -14,7 +14,7 @@ import { Turns } from "../../kernel/throttle.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
-import { runResult, type RunResult } from "./run-result.ts";
+import { buildResult, type RunResult } from "./run-result.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { SettledAgent } from "../tree/agent-report.ts";
 
@@ -22,7 +22,7 @@ import type { SettledAgent } from "../tree/agent-report.ts";
  * The result of a run that has ended, or that is paused. Rejects with `invalid_state` for another one, and with `invalid_journal` if an agent
  * is not at rest, or if the record of the result is missing.
  */
-export async function persistedResult(folded: FoldedRun): Promise<RunResult<JsonValue>> {
+export async function readStoredResult(folded: FoldedRun): Promise<RunResult<JsonValue>> {
   const { run, status, recordCount } = folded;
   const { runId } = run;
   if (status === "open") throw notAtRest(runId);
@@ -33,7 +33,7 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
   const { traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } = run;
   const { atMs, prices, session } = said;
   try {
-    return runResult({
+    return buildResult({
       runId,
       atMs,
       pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
@@ -56,7 +56,7 @@ export async function persistedResult(folded: FoldedRun): Promise<RunResult<Json
 }
 
 /** Returns the result with its paused run signed, where there is a key: the store is what only the application writes. */
-export function signedResult(
+export function signResult(
   { signer }: Pick<Settings, "signer">,
   result: RunResult<JsonValue>,
 ): RunResult<JsonValue> {

@@ -1,5 +1,5 @@
 // The questions of a run that is kept in a store, whichever process leads it and whether it rests; and answers to them, put into its mailbox.
-// X17. An answer is about one exact call, and the first one counts.
+// An answer is about one exact call, and the first one counts.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
@@ -14,12 +14,12 @@ import { madeOfLine } from "../durability/fold-journal.ts";
 import { recordFrom } from "../durability/journal-record.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "../durability/record-codec.ts";
 import { keptEvent } from "../durability/open-spans.ts";
-import { matchAnswers, wrong } from "./check-answers.ts";
+import { matchAnswers, makeWrongAnswer } from "./check-answers.ts";
 import type { Run } from "./run.ts";
-import { mailIn, postMail } from "./run-mail.ts";
+import { parseMail, postMail } from "./run-mail.ts";
 
 /** What is asked of people in a run, and what they have said. */
-interface Asked {
+interface AskedQuestions {
   /** In the order in which they were asked. */
   readonly open: readonly Question[];
   /** The tools that the model was shown in the step of each open question, as JSON text. */
@@ -72,7 +72,7 @@ export async function postAnswers(
     const key = `answer:${questionId}:${asked.taken.get(questionId) ?? 0}`;
     const number = await postMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.posts(runId, number);
-    const mail = post && mailIn(post)?.mail;
+    const mail = post && parseMail(post)?.mail;
     // Of two answers at once the first has its post under the key.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
       throw answeredBefore(index, questionId, mail.answer.type);
@@ -88,7 +88,7 @@ async function askedOnceKept(
   { store, clock, ledHere }: PostMeans,
   runId: RunId,
   given: readonly Answer[],
-): Promise<Asked> {
+): Promise<AskedQuestions> {
   await ledHere?.kept().catch(() => undefined); // The store says what is wrong.
   for (let looks = 1; ; looks += 1) {
     const asked = await askedIn(store, runId);
@@ -101,7 +101,7 @@ async function askedOnceKept(
   }
 }
 
-function isAllKnown(given: unknown, { open, over }: Asked): boolean {
+function isAllKnown(given: unknown, { open, over }: AskedQuestions): boolean {
   if (!Array.isArray(given)) return true;
   return given.every((one) => {
     const { questionId } = isRecord(one) ? one : {};
@@ -113,7 +113,7 @@ function isAllKnown(given: unknown, { open, over }: Asked): boolean {
   });
 }
 
-async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
+async function askedIn(store: RunStore, runId: RunId): Promise<AskedQuestions> {
   const reader = new RecordCodec();
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
@@ -148,7 +148,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const posted = new Map<QuestionId, Answer>();
   const taken = new Map<QuestionId, number>();
   for (const post of await store.posts(runId)) {
-    const mail = mailIn(post)?.mail;
+    const mail = parseMail(post)?.mail;
     if (mail?.type !== "answer") continue;
     const { questionId } = mail.answer;
     if (!handled.has(post.number)) posted.set(questionId, mail.answer);
@@ -157,14 +157,14 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   return { open: [...open.values()], toolsTexts, over, posted, taken };
 }
 
-function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly Answer[] {
+function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): readonly Answer[] {
   const { open, over, posted, isLed = false } = asked;
   const questions = open.filter(({ questionId }) => !posted.has(questionId));
   const explainOther = (index: number, { questionId }: Answer): EspalierError => {
     const first = posted.get(questionId)?.type ?? over.get(questionId);
     if (first !== undefined) return answeredBefore(index, questionId, first);
     const got = `one to ${questionId}, which the run does not ask${isLed ? TOO_EARLY : ""}`;
-    return wrong("unknown", index, got, { questionId });
+    return makeWrongAnswer("unknown", index, got, { questionId });
   };
   return [...matchAnswers(given, { questions, nowMs, explainOther }).values()];
 }
@@ -177,7 +177,7 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
  */
 async function checkArguments(
   answers: readonly Answer[],
-  { open, toolsTexts }: Asked,
+  { open, toolsTexts }: AskedQuestions,
 ): Promise<void> {
   for (const answer of answers) {
     if (answer.type !== "approved" || answer.arguments === undefined) continue;
@@ -205,7 +205,7 @@ const TOO_EARLY =
 
 function answeredBefore(index: number, questionId: QuestionId, first: AnswerType): EspalierError {
   const got = `one to ${questionId}, which has been answered. The first answer counts: ${first}`;
-  return wrong("already_answered", index, got, { questionId });
+  return makeWrongAnswer("already_answered", index, got, { questionId });
 }
 
 const NEVER = new CancelSignal();

@@ -13,7 +13,7 @@ import type { FoldedRun } from "../durability/fold-journal.ts";
 import { tried, type RunStorage } from "../durability/journal.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
-import { postMail, refusedMail } from "./run-mail.ts";
+import { postMail, makeRefusal } from "./run-mail.ts";
 
 /** The delay after the first crash that was counted. It doubles with each further crash. */
 const FIRST_DELAY_MS = 1_000;
@@ -66,7 +66,7 @@ export class Quarantine {
 }
 
 /** Returns the quarantine of an orchestrator's runs, created when it is first needed. */
-export function quarantineIn(runs: { quarantine: Quarantine | undefined }): Quarantine {
+export function openQuarantine(runs: { quarantine: Quarantine | undefined }): Quarantine {
   return (runs.quarantine ??= new Quarantine());
 }
 
@@ -94,7 +94,7 @@ export async function takeOwnership(
   try {
     const { crashes = 0 } = (await store.find(runId)) ?? {};
     if (crashes <= settings.maxCrashes) return { ownership, crashes };
-    const cause = crashLoop(runId, crashes);
+    const cause = makeCrashLoopError(runId, crashes);
     await layToRest(store, ownership, cause);
     throw cause;
   } catch (cause) {
@@ -110,7 +110,7 @@ export async function layToRest(
   ownership: Ownership,
   cause: EspalierError,
 ): Promise<void> {
-  const lastPost = await postMail(store, ownership.runId, refusedMail(cause));
+  const lastPost = await postMail(store, ownership.runId, makeRefusal(cause));
   await store.release(ownership, "paused", lastPost);
 }
 
@@ -125,7 +125,11 @@ const NAMED_CALLS = 3;
  * Returns the error of a run that ends the processes that lead it. `folded`: the run, if it fails.
  * Without it the run rests, and may be tried again.
  */
-export function crashLoop(runId: RunId, crashes: number, folded?: FoldedRun): EspalierError {
+export function makeCrashLoopError(
+  runId: RunId,
+  crashes: number,
+  folded?: FoldedRun,
+): EspalierError {
   const calls = (folded?.run.agents ?? []).flatMap(({ agentPath, state }) =>
     pendingCallsOf(state).map(({ toolName }) => `${toolName} of ${agentPath}`),
   );

@@ -51,8 +51,8 @@ export async function rebuildRecordedRequest(
   checkKeys("rebuild options", options, FIELDS);
   if (typeof journal !== "string")
     throw mismatch("journal", "text", journal, "Hand in what recordingOf gave.");
-  const { sourceIn } = await import("./recorded-source.ts");
-  return rebuiltFrom(await sourceIn(journal, options.agentId), options);
+  const { readSource } = await import("./recorded-source.ts");
+  return rebuiltFrom(await readSource(journal, options.agentId), options);
 }
 
 const FIELDS = ["stepNumber", "agentId"];

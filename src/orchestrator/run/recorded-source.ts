@@ -9,7 +9,7 @@ import { RECORDS_PER_TURN, RecordCodec } from "../durability/record-codec.ts";
 import type { RequestSource } from "./rebuild-request.ts";
 
 /** What a journal says of one agent, and the texts of all. `agentId` undefined: of the root. */
-export async function sourceIn(
+export async function readSource(
   journal: string,
   agentId: AgentId | undefined,
 ): Promise<RequestSource> {
@@ -18,16 +18,16 @@ export async function sourceIn(
   let steps = agentId === undefined ? undefined : new AgentSteps(agentId);
   let runId: RunId | undefined;
   const take = (value: unknown): void => {
-    runId ??= runIdIn(value);
+    runId ??= findRunId(value);
     for (const [hash, text] of Object.entries(definitionsIn(value)))
       definitions[hash] = String(text);
-    const rootId = steps === undefined ? rootIn(value) : undefined;
+    const rootId = steps === undefined ? findRootId(value) : undefined;
     if (rootId !== undefined) steps = new AgentSteps(rootId);
     if (steps?.isOwn(value) === true) steps.take(value);
   };
   const turns = new Turns(RECORDS_PER_TURN);
   let number = 0;
-  for (const line of linesIn(journal)) {
+  for (const line of splitLines(journal)) {
     number += 1;
     const records = madeOfLine(runId ?? unnamed(), number, () => {
       const values = reader.read(line);
@@ -42,7 +42,7 @@ export async function sourceIn(
   return { agents: [{ agentId: steps.agentId, agentPath: steps.agentPath, state }], definitions };
 }
 
-function* linesIn(journal: string): Generator<string> {
+function* splitLines(journal: string): Generator<string> {
   for (let from = 0; from < journal.length;) {
     const end = journal.indexOf("\n", from);
     const line = journal.slice(from, end === -1 ? journal.length : end);
@@ -57,13 +57,13 @@ function unnamed(): RunId {
 }
 
 /** The run that a journal says it is of. */
-function runIdIn(value: unknown): RunId | undefined {
+function findRunId(value: unknown): RunId | undefined {
   const isHead = isRecord(value) && value["type"] === "run";
   return isHead ? RunIdSchema().safeParse(value["runId"]).data : undefined;
 }
 
 /** The first agent that a record speaks of. */
-function rootIn(value: unknown): AgentId | undefined {
+function findRootId(value: unknown): AgentId | undefined {
   if (!isRecord(value)) return undefined;
   const agent = value["type"] === "agent" ? value["agent"] : agentsIn(value["run"])[0];
   return AgentIdSchema().safeParse(isRecord(agent) ? agent["agentId"] : undefined).data;

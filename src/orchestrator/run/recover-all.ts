@@ -8,8 +8,8 @@ import type { RunId } from "../../protocol/ids.ts";
 import { runEnded, unknownRun } from "../../store/store-errors.ts";
 import { requireStorage } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { quarantineIn } from "./quarantine.ts";
-import { assertFree, keptRun, lostRuns, prepareRecovery, storedRun } from "./recover.ts";
+import { openQuarantine } from "./quarantine.ts";
+import { assertFree, readRun, lostRuns, prepareRecovery, findStoredRun } from "./recover.ts";
 import type { RunHandle } from "./run-handle.ts";
 import { postMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
@@ -57,7 +57,7 @@ export async function recoverAllRuns(
   for (const found of await lostRuns(storage)) {
     const { runId, recordCount, crashes } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
-    const delayMs = await quarantineIn(live).delayMs(found, storage);
+    const delayMs = await openQuarantine(live).delayMs(found, storage);
     if (delayMs > 0) {
       const dueAtMs = Math.ceil(storage.clock.nowMs() + delayMs);
       const run = recoverLater(live, { runId, delayMs }, options);
@@ -86,7 +86,7 @@ async function recoverNow(
     run.result.catch(() => undefined); // The caller can only look at it once all are under way.
     return run;
   } catch (cause) {
-    quarantineIn(live).end(runId);
+    openQuarantine(live).end(runId);
     throw cause;
   }
 }
@@ -100,11 +100,11 @@ async function recoverLater(
   for (let delayMs = firstMs; delayMs > 0;) {
     await sleep(storage.clock, delayMs, live.closing);
     live.assertOpen();
-    const found = await storedRun(storage.store, runId);
+    const found = await findStoredRun(storage.store, runId);
     if (found === undefined) throw unknownRun(runId);
     if (found.status !== "open") throw runEnded(runId);
     assertFree(found, storage); // Another process may have been faster.
-    delayMs = await quarantineIn(live).delayMs(found, storage);
+    delayMs = await openQuarantine(live).delayMs(found, storage);
   }
   return await live.during(() => recoverNow(live, runId, options));
 }
@@ -144,7 +144,7 @@ export async function cancelRun(
     return;
   }
   const number = await postMail(store, runId, { type: "cancel", message });
-  const found = await storedRun(store, runId);
+  const found = await findStoredRun(store, runId);
   // Nothing is kept of it: it is cancelled before it begins.
   if (found === undefined || found.recordCount === 0) return;
   try {
@@ -157,7 +157,7 @@ export async function cancelRun(
     const code = EspalierError.is(cause) ? cause.code : undefined;
     if (code === "run_alive") return;
     if (code !== "run_ended") throw cause;
-    const { folded } = await keptRun(storage, runId);
+    const { folded } = await readRun(storage, runId);
     if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.
   }
 }

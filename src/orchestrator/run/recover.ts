@@ -16,9 +16,9 @@ import type { RestoredRun } from "../durability/restored-run.ts";
 import { type Settings, requireStorage } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { type Continuation, checkContinuation, restoreRun } from "./continue-run.ts";
-import { persistedResult, signedResult } from "./persisted-result.ts";
-import { type ClaimedRun, crashLoop, takeOwnership } from "./quarantine.ts";
-import { type ReceivedMail, isCall, unreadMail } from "./run-mail.ts";
+import { readStoredResult, signResult } from "./persisted-result.ts";
+import { type ClaimedRun, makeCrashLoopError, takeOwnership } from "./quarantine.ts";
+import { type ReceivedMail, isCall, readUnreadMail } from "./run-mail.ts";
 import type { PreparedRun } from "./live-run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./start-options.ts";
 import type { RunResult } from "./run-result.ts";
@@ -56,30 +56,34 @@ export async function prepareRecovery(
   let { kept } = options;
   let continuation: Continuation | undefined;
   // A run that is lost is claimed before it is read. A live owner is replaced only once all is checked.
-  if (kept === undefined && !(await isLost(storage, runId))) kept = await keptRun(storage, runId);
+  if (kept === undefined && !(await seemsLost(storage, runId)))
+    kept = await readRun(storage, runId);
   if (kept !== undefined && options.claimed === undefined) {
     // One that had ended, whose process did not live to say so, is claimed to record that.
     const isUnreported =
-      kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
+      kept.folded.status === "ended" && (await findStoredRun(store, runId))?.status === "open";
     if (!isUnreported) continuation = await readyToRecover(settings, kept, options);
   }
   const claimed = options.claimed ?? (await takeOwnership(settings, runId, options));
   const { ownership } = claimed;
   try {
     if (kept === undefined || !(await isAsRead(store, kept))) {
-      kept = await keptRun(storage, runId);
+      kept = await readRun(storage, runId);
       continuation = undefined;
     }
     continuation ??= await readyToRecover(settings, kept, options);
     return ledOn(settings, claimed, kept.folded, continuation);
   } catch (cause) {
-    await releaseUnled(storage, ownership, kept, cause);
+    await releaseUnclaimed(storage, ownership, kept, cause);
     throw cause;
   }
 }
 
-async function isLost({ store, clock, staleAfterMs }: RunStorage, runId: RunId): Promise<boolean> {
-  const run = await storedRun(store, runId);
+async function seemsLost(
+  { store, clock, staleAfterMs }: RunStorage,
+  runId: RunId,
+): Promise<boolean> {
+  const run = await findStoredRun(store, runId);
   if (run?.status !== "open" || run.recordCount === 0) return false;
   return !seemsAlive(run, clock.nowMs(), staleAfterMs);
 }
@@ -87,8 +91,8 @@ async function isLost({ store, clock, staleAfterMs }: RunStorage, runId: RunId):
 /** False: the run came further, or got mail, since it was read. */
 async function isAsRead(store: RunStore, { folded, mail }: KeptRun): Promise<boolean> {
   const { runId } = folded.run;
-  const { recordCount } = (await storedRun(store, runId)) ?? {};
-  const unread = await unreadMail(store, runId, folded.posts);
+  const { recordCount } = (await findStoredRun(store, runId)) ?? {};
+  const unread = await readUnreadMail(store, runId, folded.posts);
   return recordCount === folded.recordCount && unread.length === mail.length;
 }
 
@@ -99,13 +103,15 @@ function ledOn(
   continuation: Continuation,
 ): PreparedRun {
   const isOver = crashes >= settings.maxCrashes;
-  const failure = isOver ? errorRecord(crashLoop(ownership.runId, crashes, folded)) : undefined;
+  const failure = isOver
+    ? errorRecord(makeCrashLoopError(ownership.runId, crashes, folded))
+    : undefined;
   const journal = recoveredJournal(requireStorage(settings), ownership, folded, failure);
   return restoreRun(settings, folded.run, continuation, { journal, folded, failure });
 }
 
 /** Gives back a run that cannot continue, as it rests. One that had ended is released as ended. */
-export async function releaseUnled(
+export async function releaseUnclaimed(
   { store, clock }: RunStorage,
   ownership: Ownership,
   kept: KeptRun | undefined,
@@ -115,29 +121,29 @@ export async function releaseUnled(
   // A run that could not be read stays open, as it was.
   const isOpen = kept === undefined || kept.mail.some(isCall);
   const status = isOpen ? "open" : kept.folded.status;
-  const lastPost = kept && lastPostIn(kept);
+  const lastPost = kept && findLastPost(kept);
   const release = () => store.release(ownership, isOver ? "ended" : status, lastPost);
   await tried(clock, release).catch(() => undefined); // Why it cannot continue is what counts.
 }
 
 /** Rejects with `unknown_run`, also for one of which nothing is kept, `unsupported_version`, `invalid_journal` or `store_failed`. */
-export async function keptRun({ store }: RunStorage, runId: RunId): Promise<KeptRun> {
+export async function readRun({ store }: RunStorage, runId: RunId): Promise<KeptRun> {
   const folded = await foldedRun(store, runId);
-  const mail = await asked(`the mail of run ${runId}`, () =>
-    unreadMail(store, runId, folded.posts),
+  const mail = await askStore(`the mail of run ${runId}`, () =>
+    readUnreadMail(store, runId, folded.posts),
   );
   return { folded, mail };
 }
 
 /** The number of the last post that was seen of a run. */
-export function lastPostIn({ folded, mail }: KeptRun): number {
+export function findLastPost({ folded, mail }: KeptRun): number {
   return Math.max(0, ...folded.posts, ...mail.map(({ number }) => number));
 }
 
 async function foldedRun(store: RunStore, runId: RunId): Promise<FoldedJournal> {
-  const found = await storedRun(store, runId);
+  const found = await findStoredRun(store, runId);
   if (found?.recordCount === 0) throw nothingStored(runId);
-  return await asked(`run ${runId}`, () => foldJournal(runId, store.read(runId)));
+  return await askStore(`run ${runId}`, () => foldJournal(runId, store.read(runId)));
 }
 
 async function readyToRecover(
@@ -163,7 +169,7 @@ export async function storedResult(
   runId: RunId,
 ): Promise<RunResult<JsonValue>> {
   const folded = await foldedRun(requireStorage(settings).store, runId);
-  return signedResult(settings, await persistedResult(folded));
+  return signResult(settings, await readStoredResult(folded));
 }
 
 /** As many as a store can have. */
@@ -175,7 +181,7 @@ export const ALL_OF_THEM = 2 ** 31 - 1;
  */
 export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[]> {
   const filter = { status: "open", limit: ALL_OF_THEM } as const;
-  const open = await asked("its runs", () => storage.store.list(filter));
+  const open = await askStore("its runs", () => storage.store.list(filter));
   const nowMs = storage.clock.nowMs();
   const lost = open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs));
   return lost.toReversed().toSorted((left, right) => left.crashes - right.crashes);
@@ -219,12 +225,12 @@ async function contextOfLost(
 }
 
 /** What a store knows of a run. */
-export function storedRun(store: RunStore, runId: RunId): Promise<StoredRun | undefined> {
-  return asked(`run ${runId}`, () => store.find(runId));
+export function findStoredRun(store: RunStore, runId: RunId): Promise<StoredRun | undefined> {
+  return askStore(`run ${runId}`, () => store.find(runId));
 }
 
 /** Whatever a store throws comes out as one of our errors. */
-async function asked<Answer>(what: string, ask: () => Promise<Answer>): Promise<Answer> {
+async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
   } catch (cause) {
@@ -253,12 +259,12 @@ export async function readResult(
   const rested = await readRested(store, runId);
   if (rested === undefined) return undefined;
   const { folded, mail, refusal } = rested;
-  if (folded?.status === "ended") return await persistedResult(folded); // Whatever came too late for it.
+  if (folded?.status === "ended") return await readStoredResult(folded); // Whatever came too late for it.
   if (refusal !== undefined)
     throw new EspalierError({ code: refusal.code, message: refusal.message });
   // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
   if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
-  return await persistedResult(folded);
+  return await readStoredResult(folded);
 }
 
 /**
@@ -266,11 +272,11 @@ export async function readResult(
  * could run it, if its last mail says so.
  */
 export async function readRested(store: RunStore, runId: RunId) {
-  const found = await storedRun(store, runId);
+  const found = await findStoredRun(store, runId);
   if (found === undefined) throw unknownRun(runId);
   if (found.status === "open") return undefined;
   const folded = found.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
-  const mail = await unreadMail(store, runId, folded?.posts ?? []);
+  const mail = await readUnreadMail(store, runId, folded?.posts ?? []);
   const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
   const refusal = last?.type === "refused" ? last : undefined;
   return { folded, mail, refusal };

@@ -18,7 +18,7 @@ import {
 } from "../durability/paused-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import { spawnRequestIn } from "../tree/subagent-tools.ts";
-import { rolesOf } from "./check-continuation.ts";
+import { findAgentRoles } from "./check-continuation.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 
 /** A paused run, with the roles of its agents. */
@@ -34,23 +34,23 @@ interface CastRun {
  *
  * Throws `invalid_paused_run` if an agent has a role that its parent may not start, or that its parent did not ask for.
  */
-export function withCeilings(
+export function applyCeilings(
   run: PausedRunRecord,
   registry: RoleRegistry,
   limits: SubagentLimits,
 ): PausedRunRecord {
   const agents = new Map(run.agents.map((agent) => [agent.agentId, agent]));
-  const cast = { run, registry, agents, roles: rolesOf(run, registry) };
-  for (const agent of run.agents) checkRole(cast, agent);
+  const cast = { run, registry, agents, roles: findAgentRoles(run, registry) };
+  for (const agent of run.agents) checkDelegatedRole(cast, agent);
   return {
     ...run,
-    limits: tighterTree(run.limits, limits),
-    agents: tightenedAgents(cast),
-    accounts: tightenedAccounts(cast),
+    limits: tightenTree(run.limits, limits),
+    agents: tightenAgents(cast),
+    accounts: tightenAccounts(cast),
   };
 }
 
-function tighterTree(recorded: SubagentLimits, limits: SubagentLimits): SubagentLimits {
+function tightenTree(recorded: SubagentLimits, limits: SubagentLimits): SubagentLimits {
   return {
     maxDepth: Math.min(recorded.maxDepth, limits.maxDepth),
     maxBreadthPerParent: Math.min(recorded.maxBreadthPerParent, limits.maxBreadthPerParent),
@@ -60,7 +60,7 @@ function tighterTree(recorded: SubagentLimits, limits: SubagentLimits): Subagent
 
 // Roles
 
-function checkRole({ registry, roles, agents }: CastRun, agent: PausedAgent): void {
+function checkDelegatedRole({ registry, roles, agents }: CastRun, agent: PausedAgent): void {
   const { agentPath, role, draft, parentAgentId } = agent;
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
   const parentRole = parent && roles.get(parent.agentId);
@@ -71,13 +71,13 @@ function checkRole({ registry, roles, agents }: CastRun, agent: PausedAgent): vo
     throw invalidPausedRun(
       `${agentPath} has the role "${role}", which ${parentRole.name} may not start`,
     );
-  const request = spawnRequestOf(parent, agent);
+  const request = findSpawnRequest(parent, agent);
   if (request === undefined || (request.role === role && sameJson(request.draft, draft))) return;
   throw invalidPausedRun(`${agentPath} does not have the role that ${parent.agentPath} asked for`);
 }
 
 /** Returns the request of the call of `SpawnSubagent` that started the agent; `undefined` if the parent's history does not have it. */
-function spawnRequestOf(
+function findSpawnRequest(
   parent: PausedAgent,
   { spawnStepId, spawnCallId }: PausedAgent,
 ): SpawnRequest | undefined {
@@ -101,7 +101,7 @@ function spawnRequestOf(
 
 // Denials
 
-function tightenedAgents({ run, registry, roles }: CastRun): readonly PausedAgent[] {
+function tightenAgents({ run, registry, roles }: CastRun): readonly PausedAgent[] {
   const tightened = new Map<AgentId, PausedAgent>();
   return run.agents.map((agent) => {
     const parent = agent.parentAgentId === null ? undefined : tightened.get(agent.parentAgentId);
@@ -109,16 +109,16 @@ function tightenedAgents({ run, registry, roles }: CastRun): readonly PausedAgen
     const denied =
       parent === undefined || parentRole === undefined
         ? agent
-        : { ...agent, toolRules: rulesFor(agent, parent, parentRole) };
+        : { ...agent, toolRules: tightenRules(agent, parent, parentRole) };
     const role = roles.get(agent.agentId);
-    const one = role === undefined ? denied : withHiddenTools(denied, role, registry);
+    const one = role === undefined ? denied : hideTools(denied, role, registry);
     tightened.set(agent.agentId, one);
     return one;
   });
 }
 
 /** The recorded rules, those of the parent, and those that the parent's role in code has for its subagents. */
-function rulesFor(
+function tightenRules(
   { toolRules: recorded }: PausedAgent,
   parent: PausedAgent,
   { context }: AgentRole,
@@ -129,7 +129,7 @@ function rulesFor(
 }
 
 /** Tools that a filter of the role kept from the model in the open step stay hidden in it. */
-function withHiddenTools(agent: PausedAgent, role: AgentRole, registry: RoleRegistry): PausedAgent {
+function hideTools(agent: PausedAgent, role: AgentRole, registry: RoleRegistry): PausedAgent {
   const { state } = agent;
   if (role.toolFilters.length === 0 || state.status !== "paused" || state.step === undefined)
     return agent;
@@ -146,7 +146,7 @@ function withHiddenTools(agent: PausedAgent, role: AgentRole, registry: RoleRegi
 
 // Budgets
 
-function tightenedAccounts(cast: CastRun): readonly Account[] {
+function tightenAccounts(cast: CastRun): readonly Account[] {
   const { run, roles, agents } = cast;
   const tightened = new Map<AgentId, Account>();
   return run.accounts.map((account) => {
@@ -161,12 +161,12 @@ function tightenedAccounts(cast: CastRun): readonly Account[] {
         : childLimits({
             share: parentRole.delegation.share,
             definition: role.budget,
-            left: mostLeft(parentId, tightened),
+            left: findMostLeft(parentId, tightened),
             role: role.name,
-            delegatedRoles: delegatedRolesOf(agent, cast),
+            delegatedRoles: listDelegatedRoles(agent, cast),
             source: "",
           });
-    const one = tightenedAccount(account, role, ceiling);
+    const one = tightenAccount(account, role, ceiling);
     tightened.set(agentId, one);
     return one;
   });
@@ -177,7 +177,7 @@ interface Ceiling {
   readonly wallTimeMs: number | undefined;
 }
 
-function tightenedAccount(account: Account, role: AgentRole, ceiling: Ceiling): Account {
+function tightenAccount(account: Account, role: AgentRole, ceiling: Ceiling): Account {
   const { limits, reserve, timeLimitMs } = account;
   const grants = allGrants(account);
   const granted = sumGrants(grants);
@@ -201,7 +201,10 @@ function tightenedAccount(account: Account, role: AgentRole, ceiling: Ceiling): 
 }
 
 /** The most that can have been left to subagents of an account: a limit on its path never falls. */
-function mostLeft(parentId: AgentId | null, accounts: ReadonlyMap<AgentId, Account>): SpendLimits {
+function findMostLeft(
+  parentId: AgentId | null,
+  accounts: ReadonlyMap<AgentId, Account>,
+): SpendLimits {
   let left: SpendLimits = {};
   for (let id = parentId; id !== null;) {
     const account = accounts.get(id);
@@ -213,7 +216,7 @@ function mostLeft(parentId: AgentId | null, accounts: ReadonlyMap<AgentId, Accou
 }
 
 /** The roles of the delegations among which a reply has shared the budget, as far as the run shows them. */
-function delegatedRolesOf(agent: PausedAgent, { run, agents }: CastRun): readonly string[] {
+function listDelegatedRoles(agent: PausedAgent, { run, agents }: CastRun): readonly string[] {
   const { parentAgentId, spawnStepId, execution, role } = agent;
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
   // One that has been continued was created by an earlier step.
@@ -221,7 +224,7 @@ function delegatedRolesOf(agent: PausedAgent, { run, agents }: CastRun): readonl
   const members = new Map<CallId | null, string>();
   for (const one of run.agents) {
     const isMember = one.parentAgentId === parentAgentId && one.spawnStepId === spawnStepId;
-    if (isMember && spawnRequestOf(parent, one) !== undefined)
+    if (isMember && findSpawnRequest(parent, one) !== undefined)
       members.set(one.spawnCallId, one.role);
   }
   return members.size === 0 ? [role] : [...members.values()];

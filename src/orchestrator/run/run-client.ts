@@ -17,13 +17,13 @@ import { recordFrom, type JournalRecord } from "../durability/journal-record.ts"
 import { RecordCodec } from "../durability/record-codec.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { newOwner, titleOf } from "../durability/open-journal.ts";
-import { otherRun } from "./live-runs.ts";
+import { makeOtherRunError } from "./live-runs.ts";
 import { openQuestions, postAnswers } from "./posted-answers.ts";
 import {
-  checkedOrder,
+  copyOrder,
   type CheckedOrder,
-  checkedRequest,
-  orderOf,
+  copyRequest,
+  readOrder,
   postMail,
   postOrder,
   type RunOrder,
@@ -32,7 +32,7 @@ import {
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
 import { readRested, readResult } from "./recover.ts";
-import { ticketOf } from "./work.ts";
+import { makeTicket } from "./work.ts";
 
 /** What a client of runs works with. */
 export interface RunClientOptions {
@@ -115,9 +115,9 @@ export class RunClient {
     checkKeys("start options", options, ORDER_FIELDS);
     const { runId = randomIds.next("run"), ...others } = options;
     const rolesVersion = this.#rolesVersion;
-    const order = checkedOrder({ ...others, runId, role, task, ...defined({ rolesVersion }) });
+    const order = copyOrder({ ...others, runId, role, task, ...defined({ rolesVersion }) });
     await this.#keep(order);
-    await this.#means.engine.lead(ticketOf(order));
+    await this.#means.engine.lead(makeTicket(order));
     return new StoredRemoteRun(this.#means, order.runId, order);
   }
 
@@ -133,8 +133,8 @@ export class RunClient {
     const { runId, role, task } = order;
     const ownership = await store
       .create(runId, titleOf(role, task), newOwner())
-      .catch(ignore("run_exists"));
-    const known = ownership === undefined ? await orderOf(store, runId) : undefined;
+      .catch(ignoreCode("run_exists"));
+    const known = ownership === undefined ? await readOrder(store, runId) : undefined;
     if (ownership === undefined && known === undefined) {
       // A run without an order was started by a process for itself, unless nothing of it is kept yet.
       const found = await store.find(runId);
@@ -142,15 +142,16 @@ export class RunClient {
     }
     const counts = known ?? (await postOrder(store, order));
     // Another client may have handed the same order over, and a worker runs it already.
-    if (ownership !== undefined) await store.release(ownership, "open").catch(ignore("run_fenced"));
-    if (!sameJson(counts, order)) throw otherRun(runId);
+    if (ownership !== undefined)
+      await store.release(ownership, "open").catch(ignoreCode("run_fenced"));
+    if (!sameJson(counts, order)) throw makeOtherRunError(runId);
     if (known !== undefined && (await readRested(store, runId))?.refusal !== undefined)
       await postMail(store, runId, { type: "resume" });
   }
 }
 
 /** Returns a handler that passes over one error. */
-function ignore(code: ErrorCode): (cause: unknown) => undefined {
+function ignoreCode(code: ErrorCode): (cause: unknown) => undefined {
   return (cause) => {
     if (!EspalierError.is(cause) || cause.code !== code) throw cause;
   };
@@ -197,7 +198,7 @@ class StoredRemoteRun implements RemoteRun {
   }
 
   async post(request: RunRequest): Promise<void> {
-    await postMail(this.#means.store, this.runId, checkedRequest(request));
+    await postMail(this.#means.store, this.runId, copyRequest(request));
     await this.#wake();
   }
 
@@ -216,7 +217,7 @@ class StoredRemoteRun implements RemoteRun {
       const found = await store.find(this.runId);
       for await (const line of store.read(this.runId, next)) {
         next += 1;
-        const events = reader.read(line).map(recordFrom).flatMap(eventIn);
+        const events = reader.read(line).map(recordFrom).flatMap(parseStoredEvent);
         yield* events.filter(({ seq }) => seq >= due).map((event) => deepFreeze(event));
         due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }
@@ -236,12 +237,12 @@ class StoredRemoteRun implements RemoteRun {
 
   /** Has the run led, so that what is in its mailbox is done. A run that was not ordered is not the engine's. */
   async #wake(): Promise<void> {
-    const order = this.#order ?? (await orderOf(this.#means.store, this.runId));
-    if (order !== undefined) await this.#means.engine.lead(ticketOf(order));
+    const order = this.#order ?? (await readOrder(this.#means.store, this.runId));
+    if (order !== undefined) await this.#means.engine.lead(makeTicket(order));
   }
 }
 
-function eventIn(record: JournalRecord): EspalierEvent | [] {
+function parseStoredEvent(record: JournalRecord): EspalierEvent | [] {
   return record.type === "event" ? (keptEvent(record.event) ?? []) : [];
 }
 

@@ -43,7 +43,7 @@ function firstCause({ status, reason, errors: [first] }: RunResult): readonly st
 }
 
 /** Returns the reason why a run has no result here: this process gave it up. */
-export function runLeft(runId: RunId): EspalierError {
+export function makeRunLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_left",
     message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
@@ -52,13 +52,13 @@ export function runLeft(runId: RunId): EspalierError {
 }
 
 /** Returns the refusal of a snapshot of a run that this process gave up, or lost with its store. */
-export function notOwned(runId: RunId, cause: unknown): EspalierError {
+export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
   const message = `Cannot take a snapshot: this process does not own run ${runId} any more. Recover the run, and take the snapshot of the recovered one.`;
   return new EspalierError({ code: "run_left", message, data: { runId }, cause });
 }
 
 /** Returns the refusal of what needs a store. */
-export function notKeptAnywhere(advice: string): EspalierError {
+export function makeUnstoredError(advice: string): EspalierError {
   return new EspalierError({
     code: "invalid_state",
     message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
@@ -66,7 +66,7 @@ export function notKeptAnywhere(advice: string): EspalierError {
 }
 
 /** Returns the message with which a run is cancelled whose signal was aborted. */
-export function whyAborted(signal: AbortSignal): string {
+export function explainAbort(signal: AbortSignal): string {
   const why = cancelReasonOf(signal)?.message ?? messageOf(signal.reason);
   return asSentence(`The signal of the run was aborted: ${why}`);
 }

@@ -15,12 +15,18 @@ import type { Budget } from "../../policies/budget.ts";
 import { copyGrant } from "../../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { type FeedFailure, nodeOf, RunReaders, Stepper } from "./run-readers.ts";
+import { type FeedFailure, findNode, RunReaders, Stepper } from "./run-readers.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { MailReader } from "./run-mail.ts";
-import { notKeptAnywhere, notOwned, RunError, runLeft, whyAborted } from "./run-error.ts";
+import {
+  makeUnstoredError,
+  makeNotOwnedError,
+  RunError,
+  makeRunLeftError,
+  explainAbort,
+} from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
-import { pausedRunOf, resultOf, type RunResult } from "./run-result.ts";
+import { makePausedRun, makeResult, type RunResult } from "./run-result.ts";
 import { LiveRun, type PreparedRun } from "./live-run.ts";
 
 const NONE: readonly never[] = Object.freeze([]);
@@ -85,7 +91,7 @@ export class RunHandle implements Run {
 
   async kept(): Promise<void> {
     const { journal } = this.#live.run;
-    if (journal === undefined) throw notKeptAnywhere("Give the orchestrator a store.");
+    if (journal === undefined) throw makeUnstoredError("Give the orchestrator a store.");
     try {
       await Promise.race([journal.writer.kept(), journal.writer.broken]);
     } catch (cause) {
@@ -144,7 +150,7 @@ export class RunHandle implements Run {
   /** Cancels the run when the signal is aborted, or at once if it is. */
   cancelWith(signal: AbortSignal): void {
     const cancel = (): void =>
-      this.#ask(() => this.#cancelNode(this.#live.root, whyAborted(signal)));
+      this.#ask(() => this.#cancelNode(this.#live.root, explainAbort(signal)));
     if (signal.aborted) cancel();
     else this.#overHandlers = [...this.#overHandlers, onAbort(signal, cancel)];
   }
@@ -216,7 +222,7 @@ export class RunHandle implements Run {
     const { graceMs = settings.graceMs } = options;
     checkAmount("graceMs", graceMs, defaultAdvice(settings.graceMs));
     if (journal === undefined)
-      throw notKeptAnywhere(
+      throw makeUnstoredError(
         "Given up, it would be gone: give the orchestrator a store, or pause the run.",
       );
     if (this.#leaving !== undefined) return await this.#leaving.left;
@@ -237,7 +243,7 @@ export class RunHandle implements Run {
     await sleep(this.#live.run.settings.clock, graceMs, over);
     forget();
     if (takenUp.aborted) return false;
-    const isLeft = await journal.writer.giveUp(runLeft(this.runId));
+    const isLeft = await journal.writer.giveUp(makeRunLeftError(this.runId));
     await this.settled.catch(() => undefined);
     return isLeft;
   }
@@ -261,9 +267,10 @@ export class RunHandle implements Run {
 
   snapshot(): PausedRun {
     const { run, isOver, parts } = this.#live;
-    if (run.journal?.hasGivenUp === true) throw notOwned(this.runId, this.#end?.failure?.cause);
+    if (run.journal?.hasGivenUp === true)
+      throw makeNotOwnedError(this.runId, this.#end?.failure?.cause);
     if (isOver) {
-      const pausedRun = pausedRunOf(run, parts);
+      const pausedRun = makePausedRun(run, parts);
       return run.settings.signer?.sign(pausedRun) ?? pausedRun;
     }
     throw new EspalierError({
@@ -274,7 +281,7 @@ export class RunHandle implements Run {
   }
 
   #node(agentId: AgentId): AgentRuntime {
-    return nodeOf(this.#live.run, agentId);
+    return findNode(this.#live.run, agentId);
   }
 
   /** Runs the tree until it rests. The result comes earlier if only detached agents still work. */
@@ -285,7 +292,7 @@ export class RunHandle implements Run {
     this.#stepper?.end();
     const ending = live.parts.supervisor.settleDetached().then(() => this.#conclude());
     this.#tail = this.#closeOnFailure(ending);
-    return resultOf(live.run);
+    return makeResult(live.run);
   }
 
   /** Gives the result once the end of the run is kept. A paused run may continue instead. */

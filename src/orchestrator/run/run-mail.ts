@@ -24,7 +24,7 @@ import type { Run } from "./run.ts";
 import {
   checkRunId,
   checkTraceparent,
-  frozenMetadata,
+  freezeMetadata,
   type StartOptions,
 } from "./start-options.ts";
 
@@ -83,12 +83,12 @@ export interface ReceivedMail {
 }
 
 /** What a post says; undefined: what only a later release understands. */
-export function mailIn({ number, body }: Post): ReceivedMail | undefined {
-  const { data: mail } = MailSchema().safeParse(jsonIn(body));
+export function parseMail({ number, body }: Post): ReceivedMail | undefined {
+  const { data: mail } = MailSchema().safeParse(parseMailBody(body));
   return mail && { number, mail };
 }
 
-function jsonIn(body: string): unknown {
+function parseMailBody(body: string): unknown {
   try {
     return parseJson(body);
   } catch {
@@ -97,14 +97,14 @@ function jsonIn(body: string): unknown {
 }
 
 /** What has come since the journal of a run was written last, in order. `handled`: the numbers of the posts that were. */
-export async function unreadMail(
+export async function readUnreadMail(
   store: RunStore,
   runId: RunId,
   handled: readonly number[],
 ): Promise<readonly ReceivedMail[]> {
   const known = new Set(handled);
   const posts = await store.posts(runId);
-  return posts.flatMap((post) => (known.has(post.number) ? [] : (mailIn(post) ?? [])));
+  return posts.flatMap((post) => (known.has(post.number) ? [] : (parseMail(post) ?? [])));
 }
 
 /** True if something has come that only a later release understands. */
@@ -114,7 +114,7 @@ export async function hasUnknownMail(
   handled: readonly number[],
 ): Promise<boolean> {
   const posts = await store.posts(runId);
-  return posts.some((post) => !handled.includes(post.number) && mailIn(post) === undefined);
+  return posts.some((post) => !handled.includes(post.number) && parseMail(post) === undefined);
 }
 
 /** True if mail makes a run at rest continue. */
@@ -128,27 +128,27 @@ const ORDER_KEY = "order";
 export async function postOrder(store: RunStore, order: CheckedOrder): Promise<CheckedOrder> {
   const { runId } = order;
   await postMail(store, runId, { type: "order", order }, ORDER_KEY);
-  return (await orderOf(store, runId)) ?? order;
+  return (await readOrder(store, runId)) ?? order;
 }
 
 /** The order of a run, if one was posted. Rejects with `unsupported_version` for one of a later release. */
-export async function orderOf(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
-  return orderIn(await store.posts(runId));
+export async function readOrder(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
+  return findOrder(await store.posts(runId));
 }
 
-/** The order among the mail of a run. Throws as `orderOf` rejects. */
-export function orderIn(posts: readonly Post[]): CheckedOrder | undefined {
+/** The order among the mail of a run. Throws as `readOrder` rejects. */
+export function findOrder(posts: readonly Post[]): CheckedOrder | undefined {
   const post = posts.find(({ key }) => key === ORDER_KEY);
-  const mail = post && mailIn(post)?.mail;
+  const mail = post && parseMail(post)?.mail;
   if (mail?.type !== "order") return undefined;
-  return checkedOrder(orderFrom(mail.order));
+  return copyOrder(parseStoredOrder(mail.order));
 }
 
 const OrderFormSchema = lazySchema(() =>
   z.custom<CheckedOrder>((value) => typeof value === "object" && value !== null),
 );
 
-function orderFrom(value: unknown): CheckedOrder {
+function parseStoredOrder(value: unknown): CheckedOrder {
   const { data } = OrderFormSchema().safeParse(value);
   if (data !== undefined) return data;
   const message =
@@ -175,7 +175,7 @@ const REQUEST_FIELDS = {
 } as const;
 
 /** A copy of a request. Throws `invalid_option` or `invalid_definition`. */
-export function checkedRequest(request: RunRequest): RunMail {
+export function copyRequest(request: RunRequest): RunMail {
   checkKeys("request", request, ["type", "message", "agentPath", "budget", "by"]);
   const { type } = request;
   if (!Object.hasOwn(REQUEST_FIELDS, type))
@@ -199,7 +199,7 @@ export function checkedRequest(request: RunRequest): RunMail {
 }
 
 /** Why no process could lead a run, as it is posted. */
-export function refusedMail(cause: unknown): RunMail {
+export function makeRefusal(cause: unknown): RunMail {
   const code: ErrorCode = EspalierError.is(cause) ? cause.code : "internal_error";
   return { type: "refused", code, message: messageOf(cause) };
 }
@@ -269,7 +269,8 @@ export class MailReader {
       this.#isDue = false;
       // A store that cannot be read now is asked again later; one that is lost is noticed by the journal's writes.
       const posts = await this.#journal.writer.unread().catch(() => []);
-      if (this.#stopTimer !== undefined) this.handle(posts.flatMap((post) => mailIn(post) ?? []));
+      if (this.#stopTimer !== undefined)
+        this.handle(posts.flatMap((post) => parseMail(post) ?? []));
     }
     this.#isReading = false;
   }
@@ -382,8 +383,8 @@ const FIELDS = [
 export const DEFAULT_ROLES_VERSION = "1";
 
 /** A copy. Throws `unsupported_version` for another version, `invalid_option` or `invalid_definition`, naming the part. */
-export function checkedOrder(given: RunOrder): CheckedOrder {
-  checkVersion(given);
+export function copyOrder(given: RunOrder): CheckedOrder {
+  checkOrderVersion(given);
   checkKeys("order", given, FIELDS);
   const { runId, role, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = given;
   const { rolesVersion = DEFAULT_ROLES_VERSION } = given;
@@ -403,14 +404,14 @@ export function checkedOrder(given: RunOrder): CheckedOrder {
     ...defined({
       budget: budget && defined(budget),
       deadlineAtMs,
-      metadata: metadata && frozenMetadata(metadata),
+      metadata: metadata && freezeMetadata(metadata),
       sessionId,
       traceparent,
     }),
   });
 }
 
-function checkVersion(given: unknown): void {
+function checkOrderVersion(given: unknown): void {
   if (typeof given !== "object" || given === null) return;
   const version: unknown = Reflect.get(given, "version");
   if (version === undefined || version === ORDER_VERSION) return;

@@ -29,7 +29,7 @@ const DEFAULT_MAX_BACKLOG = 10_000;
 
 const NONE: readonly never[] = Object.freeze([]);
 
-interface Reader {
+interface RunReader {
   /** Reads of this one from now on. */
   readonly follow: (run: RunRuntime) => void;
   readonly end: (failure: FeedFailure | undefined) => void;
@@ -37,7 +37,7 @@ interface Reader {
 
 export class RunReaders {
   #run: RunRuntime;
-  #readers: readonly Reader[] = NONE;
+  #readers: readonly RunReader[] = NONE;
   /** The run rests, or broke off. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 
@@ -67,7 +67,7 @@ export class RunReaders {
     const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
       recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
     );
-    return past === undefined ? backlog : joinedReader(past, backlog);
+    return past === undefined ? backlog : joinReaders(past, backlog);
   }
 
   pieces(options: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined> {
@@ -77,9 +77,9 @@ export class RunReaders {
       followed.openPieces().subscribe((piece) => backlog.take(piece)),
     );
     const run = this.#run;
-    const agents = agentId === undefined ? run.tree.nodes : [nodeOf(run, agentId)];
+    const agents = agentId === undefined ? run.tree.nodes : [findNode(run, agentId)];
     const past = readPastPieces(run.openPieces(), agents);
-    return past === undefined ? live : joinedReader(past, live);
+    return past === undefined ? live : joinReaders(past, live);
   }
 
   /** A reader of what the run gives from now on, until it leaves or the run rests. */
@@ -88,14 +88,14 @@ export class RunReaders {
     subscribe: (run: RunRuntime, backlog: Backlog<T>) => () => void,
   ): Backlog<T> {
     checkCount("maxBacklog", maxBacklog);
-    if (agentId !== undefined) nodeOf(this.#run, agentId);
+    if (agentId !== undefined) findNode(this.#run, agentId);
     let unsubscribe: (() => void) | undefined;
     const onClose = (): void => {
       unsubscribe?.();
       this.#readers = this.#readers.filter((one) => one !== reader);
     };
     const backlog = new Backlog<T>({ maxBacklog, agentId, onClose });
-    const reader: Reader = {
+    const reader: RunReader = {
       follow: (run) => {
         unsubscribe?.();
         unsubscribe = subscribe(run, backlog);
@@ -124,7 +124,7 @@ export class RunReaders {
 }
 
 /** Reads what was before a reader came, then what has come meanwhile and comes live. */
-function joinedReader<T extends { readonly agentId: AgentId }>(
+function joinReaders<T extends { readonly agentId: AgentId }>(
   past: AsyncGenerator<T, undefined>,
   live: Backlog<T>,
 ): AsyncIterableIterator<T, undefined> {
@@ -144,7 +144,7 @@ function joinedReader<T extends { readonly agentId: AgentId }>(
 }
 
 /** Throws `unknown_agent`. */
-export function nodeOf({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
+export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
   const node = tree.find(agentId);
   if (node !== undefined) return node;
   throw new EspalierError({
@@ -168,7 +168,7 @@ function readPastEvents(
   { journal, runId, settings: { store } }: RunRuntime,
   { from, to, agentId }: PastRange,
 ): AsyncGenerator<EspalierEvent, undefined> {
-  if (journal === undefined || store === undefined) throw notKept(from, undefined);
+  if (journal === undefined || store === undefined) throw makeNotKeptError(from, undefined);
   const { writer } = journal;
   return read(store);
 
@@ -180,18 +180,18 @@ function readPastEvents(
       for (const record of codec.read(line).map(recordFrom)) {
         if (record.type !== "event" || record.event.seq < due) continue;
         const { seq } = record.event;
-        if (seq !== due) throw notKept(due, seq);
+        if (seq !== due) throw makeNotKeptError(due, seq);
         const event = keptEvent(record.event);
         const isWanted = agentId === undefined || event?.agentId === agentId;
         if (event !== undefined && isWanted) yield deepFreeze(event);
         if (due === to) return undefined;
         due += 1;
       }
-    throw notKept(due, undefined);
+    throw makeNotKeptError(due, undefined);
   }
 }
 
-function notKept(from: number, keptFrom: number | undefined): EspalierError {
+function makeNotKeptError(from: number, keptFrom: number | undefined): EspalierError {
   const got =
     keptFrom === undefined
       ? "it is past and kept nowhere. Give the orchestrator a store, or subscribe in the tick in which the run is started."
@@ -250,7 +250,7 @@ export class Feed<T extends object> {
     if (value !== undefined) return Promise.resolve({ done: false, value });
     return new Promise((resolve, reject) => {
       if (this.#end === undefined) this.#demands.push({ resolve, reject });
-      else answer({ resolve, reject }, this.#end.failure);
+      else answerDemand({ resolve, reject }, this.#end.failure);
     });
   }
 
@@ -258,7 +258,7 @@ export class Feed<T extends object> {
   end(failure?: FeedFailure): void {
     if (this.isOver) return;
     this.#end = { failure };
-    for (const demand of this.#demands.splice(0)) answer(demand, failure);
+    for (const demand of this.#demands.splice(0)) answerDemand(demand, failure);
   }
 
   /** Drops what is unread. */
@@ -297,7 +297,7 @@ export function leavable<T>(
   };
 }
 
-function answer<T>({ resolve, reject }: Demand<T>, failure: FeedFailure | undefined): void {
+function answerDemand<T>({ resolve, reject }: Demand<T>, failure: FeedFailure | undefined): void {
   if (failure === undefined) resolve(DONE);
   else reject(failure.cause);
 }
@@ -325,7 +325,7 @@ export class Backlog<T extends { readonly agentId: AgentId }>
     const { agentId, maxBacklog } = this.#options;
     if (agentId !== undefined && value.agentId !== agentId) return;
     if (this.isAwaited || this.unreadCount < maxBacklog) this.add(value);
-    else this.end({ cause: overflow(maxBacklog) });
+    else this.end({ cause: makeOverflowError(maxBacklog) });
   }
 
   /** Nothing more will come: the run rests, and all of it is kept. `failure`: the reader has to know why. */
@@ -344,7 +344,7 @@ export class Backlog<T extends { readonly agentId: AgentId }>
   }
 }
 
-function overflow(maxBacklog: number): EspalierError {
+function makeOverflowError(maxBacklog: number): EspalierError {
   return new EspalierError({
     code: "backlog_overflow",
     message: `Expected at most ${maxBacklog} unread, got more: this reader is too slow. Read faster, or raise maxBacklog.`,

@@ -158,11 +158,11 @@ const addLateParts = lateFields<ResultSource, LateFacts & HistoryParts>({
 
 const addSums = lateFields<readonly RunningAgent[], Pick<RunUsage, "byRole" | "byModel">>({
   byRole: (agents) => sumUp(agents.map(({ role, usage: { own } }) => [role, own])),
-  byModel: (agents) => sumUp(agents.flatMap(usageByModel)),
+  byModel: (agents) => sumUp(agents.flatMap(splitByModel)),
 });
 
 /** The result, frozen whole. */
-export function runResult(facts: ResultFacts): RunResult<JsonValue> {
+export function buildResult(facts: ResultFacts): RunResult<JsonValue> {
   const { runId, pausedRun, session, detached, atMs, settled: all, failedIds } = facts;
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
@@ -172,9 +172,9 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   const result = {
     runId,
     status,
-    reason: questions.length === 0 ? root.settled.reason : reasonOf(root.settled, questions),
+    reason: questions.length === 0 ? root.settled.reason : describeReason(root.settled, questions),
     signals: log.signals,
-    errors: failedIds.length === 0 ? NONE : errorsOf(failedIds, all),
+    errors: failedIds.length === 0 ? NONE : listFailures(failedIds, all),
     questions,
     pausedRun,
     session,
@@ -188,7 +188,10 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
 }
 
 /** Returns why the root settled. A run that waits for answers names the calls of all its agents. */
-function reasonOf({ reason }: SettledAgent["settled"], questions: readonly Question[]): StopReason {
+function describeReason(
+  { reason }: SettledAgent["settled"],
+  questions: readonly Question[],
+): StopReason {
   if (reason.code !== "answers_needed") return reason;
   const data = { ...reason.data, questions: questions.length };
   return { ...reason, message: describeWait(questions), data };
@@ -196,7 +199,7 @@ function reasonOf({ reason }: SettledAgent["settled"], questions: readonly Quest
 
 const NONE: readonly never[] = Object.freeze([]);
 
-function errorsOf(
+function listFailures(
   failedIds: readonly AgentId[],
   settled: readonly SettledAgent[],
 ): readonly AgentError[] {
@@ -212,7 +215,7 @@ function errorsOf(
 type NamedUsage = readonly [name: string, usage: Usage];
 
 /** What was used of the agent's model, and of others that a fallback asked. */
-function usageByModel({ model, usage, otherModels }: RunningAgent): readonly NamedUsage[] {
+function splitByModel({ model, usage, otherModels }: RunningAgent): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);
   const rest = others.reduce((left, [, used]) => subtractUsage(left, used), usage.own);
@@ -230,7 +233,7 @@ function sumUp(all: readonly NamedUsage[]): Readonly<Record<string, Usage>> {
  * If no agent can change any more and the run has no store, this closes the ledger and the recorder,
  * which releases the run: only the event `run.ended` may follow.
  */
-export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
+export function makeResult(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
   const { runId, tree, clock, ledger, recorder, definitions } = run;
   const settled: SettledAgent[] = [];
   const detached: RunningAgent[] = [];
@@ -260,7 +263,7 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
       accounts: ledger.snapshot(nowMs),
     });
   if (!isFinal) late();
-  return runResult({
+  return buildResult({
     runId,
     atMs: pausedRun?.pausedAtMs ?? nowMs,
     pausedRun,
@@ -274,11 +277,11 @@ export function resultOf(run: RunRuntime, pausedRun?: PausedRun): RunResult<Json
 
 /** Records that the run has ended and returns its result. */
 export function recordRunEnd(run: RunRuntime, root: AgentRuntime): RunResult<JsonValue> {
-  const result = resultOf(run);
-  run.journal?.append(resultRecord(result, run.clock.nowMs()));
+  const result = makeResult(run);
+  run.journal?.append(makeResultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
   if (recorder.announce("run.ended"))
-    recorder.record(scopeOutsideExecutions(root), runEnded(result));
+    recorder.record(scopeOutsideExecutions(root), makeEndEvent(result));
   return result;
 }
 
@@ -290,11 +293,11 @@ export function recordRunPause(
 ): RunResult<JsonValue> {
   const { tree, recorder } = run;
   for (const node of tree.nodes) node.close();
-  const pausedRun = pausedRunOf(run, before);
-  const result = resultOf(run, pausedRun);
+  const pausedRun = makePausedRun(run, before);
+  const result = makeResult(run, pausedRun);
   const { reason, questions, durationMs } = result;
-  const usage = usageOf(result);
-  run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));
+  const usage = pickUsage(result);
+  run.journal?.append(makeResultRecord(result, pausedRun.pausedAtMs));
   recorder.record(scopeOutsideExecutions(root), {
     type: "run.paused",
     reason,
@@ -306,22 +309,22 @@ export function recordRunPause(
   return deepFreeze({ ...result, pausedRun: run.settings.signer?.sign(whole) ?? whole });
 }
 
-function runEnded(result: RunResult): EventBody<"run.ended"> {
+function makeEndEvent(result: RunResult): EventBody<"run.ended"> {
   const { status, reason, signals, subagentsByDepth, refusalsByCode, durationMs } = result;
   if (status === "paused") throw new Error("A paused run has not ended.");
   const error = status === "failed" ? result.agents[0]?.errors[0] : undefined;
   const failure = error === undefined ? {} : { error };
-  const counts = { usage: usageOf(result), subagentsByDepth, refusalsByCode };
+  const counts = { usage: pickUsage(result), subagentsByDepth, refusalsByCode };
   return { type: "run.ended", status, reason, ...failure, signals, ...counts, durationMs };
 }
 
 /** The usage of the tree in events, which have no cuts of it. */
-function usageOf({ usage: { own, descendants, total } }: RunResult): UsageReport {
+function pickUsage({ usage: { own, descendants, total } }: RunResult): UsageReport {
   return { own, descendants, total };
 }
 
 /** Returns the record of what agents have from their roles, and of what became of the session. */
-function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
+function makeResultRecord({ agents, prices, session }: RunResult, atMs: number) {
   const models = Map.groupBy(agents, ({ model }) => model);
   return {
     type: "result",
@@ -342,7 +345,7 @@ export interface PausesBefore {
 }
 
 /** Everything that another process needs to continue. All agents must be at rest, and their clocks closed. */
-export function pausedRunOf(
+export function makePausedRun(
   runtime: RunRuntime,
   { pauses, answered }: PausesBefore,
 ): PausedRunRecord {
@@ -367,7 +370,7 @@ export function pausedRunOf(
     limits: { ...limits },
     ...countsOf(counts),
     questions,
-    agents: nodes.map(pausedAgent),
+    agents: nodes.map(makePausedAgent),
     definitions: definitions.toJSON(),
     prices: pricesUsed(tree.models, runtime.settings.priceOf, tree.pricesBefore).map((used) =>
       structuredClone(used),
@@ -380,7 +383,7 @@ export function pausedRunOf(
   return run;
 }
 
-function pausedAgent(node: AgentRuntime): PausedAgent {
+function makePausedAgent(node: AgentRuntime): PausedAgent {
   const { identity, settled } = node;
   if (settled === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
   const { breadth: children, ordinals } = node;

@@ -146,7 +146,7 @@ export function checkRunOptions(field: string, options: AnyRunOptions): void {
 }
 
 /** A copy. Throws `invalid_option`, naming the part that would not. */
-export function frozenMetadata(metadata: unknown): JsonObject {
+export function freezeMetadata(metadata: unknown): JsonObject {
   const parsed = JsonObjectSchema().safeParse(metadataCopy(metadata));
   if (parsed.success) return deepFreeze(parsed.data);
   throw mismatch("metadata", "an object of JSON values", metadata, PLAIN_DATA);

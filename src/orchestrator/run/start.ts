@@ -32,20 +32,20 @@ import {
   assertReady,
   checkOutputs,
   checkToolLists,
-  rolesOf,
+  findAgentRoles,
   rootRole,
   warnOfUnknownToolNames,
 } from "./check-continuation.ts";
 import { checkContinuation, type Continuation, restoreRun } from "./continue-run.ts";
-import { forkedRun } from "./fork-run.ts";
+import { makeFork } from "./fork-run.ts";
 import type { PreparedRun } from "./live-run.ts";
-import { withCeilings } from "./role-ceilings.ts";
+import { applyCeilings } from "./role-ceilings.ts";
 import type { ReceivedMail } from "./run-mail.ts";
 import {
   checkForkOptions,
   checkResumeOptions,
   type ForkOptions,
-  frozenMetadata,
+  freezeMetadata,
   type ResumeOptions,
   type StartOptions,
 } from "./start-options.ts";
@@ -74,8 +74,8 @@ export function prepareStart(
     throw misdefinition("task", "text, or a list of parts", given, TASK_ADVICE);
   const task = checkedContent("task", given);
   const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen, traceparent } = options;
-  const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
-  const registry = checkedRoles(settings, role, budget);
+  const metadata = options.metadata === undefined ? NO_METADATA : freezeMetadata(options.metadata);
+  const registry = openRoles(settings, role, budget);
   if (registry.hasGuardsOrHooks || settings.guards.length > 0 || settings.hooks.length > 0)
     warnOfUnknownToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
@@ -93,7 +93,7 @@ export function prepareStart(
       options.budget === undefined
         ? ofRole.limits
         : tighterLimits(ofRole.limits, spendLimitsOf(budget)),
-    wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
+    wallTimeMs: takeEarlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };
   const newRun = { registry, onPiece, context, runId, session, journal };
@@ -104,7 +104,7 @@ export function prepareStart(
 }
 
 /** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
-export function checkedRoles(settings: Settings, root: AgentRole, budget: Budget): RoleRegistry {
+export function openRoles(settings: Settings, root: AgentRole, budget: Budget): RoleRegistry {
   const registry = registryOf(settings, root);
   registry.assertReady(root, budget);
   if (registry.hasToolLists) checkToolLists(registry, root);
@@ -140,7 +140,7 @@ export function assembleRun(
 const NO_METADATA: JsonObject = Object.freeze({});
 const NO_ANSWERS: readonly never[] = Object.freeze([]);
 
-function earlier(left: number | undefined, right: number | undefined): number | undefined {
+function takeEarlier(left: number | undefined, right: number | undefined): number | undefined {
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);
 }
 
@@ -156,9 +156,9 @@ export function prepareResumption(
   const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
   const verified =
     settings.signer === undefined
-      ? verifyWaitingCalls(accepted, rolesOf(accepted, registry), registry)
+      ? verifyWaitingCalls(accepted, findAgentRoles(accepted, registry), registry)
       : accepted;
-  const paused = withCeilings(verified, registry, settings.limits);
+  const paused = applyCeilings(verified, registry, settings.limits);
   const run = restoredFrom(paused);
   const ready = checkContinuation(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.tracing); // Where nothing happens it may be tried again.
@@ -203,8 +203,8 @@ export function prepareFork(
   const role = rootRole(accepted, options.role, settings.roles);
   const isReplacing = options.role !== undefined;
   const registry = new RoleRegistry(role, settings, { isReplacing });
-  const original = withCeilings(accepted, registry, settings.limits);
-  const { run: paused, message, forkedFrom } = forkedRun(original, options, settings);
+  const original = applyCeilings(accepted, registry, settings.limits);
+  const { run: paused, message, forkedFrom } = makeFork(original, options, settings);
   const run = restoredFrom(paused);
   assertReady(run, registry);
   const ready = checkFork(run, registry, message, options);
@@ -220,7 +220,7 @@ export function checkFork(
   message: UserMessage | undefined,
   { onPiece, context }: Pick<ForkOptions, "onPiece" | "context">,
 ): Continuation {
-  const roles = rolesOf(run, registry);
+  const roles = findAgentRoles(run, registry);
   checkOutputs(run, roles);
   const next = { instructions: instructionsFor(registry.root, context), message };
   const given = { answers: new Map(), grants: [], mail: [[], new Map()] as const };

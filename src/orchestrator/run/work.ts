@@ -27,23 +27,23 @@ import type { Post, StoredRun } from "../../store/run-store.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import { requireStorage } from "../tree/settings.ts";
-import { Execution, isPostponed, leftTo } from "./execute.ts";
+import { OrderExecution, isPostponed, makeLeftError } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { backoffMs, isCrashLoop } from "./quarantine.ts";
-import { ALL_OF_THEM, keptRun, lostRuns, storedRun } from "./recover.ts";
+import { ALL_OF_THEM, readRun, lostRuns, findStoredRun } from "./recover.ts";
 import {
   type CheckedOrder,
   checkVersionName,
   DEFAULT_ROLES_VERSION,
   isCall,
-  mailIn,
-  orderIn,
-  orderOf,
+  parseMail,
+  findOrder,
+  readOrder,
   postMail,
-  refusedMail,
+  makeRefusal,
   type RunOrder,
 } from "./run-mail.ts";
-import { checkedRoles } from "./start.ts";
+import { openRoles } from "./start.ts";
 
 /** What goes with a worker. */
 export interface WorkOptions<out Context = unknown> {
@@ -121,7 +121,7 @@ export async function workFor(
   const { store } = requireStorage(settings);
   if (settings.roles.length === 0)
     throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
-  for (const role of settings.roles) checkedRoles(settings, role, NO_LIMITS);
+  for (const role of settings.roles) openRoles(settings, role, NO_LIMITS);
   // Changes nothing. A store that cannot be used, or not be written to, is no reason to begin.
   await store.remove(idOf<"RunId">(randomIds.next("run")), 0);
   const worker = new LiveWorker(live, engine, options);
@@ -173,18 +173,18 @@ class LiveWorker implements Worker, RunExecutor {
 
   async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
     const giveBack = await this.#slots.acquire(leave);
-    if (giveBack === undefined) throw leftTo(runId);
+    if (giveBack === undefined) throw makeLeftError(runId);
     let seen: readonly Post[] = [];
     try {
       seen = await this.#storage.store.posts(runId);
       if (await this.#isRefused(runId, seen)) return { type: "ended" };
-      return await this.#lead(orderIn(seen), leave);
+      return await this.#lead(findOrder(seen), leave);
     } catch (cause) {
-      if (isPassing(cause)) throw cause;
+      if (mayPassLater(cause)) throw cause;
       if (isCrashLoop(cause)) return { type: "ended" }; // The reason is on record.
-      if (this.#live.closing.aborted) throw leftTo(runId); // Nothing begins here any more, whatever is wrong with it.
+      if (this.#live.closing.aborted) throw makeLeftError(runId); // Nothing begins here any more, whatever is wrong with it.
       const hasMore = await this.#refuse(runId, cause, seen.at(-1)?.number ?? 0);
-      if (hasMore) throw leftTo(runId);
+      if (hasMore) throw makeLeftError(runId);
       return { type: "ended" };
     } finally {
       giveBack();
@@ -193,10 +193,10 @@ class LiveWorker implements Worker, RunExecutor {
 
   /** It rests with the reason, and nothing was requested of it since: the ticket was older than the refusal. */
   async #isRefused(runId: RunId, seen: readonly Post[]): Promise<boolean> {
-    const mail = seen.flatMap((post) => mailIn(post) ?? []);
+    const mail = seen.flatMap((post) => parseMail(post) ?? []);
     const at = mail.findLastIndex((one) => one.mail.type === "refused");
     if (at === -1 || mail.slice(at).some(isCall)) return false;
-    return (await storedRun(this.#storage.store, runId))?.status === "paused";
+    return (await findStoredRun(this.#storage.store, runId))?.status === "paused";
   }
 
   async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
@@ -206,7 +206,7 @@ class LiveWorker implements Worker, RunExecutor {
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
     const how = { contextFor, leave, graceMsNow: () => this.#graceMs, ...others };
-    const settled = await new Execution(this.#live, order, how).rest();
+    const settled = await new OrderExecution(this.#live, order, how).rest();
     if (isPostponed(settled))
       return {
         type: "waiting",
@@ -229,7 +229,7 @@ class LiveWorker implements Worker, RunExecutor {
     const { clock } = this.#storage;
     const given = await runBounded(() => context?.(order), { signal: leave, clock, graceMs: 0 });
     if (given.type === "returned") return given.value;
-    if (given.type === "abandoned") throw leftTo(order.runId);
+    if (given.type === "abandoned") throw makeLeftError(order.runId);
     const { error: cause } = given;
     const message = `Expected options.context to give the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Correct it, and ask the run to resume.`;
     throw new EspalierError({ code: "context_failed", message, cause });
@@ -242,15 +242,15 @@ class LiveWorker implements Worker, RunExecutor {
   async #refuse(runId: RunId, cause: unknown, lastSeen: number): Promise<boolean> {
     const { store, staleAfterMs } = this.#storage;
     try {
-      if ((await storedRun(store, runId))?.status === "ended") return false;
+      if ((await findStoredRun(store, runId))?.status === "ended") return false;
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
-      const lastPost = await postMail(store, runId, refusedMail(cause));
+      const lastPost = await postMail(store, runId, makeRefusal(cause));
       const unseen = await store.posts(runId, lastSeen + 1);
-      const hasMore = unseen.flatMap((post) => mailIn(post) ?? []).some(isCall);
+      const hasMore = unseen.flatMap((post) => parseMail(post) ?? []).some(isCall);
       await store.release(ownership, hasMore ? "open" : "paused", lastPost);
       return hasMore;
     } catch (failure) {
-      if (codeOf(failure) === "store_failed") throw failure;
+      if (findCode(failure) === "store_failed") throw failure;
       return false; // It is gone, or another process has it: nothing is to be done here.
     }
   }
@@ -278,10 +278,10 @@ class LiveWorker implements Worker, RunExecutor {
   /** False: it is not for the engine of this worker, or its order cannot be read yet. */
   async #hand(runId: RunId, hasBegun: boolean): Promise<boolean> {
     if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
-    const order = await orderOf(this.#storage.store, runId).catch(noOrder);
+    const order = await readOrder(this.#storage.store, runId).catch(explainNoOrder);
     if (order === "unread") return false;
     if (order !== undefined && this.#serves(order)) {
-      await this.#engine.lead(ticketOf(order));
+      await this.#engine.lead(makeTicket(order));
       return true;
     }
     // One that has not begun may be ordered still.
@@ -314,12 +314,12 @@ class LiveWorker implements Worker, RunExecutor {
 }
 
 /** An order of a later release is for others; one that could not be read now is looked at again. */
-function noOrder(cause: unknown): undefined | "unread" {
-  return codeOf(cause) === "unsupported_version" ? undefined : "unread";
+function explainNoOrder(cause: unknown): undefined | "unread" {
+  return findCode(cause) === "unsupported_version" ? undefined : "unread";
 }
 
 /** What an engine gets of an order. */
-export function ticketOf({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
+export function makeTicket({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
   return { runId, role, version: rolesVersion };
 }
 
@@ -333,12 +333,12 @@ const PASSING: ReadonlySet<string> = new Set([
   "store_failed",
 ]);
 
-function codeOf(cause: unknown): string | undefined {
+function findCode(cause: unknown): string | undefined {
   return EspalierError.is(cause) ? cause.code : undefined;
 }
 
 /** True if it may work later. Not so for a run of which the store has lost something. */
-function isPassing(cause: unknown): boolean {
+function mayPassLater(cause: unknown): boolean {
   if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
   return PASSING.has(cause.code);
 }
@@ -347,7 +347,7 @@ function isPassing(cause: unknown): boolean {
 const LOOK_MS = 30_000;
 
 /** A run as it came to rest. */
-interface Rest {
+interface RunRest {
   readonly updatedAtMs: number;
   /** Infinity: it waits for no time, or its last mail says why it cannot be led. */
   readonly dueAtMs: number;
@@ -355,7 +355,7 @@ interface Rest {
 
 class OverdueRuns {
   readonly #storage: RunStorage;
-  #rests: ReadonlyMap<RunId, Rest> = new Map();
+  #rests: ReadonlyMap<RunId, RunRest> = new Map();
   #nextLookMs = -Infinity;
 
   constructor(storage: RunStorage) {
@@ -366,7 +366,7 @@ class OverdueRuns {
   async find(): Promise<readonly RunId[]> {
     const { store, clock } = this.#storage;
     if (clock.monotonicMs() < this.#nextLookMs) return [];
-    const rests = new Map<RunId, Rest>();
+    const rests = new Map<RunId, RunRest>();
     for (const run of await store.list({ status: "paused", limit: ALL_OF_THEM }))
       rests.set(run.runId, await this.#restOf(run));
     this.#rests = rests;
@@ -375,7 +375,7 @@ class OverdueRuns {
     return [...rests].flatMap(([runId, { dueAtMs }]) => (dueAtMs <= nowMs ? [runId] : []));
   }
 
-  async #restOf({ runId, updatedAtMs, recordCount }: StoredRun): Promise<Rest> {
+  async #restOf({ runId, updatedAtMs, recordCount }: StoredRun): Promise<RunRest> {
     const known = this.#rests.get(runId);
     if (known?.updatedAtMs === updatedAtMs) return known;
     if (recordCount === 0) return { updatedAtMs, dueAtMs: Infinity };
@@ -385,13 +385,13 @@ class OverdueRuns {
   }
 
   async #dueAtMs(runId: RunId): Promise<number> {
-    const { folded, mail } = await keptRun(this.#storage, runId);
+    const { folded, mail } = await readRun(this.#storage, runId);
     if (mail.at(-1)?.mail.type === "refused") return Infinity;
     return Math.min(...folded.run.questions.map(({ deadlineAtMs }) => deadlineAtMs ?? Infinity));
   }
 }
 
-const UNREAD: Rest = { updatedAtMs: Number.NaN, dueAtMs: Infinity };
+const UNREAD: RunRest = { updatedAtMs: Number.NaN, dueAtMs: Infinity };
 
 /** The longest wait, in first ones. */
 const LONGEST = 64;
