@@ -23,38 +23,18 @@ export function toolsTakenAway({
   rules,
   noDepthLeft,
 }: ChildToolFacts): readonly RemovedTool[] {
-  const lists = rules.map(({ source, allowed, denied }) => ({
-    source,
-    allowed: allowed === undefined ? undefined : new Set(allowed),
-    denied: new Set(denied),
-  }));
   return names.flatMap((toolName): readonly RemovedTool[] => {
     if (toolName === FINISH_TOOL_NAME) return [];
-    const byLists = lists.flatMap(({ source, ...list }) => {
-      const rule = ruleAgainst(toolName, list);
-      return rule === undefined ? [] : [{ toolName, rule, source }];
+    const removed = rules.flatMap(({ source, allowed, denied }): readonly RemovedTool[] => {
+      const isAllowed = allowed?.includes(toolName);
+      if (denied.includes(toolName))
+        return [{ toolName, rule: isAllowed === true ? "conflict" : "denied", source }];
+      return isAllowed === false ? [{ toolName, rule: "not_allowed", source }] : [];
     });
-    const isUseless = noDepthLeft?.toolNames.includes(toolName) === true;
-    if (!isUseless) return withoutTwins(byLists);
-    return withoutTwins([
-      ...byLists,
-      { toolName, rule: "no_depth_left", source: noDepthLeft.source },
-    ]);
+    if (noDepthLeft?.toolNames.includes(toolName) === true)
+      removed.push({ toolName, rule: "no_depth_left", source: noDepthLeft.source });
+    return withoutTwins(removed);
   });
-}
-
-interface Lists {
-  readonly allowed: ReadonlySet<string> | undefined;
-  readonly denied: ReadonlySet<string>;
-}
-
-function ruleAgainst(
-  toolName: string,
-  { allowed, denied }: Lists,
-): RemovedTool["rule"] | undefined {
-  const isAllowed = allowed?.has(toolName);
-  if (denied.has(toolName)) return isAllowed === true ? "conflict" : "denied";
-  return isAllowed === false ? "not_allowed" : undefined;
 }
 
 /** A policy and a request of one agent may say the same. */

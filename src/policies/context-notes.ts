@@ -1,5 +1,6 @@
 // What a subagent reads besides its task: one text for each kind of fact, none where there is nothing to say. Pure.
 
+import { shortened } from "../kernel/sentence.ts";
 import { hashOf } from "../protocol/context-manifest.ts";
 import type { SubagentOutcome } from "../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
@@ -46,16 +47,11 @@ export function shownAttempts(attempts: readonly ToolErrorRecord[]): readonly To
 export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
   const lines = attempts.map(
     ({ stepNumber, toolName, code, message }) =>
-      `- step ${stepNumber}, ${toolName} (${code}): ${JSON.stringify(beginningOf(message))}`,
+      `- step ${stepNumber}, ${toolName} (${code}): ${JSON.stringify(shortened(message, LONGEST_MESSAGE))}`,
   );
   const heading =
     "Calls of the agent that started you which failed. Do not repeat them as they were:";
   return [heading, ...lines].join("\n");
-}
-
-function beginningOf(text: string): string {
-  if (text.length <= LONGEST_MESSAGE) return text;
-  return `${text.slice(0, LONGEST_MESSAGE).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
 /** What other subagents of the parent came to, in short (R150). */

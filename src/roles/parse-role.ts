@@ -42,7 +42,9 @@ export function roleFromFile(file: RoleFile, settings: RoleFileSettings): RoleIn
     const said = saidIn(text, owner, settings);
     const model = defined({ model: settings.defaultModel });
     const whole = together({ ...model, ...said, name, instructions: text.body }, extension);
-    return { role: defineAgent(definitionOf(owner, whole)), nameLine: text.lineOf(".name") };
+    if (mayBeDefinition(whole)) return { role: defineAgent(whole), nameLine: text.lineOf(".name") };
+    const advice = "Add a line model: ….";
+    throw misdefinition(`${owner}.model`, "the name of a model", undefined, advice);
   } catch (cause) {
     throw relocated(cause, { text, owner, extension, errorAt });
   }
@@ -131,11 +133,6 @@ function isPutTogether(field: string, said: unknown, added: unknown): boolean {
 
 function groupOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return isRecord(value) && isPlainObject(value) ? value : undefined;
-}
-
-function definitionOf(owner: string, whole: Readonly<Record<string, unknown>>): AgentDefinition {
-  if (mayBeDefinition(whole)) return whole;
-  throw misdefinition(`${owner}.model`, "the name of a model", undefined, "Add a line model: ….");
 }
 
 /** `defineAgent` checks every field that is there. The model is the one that may be missing. */

@@ -1,7 +1,7 @@
 // Entry `espalier/roles`: roles from Markdown files with front matter. A file is checked as code is, by `defineAgent`, and refused with
 // the line that is wrong.
 
-import { isUtf8, type Buffer } from "node:buffer";
+import { Buffer, isUtf8 } from "node:buffer";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -119,7 +119,7 @@ async function readRole(file: string, settings: RoleFileSettings): Promise<RoleI
   if (bytes === undefined) return undefined;
   if (!isUtf8(bytes)) {
     const message = "Expected UTF-8, got something else. Save the file as UTF-8.";
-    throw errorAt(firstBadLine(bytes), message);
+    throw errorAt(findBadLine(bytes), message);
   }
   const text = bytes.toString("utf8");
   return roleFromFile({ text, file, defaultName: basename(file, ENDING) }, settings);
@@ -134,16 +134,8 @@ async function bytesOf(file: string, errorAt: FileErrorAt): Promise<Buffer | und
   }
 }
 
-const LINE_FEED = 0x0a;
-
-/** The first line that is no UTF-8. No character but the line feed has that byte in it. */
-function firstBadLine(bytes: Buffer): number {
-  let line = 1;
-  for (let start = 0; start < bytes.length; line += 1) {
-    const feed = bytes.indexOf(LINE_FEED, start);
-    const end = feed < 0 ? bytes.length : feed + 1;
-    if (!isUtf8(bytes.subarray(start, end))) return line;
-    start = end;
-  }
-  return line;
+/** Returns the first line that is not UTF-8. No character but the line feed contains its byte. */
+function findBadLine(bytes: Buffer): number {
+  const lines = bytes.toString("latin1").split("\n");
+  return lines.findIndex((line) => !isUtf8(Buffer.from(line, "latin1"))) + 1;
 }

@@ -7,7 +7,7 @@ import { type InputSchema } from "./arguments/check-input.ts";
 import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./check-tool.ts";
-import { SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
+import { checkFlag, SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
 import { binding, delegationTool } from "./make-tool.ts";
 import type {
   DelegationTool,
@@ -157,8 +157,8 @@ function checkedFunctionTool<Input extends ToolInput>(
     const field = `${descriptor.name}.needsApproval`;
     throw misdefinition(field, "true, false or a function", needsApproval, advice);
   }
-  checkBoolean(`${descriptor.name}.isSequential`, isSequential);
-  checkBoolean(`${descriptor.name}.isRepeatable`, isRepeatable);
+  checkFlag(`${descriptor.name}.isSequential`, isSequential);
+  checkFlag(`${descriptor.name}.isRepeatable`, isRepeatable);
   return Object.freeze({
     ...descriptor,
     isSequential,
@@ -195,7 +195,7 @@ function begin<Input extends ToolInput>(
   const { name, description, input, isStrict = false, strictSchema: isHeld } = definition;
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
-  checkBoolean(`${name}.isStrict`, isStrict);
+  checkFlag(`${name}.isStrict`, isStrict);
   const schema = inputSchema(`${name}.input`, input, { isStrict });
   if (isHeld !== undefined) checkStrictSchema(name, isHeld, schema.jsonSchema);
   const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
@@ -213,14 +213,9 @@ function begin<Input extends ToolInput>(
 /** Throws unless the schema has the strict form that is asked for. */
 function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObject): void {
   const field = `${name}.strictSchema`;
-  checkBoolean(field, isAsked);
+  checkFlag(field, isAsked);
   const strict = strictSchema(jsonSchema);
   if (!isAsked || strict.isStrict) return;
   const expected = `false for an input without a strict form (${strict.reason})`;
   throw misdefinition(field, expected, isAsked, "Name what may be in it, or leave it out.");
-}
-
-function checkBoolean(field: string, value: unknown): void {
-  if (typeof value === "boolean") return;
-  throw misdefinition(field, "true or false", value, "Say which.");
 }

@@ -1,6 +1,7 @@
 // Reports of subagents in fewer characters, where there is no room for the whole: each stays JSON.
 
 import { canonicalJson, isRecord, parseJson } from "../kernel/json.ts";
+import { memoized } from "../kernel/memoized.ts";
 import { shortenText, type ShortenedText } from "./shorten-text.ts";
 
 type Report = Readonly<Record<string, unknown>>;
@@ -63,58 +64,40 @@ function isId(value: unknown): boolean {
 }
 
 function longestWithin(reports: readonly Report[], maxCharacters: number): string {
+  const write = memoized(canonicalJson);
   let floor = "";
   for (const isShown of DETAILS) {
-    const rows = reports.map((report) => fieldsOf(report, isShown));
-    floor = textOf(rows, 0);
+    const rows = reports.map((report) => Object.entries(report).filter(([name]) => isShown(name)));
+    floor = textOf(rows, 0, write);
     if (floor.length > maxCharacters) continue;
     // As many characters of each text as there is room for: n characters take at least n in JSON.
     let fits = 0;
     let tooMany = maxCharacters + 1;
     while (tooMany - fits > 1) {
       const middle = Math.floor((fits + tooMany) / 2);
-      if (textOf(rows, middle).length <= maxCharacters) fits = middle;
+      if (textOf(rows, middle, write).length <= maxCharacters) fits = middle;
       else tooMany = middle;
     }
-    return textOf(rows, fits);
+    return textOf(rows, fits, write);
   }
   return floor;
 }
 
-/** A field of a report, and the text in it that may be shown in part. */
-interface Field {
-  readonly name: string;
-  readonly value: unknown;
-  /** How much room the value takes. */
-  readonly jsonCharacters: number;
-  readonly words?: string;
-}
+/** A row of fields for each report. */
+type Rows = readonly (readonly (readonly [name: string, value: unknown])[])[];
 
-function fieldsOf(report: Report, isShown: (field: string) => boolean): readonly Field[] {
-  return Object.entries(report)
-    .filter(([name]) => isShown(name))
-    .map(([name, value]) => {
-      const json = canonicalJson(value);
-      const field = { name, value, jsonCharacters: json.length };
-      return WORDS.has(name)
-        ? { ...field, words: typeof value === "string" ? value : json }
-        : field;
+/** Returns the rows as text, with so many characters of each text in them. */
+function textOf(rows: Rows, maxCharacters: number, write: typeof canonicalJson): string {
+  const lines = rows.map((row) => {
+    const fields = row.map(([name, value]) => {
+      if (!WORDS.has(name)) return [name, value] as const;
+      const json = write(value);
+      const words = typeof value === "string" ? value : json;
+      const { text } = shortenText(words, maxCharacters);
+      // The whole value, if a notice would take more room than it saves.
+      return [name, JSON.stringify(text).length < json.length ? text : value] as const;
     });
-}
-
-function textOf(rows: readonly (readonly Field[])[], maxCharacters: number): string {
-  return rows
-    .map((row) =>
-      canonicalJson(
-        Object.fromEntries(row.map((field) => [field.name, valueWithin(field, maxCharacters)])),
-      ),
-    )
-    .join("\n");
-}
-
-/** The value with so many characters of its words; the whole, if a notice would take more room than it saves. */
-function valueWithin({ value, jsonCharacters, words }: Field, maxCharacters: number): unknown {
-  if (words === undefined) return value;
-  const { text } = shortenText(words, maxCharacters);
-  return JSON.stringify(text).length < jsonCharacters ? text : value;
+    return canonicalJson(Object.fromEntries(fields));
+  });
+  return lines.join("\n");
 }

@@ -93,10 +93,11 @@ export function toolSettings(field: string, given: ToolSettings): ToolSettings {
 
 /** The same for all tools of a role. */
 export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
-  checkFields(field, given, { ...CHECKS, needsApproval: checkApproval });
+  checkFields(field, given, { ...CHECKS, needsApproval: checkFlag });
   return Object.freeze(defined({ ...given }));
 }
 
-function checkApproval(field: string, value: unknown): void {
+/** Throws `invalid_definition` unless `value` is true or false. */
+export function checkFlag(field: string, value: unknown): void {
   if (typeof value !== "boolean") throw misdefinition(field, "true or false", value, "Say which.");
 }

@@ -113,7 +113,8 @@ function isNamed(
   tools: readonly ToolsetTool<never>[],
   names: readonly string[],
 ): (tool: ToolsetTool<never>) => boolean {
-  if (!isList(names))
+  const isList: boolean = Array.isArray(names);
+  if (!isList)
     throw misdefinition("filterTools.kept", "names or a function", names, "Put names in brackets.");
   const known = tools.map(({ name }) => name);
   for (const [index, name] of names.entries()) {
@@ -122,10 +123,6 @@ function isNamed(
     throw mismatch(field, `one of ${known.join(", ")}`, name, "Correct the name.");
   }
   return ({ name }) => names.includes(name);
-}
-
-function isList(names: readonly string[]): boolean {
-  return Array.isArray(names);
 }
 
 function renamed<T extends ToolsetTool<never>>(field: string, tool: T, name: unknown): T {
@@ -145,16 +142,13 @@ function uniquelyNamed<T extends ToolsetTool<never>>(
   const taken = new Map<string, string>();
   for (const { tool, at } of places) {
     const first = taken.get(tool.name);
-    if (first !== undefined) throw duplicate(field, tool.name, [first, at]);
+    if (first !== undefined)
+      throw new EspalierError({
+        code: "duplicate_tool",
+        message: `Expected ${field} to give unique names, got "${tool.name}" from ${first} and from ${at}. Rename one of them, or leave it out.`,
+        data: { field, name: tool.name, places: [first, at] },
+      });
     taken.set(tool.name, at);
   }
   return Object.freeze(places.map(({ tool }) => tool));
-}
-
-function duplicate(field: string, name: string, places: readonly [string, string]): EspalierError {
-  return new EspalierError({
-    code: "duplicate_tool",
-    message: `Expected ${field} to give unique names, got "${name}" from ${places.join(" and from ")}. Rename one of them, or leave it out.`,
-    data: { field, name, places },
-  });
 }
