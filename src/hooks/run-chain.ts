@@ -145,7 +145,11 @@ export function wrapped<Call extends object, Result>(
     watch();
     const leave = (): void => stopTimer();
     const stopListening = signal.aborted ? NOTHING : onAbort(signal, leave);
-    onion(wraps, callFor, counted)()
+    const outermost = wraps.reduceRight<() => Promise<Result>>(
+      (next, wrap) => () => around(wrap, callFor, next),
+      counted,
+    );
+    outermost()
       .then(resolve, reject)
       .finally(() => {
         isOver = true;
@@ -162,28 +166,13 @@ function placeOf(wraps: readonly Named<{ readonly kind: string }>[]): HookPlace 
   return { point: wraps[0]?.hook.kind ?? "", hook: wraps.map(({ name }) => name).join(", ") };
 }
 
-function onion<Call extends object, Result>(
-  wraps: readonly Named<Wrap<Call, Result>>[],
+/** Runs one wrap around `next`. */
+async function around<Call extends object, Result>(
+  { name, hook }: Named<Wrap<Call, Result>>,
   callFor: (hookName: string) => Call,
-  inner: () => Promise<Result>,
-): () => Promise<Result> {
-  return wraps.reduceRight<() => Promise<Result>>(
-    (next, { name, hook }) =>
-      () =>
-        around(
-          { point: hook.kind, hook: name },
-          (ask) => hook.wrap(Object.freeze(callFor(name)), ask),
-          next,
-        ),
-    inner,
-  );
-}
-
-async function around<Result>(
-  place: HookPlace,
-  wrap: (next: () => Promise<Result>) => Result | PromiseLike<Result>,
   next: () => Promise<Result>,
 ): Promise<Result> {
+  const place = { point: hook.kind, hook: name };
   let hasSettled = false;
   const innerErrors = new Set<unknown>();
   const follow = async (): Promise<Result> => {
@@ -201,7 +190,7 @@ async function around<Result>(
     return result;
   };
   try {
-    return await wrap(ask);
+    return await hook.wrap(Object.freeze(callFor(name)), ask);
   } catch (cause) {
     throw innerErrors.has(cause) ? cause : hookFailed(place, cause);
   } finally {

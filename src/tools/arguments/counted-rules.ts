@@ -26,7 +26,7 @@ export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules)
       if (!("code" in definition)) continue;
       // Ajv's own message names the places of two equal items, which `countedCodes` do not know.
       if (keyword === "uniqueItems") definition.error = { message: "must be unique" };
-      const isUnion = keyword === "anyOf" || keyword === "oneOf";
+      const isUnion = UNIONS.includes(keyword);
       if (isUnion)
         definition.error = {
           message: "must match a schema",
@@ -35,7 +35,7 @@ export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules)
       const { code } = definition;
       const counted = codes.get(keyword);
       definition.code = (cxt, type) => {
-        const isOnPath = ON_PATH.has(keyword);
+        const isOnPath = ON_PATH.includes(keyword);
         countKeyword(cxt, isOnPath ? spendOnPath : spend, rules.tracksEvaluated);
         if (isUnion && cxt.it.createErrors !== false) collectForms(cxt);
         if (counted?.(cxt) !== true) code(cxt, type);
@@ -76,8 +76,8 @@ function countKeyword(cxt: KeywordCxt, spend: Spend, tracksEvaluated: boolean): 
   const entries = (): Code => _`${gen.scopeValue("func", { ref: priceOfEntries })}(${data})`;
   const price = priceOf(cxt, entries);
   // Ajv copies the names of the evaluated properties at each of these keywords.
-  spendUnits(tracksEvaluated && IN_PLACE.has(keyword) ? _`${price} + ${entries()}` : price);
-  if (!OVER_ITEMS.has(keyword)) return;
+  spendUnits(tracksEvaluated && IN_PLACE.includes(keyword) ? _`${price} + ${entries()}` : price);
+  if (!OVER_ITEMS.includes(keyword)) return;
   const subschema = cxt.subschema.bind(cxt);
   cxt.subschema = (application, valid) => {
     spendUnits(_`${keyword === "contains" ? PER_FORM : 1}`);
@@ -88,33 +88,15 @@ function countKeyword(cxt: KeywordCxt, spend: Spend, tracksEvaluated: boolean): 
   };
 }
 
+const REFERENCES = ["$ref", "$dynamicRef", "$recursiveRef"];
+const UNIONS = ["anyOf", "oneOf"];
+
 /** Keywords that build the path of a part also if the part fits. */
-const ON_PATH: ReadonlySet<string> = new Set([
-  "$ref",
-  "$dynamicRef",
-  "$recursiveRef",
-  "anyOf",
-  "oneOf",
-  "contains",
-]);
+const ON_PATH = [...REFERENCES, ...UNIONS, "contains"];
 
-const OVER_ITEMS: ReadonlySet<string> = new Set([
-  "items",
-  "additionalItems",
-  "unevaluatedItems",
-  "contains",
-]);
+const OVER_ITEMS = ["items", "additionalItems", "unevaluatedItems", "contains"];
 
-const IN_PLACE: ReadonlySet<string> = new Set([
-  "$ref",
-  "$dynamicRef",
-  "$recursiveRef",
-  "allOf",
-  "anyOf",
-  "oneOf",
-  "if",
-  "dependentSchemas",
-]);
+const IN_PLACE = [...REFERENCES, ...UNIONS, "allOf", "if", "dependentSchemas"];
 
 /** The units of a call of another function, and of an error of a form that does not fit. */
 const PER_FORM = 8;
@@ -192,10 +174,10 @@ function countedCodes(work: CheckWork): ReadonlyMap<string, CountedCode> {
 
 /** Returns the values that a schema allows. A schema is JSON. */
 function valuesOf(declared: unknown): readonly JsonValue[] {
-  return Array.isArray(declared) ? declared.filter(isJson) : [];
+  return Array.isArray(declared) ? declared.filter(isJsonValue) : [];
 }
 
-function isJson(value: unknown): value is JsonValue {
+function isJsonValue(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 
@@ -275,13 +257,10 @@ function canonicalText(value: JsonValue, work: CheckWork): string {
   work.spend(UNITS_PER_LOOKUP / 2 + lengthOf(value) / CHARACTERS_PER_UNIT);
   if (typeof value === "string") return JSON.stringify(value);
   if (isScalar(value)) return String(value);
-  if (isJsonList(value))
-    return joined(
-      `[`,
-      value.map((part) => canonicalText(part, work)),
-      `]`,
-      work,
-    );
+  if (isJsonList(value)) {
+    const items = value.map((part) => canonicalText(part, work));
+    return joined("[", items, "]", work);
+  }
   if (!isJsonObject(value)) return "";
   work.spend(priceOfEntries(value));
   const texts = Object.entries(value).map(([key, part]) => {

@@ -32,28 +32,21 @@ export function objectSchema(field: string, schema: unknown): JsonObject {
 
 /** The same of a JSON Schema of anything. */
 function plainSchema(field: string, schema: unknown, expected = "a JSON Schema"): JsonObject {
-  const copy = jsonCopy(field, schema);
-  if (!isJsonObject(copy)) {
-    throw misdefinition(field, expected, schema, 'Use { type: "object", … }.');
-  }
-  const reason = unsoundness(copy, MOST_LEVELS);
-  if (reason !== undefined) throw unusable(field, reason, "Give a smaller schema.");
-  return deepFreeze(copy);
-}
-
-function jsonCopy(field: string, schema: unknown): JsonValue {
   let text: string | undefined;
   try {
     text = JSON.stringify(schema);
   } catch (cause) {
     throw unusable(field, messageOf(cause), "Give it as plain JSON.", cause);
   }
-  if (text === undefined) return null;
-  if (text.length > MOST_CHARACTERS) {
-    const reason = `it is longer than ${MOST_CHARACTERS} characters`;
-    throw unusable(field, reason, "Give a smaller schema.");
-  }
-  return parseJson(text);
+  const advice = "Give a smaller schema.";
+  if (text !== undefined && text.length > MOST_CHARACTERS)
+    throw unusable(field, `it is longer than ${MOST_CHARACTERS} characters`, advice);
+  const copy = parseJson(text ?? "null");
+  if (!isJsonObject(copy))
+    throw misdefinition(field, expected, schema, 'Use { type: "object", … }.');
+  const reason = unsoundness(copy, MOST_LEVELS);
+  if (reason !== undefined) throw unusable(field, reason, advice);
+  return deepFreeze(copy);
 }
 
 /** Returns the schema that `objectSchema` returned, as the input of a tool. */
