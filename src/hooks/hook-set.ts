@@ -37,7 +37,9 @@ const NONE: readonly never[] = Object.freeze([]);
 
 /** Compiles hooks; the list is their order of registration. */
 export function hookSet(hooks: readonly Hook[]): HookSet {
-  const ordered = named(hooks).toSorted((left, right) => right.hook.priority - left.hook.priority);
+  const ordered = nameHooks(hooks).toSorted(
+    (left, right) => right.hook.priority - left.hook.priority,
+  );
   const observers = ofKind(ordered, "observe");
   const toolWraps = ofKind(ordered, "wrapToolCall");
   const transformers = ofKind(ordered, "transform");
@@ -63,7 +65,7 @@ export function hookSet(hooks: readonly Hook[]): HookSet {
 export const NO_HOOKS: HookSet = hookSet([]);
 
 /** Names by place count the hooks of one trigger in order of registration, so that a name says which one it is. */
-function named(hooks: readonly Hook[]): readonly Named<Hook>[] {
+function nameHooks(hooks: readonly Hook[]): readonly Named<Hook>[] {
   const counts = new Map<string, number>();
   return hooks.map((hook) => {
     const trigger = hook.kind === "transform" ? hook.point : hook.kind;

@@ -141,7 +141,7 @@ export function observe(
   options: HookOptions = {},
 ): Hook {
   const given = checkEventTypes("observe.types", types);
-  return register({
+  return registerHook({
     kind: "observe",
     ...hookBasics(["observe", "listener"], listener, options),
     types: given,
@@ -182,7 +182,7 @@ export function transform<P extends TransformPoint>(
     point,
     handle: (input, context) => handler(input, context),
   };
-  return register(hook);
+  return registerHook(hook);
 }
 
 /**
@@ -195,7 +195,7 @@ export function wrapModelCall<Context = unknown>(
   wrap: ModelWrapHook<Context>["wrap"],
   options: HookOptions = {},
 ): Hook<Context> {
-  return register({
+  return registerHook({
     kind: "wrapModelCall",
     ...hookBasics(["wrapModelCall", "wrap"], wrap, options),
     wrap,
@@ -213,7 +213,7 @@ export function wrapToolCall<Context = unknown>(
   wrap: ToolWrapHook<Context>["wrap"],
   options: WrapToolOptions = {},
 ): Hook<Context> {
-  return register({
+  return registerHook({
     kind: "wrapToolCall",
     ...hookBasics(["wrapToolCall", "wrap"], wrap, options, ["tools"]),
     tools: copyToolNames("wrapToolCall.options.tools", options.tools),
@@ -232,7 +232,7 @@ export function processStep<Context = unknown>(
   process: (step: StepRecord, context: HookContext<Context>) => unknown,
   options: HookOptions = {},
 ): Hook<Context> {
-  return register({
+  return registerHook({
     kind: "processStep",
     ...hookBasics(["processStep", "process"], process, options),
     process,
@@ -245,7 +245,7 @@ export function checkHooks(field: string, hooks: unknown): void {
   checkMade(field, hooks, { made, what: "a hook", advice });
 }
 
-function register<Context>(hook: Hook<Context>): Hook<Context> {
+function registerHook<Context>(hook: Hook<Context>): Hook<Context> {
   made.add(hook);
   return Object.freeze(hook);
 }

@@ -20,7 +20,7 @@ export function readPatch<P extends TransformPoint>(
   const place = { point, hook: named.name };
   const { fields, schema, fitted } = contractOf(point);
   const parts: [string, JsonValue][] = [];
-  for (const field of fieldsOf(place, fields, given)) {
+  for (const field of listFields(place, fields, given)) {
     if (!fields.includes(field)) refuseField(place, named.hook, { field, fields });
     else parts.push(...readField(place, given, field));
   }
@@ -41,7 +41,11 @@ export function readPatch<P extends TransformPoint>(
 }
 
 /** What a hook gave has these fields. Nothing at all has none. */
-function fieldsOf(place: HookPlace, fields: readonly string[], given: unknown): readonly string[] {
+function listFields(
+  place: HookPlace,
+  fields: readonly string[],
+  given: unknown,
+): readonly string[] {
   if (given === undefined) return [];
   const expected = `return nothing or an object of ${fields.join(", ")}`;
   const advice = "Return nothing to change nothing.";

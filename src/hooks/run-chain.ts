@@ -50,7 +50,7 @@ export async function runChain<P extends TransformPoint>(
   let patch = contractOf(point).schema.parse({});
   const changedBy: HookChange[] = [];
   for (const { name, hook } of chain) {
-    const shown = changed(input, patch);
+    const shown = showChanges(input, patch);
     const given = await callHook({ point, hook: name }, bounds, (context) =>
       hook.handle(shown, context),
     );
@@ -65,7 +65,7 @@ export async function runChain<P extends TransformPoint>(
 }
 
 /** The input as the next hook is shown it. Changes of what is no part of the input are not shown. */
-function changed<P extends TransformPoint>(
+function showChanges<P extends TransformPoint>(
   input: PointInput[P],
   patch: PointPatch[P],
 ): PointInput[P] {
@@ -123,16 +123,16 @@ export function wrapped<Call extends object, Result>(
   return new Promise((resolve, reject) => {
     let underWay = 0;
     let isOver = false;
-    let stopTimer = NOTHING;
+    let stopTimer = DO_NOTHING;
     const watch = (): void => {
       if (isOver || signal.aborted) return;
       stopTimer = clock.setTimer(timeoutMs, () => {
         isOver = true;
-        reject(hookTimedOut(placeOf(wraps), timeoutMs));
+        reject(hookTimedOut(nameWraps(wraps), timeoutMs));
       });
     };
     const counted = async (): Promise<Result> => {
-      if (isOver) throw calledLate(placeOf(wraps));
+      if (isOver) throw calledLate(nameWraps(wraps));
       stopTimer();
       underWay += 1;
       try {
@@ -144,7 +144,7 @@ export function wrapped<Call extends object, Result>(
     };
     watch();
     const leave = (): void => stopTimer();
-    const stopListening = signal.aborted ? NOTHING : onAbort(signal, leave);
+    const stopListening = signal.aborted ? DO_NOTHING : onAbort(signal, leave);
     const outermost = wraps.reduceRight<() => Promise<Result>>(
       (next, wrap) => () => around(wrap, callFor, next),
       counted,
@@ -159,10 +159,10 @@ export function wrapped<Call extends object, Result>(
   });
 }
 
-const NOTHING = (): void => undefined;
+const DO_NOTHING = (): void => undefined;
 
 /** Which of several wraps hangs is not known: all are named. */
-function placeOf(wraps: readonly Named<{ readonly kind: string }>[]): HookPlace {
+function nameWraps(wraps: readonly Named<{ readonly kind: string }>[]): HookPlace {
   return { point: wraps[0]?.hook.kind ?? "", hook: wraps.map(({ name }) => name).join(", ") };
 }
 

@@ -37,30 +37,30 @@ function tagged(value: unknown, levels: number): unknown {
   if (Array.isArray(value)) return ["list", ...Array.from(value, part)];
   switch (Object.getPrototypeOf(value)) {
     case Date.prototype:
-      return ["date", timeOf(value)];
+      return ["date", formatDate(value)];
     case Map.prototype:
-      return ["map", ...entriesOf(value).map(part)];
+      return ["map", ...listEntries(value).map(part)];
     case Set.prototype:
-      return ["set", ...entriesOf(value).map(part)];
+      return ["set", ...listEntries(value).map(part)];
     case Object.prototype:
     case null:
-      return ["object", ...fieldsOf(value).map(([key, field]) => [key, part(field)])];
+      return ["object", ...listSortedFields(value).map(([key, field]) => [key, part(field)])];
     default:
       throw new TypeError("An instance of a class has no fingerprint.");
   }
 }
 
-function timeOf(value: object): string {
+function formatDate(value: object): string {
   if (!(value instanceof Date)) throw new TypeError("It is not a date.");
   return Number.isNaN(value.getTime()) ? "invalid" : value.toISOString();
 }
 
-function entriesOf(value: object): readonly unknown[] {
+function listEntries(value: object): readonly unknown[] {
   if (value instanceof Map || value instanceof Set) return [...value];
   throw new TypeError("It has no entries.");
 }
 
-function fieldsOf(value: object): readonly (readonly [string, unknown])[] {
+function listSortedFields(value: object): readonly (readonly [string, unknown])[] {
   if (Object.getOwnPropertySymbols(value).length > 0)
     throw new TypeError("A key that is a symbol has no fingerprint.");
   return Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));

@@ -23,7 +23,7 @@ export class NotJsonError extends TypeError {
  * What the value throws while it is read comes through.
  */
 export function jsonCopy(value: unknown): JsonValue {
-  return copied(value, undefined);
+  return copyPart(value, undefined);
 }
 
 /** The way from the whole to one of its parts, from its end. */
@@ -34,23 +34,23 @@ interface Step {
   readonly level: number;
 }
 
-function copied(value: unknown, way: Step | undefined): JsonValue {
+function copyPart(value: unknown, way: Step | undefined): JsonValue {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   // JSON text gives -0 back as 0.
   if (typeof value === "number" && Number.isFinite(value)) return value === 0 ? 0 : value;
-  if (typeof value !== "object") throw notJson(way, kindOf(value));
+  if (typeof value !== "object") throw notJson(way, describeKind(value));
   const level = (way?.level ?? 0) + 1;
   if (level > MAX_LEVELS) throw notJson(undefined, `nested deeper than ${MAX_LEVELS} levels`);
   if (isWithinItself(value, way)) throw notJson(way, "an object that it is part of");
   const below = (key: string | number): Step => ({ owner: value, key, before: way, level });
   if (Array.isArray(value))
-    return Array.from(value, (item: unknown, index) => copied(item, below(index)));
-  if (!isPlainObject(value)) throw notJson(way, kindOf(value));
+    return Array.from(value, (item: unknown, index) => copyPart(item, below(index)));
+  if (!isPlainObject(value)) throw notJson(way, describeKind(value));
   // `fromEntries` defines what it makes: a key `__proto__` is a key like any other.
   const parts: [string, JsonValue][] = [];
   for (const key of Object.keys(value)) {
     const part: unknown = Reflect.get(value, key);
-    if (part !== undefined) parts.push([key, copied(part, below(key))]);
+    if (part !== undefined) parts.push([key, copyPart(part, below(key))]);
   }
   return Object.fromEntries(parts);
 }
@@ -68,7 +68,7 @@ function notJson(way: Step | undefined, got: string): NotJsonError {
   return new NotJsonError(place, got);
 }
 
-function kindOf(value: unknown): string {
+function describeKind(value: unknown): string {
   if (typeof value === "number") return String(value);
   if (typeof value === "function") return "a function";
   if (value instanceof Date) return "a date";

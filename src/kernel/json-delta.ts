@@ -17,7 +17,7 @@ export function deltaOf(before: unknown, after: unknown): JsonDelta | undefined 
   if (Object.is(before, after)) return undefined;
   if (Array.isArray(before) && Array.isArray(after)) return listDelta(before, after);
   if (isRecord(before) && isRecord(after)) return objectDelta(before, after);
-  return { set: plain(after) };
+  return { set: toPlain(after) };
 }
 
 function listDelta(before: readonly unknown[], after: readonly unknown[]): JsonDelta | undefined {
@@ -25,7 +25,7 @@ function listDelta(before: readonly unknown[], after: readonly unknown[]): JsonD
   let keep = 0;
   while (keep < most && Object.is(before[keep], after[keep])) keep += 1;
   if (keep === before.length && keep === after.length) return undefined;
-  return { keep, append: after.slice(keep).map(plain) };
+  return { keep, append: after.slice(keep).map(toPlain) };
 }
 
 function objectDelta(
@@ -35,7 +35,7 @@ function objectDelta(
   const keys: Record<string, JsonDelta> = {};
   for (const [key, part] of Object.entries(after)) {
     if (part === undefined) continue;
-    const delta = before[key] === undefined ? { set: plain(part) } : deltaOf(before[key], part);
+    const delta = before[key] === undefined ? { set: toPlain(part) } : deltaOf(before[key], part);
     if (delta !== undefined) keys[key] = delta;
   }
   const gone = Object.keys(before).filter(
@@ -47,7 +47,7 @@ function objectDelta(
 
 /** The value after the change. Throws a `TypeError` if the delta was made for another value. */
 export function withDelta(before: unknown, delta: JsonDelta): unknown {
-  return deepFreeze(changed(before, delta, false));
+  return deepFreeze(applyDelta(before, delta, false));
 }
 
 /**
@@ -55,13 +55,13 @@ export function withDelta(before: unknown, delta: JsonDelta): unknown {
  * the only owner of the value, and the delta, parts of which it takes over. What is frozen is copied. Throws like `withDelta`.
  */
 export function changedBy(before: unknown, delta: JsonDelta): unknown {
-  return changed(before, delta, true);
+  return applyDelta(before, delta, true);
 }
 
-function changed(before: unknown, delta: JsonDelta, isOwner: boolean): unknown {
+function applyDelta(before: unknown, delta: JsonDelta, isOwner: boolean): unknown {
   if ("set" in delta) return delta.set;
   if ("keep" in delta) {
-    if (!isList(before) || before.length < delta.keep)
+    if (!isReadonlyList(before) || before.length < delta.keep)
       throw new TypeError(`Expected a list of at least ${delta.keep}`);
     const list = isOwner && isOwnList(before) ? before : before.slice(0, delta.keep);
     list.length = delta.keep;
@@ -72,11 +72,11 @@ function changed(before: unknown, delta: JsonDelta, isOwner: boolean): unknown {
   const after: Record<string, unknown> = isOwner && isOwnObject(before) ? before : { ...before };
   for (const key of delta.gone ?? []) delete after[key];
   for (const [key, part] of Object.entries(delta.keys))
-    after[key] = changed(after[key], part, isOwner);
+    after[key] = applyDelta(after[key], part, isOwner);
   return after;
 }
 
-function isList(value: unknown): value is readonly unknown[] {
+function isReadonlyList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
@@ -89,11 +89,11 @@ function isOwnObject(value: Readonly<Record<string, unknown>>): value is Record<
 }
 
 /** The value as JSON holds it. It is written at once, and never changed: states are frozen. */
-function plain(value: unknown): JsonValue {
-  if (isPlain(value)) return value;
+function toPlain(value: unknown): JsonValue {
+  if (isPlainValue(value)) return value;
   throw new TypeError(`A ${typeof value} is no JSON`);
 }
 
-function isPlain(value: unknown): value is JsonValue {
+function isPlainValue(value: unknown): value is JsonValue {
   return value !== undefined && typeof value !== "function" && typeof value !== "symbol";
 }

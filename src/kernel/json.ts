@@ -14,7 +14,7 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 export function parseJson(text: string): JsonValue {
   // JSON text has no -0 of its own: after one more round trip it would be 0.
   const parsed: unknown = text.includes("-0") ? parseMinusZeros(text) : JSON.parse(text);
-  if (isParsed(parsed)) return parsed;
+  if (isJsonDefined(parsed)) return parsed;
   throw new SyntaxError("JSON.parse gave nothing.");
 }
 
@@ -33,7 +33,7 @@ function withoutMinusZero(_key: string, value: unknown): unknown {
 }
 
 /** `JSON.parse` gives JSON and nothing else. */
-function isParsed(value: unknown): value is JsonValue {
+function isJsonDefined(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 
@@ -68,7 +68,7 @@ export function soundCopy(value: unknown, levels: number): JsonValue | undefined
     }
     return list;
   }
-  if (!isPlain(value)) return undefined;
+  if (!isClassless(value)) return undefined;
   const copies: Record<string, JsonValue> = {};
   for (const [key, part] of Object.entries(value)) {
     const copy = soundCopy(part, levels - 1);
@@ -79,7 +79,7 @@ export function soundCopy(value: unknown, levels: number): JsonValue | undefined
 }
 
 /** An object of no class, with names for keys. */
-function isPlain(value: object): boolean {
+function isClassless(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isRoot = prototype === null || Object.getPrototypeOf(prototype) === null;
   return isRoot && Object.getOwnPropertySymbols(value).length === 0;

@@ -12,10 +12,10 @@ const MOST_CHARACTERS = 20_000;
 export function mendedJson(text: string): JsonValue | undefined {
   if (text.length > MOST_CHARACTERS) return undefined;
   try {
-    const said = wordsOf(text);
+    const said = splitWords(text);
     if (said === undefined) return undefined;
     const mended = jsonrepair(text);
-    const words = wordsOf(mended);
+    const words = splitWords(mended);
     const isSame =
       words?.length === said.length && words.every((word, index) => word === said[index]);
     return isSame ? parseJson(mended) : undefined;
@@ -29,7 +29,7 @@ const WORD =
   /(?:[\s,]|\/\/[^\n]*|\/\*[^]*?\*\/)+|"(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*'|[{}[\]:]|[^\s,{}[\]:"'/]+/y;
 
 /** The tokens between blanks, commas and comments, texts as JSON writes them; undefined: something is not clear, or does not end. */
-function wordsOf(text: string): readonly string[] | undefined {
+function splitWords(text: string): readonly string[] | undefined {
   const words: string[] = [];
   WORD.lastIndex = 0;
   while (WORD.lastIndex < text.length) {

@@ -21,7 +21,7 @@ export interface SpokenCalls {
  */
 export function leakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
   if (toolCalls.length === 0) return undefined;
-  const said = objectOf(unfenced(text), MOST_LEVELS + 1); // The call may be wrapped once.
+  const said = parseObject(unfenced(text), MOST_LEVELS + 1); // The call may be wrapped once.
   if (said === undefined) return undefined;
   return toolCalls.find((call) => repeats(said, call));
 }
@@ -41,7 +41,7 @@ function unfenced(text: string): string {
 }
 
 /** The JSON object that a text is; undefined if it is none. */
-function objectOf(text: string, levels: number): JsonRecord | undefined {
+function parseObject(text: string, levels: number): JsonRecord | undefined {
   const isLikely = text.length <= MOST_CHARACTERS && text.trimStart().startsWith("{");
   if (!isLikely) return undefined;
   let value: JsonValue;
@@ -54,7 +54,7 @@ function objectOf(text: string, levels: number): JsonRecord | undefined {
 }
 
 function repeats(said: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
-  const given = objectOf(argumentsText.trim() === "" ? "{}" : argumentsText, MOST_LEVELS);
+  const given = parseObject(argumentsText.trim() === "" ? "{}" : argumentsText, MOST_LEVELS);
   if (given === undefined) return false;
   return sameJson(said, given) || sameJson(said, { name: toolName, arguments: given });
 }

@@ -18,7 +18,7 @@ const WORDS: readonly Words[] = [
   ["inputTokens", "input token"],
   ["cachedInputTokens", "cached input token"],
   ["outputTokens", "output token"],
-  ["costMicroUsd", usdText],
+  ["costMicroUsd", formatUsd],
   ["wallTimeMs", (amount) => `${grouped(Math.floor(amount / MS_PER_SECOND))} s`],
 ];
 
@@ -31,12 +31,12 @@ export function budgetLine(left: Readonly<Record<string, number>>): string | und
     const amount = Object.hasOwn(left, axis) ? left[axis] : undefined;
     if (amount === undefined) return [];
     const rest = Math.max(0, amount);
-    return [typeof thing === "string" ? numberOf(rest, thing) : thing(rest)];
+    return [typeof thing === "string" ? formatCount(rest, thing) : thing(rest)];
   });
   return parts.length === 0 ? undefined : `Budget left: ${parts.join(", ")}.`;
 }
 
-function numberOf(amount: number, thing: string): string {
+function formatCount(amount: number, thing: string): string {
   const whole = Math.floor(amount);
   return `${grouped(whole)} ${thing}${whole === 1 ? "" : "s"}`;
 }
@@ -45,7 +45,7 @@ const CENTS = 2;
 const SMALLEST_DIGITS = 4;
 
 /** `$0.20`; below a cent with more digits: `$0.0042`. */
-function usdText(microUsd: number): string {
+function formatUsd(microUsd: number): string {
   const usd = microUsd / MICRO_USD_PER_USD;
   const digits = usd < 0.01 ? SMALLEST_DIGITS : CENTS;
   const unit = 10 ** digits;

@@ -90,7 +90,7 @@ function sharedLimits({ share, left, role, delegatedRoles }: ShareFacts): SpendL
   switch (share.type) {
     case "pool": {
       const { maxShare = 1 } = share;
-      return maxShare === 1 ? {} : divided(left, (amount) => partOf(amount, maxShare));
+      return maxShare === 1 ? {} : divided(left, (amount) => takePart(amount, maxShare));
     }
     case "fixed":
       return divided(spendLimitsOf(share.budget), (amount, axis) =>
@@ -103,7 +103,7 @@ function sharedLimits({ share, left, role, delegatedRoles }: ShareFacts): SpendL
     case "weighted": {
       const sum = weightOfAll(share, delegatedRoles);
       const own = weightOf(share, role);
-      return divided(left, (amount) => partOf(amount, own / Math.max(own, sum)));
+      return divided(left, (amount) => takePart(amount, own / Math.max(own, sum)));
     }
   }
 }
@@ -142,7 +142,7 @@ const SLACK = 1e-6;
 const MOST_EXACT = 1e9;
 const SMALLER = 1 - 1e-12;
 
-function partOf(amount: number, part: number): number {
+function takePart(amount: number, part: number): number {
   if (part === 1) return amount;
   return amount <= MOST_EXACT
     ? Math.min(amount, Math.floor(amount * part + SLACK))
@@ -152,13 +152,13 @@ function partOf(amount: number, part: number): number {
 // Checks of a budget share as a role defines it.
 
 /** Checked apart: these fields must be there. */
-const NOTHING = (): void => undefined;
+const ALLOW_ANY = (): void => undefined;
 
 const CHECKS: Readonly<Record<BudgetShare["type"], FieldChecks>> = {
-  pool: { type: NOTHING, maxShare: checkPart },
-  fixed: { type: NOTHING, budget: NOTHING },
-  even: { type: NOTHING },
-  weighted: { type: NOTHING, weights: NOTHING, defaultWeight: checkWeight },
+  pool: { type: ALLOW_ANY, maxShare: checkShare },
+  fixed: { type: ALLOW_ANY, budget: ALLOW_ANY },
+  even: { type: ALLOW_ANY },
+  weighted: { type: ALLOW_ANY, weights: ALLOW_ANY, defaultWeight: checkWeight },
 };
 
 /** A frozen copy of what was given. Throws `invalid_option` for a type or a field that does not exist, or an amount that does not fit. */
@@ -175,7 +175,7 @@ export function budgetShare(field: string, given: BudgetShare): BudgetShare {
   return deepFreeze(structuredClone(given));
 }
 
-function checkPart(field: string, part: unknown): void {
+function checkShare(field: string, part: unknown): void {
   if (typeof part === "number" && part > 0 && part <= 1) return;
   const advice = "Leave it out for 1: all that is left.";
   throw mismatch(field, "a number above 0 and up to 1", part, advice);

@@ -33,12 +33,12 @@ export function toolsTakenAway({
     });
     if (noDepthLeft?.toolNames.includes(toolName) === true)
       removed.push({ toolName, rule: "no_depth_left", source: noDepthLeft.source });
-    return withoutTwins(removed);
+    return dropTwinRules(removed);
   });
 }
 
 /** A policy and a request of one agent may say the same. */
-function withoutTwins(removed: readonly RemovedTool[]): readonly RemovedTool[] {
+function dropTwinRules(removed: readonly RemovedTool[]): readonly RemovedTool[] {
   return removed.filter(
     ({ rule, source }, index) =>
       removed.findIndex((other) => other.rule === rule && other.source === source) === index,

@@ -64,7 +64,7 @@ export function failureSignals(
   { budget, policy }: { readonly budget: ErrorBudget; readonly policy: ErrorPolicy },
 ): readonly StopSignal[] {
   const after = countFailures(before, executions);
-  const counts = { ...after, consecutiveErrors: longestRow(before, executions) };
+  const counts = { ...after, consecutiveErrors: countLongestRow(before, executions) };
   const beyond = (["toolErrors", "consecutiveErrors", "retryErrors"] as const).flatMap((kind) => {
     const { limit, what } = LIMITS[kind];
     const maximum = budget[limit];
@@ -77,7 +77,7 @@ export function failureSignals(
 }
 
 /** The most errors in a row at any call: a row that was too long stays so, whatever succeeds after it in the same reply. */
-function longestRow(
+function countLongestRow(
   { consecutiveErrors: row }: FailureCounts,
   executions: readonly ToolExecution[],
 ): number {

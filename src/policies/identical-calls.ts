@@ -26,21 +26,21 @@ export function identicalCallsBefore(
   let count = 0;
   for (let place = index - 1; place >= 0; place -= 1) {
     const made = calls[place];
-    if (made === undefined || !isSame(made, call)) return count;
+    if (made === undefined || !isSameCall(made, call)) return count;
     if (countBefore !== undefined) return countBefore + 1;
     count += 1;
   }
   for (let place = steps.length - 1; place >= 0; place -= 1) {
     for (const { call: made, type } of steps[place]?.tools.executions.toReversed() ?? []) {
       if (type === "not_executed") continue;
-      if (!isSame(made, call)) return count;
+      if (!isSameCall(made, call)) return count;
       count += 1;
     }
   }
   return count;
 }
 
-function isSame(left: ToolCall, right: ToolCall): boolean {
+function isSameCall(left: ToolCall, right: ToolCall): boolean {
   if (left.toolName !== right.toolName) return false;
   if (left.argumentsText === right.argumentsText) return true;
   try {

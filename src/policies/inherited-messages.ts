@@ -116,7 +116,7 @@ function equality(messages: readonly Message[]): (item: unknown, message: Messag
   const own = new Set<unknown>(messages);
   const texts = new Map<unknown, string | undefined>();
   const textOf = (value: unknown): string | undefined => {
-    if (!texts.has(value)) texts.set(value, canonicalText(value));
+    if (!texts.has(value)) texts.set(value, tryCanonicalJson(value));
     return texts.get(value);
   };
   return (item, message) =>
@@ -124,7 +124,7 @@ function equality(messages: readonly Message[]): (item: unknown, message: Messag
     (!own.has(item) && textOf(item) !== undefined && textOf(item) === textOf(message));
 }
 
-function canonicalText(value: unknown): string | undefined {
+function tryCanonicalJson(value: unknown): string | undefined {
   try {
     return canonicalJson(value);
   } catch {

@@ -45,12 +45,12 @@ export function removeMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],
   executionId: ExecutionId,
 ): readonly Stored[] {
-  const kept = messageGroups(messages).filter(([first]) => !isOf(first, executionId));
+  const kept = messageGroups(messages).filter(([first]) => !belongsToExecution(first, executionId));
   const left = kept.flat();
   return left.length === messages.length ? messages : left;
 }
 
-function isOf(message: StoredMessage | undefined, executionId: ExecutionId): boolean {
+function belongsToExecution(message: StoredMessage | undefined, executionId: ExecutionId): boolean {
   if (message?.executionId !== executionId) return false;
   return message.role !== "system" && message.note !== "left_out";
 }

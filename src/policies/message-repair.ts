@@ -40,7 +40,7 @@ export interface RepairedMessages {
 export function repairMessages(messages: readonly Message[]): RepairedMessages {
   const repairs: MessageRepair[] = [];
   const turns = turnsOf(systemFirst(messages, repairs), repairs);
-  const repaired = turns.flatMap((turn) => messagesOf(turn, repairs));
+  const repaired = turns.flatMap((turn) => repairTurn(turn, repairs));
   const last = repaired.at(-1)?.role;
   if (last !== "user" && last !== "tool") {
     repaired.push(NOTHING_TO_ANSWER);
@@ -67,10 +67,10 @@ function systemFirst(messages: readonly Message[], repairs: MessageRepair[]): re
 /** A message that is no result, with the results that belong to it, in the order in which they came. */
 interface Turn {
   readonly message: Exclude<Message, ToolMessage>;
-  readonly results: Map<CallId, Found>;
+  readonly results: Map<CallId, FoundResult>;
 }
 
-interface Found {
+interface FoundResult {
   readonly message: ToolMessage;
   /** Other messages than results stood between it and its reply. */
   readonly isApart: boolean;
@@ -95,19 +95,19 @@ function turnsOf(messages: readonly Message[], repairs: MessageRepair[]): readon
   return turns;
 }
 
-function messagesOf({ message, results }: Turn, repairs: MessageRepair[]): readonly Message[] {
+function repairTurn({ message, results }: Turn, repairs: MessageRepair[]): readonly Message[] {
   if (message.role !== "assistant") return [message];
-  const reply = withoutTwins(message, repairs);
+  const reply = dropTwinCalls(message, repairs);
   const arrived = [...results.keys()];
   const inCallOrder = reply.toolCalls.filter((call) => results.has(call.callId));
   for (const [index, { callId }] of inCallOrder.entries()) {
     if (arrived[index] !== callId || results.get(callId)?.isApart === true)
       repairs.push({ type: "moved_result", callId });
   }
-  return [reply, ...reply.toolCalls.map((call) => resultOf(call, results, repairs))];
+  return [reply, ...reply.toolCalls.map((call) => findResult(call, results, repairs))];
 }
 
-function resultOf(
+function findResult(
   { callId, toolName }: ToolCall,
   results: Turn["results"],
   repairs: MessageRepair[],
@@ -120,7 +120,7 @@ function resultOf(
 }
 
 /** The reply with the first call of each id only. */
-function withoutTwins(reply: AssistantMessage, repairs: MessageRepair[]): AssistantMessage {
+function dropTwinCalls(reply: AssistantMessage, repairs: MessageRepair[]): AssistantMessage {
   const seen = new Set<CallId>();
   const toolCalls: ToolCall[] = [];
   for (const call of reply.toolCalls) {

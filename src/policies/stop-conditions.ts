@@ -35,7 +35,7 @@ export type StopCondition<Context = unknown> = (
 /** Stops after a step in which the tool of this name was called; earlier steps do not count (R54). */
 export function toolWasCalled(toolName: string): (facts: StopFacts) => StopReason | undefined {
   checkName("toolWasCalled(toolName)", toolName, /./, "the name of a tool");
-  return named(`toolWasCalled(${toolName})`, ({ steps }: StopFacts) => {
+  return setName(`toolWasCalled(${toolName})`, ({ steps }: StopFacts) => {
     const last = steps.at(-1);
     if (last === undefined || !last.tools.calls.some((call) => call.toolName === toolName))
       return undefined;
@@ -53,7 +53,7 @@ export function finishReasonWas(
 ): (facts: StopFacts) => StopReason | undefined {
   checkFinishReasons(finishReasons);
   const reasons: ReadonlySet<string> = new Set(finishReasons);
-  return named(`finishReasonWas(${finishReasons.join(", ")})`, ({ steps }: StopFacts) => {
+  return setName(`finishReasonWas(${finishReasons.join(", ")})`, ({ steps }: StopFacts) => {
     const last = steps.at(-1);
     if (last === undefined || !reasons.has(last.io.finishReason)) return undefined;
     const { finishReason } = last.io;
@@ -100,7 +100,7 @@ export function not<Context = unknown>(
   reason: StopReason,
 ): StopCondition<Context>;
 export function not(condition: StopCondition, reason: StopReason): StopCondition {
-  checkPart("not(condition)", condition);
+  checkCondition("not(condition)", condition);
   const given = checkedReason(reason);
   return combination("not", [condition], ([fired = []], { facts }) =>
     fired.length > 0 || facts.steps.length === 0 ? [] : [given],
@@ -144,7 +144,7 @@ function combination(
   const condition = (facts: StopFacts): ReturnType<StopCondition> =>
     askParts(whole, { facts, place: "", fired: {}, firing: new Map() }, []);
   combinations.set(condition, whole);
-  return named(`${name}(${parts.map(shownName).join(", ")})`, condition);
+  return setName(`${name}(${parts.map(shownName).join(", ")})`, condition);
 }
 
 /** Asks the parts behind those that have answered, each once: at once while they answer at once, and from the first promise on later. */
@@ -155,7 +155,7 @@ function askParts(
 ): ReturnType<StopCondition> {
   const answers = [...answered];
   for (const part of whole.parts.slice(answered.length)) {
-    const answer = askCondition(part, { ...check, place: placeOf(check, answers.length) });
+    const answer = askCondition(part, { ...check, place: findPartPlace(check, answers.length) });
     if (isPromiseLike(answer)) return askLater(whole, check, answers, { part, answer });
     answers.push(reasonsOf(part, answer));
   }
@@ -175,7 +175,7 @@ async function askLater(
 
 function allFired(answers: readonly Reasons[], check: Check): Reasons {
   const latest = answers.map((now, index) => {
-    const place = placeOf(check, index);
+    const place = findPartPlace(check, index);
     if (now.length === 0) return check.fired[place] ?? [];
     check.firing.set(place, now);
     return now;
@@ -183,7 +183,7 @@ function allFired(answers: readonly Reasons[], check: Check): Reasons {
   return latest.every(({ length }) => length > 0) ? latest.flat() : [];
 }
 
-function placeOf({ place }: Check, index: number): string {
+function findPartPlace({ place }: Check, index: number): string {
   return `${place}.${index}`;
 }
 
@@ -206,7 +206,7 @@ function shownName({ name }: StopCondition): string {
 }
 
 /** Names the function for messages and debuggers. A long name loses its end, so that nesting does not let it grow. */
-function named<F extends (facts: StopFacts) => unknown>(name: string, condition: F): F {
+function setName<F extends (facts: StopFacts) => unknown>(name: string, condition: F): F {
   const start = name.slice(0, MAX_NAME_LENGTH - 1).toWellFormed();
   const value = name.length > MAX_NAME_LENGTH ? `${start}…` : name;
   return Object.defineProperty(condition, "name", { value });
@@ -217,10 +217,10 @@ function checkParts(combinator: string, conditions: readonly unknown[]): void {
   if (conditions.length === 0)
     throw misdefinition(field, "at least one condition", undefined, "See toolWasCalled().");
   for (const [index, condition] of conditions.entries())
-    checkPart(`${combinator}(conditions[${index}])`, condition);
+    checkCondition(`${combinator}(conditions[${index}])`, condition);
 }
 
-function checkPart(field: string, condition: unknown): void {
+function checkCondition(field: string, condition: unknown): void {
   const advice = Array.isArray(condition) ? "Spread the list." : "See toolWasCalled().";
   checkFunction(field, condition, advice);
 }

@@ -48,8 +48,8 @@ const CHECKS: FieldChecks = {
   tellRemovedTools: checkBoolean,
   messageWindowSize: checkCount,
   selectMessages: checkSelection,
-  contextInjections: checkTexts,
-  metadataKeys: checkTexts,
+  contextInjections: checkTextList,
+  metadataKeys: checkTextList,
   allowedTools: checkToolNames,
   deniedTools: checkDeniedTools,
 };
@@ -146,7 +146,7 @@ function checkDeniedTools(field: string, given: unknown): void {
   throw mismatch(`${field}[${index}]`, "any tool but Finish", FINISH_TOOL_NAME, advice);
 }
 
-function checkTexts(field: string, texts: unknown): void {
+function checkTextList(field: string, texts: unknown): void {
   if (!Array.isArray(texts)) throw mismatch(field, "a list of texts", texts, "Put it in brackets.");
   for (const [index, text] of Array.from(texts).entries()) {
     if (typeof text === "string" && text.trim() !== "") continue;

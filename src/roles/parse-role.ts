@@ -73,7 +73,7 @@ function saidIn(
 }
 
 /** What names in the front matter stand for, by the field in which they are. */
-const MEANINGS = { model: modelOf, tools: toolsOf, subagents: namesOf } as const;
+const MEANINGS = { model: modelOf, tools: toolsOf, subagents: readNames } as const;
 
 function modelOf(field: string, name: unknown, settings: RoleFileSettings): unknown {
   if (typeof name === "string") return settings.modelOf(field, name);
@@ -82,7 +82,7 @@ function modelOf(field: string, name: unknown, settings: RoleFileSettings): unkn
 
 /** The tools of names, and of beginnings with a star behind them: `files_*`. A tool that several of them name is there once. */
 function toolsOf(field: string, given: unknown, { tools }: RoleFileSettings): readonly unknown[] {
-  const named = namesOf(field, given).flatMap((name, index) => {
+  const named = readNames(field, given).flatMap((name, index) => {
     const found = toolsNamed(name, tools);
     if (found.length > 0) return found;
     const expected = `the name of a given tool (${listed(tools.keys())})`;
@@ -101,7 +101,7 @@ function toolsNamed(name: string, tools: RoleFileSettings["tools"]): readonly un
 }
 
 /** A list of names, each of them once. */
-function namesOf(field: string, given: unknown): readonly string[] {
+function readNames(field: string, given: unknown): readonly string[] {
   if (!Array.isArray(given))
     throw misdefinition(field, "a list of names", given, "Put it in brackets.");
   const names = new Set<string>();
@@ -122,16 +122,16 @@ function together(
   const whole = { ...said };
   for (const [field, added] of Object.entries(extension))
     whole[field] = isPutTogether(field, said[field], added)
-      ? { ...groupOf(said[field]), ...groupOf(added) }
+      ? { ...asGroup(said[field]), ...asGroup(added) }
       : added;
   return whole;
 }
 
 function isPutTogether(field: string, said: unknown, added: unknown): boolean {
-  return DATA_FIELDS.includes(field) && groupOf(said) !== undefined && groupOf(added) !== undefined;
+  return DATA_FIELDS.includes(field) && asGroup(said) !== undefined && asGroup(added) !== undefined;
 }
 
-function groupOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+function asGroup(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return isRecord(value) && isPlainObject(value) ? value : undefined;
 }
 
@@ -174,7 +174,7 @@ function isFromCode(
   const field = part.slice(1);
   const added = extension[field];
   if (!isPutTogether(field, said.get(field), added)) return true;
-  return partIn(path.slice(part.length), groupOf(added) ?? {}) !== undefined;
+  return partIn(path.slice(part.length), asGroup(added) ?? {}) !== undefined;
 }
 
 function partIn(path: string, group: Readonly<Record<string, unknown>>): string | undefined {

@@ -55,7 +55,7 @@ export function plainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
   const lines = new Map<string, number>();
   if (contents === null) return { values: {}, lines };
   const line = lineAt(contents.range[0]);
-  checkNode(contents, { path: "", line }, { lines, lineAt, errorAt });
+  checkYamlNode(contents, { path: "", line }, { lines, lineAt, errorAt });
   const [warning] = document.warnings;
   if (warning !== undefined) throw errorAt(lineAt(warning.pos[0]), faultText(warning));
   const values: unknown = document.toJS();
@@ -91,29 +91,33 @@ function checkLevels(source: string, errorAt: FileErrorAt): void {
       const message = `Expected at most ${MAX_LEVELS} levels of nesting, got more. No field of a role needs them.`;
       throw errorAt(counter.linePos(token.offset).line, message);
     }
-    for (const part of partsOf(token)) open.push({ token: part, level: level + 1 });
+    for (const part of listTokenParts(token)) open.push({ token: part, level: level + 1 });
   }
 }
 
-function partsOf(token: CST.Token): readonly CST.Token[] {
+function listTokenParts(token: CST.Token): readonly CST.Token[] {
   if (token.type === "document") return token.value === undefined ? [] : [token.value];
   if (!CST.isCollection(token)) return [];
   return token.items.flatMap(({ key, value }) => [key ?? [], value ?? []].flat());
 }
 
-interface Place {
+interface NodePlace {
   readonly path: string;
   readonly line: number;
 }
 
-interface Reading {
+interface LineContext {
   readonly lines: Map<string, number>;
   readonly lineAt: (offset: number) => number;
   readonly errorAt: FileErrorAt;
 }
 
 /** Notes the lines of a node and all below it. Throws for a node that is not plain, or has no value. */
-function checkNode(node: ParsedNode | null, { path, line }: Place, reading: Reading): void {
+function checkYamlNode(
+  node: ParsedNode | null,
+  { path, line }: NodePlace,
+  reading: LineContext,
+): void {
   const { lines, lineAt, errorAt } = reading;
   const lineOf = ({ range }: ParsedNode): number => (range === undefined ? line : lineAt(range[0]));
   checkPlain(node, line, errorAt);
@@ -123,11 +127,11 @@ function checkNode(node: ParsedNode | null, { path, line }: Place, reading: Read
       const at = lineOf(key);
       checkPlain(key, at, errorAt);
       const name = String(isScalar(key) ? key.value : key);
-      checkNode(value, { path: `${path}.${name}`, line: at }, reading);
+      checkYamlNode(value, { path: `${path}.${name}`, line: at }, reading);
     }
   } else if (isSeq(node)) {
     for (const [index, item] of node.items.entries())
-      checkNode(item, { path: `${path}[${index}]`, line: lineOf(item) }, reading);
+      checkYamlNode(item, { path: `${path}[${index}]`, line: lineOf(item) }, reading);
   } else if (!isScalar(node) || node.value === null) {
     const field = path === "" ? "the front matter" : path.replace(/^\./, "");
     const message = `Expected ${field} to have a value, got none. Give it one, or leave it out.`;

@@ -52,7 +52,7 @@ export async function readRoles(
 ): Promise<readonly AgentRole[]> {
   checkKeys("readRoles", options, OPTION_FIELDS);
   const settings = roleFileSettings("readRoles", options);
-  const { path, names } = await namesIn(folder);
+  const { path, names } = await listRoleFiles(folder);
   const found = new Map<string, { readonly role: AgentRole; readonly file: string }>();
   for (const name of names) {
     const file = join(path, name);
@@ -92,7 +92,7 @@ export function parseRole(text: string, options: ParseRoleOptions): AgentRole {
 }
 
 /** What the folder is called, and the names of what may be role files in it, in order. */
-async function namesIn(
+async function listRoleFiles(
   folder: string | URL,
 ): Promise<{ readonly path: string; readonly names: readonly string[] }> {
   try {
@@ -115,7 +115,7 @@ async function namesIn(
 /** The role in a file; undefined if it is a folder or the like. */
 async function readRole(file: string, settings: RoleFileSettings): Promise<RoleInFile | undefined> {
   const errorAt = errorsIn(file);
-  const bytes = await bytesOf(file, errorAt);
+  const bytes = await readBytes(file, errorAt);
   if (bytes === undefined) return undefined;
   if (!isUtf8(bytes)) {
     const message = "Expected UTF-8, got something else. Save the file as UTF-8.";
@@ -125,7 +125,7 @@ async function readRole(file: string, settings: RoleFileSettings): Promise<RoleI
   return roleFromFile({ text, file, defaultName: basename(file, ENDING) }, settings);
 }
 
-async function bytesOf(file: string, errorAt: FileErrorAt): Promise<Buffer | undefined> {
+async function readBytes(file: string, errorAt: FileErrorAt): Promise<Buffer | undefined> {
   try {
     return (await stat(file)).isFile() ? await readFile(file) : undefined;
   } catch (cause) {

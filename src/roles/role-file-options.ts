@@ -120,19 +120,19 @@ function givenBy(models: (name: string) => Model): RoleFileSettings["modelOf"] {
   };
 }
 
-function fieldsOf(...kinds: readonly FieldKind[]): readonly string[] {
+function selectFields(...kinds: readonly FieldKind[]): readonly string[] {
   const fields = Object.entries(DEFINITION_FIELDS).filter(([, kind]) => kinds.includes(kind));
   return Object.freeze(fields.map(([field]) => field));
 }
 
 /** What may stand in the front matter. */
-export const FILE_FIELDS = fieldsOf("data", "names");
+export const FILE_FIELDS = selectFields("data", "names");
 
 /** What holds plain data: a group of it is put together from file and code, key by key. */
-export const DATA_FIELDS = fieldsOf("data");
+export const DATA_FIELDS = selectFields("data");
 
 /** What only code can say. */
-export const CODE_FIELDS = fieldsOf("code");
+export const CODE_FIELDS = selectFields("code");
 
 /** What code may say of a role that stands in a file. */
 export const EXTENSION_FIELDS = Object.freeze(

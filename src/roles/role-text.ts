@@ -74,12 +74,12 @@ export function roleFileNames(text: string, file: string): RoleFileNames {
   return {
     name: typeof name === "string" ? name : undefined,
     model: typeof model === "string" ? model : undefined,
-    tools: textsIn(values.get("tools")),
-    subagents: textsIn(values.get("subagents")),
+    tools: selectTexts(values.get("tools")),
+    subagents: selectTexts(values.get("subagents")),
   };
 }
 
-function textsIn(given: unknown): readonly string[] {
+function selectTexts(given: unknown): readonly string[] {
   return Array.isArray(given) ? given.filter((one) => typeof one === "string") : [];
 }
 

@@ -27,17 +27,17 @@ export function isTool(value: unknown): value is { readonly kind: unknown } {
 
 /** True for what has a list of tools, such as an MCP server. A role has one, too, and is none. */
 export function isToolset(value: unknown): boolean {
-  return isRecord(value) && Array.isArray(value["tools"]) && !isRole(value);
+  return isRecord(value) && Array.isArray(value["tools"]) && !isRoleLike(value);
 }
 
-function isRole(value: unknown): boolean {
+function isRoleLike(value: unknown): boolean {
   return isRecord(value) && "hasOutput" in value;
 }
 
 /** What to do about something that is no tool. In a list a whole toolset can be spread, anywhere else one tool is expected. */
 function helpWith(field: string, value: unknown): string {
   if (isPromiseLike(value)) return "Await it.";
-  if (isRole(value)) return "A role goes into subagents.";
+  if (isRoleLike(value)) return "A role goes into subagents.";
   const isInList = field.endsWith("]");
   if (isToolset(value)) return isInList ? "Spread its tools: ...server.tools." : ONE_OF_THEM;
   if (Array.isArray(value)) return isInList ? "Spread it: ...tools." : ONE_OF_THEM;

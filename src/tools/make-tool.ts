@@ -5,12 +5,12 @@ import type { Checked, InputSchema } from "./arguments/check-input.ts";
 import type { DelegationContext, DelegationOutcome } from "./tool-context.ts";
 import type { Bound, DelegationTool, ToolDescriptor } from "./tool.ts";
 
-type Valid<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
+type ValidArguments<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
 
 /** The `bind` of a tool: what arguments that fit allow, as `useOf` says. */
 export function binding<Value, Use>(
   schema: InputSchema<Value>,
-  useOf: (checked: Valid<Value>) => Use,
+  useOf: (checked: ValidArguments<Value>) => Use,
 ): (input: JsonValue, parsed?: JsonValue) => Bound<Use> {
   return (input, parsed) => {
     const checked = schema.check(input, parsed);

@@ -63,7 +63,7 @@ const NAME =
   /(?<name>(?:api[ _-]?|access[_-]?|account[_-]?|secret[_-]?|private[_-]?)key|secret(?:[_-]?value)?|token|password|passwd|passphrase|pwd|[_-]pass|(?<=[?&-])sig(?:nature)?|authorization)\\{0,3}["']?(?<before>[ \t]{0,4})(?:=(?![=>~])|:=|:(?!:|\/\/)|%3D)(?<after>[ \t]{0,4})/gi;
 
 /** A name, and the text that follows it. */
-interface Named {
+interface NamedSecret {
   readonly name: string;
   /** `name=value`, as in queries and environments, never in prose. */
   readonly isTight: boolean;
@@ -72,7 +72,7 @@ interface Named {
 }
 
 /** Where in the text after a name the secret is. */
-interface Place {
+interface SecretPlace {
   readonly start: number;
   readonly end: number;
 }
@@ -102,7 +102,7 @@ function redactNamed(text: string): string {
 const NO_SECRET_TOKEN =
   /(?:unexpected |illegal |page|next|continuation|max|min|bos|eos|pad|sep|cls|unk|mask|stop)[_-]?$/i;
 
-function secretIn(named: Named): Place | undefined {
+function secretIn(named: NamedSecret): SecretPlace | undefined {
   const opening = /^\\{0,3}["'`]/.exec(named.rest)?.[0] ?? "";
   const end = opening === "" ? undefined : closingOf(named.rest, opening);
   if (named.name.toLowerCase() === "authorization")
@@ -131,7 +131,11 @@ function closingOf(rest: string, opening: string): number {
 const MOST_CHARACTERS = 512;
 
 /** The scheme stays, what follows it goes. */
-function credentialsIn(named: Named, start: number, end: number | undefined): Place | undefined {
+function credentialsIn(
+  named: NamedSecret,
+  start: number,
+  end: number | undefined,
+): SecretPlace | undefined {
   const value = named.rest.slice(start, end);
   const [, scheme = "", token = ""] = CREDENTIALS.exec(value.slice(0, MOST_CHARACTERS)) ?? [];
   if (token === "" || isHarmless("authorization", token)) return undefined;
@@ -144,7 +148,7 @@ function credentialsIn(named: Named, start: number, end: number | undefined): Pl
 const CREDENTIALS =
   /^((?:bearer|basic|token|apikey|bot|dpop|negotiate) {1,4})?([^\s"'`,;<>()[\]{}\\]*)/i;
 
-function bareSecretIn({ name, isTight, rest }: Named): Place | undefined {
+function bareSecretIn({ name, isTight, rest }: NamedSecret): SecretPlace | undefined {
   const value = bareValue(isTight ? rest : rest.slice(0, MOST_CHARACTERS));
   if (value === "" || isHarmless(name, value)) return undefined;
   const isSecret = isTight || looksSecret(name, value);

@@ -23,7 +23,7 @@ export function resultText(result: unknown): string {
   if (typeof result === "string") return result;
   const plain = plainResult("the result", result);
   if (plain === undefined) return "";
-  return typeof plain === "string" ? plain : jsonText(plain);
+  return typeof plain === "string" ? plain : writeJson(plain);
 }
 
 /**
@@ -33,7 +33,7 @@ export function resultText(result: unknown): string {
  * @throws TypeError as `resultText` does.
  */
 export function plainResult(name: string, result: unknown): JsonValue | undefined {
-  return new Reading(name).whole(result);
+  return new ResultReader(name).whole(result);
 }
 
 /** What kind of error it is: its name, or that of its class where it has no name of its own. Never throws. */
@@ -57,7 +57,7 @@ const MOST_PARTS = 1_000_000;
 class Unshowable extends TypeError {}
 
 /** One way through one value. */
-class Reading {
+class ResultReader {
   readonly #name: string;
   /** The objects around the place that is read. */
   readonly #around = new Set<object>();
@@ -100,7 +100,7 @@ class Reading {
   }
 
   #readObject(value: object, isAsked: boolean): JsonValue | undefined {
-    const isOfClass = !Array.isArray(value) && !isPlain(value);
+    const isOfClass = !Array.isArray(value) && !isPlainResult(value);
     const known = isOfClass ? readKnown(value) : undefined;
     if (known !== undefined) return known;
     const toJson: unknown = isAsked ? undefined : Reflect.get(value, "toJSON");
@@ -114,8 +114,8 @@ class Reading {
       this.#count(value.length);
       return this.#readList(value);
     }
-    if (isOfClass && isOf(value, Set)) return this.#readList(this.#partsOf(value));
-    if (isOfClass && isOf(value, Map)) {
+    if (isOfClass && isInstance(value, Set)) return this.#readList(this.#partsOf(value));
+    if (isOfClass && isInstance(value, Map)) {
       const entries = this.#partsOf<readonly [unknown, unknown]>(value);
       const isNamed = entries.every(([key]) => typeof key === "string");
       const values = new Map(entries.map(([key, part]) => [String(key), part]));
@@ -178,7 +178,7 @@ class Reading {
     advice = "Return plain data.",
     options?: ErrorOptions,
   ): Unshowable {
-    const where = `${this.#name}${placeOf(this.#path)}`;
+    const where = `${this.#name}${formatPlace(this.#path)}`;
     return new Unshowable(`Expected ${where} to be ${expected}, got ${got}. ${advice}`, options);
   }
 }
@@ -199,21 +199,21 @@ function readNumber(value: number): JsonValue {
 
 /** What is one value, though it is an object. */
 function readKnown(value: object): JsonValue | undefined {
-  if (isOf(value, Error))
+  if (isInstance(value, Error))
     return { error: errorNameOf(value), message: redactSecrets(ownMessageOf(value)) };
-  const isBuffer = isOf(value, ArrayBuffer) || isOf(value, SharedArrayBuffer);
+  const isBuffer = isInstance(value, ArrayBuffer) || isInstance(value, SharedArrayBuffer);
   if (isBuffer || ArrayBuffer.isView(value)) return binaryText(value.byteLength);
-  if (isOf(value, Blob)) return binaryText(value.size);
-  if (isOf(value, Date))
+  if (isInstance(value, Blob)) return binaryText(value.size);
+  if (isInstance(value, Date))
     return Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString();
-  if (isOf(value, String)) return String(value);
-  if (isOf(value, Number)) return readNumber(Number(value));
-  if (isOf(value, Boolean)) return String(value) === "true";
-  return isOf(value, URL) ? value.href : undefined;
+  if (isInstance(value, String)) return String(value);
+  if (isInstance(value, Number)) return readNumber(Number(value));
+  if (isInstance(value, Boolean)) return String(value) === "true";
+  return isInstance(value, URL) ? value.href : undefined;
 }
 
 /** Also of another realm, where its class is another but its kind is the same. */
-function isOf<T extends object>(
+function isInstance<T extends object>(
   value: object,
   maker: (abstract new (...options: never[]) => T) & { readonly name: string },
 ): value is T {
@@ -227,7 +227,7 @@ function binaryText(bytes: number): string {
 }
 
 /** Cross-realm, too: the prototype of a plain object is the last of its chain. */
-function isPlain(value: object): boolean {
+function isPlainResult(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return typeof prototype !== "object" || prototype === null || !Object.getPrototypeOf(prototype);
 }
@@ -241,22 +241,22 @@ function classNameOf(value: object): string {
 const MOST_PLACE_CHARACTERS = 60;
 
 /** The way to a place as it is written in code: `.items[3]["a b"]`. */
-function placeOf(path: readonly (string | number)[]): string {
+function formatPlace(path: readonly (string | number)[]): string {
   let place = "";
   for (const step of path) {
     if (place.length > MOST_PLACE_CHARACTERS) return `${place}…`;
-    place += stepText(step);
+    place += formatStep(step);
   }
   return place;
 }
 
-function stepText(step: string | number): string {
+function formatStep(step: string | number): string {
   if (typeof step === "number") return `[${step}]`;
   const key = step.slice(0, MOST_PLACE_CHARACTERS);
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
-function jsonText(plain: JsonValue): string {
+function writeJson(plain: JsonValue): string {
   try {
     return JSON.stringify(plain);
   } catch (cause) {

@@ -43,7 +43,7 @@ function reportsIn(text: string): readonly Report[] | undefined {
   try {
     const reports: readonly unknown[] = text.split("\n").map(parseJson);
     canonicalJson(reports); // Throws for what is nested beyond reason.
-    return reports.every(isReport) ? reports : undefined;
+    return reports.every(isSubagentReport) ? reports : undefined;
   } catch {
     return undefined;
   }
@@ -52,14 +52,14 @@ function reportsIn(text: string): readonly Report[] | undefined {
 /** Names and outcomes are shorter; a text under such a name is none. */
 const LONGEST_ID = 200;
 
-function isReport(value: unknown): value is Report {
+function isSubagentReport(value: unknown): value is Report {
   if (!isRecord(value)) return false;
   const { subagent, outcome, status } = value;
   const ends = [outcome, status].filter((end) => end !== undefined);
-  return isId(subagent) && ends.length > 0 && ends.every(isId);
+  return isShortId(subagent) && ends.length > 0 && ends.every(isShortId);
 }
 
-function isId(value: unknown): boolean {
+function isShortId(value: unknown): boolean {
   return typeof value === "string" && value.length <= LONGEST_ID;
 }
 
@@ -68,17 +68,17 @@ function longestWithin(reports: readonly Report[], maxCharacters: number): strin
   let floor = "";
   for (const isShown of DETAILS) {
     const rows = reports.map((report) => Object.entries(report).filter(([name]) => isShown(name)));
-    floor = textOf(rows, 0, write);
+    floor = writeRows(rows, 0, write);
     if (floor.length > maxCharacters) continue;
     // As many characters of each text as there is room for: n characters take at least n in JSON.
     let fits = 0;
     let tooMany = maxCharacters + 1;
     while (tooMany - fits > 1) {
       const middle = Math.floor((fits + tooMany) / 2);
-      if (textOf(rows, middle, write).length <= maxCharacters) fits = middle;
+      if (writeRows(rows, middle, write).length <= maxCharacters) fits = middle;
       else tooMany = middle;
     }
-    return textOf(rows, fits, write);
+    return writeRows(rows, fits, write);
   }
   return floor;
 }
@@ -87,7 +87,7 @@ function longestWithin(reports: readonly Report[], maxCharacters: number): strin
 type Rows = readonly (readonly (readonly [name: string, value: unknown])[])[];
 
 /** Returns the rows as text, with so many characters of each text in them. */
-function textOf(rows: Rows, maxCharacters: number, write: typeof canonicalJson): string {
+function writeRows(rows: Rows, maxCharacters: number, write: typeof canonicalJson): string {
   const lines = rows.map((row) => {
     const fields = row.map(([name, value]) => {
       if (!WORDS.has(name)) return [name, value] as const;

@@ -81,12 +81,17 @@ export function hiddenTools(
   return filters.flatMap((filter, index) => {
     const name = filter.name ?? `filter#${index + 1}`;
     const concerned = toolNames.filter((tool) => filter.tools?.includes(tool) ?? true);
-    const hidden = concerned.filter((tool) => !asked(name, filter, tool, facts));
+    const hidden = concerned.filter((tool) => !askFilter(name, filter, tool, facts));
     return hidden.map((toolName) => ({ toolName, filter: name }));
   });
 }
 
-function asked(name: string, filter: ToolFilter, toolName: string, facts: FilterFacts): boolean {
+function askFilter(
+  name: string,
+  filter: ToolFilter,
+  toolName: string,
+  facts: FilterFacts,
+): boolean {
   let answer: unknown;
   try {
     answer = filter.isOffered(toolName, facts);

@@ -25,7 +25,7 @@ export interface ToolSet {
 export function checkNames(owner: string, tools: readonly Tool[]): void {
   const names = new Set<string>();
   for (const { name } of tools) {
-    if (names.has(name)) throw duplicate(owner, name);
+    if (names.has(name)) throw duplicateToolError(owner, name);
     names.add(name);
   }
 }
@@ -40,7 +40,7 @@ export function toolSet(
   const specs: ToolSpec[] = [];
   for (const tool of tools) {
     const { name, description, inputSchema, strictSchema } = tool;
-    if (known.has(name)) throw duplicate(owner, name);
+    if (known.has(name)) throw duplicateToolError(owner, name);
     known.set(name, { tool, settings: effectiveSettings(tool.settings, defaults) });
     specs.push({
       name,
@@ -87,7 +87,7 @@ export function narrowed(set: ToolSet, { gone, hidden }: Narrowing): ToolSet {
   });
 }
 
-function duplicate(owner: string, name: string): EspalierError {
+function duplicateToolError(owner: string, name: string): EspalierError {
   return new EspalierError({
     code: "duplicate_tool",
     message: `Expected ${owner}.tools to have unique names, got two tools named "${name}". Rename one of them.`,

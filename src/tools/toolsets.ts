@@ -22,11 +22,11 @@ export function prefixTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
   prefix: string,
 ): readonly T[] {
-  const places = placesIn("prefixTools.tools", tools);
+  const places = listPlaces("prefixTools.tools", tools);
   checkText("prefixTools.prefix", prefix);
   return uniquelyNamed(
     "prefixTools",
-    places.map(({ tool, at }) => ({ tool: renamed(at, tool, `${prefix}${tool.name}`), at })),
+    places.map(({ tool, at }) => ({ tool: renameTool(at, tool, `${prefix}${tool.name}`), at })),
   );
 }
 
@@ -40,7 +40,7 @@ export function renameTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
   names: Readonly<Record<string, string>>,
 ): readonly T[] {
-  const places = placesIn("renameTools.tools", tools);
+  const places = listPlaces("renameTools.tools", tools);
   const oldNames = tools.map(({ name }) => name);
   checkKeys("renameTools.names", names, oldNames);
   const newNames = new Map(Object.entries(names));
@@ -48,7 +48,7 @@ export function renameTools<T extends ToolsetTool<never>>(
     "renameTools",
     places.map(({ tool, at }) =>
       newNames.has(tool.name)
-        ? { tool: renamed(`renameTools.names.${tool.name}`, tool, newNames.get(tool.name)), at }
+        ? { tool: renameTool(`renameTools.names.${tool.name}`, tool, newNames.get(tool.name)), at }
         : { tool, at },
     ),
   );
@@ -64,8 +64,8 @@ export function filterTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
   kept: readonly string[] | ((tool: T) => boolean),
 ): readonly T[] {
-  const places = placesIn("filterTools.tools", tools);
-  const isSelected = typeof kept === "function" ? kept : isNamed(tools, kept);
+  const places = listPlaces("filterTools.tools", tools);
+  const isSelected = typeof kept === "function" ? kept : selectNamed(tools, kept);
   return uniquelyNamed(
     "filterTools",
     places.filter(({ tool, at }) => {
@@ -84,22 +84,22 @@ export function filterTools<T extends ToolsetTool<never>>(
 export function combineTools<Lists extends readonly (readonly ToolsetTool<never>[])[]>(
   ...lists: Lists
 ): readonly Lists[number][number][] {
-  const places: Place<Lists[number][number]>[] = [];
+  const places: ToolPlace<Lists[number][number]>[] = [];
   for (const [index, list] of lists.entries())
-    places.push(...placesIn(`combineTools.lists[${index}]`, list));
+    places.push(...listPlaces(`combineTools.lists[${index}]`, list));
   return uniquelyNamed("combineTools", places);
 }
 
 /** A tool, and where it was found. */
-interface Place<T extends ToolsetTool<never>> {
+interface ToolPlace<T extends ToolsetTool<never>> {
   readonly tool: T;
   readonly at: string;
 }
 
-function placesIn<T extends ToolsetTool<never>>(
+function listPlaces<T extends ToolsetTool<never>>(
   field: string,
   tools: readonly T[],
-): readonly Place<T>[] {
+): readonly ToolPlace<T>[] {
   checkList(field, tools);
   return Array.from(tools, (tool, index) => {
     const at = `${field}[${index}]`;
@@ -109,7 +109,7 @@ function placesIn<T extends ToolsetTool<never>>(
   });
 }
 
-function isNamed(
+function selectNamed(
   tools: readonly ToolsetTool<never>[],
   names: readonly string[],
 ): (tool: ToolsetTool<never>) => boolean {
@@ -125,7 +125,7 @@ function isNamed(
   return ({ name }) => names.includes(name);
 }
 
-function renamed<T extends ToolsetTool<never>>(field: string, tool: T, name: unknown): T {
+function renameTool<T extends ToolsetTool<never>>(field: string, tool: T, name: unknown): T {
   checkToolName(`${field}.name`, name);
   const { kind, description, inputSchema, settings, isSequential } = tool;
   const descriptor = { kind, name: String(name), description, inputSchema, settings, isSequential };
@@ -137,7 +137,7 @@ function renamed<T extends ToolsetTool<never>>(field: string, tool: T, name: unk
 
 function uniquelyNamed<T extends ToolsetTool<never>>(
   field: string,
-  places: readonly Place<T>[],
+  places: readonly ToolPlace<T>[],
 ): readonly T[] {
   const taken = new Map<string, string>();
   for (const { tool, at } of places) {

@@ -37,7 +37,7 @@ export function coerce(read: (input: JsonValue) => Reading, written: Reading): R
   return coerced.issues.length === 0 ? coerced : (failed ?? coerced);
 }
 
-interface Change {
+interface ValueChange {
   readonly path: Path;
   readonly part: number | boolean;
 }
@@ -51,7 +51,7 @@ class ChangeSearch {
   readonly #refused = new Set<string>();
 
   /** Returns the changes that resolve some of the issues with a value. */
-  findChanges(issues: Issues, value: JsonValue): readonly Change[] {
+  findChanges(issues: Issues, value: JsonValue): readonly ValueChange[] {
     this.#unresolved = [];
     return issues.flatMap((issue) => this.#changesFor(issue, value) ?? []);
   }
@@ -62,7 +62,7 @@ class ChangeSearch {
     if (made.size === 0) return false;
     this.#made = new Map();
     const unions = this.#unresolved.flatMap((path) =>
-      [path, ...path.map((_key, level) => path.slice(0, level))].map(keyOf),
+      [path, ...path.map((_key, level) => path.slice(0, level))].map(formatKey),
     );
     const refused = [...new Set(unions)].flatMap((place) => made.get(place) ?? []);
     for (const changes of refused) this.#refused.add(changes);
@@ -70,7 +70,7 @@ class ChangeSearch {
   }
 
   /** Returns the changes that resolve an issue, or undefined if none do. */
-  #changesFor(issue: ValidationIssue, value: JsonValue): readonly Change[] | undefined {
+  #changesFor(issue: ValidationIssue, value: JsonValue): readonly ValueChange[] | undefined {
     const { path, keyword, forms } = issue;
     const part = coercedPart(valueAt(value, path), issue);
     if (part !== undefined) return [{ path, part }];
@@ -86,26 +86,26 @@ class ChangeSearch {
     path: Path,
     forms: readonly (() => Issues)[],
     value: JsonValue,
-  ): readonly Change[] | undefined {
+  ): readonly ValueChange[] | undefined {
     for (const form of forms) {
       this.#formsLeft -= 1;
       if (this.#formsLeft < 0) return undefined;
-      const changes: Change[] = [];
+      const changes: ValueChange[] = [];
       const isResolved = form().every((issue) => {
         const found = this.#changesFor(issue, value);
         if (found !== undefined) changes.push(...found);
         return found !== undefined;
       });
-      const text = `${keyOf(path)}: ${JSON.stringify(changes)}`;
+      const text = `${formatKey(path)}: ${JSON.stringify(changes)}`;
       if (!isResolved || changes.length === 0 || this.#refused.has(text)) continue;
-      if (!this.#made.has(keyOf(path))) this.#made.set(keyOf(path), text);
+      if (!this.#made.has(formatKey(path))) this.#made.set(formatKey(path), text);
       return changes;
     }
     return undefined;
   }
 }
 
-const keyOf = (path: Path): string => JSON.stringify(path);
+const formatKey = (path: Path): string => JSON.stringify(path);
 
 function coercedPart(
   value: JsonValue | undefined,
@@ -131,7 +131,7 @@ function spelledIn(text: string): number | boolean | undefined {
 }
 
 /** Returns a copy with other parts. Redefines own fields: never calls a setter, never sets a prototype. */
-function withChanges(value: JsonValue, changes: readonly Change[]): JsonValue {
+function withChanges(value: JsonValue, changes: readonly ValueChange[]): JsonValue {
   let copy = copyJson(value);
   for (const { path, part } of changes) {
     const key = path.at(-1);

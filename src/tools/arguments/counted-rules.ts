@@ -37,7 +37,7 @@ export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules)
       definition.code = (cxt, type) => {
         const isOnPath = ON_PATH.includes(keyword);
         countKeyword(cxt, isOnPath ? spendOnPath : spend, rules.tracksEvaluated);
-        if (isUnion && cxt.it.createErrors !== false) collectForms(cxt);
+        if (isUnion && cxt.it.createErrors !== false) collectFormErrors(cxt);
         if (counted?.(cxt) !== true) code(cxt, type);
       };
     }
@@ -45,7 +45,7 @@ export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules)
 }
 
 /** Moves the errors of the forms of a union into its own error. Ajv leaves them before it. */
-function collectForms(cxt: KeywordCxt): void {
+function collectFormErrors(cxt: KeywordCxt): void {
   const { gen } = cxt;
   const forms = gen.const("forms", _`[]`);
   const subschema = cxt.subschema.bind(cxt);
@@ -74,7 +74,7 @@ function countKeyword(cxt: KeywordCxt, spend: Spend, tracksEvaluated: boolean): 
     gen.code(_`${gen.scopeValue("func", { ref: spend })}(${price})`);
   };
   const entries = (): Code => _`${gen.scopeValue("func", { ref: priceOfEntries })}(${data})`;
-  const price = priceOf(cxt, entries);
+  const price = priceKeyword(cxt, entries);
   // Ajv copies the names of the evaluated properties at each of these keywords.
   spendUnits(tracksEvaluated && IN_PLACE.includes(keyword) ? _`${price} + ${entries()}` : price);
   if (!OVER_ITEMS.includes(keyword)) return;
@@ -104,11 +104,11 @@ const PER_FORM = 8;
 const PER_EARLIER_ERROR = 1 / 200;
 
 /** Returns the units of one evaluation, without the items and the sub-schemas. */
-function priceOf(
+function priceKeyword(
   { keyword, schema, data, parentSchema, it }: KeywordCxt,
   entries: () => Code,
 ): Code {
-  const size = sizeOf(schema);
+  const size = countEntries(schema);
   switch (keyword) {
     case "$ref":
     case "$dynamicRef":
@@ -123,9 +123,9 @@ function priceOf(
     case "const":
       return _`${1 + Math.min(size, MAX_COMPARED) / 4}`;
     case "additionalProperties":
-      return _`1 + ${1 + sizeOf(parentSchema["patternProperties"])} * ${entries()}`;
+      return _`1 + ${1 + countEntries(parentSchema["patternProperties"])} * ${entries()}`;
     case "unevaluatedProperties":
-      return _`1 + ${1 + (isRecord(it.props) ? sizeOf(it.props) / 4 : 0)} * ${entries()}`;
+      return _`1 + ${1 + (isRecord(it.props) ? countEntries(it.props) / 4 : 0)} * ${entries()}`;
     case "patternProperties":
       return _`1 + ${1 + size} * ${entries()}`;
     case "propertyNames":
@@ -191,7 +191,7 @@ function isShortScalar(value: JsonValue): boolean {
 }
 
 /** Returns the number of entries of a list or an object, with those of the lists in an object. */
-function sizeOf(part: unknown): number {
+function countEntries(part: unknown): number {
   if (Array.isArray(part)) return part.length;
   if (!isRecord(part)) return 0;
   const parts = Object.values(part);
@@ -218,13 +218,13 @@ class AllowedValues {
 
   has(value: JsonValue, work: CheckWork): boolean {
     if (!isScalar(value)) return this.#wholes.some((whole) => areEqual(whole, value, work));
-    work.spend(UNITS_PER_LOOKUP + lengthOf(value) / CHARACTERS_PER_UNIT);
+    work.spend(UNITS_PER_LOOKUP + measureText(value) / CHARACTERS_PER_UNIT);
     return this.#scalars.has(value);
   }
 }
 
 function areEqual(allowed: JsonValue, value: JsonValue, work: CheckWork): boolean {
-  work.spend(2 + Math.min(lengthOf(allowed), lengthOf(value)) / CHARACTERS_PER_UNIT);
+  work.spend(2 + Math.min(measureText(allowed), measureText(value)) / CHARACTERS_PER_UNIT);
   if (isScalar(allowed) || isScalar(value)) return allowed === value;
   if (isJsonList(allowed) || isJsonList(value)) {
     if (!isJsonList(allowed) || !isJsonList(value) || allowed.length !== value.length) return false;
@@ -245,33 +245,33 @@ function hasUniqueItems(items: readonly JsonValue[], work: CheckWork): boolean {
   const scalars = new Set<JsonValue>();
   const texts = new Set<string>();
   for (const item of items) {
-    work.spend(UNITS_PER_LOOKUP + lengthOf(item) / CHARACTERS_PER_UNIT);
+    work.spend(UNITS_PER_LOOKUP + measureText(item) / CHARACTERS_PER_UNIT);
     if (isScalar(item)) scalars.add(item);
-    else texts.add(canonicalText(item, work));
+    else texts.add(writeCanonical(item, work));
   }
   return scalars.size + texts.size === items.length;
 }
 
 /** Returns JSON text with sorted keys, so that equal values have equal texts. */
-function canonicalText(value: JsonValue, work: CheckWork): string {
-  work.spend(UNITS_PER_LOOKUP / 2 + lengthOf(value) / CHARACTERS_PER_UNIT);
+function writeCanonical(value: JsonValue, work: CheckWork): string {
+  work.spend(UNITS_PER_LOOKUP / 2 + measureText(value) / CHARACTERS_PER_UNIT);
   if (typeof value === "string") return JSON.stringify(value);
   if (isScalar(value)) return String(value);
   if (isJsonList(value)) {
-    const items = value.map((part) => canonicalText(part, work));
-    return joined("[", items, "]", work);
+    const items = value.map((part) => writeCanonical(part, work));
+    return joinParts("[", items, "]", work);
   }
   if (!isJsonObject(value)) return "";
   work.spend(priceOfEntries(value));
   const texts = Object.entries(value).map(([key, part]) => {
     work.spend(UNITS_PER_LOOKUP + key.length / CHARACTERS_PER_UNIT);
-    return `${JSON.stringify(key)}:${canonicalText(part, work)}`;
+    return `${JSON.stringify(key)}:${writeCanonical(part, work)}`;
   });
-  return joined("{", texts.toSorted(), "}", work);
+  return joinParts("{", texts.toSorted(), "}", work);
 }
 
 /** Each level copies the text of all levels below it. */
-function joined(open: string, texts: readonly string[], close: string, work: CheckWork): string {
+function joinParts(open: string, texts: readonly string[], close: string, work: CheckWork): string {
   const text = `${open}${texts.join(",")}${close}`;
   work.spend(text.length / CHARACTERS_PER_UNIT);
   return text;
@@ -281,6 +281,6 @@ function isScalar(value: JsonValue): value is string | number | boolean | null {
   return typeof value !== "object" || value === null;
 }
 
-function lengthOf(value: JsonValue): number {
+function measureText(value: JsonValue): number {
   return typeof value === "string" ? value.length : 0;
 }

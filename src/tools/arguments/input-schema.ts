@@ -115,15 +115,16 @@ function refuseUnusable({ zodSchema, path }: Node): void {
     throw new UnusablePart(path, `A ${def.type} cannot be given as JSON`, def.type);
   const ends: readonly unknown[] = def.type === "pipe" ? [def.in, def.out] : [];
   const isAsync =
-    ends.some((end) => isAsyncFunction(partOf(partOf(partOf(end, "_zod"), "def"), "transform"))) ||
-    def.checks?.some((check) => isAsyncFunction(partOf(check._zod.def, "fn"))) === true;
+    ends.some((end) =>
+      isAsyncFunction(readMember(readMember(readMember(end, "_zod"), "def"), "transform")),
+    ) || def.checks?.some((check) => isAsyncFunction(readMember(check._zod.def, "fn"))) === true;
   if (isAsync) throw new UnusablePart(path, ASYNCHRONOUS, def.type);
 }
 
 const ASYNCHRONOUS =
   "An asynchronous check or transform cannot run before a tool; do that in its execute";
 
-function partOf(owner: unknown, key: string): unknown {
+function readMember(owner: unknown, key: string): unknown {
   return isRecord(owner) ? owner[key] : undefined;
 }
 

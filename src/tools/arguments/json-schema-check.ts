@@ -44,7 +44,7 @@ const UNITS_PER_PATH_CHARACTER = 0.2;
 type Validate = (value: JsonValue) => readonly AjvError[];
 
 /** A schema and its shared parts. */
-interface Source {
+interface CheckSource {
   readonly schema: JsonObject;
   readonly Rules: Rules;
   readonly runsPatterns: boolean;
@@ -66,12 +66,12 @@ export function jsonSchemaExaminer(
   const schema = deepFreeze(runsPatterns ? rest : withoutPatterns(rest));
   const excess = excessOf(schema);
   if (excess !== undefined) throw unusable(field, excess, "Give a smaller schema.");
-  const source = { schema, Rules: rulesFor(field, schema, dialect), runsPatterns, work };
+  const source = { schema, Rules: chooseRules(field, schema, dialect), runsPatterns, work };
   try {
     return examinerOf(source);
   } catch (cause) {
     const advice = "Correct it; what it refers to must be within it.";
-    throw unusable(field, reasonOf(cause), advice, cause);
+    throw unusable(field, describeSchemaCause(cause), advice, cause);
   }
 }
 
@@ -80,11 +80,11 @@ export function jsonSchemaExaminer(
  * that fits leaves no errors behind. Only the second one collects all errors, for coercion and for the
  * model that corrects them.
  */
-function examinerOf(source: Source): Examine {
+function examinerOf(source: CheckSource): Examine {
   const { schema, work } = source;
   const isOnePass = isTooWide(schema);
   const issuesOf = (errors: readonly AjvError[]): Issues => {
-    work.spend(priceOf(errors));
+    work.spend(priceErrors(errors));
     return ajvIssues(errors, schema);
   };
   const findFirst = compile(source, isOnePass);
@@ -109,15 +109,15 @@ function examinerOf(source: Source): Examine {
 }
 
 /** Returns the units that reading the errors takes. */
-function priceOf(errors: readonly AjvError[]): number {
+function priceErrors(errors: readonly AjvError[]): number {
   return errors.reduce((sum, { instancePath, params: { forms = [] } }) => {
     const units = UNITS_PER_ERROR + UNITS_PER_PATH_CHARACTER * instancePath.length;
-    return sum + units + priceOf(forms.flat());
+    return sum + units + priceErrors(forms.flat());
   }, 0);
 }
 
 /** Returns a function that finds the first error of a value, or all. */
-function compile({ schema, Rules, runsPatterns, work }: Source, allErrors: boolean): Validate {
+function compile({ schema, Rules, runsPatterns, work }: CheckSource, allErrors: boolean): Validate {
   const ajv = new Rules({
     ...QUIET,
     allErrors,
@@ -143,7 +143,7 @@ function isUrl(text: string): boolean {
 }
 
 /** What Ajv says, without the name that we gave the schema. */
-function reasonOf(cause: unknown): string {
+function describeSchemaCause(cause: unknown): string {
   if (cause instanceof TooMuchWork) return "checking any value takes too much work";
   const message = messageOf(cause);
   if (message.startsWith("Maximum call stack")) return "it refers to itself without end";
@@ -158,7 +158,7 @@ const EARLY_DRAFT = /draft-0[1-7]/;
 type Rules = typeof Ajv | typeof Ajv2020;
 
 /** The rules by which a schema is read: those of 2020-12, or those of draft 7, if it says so or is valid under no others. */
-function rulesFor(field: string, schema: JsonObject, dialect: JsonValue | undefined): Rules {
+function chooseRules(field: string, schema: JsonObject, dialect: JsonValue | undefined): Rules {
   const isEarly = typeof dialect === "string" && EARLY_DRAFT.test(dialect);
   const rules = isEarly ? Ajv : Ajv2020;
   const fault = faultIn(rules, schema);

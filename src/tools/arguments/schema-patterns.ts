@@ -4,7 +4,7 @@
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 
 /** Compiles a pattern for Ajv. */
-type Engine = (pattern: string) => { readonly test: (text: string) => boolean };
+type PatternEngine = (pattern: string) => { readonly test: (text: string) => boolean };
 
 /**
  * Reads a pattern as Unicode. A pattern that only the older rules of JavaScript allow is read
@@ -22,7 +22,7 @@ export const REGEXP_ENGINE = withCode((pattern) => {
 /** Runs no pattern. A `$ref` into a default or an enum can still lead Ajv to one. */
 export const NO_ENGINE = withCode(() => ({ test: () => true }));
 
-function withCode(engine: Engine): Engine & { readonly code: string } {
+function withCode(engine: PatternEngine): PatternEngine & { readonly code: string } {
   return Object.assign(engine, { code: "new RegExp" });
 }
 

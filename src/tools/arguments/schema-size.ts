@@ -14,7 +14,7 @@ export function excessOf(schema: JsonObject): string | undefined {
   const parts = countParts(schema);
   if (parts > MAX_PARTS) return `it has more than ${MAX_PARTS} parts`;
   const found = nothingFound();
-  note(schema, found);
+  countKinds(schema, found);
   if (found.required > MAX_PARTS) return `it has more than ${MAX_PARTS} dependent names`;
   if (found.namePatterns > MAX_NAME_PATTERNS)
     return `its patternProperties have more than ${MAX_NAME_PATTERNS} patterns`;
@@ -59,7 +59,7 @@ const MAX_NESTED_PARTS = 500;
 export function isTooWide(schema: JsonObject): boolean {
   const { $defs: _parts, definitions: _earlier, ...whole } = schema;
   const found = nothingFound();
-  note(schema, found);
+  countKinds(schema, found);
   const targets = [...found.references].map((reference) => lookUp(schema, reference));
   return [whole, ...targets].some((part) => part !== schema && countParts(part) > MAX_NESTED_PARTS);
 }
@@ -71,7 +71,7 @@ export function countParts(part: unknown): number {
   return Object.values(part).reduce<number>((sum, below) => sum + countParts(below), 1);
 }
 
-interface Found {
+interface SchemaCounts {
   readonly references: Set<string>;
   anchors: number;
   namePatterns: number;
@@ -79,11 +79,11 @@ interface Found {
   required: number;
 }
 
-function nothingFound(): Found {
+function nothingFound(): SchemaCounts {
   return { references: new Set(), anchors: 0, namePatterns: 0, required: 0 };
 }
 
-function note(part: unknown, found: Found): void {
+function countKinds(part: unknown, found: SchemaCounts): void {
   if (typeof part !== "object" || part === null) return;
   for (const [key, below] of Object.entries<unknown>({ ...part })) {
     if (key === "$ref" && typeof below === "string") found.references.add(below);
@@ -92,6 +92,6 @@ function note(part: unknown, found: Found): void {
       found.namePatterns += Object.keys(below).length;
     if ((key === "dependentRequired" || key === "dependencies") && isRecord(below))
       found.required += Object.values(below).flat().length;
-    note(below, found);
+    countKinds(below, found);
   }
 }

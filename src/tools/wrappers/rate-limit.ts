@@ -1,8 +1,7 @@
 // Rate limits: which calls may start now, and which wait for a place. Each run has a queue of its own for each limit, kept weakly; all agents
 // of the tree wait in it. Time comes with each call.
-// Q1. At most `maxCalls` starts lie in any window of `perMs`: a place is free again `perMs` after the start that took it.
-// Q2. First come, first served: no call starts while an earlier one waits.
-// Q3. A call that leaves the queue takes no place with it.
+// At most `maxCalls` starts lie in any window of `perMs`: a place is free again `perMs` after the start that took it.
+// First come, first served: no call starts while an earlier one waits. A call that leaves the queue takes no place with it.
 
 import { checkKeys, misdefinition } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
