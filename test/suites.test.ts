@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 import { afterAll, describe, expect, test } from "vitest";
 
-import { snapshotOf, stateOf } from "../src/agent/agent-snapshot.ts";
+import { snapshotOf, restoreState } from "../src/agent/agent-snapshot.ts";
 import { stepOutcome } from "../src/agent/step-outcome.ts";
 import type { EspalierEvent } from "../src/protocol/event.ts";
 import { proves } from "./harness/proves.ts";
@@ -182,7 +182,7 @@ describe("continuation", () => {
 function losing(
   alter: (state: ReturnType<Serialiser["stateOf"]>) => ReturnType<Serialiser["stateOf"]>,
 ): Serialiser {
-  return { snapshotOf, stateOf: (snapshot) => alter(stateOf(snapshot)) };
+  return { snapshotOf, stateOf: (snapshot) => alter(restoreState(snapshot)) };
 }
 
 const BROKEN_SERIALISERS: Readonly<Record<string, Serialiser>> = {
@@ -212,13 +212,13 @@ const BROKEN_SERIALISERS: Readonly<Record<string, Serialiser>> = {
   "the snapshot is no JSON": {
     snapshotOf: (state) =>
       Object.assign(structuredClone(snapshotOf(state)), { extra: undefined, at: 1n }),
-    stateOf,
+    stateOf: restoreState,
   },
 };
 
 describe("serialisation", () => {
   proves(["R185"], "the suite holds for the snapshots as they are", () =>
-    checkSerialisation({ snapshotOf, stateOf }),
+    checkSerialisation({ snapshotOf, stateOf: restoreState }),
   );
 
   for (const [what, broken] of Object.entries(BROKEN_SERIALISERS))

@@ -155,12 +155,12 @@ function askForInstructions(
 }
 
 /** True for what `defineAgent` made. */
-export function isRole(value: unknown): boolean {
+export function isAgentRole(value: unknown): boolean {
   return typeof value === "object" && value !== null && "hasOutput" in value;
 }
 
 /** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
-export function checkRole(field: string, value: unknown): void {
-  if (isRole(value)) return;
+export function checkAgentRole(field: string, value: unknown): void {
+  if (isAgentRole(value)) return;
   throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
 }

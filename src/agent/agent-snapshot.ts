@@ -69,7 +69,7 @@ export const UNCOMPILED = { jitless: true } as const;
 
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
 export function stateFromPersisted(value: unknown, how?: typeof UNCOMPILED): AgentState {
-  return stateOf(PersistedStateSchema().parse(value, how));
+  return restoreState(PersistedStateSchema().parse(value, how));
 }
 
 /** The history of one such state. Throws the same. */
@@ -80,8 +80,8 @@ export function historyFromPersisted(value: unknown): readonly Message[] {
 const HistorySchema = lazySchema(() => z.object({ conversation: ConversationSchema() }));
 
 /** Returns the state that was persisted, frozen. */
-export function stateOf(stored: AgentSnapshot): SettledState;
-export function stateOf(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState;
-export function stateOf(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState {
+export function restoreState(stored: AgentSnapshot): SettledState;
+export function restoreState(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState;
+export function restoreState(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState {
   return frozenCopy(stored);
 }

@@ -1,5 +1,5 @@
 // BackgroundChildren: the subagents of one agent that run in the background. Owns their promises until they settle.
-// T2. The end of the agent waits for them here first; none is forgotten.
+// The end of the agent waits for them here first (T2), so none is forgotten.
 
 import { invariant } from "../kernel/assert.ts";
 import type { AgentId } from "../protocol/ids.ts";

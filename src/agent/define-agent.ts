@@ -55,7 +55,7 @@ import { placedSections, type RequestSection } from "./request-sections.ts";
 import { dynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import {
   delegationToolNames,
-  isRole,
+  isAgentRole,
   SPAWN_TOOL_NAME,
   type AgentRole,
   type ContextOf,
@@ -222,7 +222,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkList(`${name}.tools`, given, toolListAdvice(given));
   for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
-  const result = resultOf(definition);
+  const result = makeTypedResult(definition);
   const { finish, outputMode } = result;
   const tools = finish === undefined || outputMode === "native" ? [...given] : [...given, finish];
   checkTools(name, tools);
@@ -230,7 +230,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   const { limits = {}, showBudget = false, dynamicRoles } = definition;
   checkLimits(`${name}.limits`, limits);
   checkBoolean(`${name}.showBudget`, showBudget);
-  const budget = budgetOf(definition);
+  const budget = copyBudget(definition);
   if (definition.maxOutputTokens !== undefined)
     checkMaxOutputTokens(name, definition.maxOutputTokens, model);
   if (definition.temperature !== undefined)
@@ -270,18 +270,18 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     showBudget,
     stopWhen: Object.freeze([...stopWhen]),
     hooks: Object.freeze([...hooks]),
-    wrapUp: wrapUpOf(name, definition.wrapUp),
+    wrapUp: readWrapUp(name, definition.wrapUp),
     sections: placedSections(`${name}.sections`, definition.sections ?? []),
     compaction: compactionOf(`${name}.compaction`, definition.compaction, maxOutputTokens),
     maxOutputTokens,
     temperature: definition.temperature,
-    ...settingsOf(definition, toolNames),
+    ...readModelSettings(definition, toolNames),
     ...result,
   });
 }
 
 /** Its typed result, and how that is asked for. */
-function resultOf({
+function makeTypedResult({
   name,
   model,
   output,
@@ -332,19 +332,19 @@ function checkFilterNames(
 
 function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {
   for (const [index, subagent] of subagents.entries()) {
-    if (typeof subagent === "string" || isRole(subagent)) continue;
+    if (typeof subagent === "string" || isAgentRole(subagent)) continue;
     const field = `${name}.subagents[${index}]`;
     const advice = "Use defineAgent({ … }).";
     throw misdefinition(field, "a role or the name of one", subagent, advice);
   }
 }
 
-function budgetOf({ name, budget: given = {} }: AgentDefinition): Budget {
+function copyBudget({ name, budget: given = {} }: AgentDefinition): Budget {
   checkBudget(`${name}.budget`, given);
   return Object.freeze({ ...given });
 }
 
-function settingsOf(
+function readModelSettings(
   { name, model, modelSettings: given, output, outputMode }: AgentDefinition,
   toolNames: readonly string[],
 ): Pick<AgentRole, "modelSettings" | "toolChoice"> {
@@ -387,7 +387,7 @@ function checkTemperature(field: string, value: unknown): void {
   throw mismatch(field, `a number from 0 to ${MAX_TEMPERATURE}`, value, PROVIDERS_DEFAULT);
 }
 
-function wrapUpOf(name: string, given: boolean | string | undefined): AgentRole["wrapUp"] {
+function readWrapUp(name: string, given: boolean | string | undefined): AgentRole["wrapUp"] {
   if (given === undefined || given === false) return undefined;
   if (given !== true) checkText(`${name}.wrapUp`, given);
   return given;

@@ -63,7 +63,7 @@ export function tagRest<History extends TaggedHistory>(history: History, place: 
  * The history with other messages in its place: those of it that stay are the same objects in the same order and keep their tags, what
  * is new among them stands for what is gone.
  */
-export function replaced<History extends TaggedHistory>(
+export function replaceMessages<History extends TaggedHistory>(
   history: History,
   messages: readonly Message[],
   { executionId, stepNumber }: TagPlace,
@@ -96,12 +96,12 @@ function ownBetween(
 ): readonly LeftOut[] {
   return messages.slice(from, to).flatMap((message, index) => {
     const tag = tags[from + index];
-    return tag !== undefined && isOwn(message, tag) ? [{ message, tag }] : [];
+    return tag !== undefined && isAddedByAgent(message, tag) ? [{ message, tag }] : [];
   });
 }
 
 /** True for what the agent itself was given or said: no instructions, no note, nothing from before it was created. */
-function isOwn({ role }: Message, { agentId, note }: MessageTag): boolean {
+function isAddedByAgent({ role }: Message, { agentId, note }: MessageTag): boolean {
   return agentId === undefined && note === undefined && role !== "system";
 }
 
@@ -171,8 +171,8 @@ export function historyChange(
   afterStep: number,
 ): HistoryChange | undefined {
   if (before.every((message, index) => message === after.messages[index])) return undefined;
-  const kept = placesIn(after.messages);
-  const leftOut = placesIn(after.leftOut.map(({ message }) => message));
+  const kept = indexMessages(after.messages);
+  const leftOut = indexMessages(after.leftOut.map(({ message }) => message));
   const parts: Growing[] = [];
   for (const message of before) {
     const last = parts.at(-1);
@@ -190,7 +190,7 @@ type Growing =
   | { readonly type: "kept" | "leftOut"; readonly from: number; to: number }
   | { readonly type: "dropped"; readonly messages: Message[] };
 
-function placesIn(messages: readonly Message[]): ReadonlyMap<Message, number> {
+function indexMessages(messages: readonly Message[]): ReadonlyMap<Message, number> {
   return new Map(messages.map((message, index) => [message, index]));
 }
 

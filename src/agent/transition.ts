@@ -19,7 +19,13 @@ import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { countFailures, hasFailures } from "../policies/failure-counts.ts";
 import { resultMessage } from "../tools/tool-result.ts";
-import { replaced, tagRest, withAdded, historyChange, type TagPlace } from "./message-tags.ts";
+import {
+  replaceMessages,
+  tagRest,
+  withAdded,
+  historyChange,
+  type TagPlace,
+} from "./message-tags.ts";
 import {
   isRetryAfterOverflow,
   NO_PREFIX,
@@ -379,7 +385,7 @@ export function replaceHistory(
   spent?: Usage,
 ): RunningState {
   assertRunning(state, "replaceHistory");
-  const conversation = replaced(state.conversation, messages, placeOf(state));
+  const conversation = replaceMessages(state.conversation, messages, placeOf(state));
   const { log, step, telemetry } = state;
   // An open step was shown the history as it was.
   const shownTo = log.steps.length + (step === undefined ? 0 : 1);

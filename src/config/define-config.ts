@@ -2,7 +2,7 @@
 
 import { checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
-import { checkRole, type AgentRole } from "../agent/agent-role.ts";
+import { checkAgentRole, type AgentRole } from "../agent/agent-role.ts";
 import type { Model } from "../model/model.ts";
 import type { OrchestratorOptions } from "../orchestrator/tree/settings.ts";
 import type { Store } from "../store/store.ts";
@@ -96,7 +96,7 @@ export function defineConfig(config: EspalierConfig): EspalierConfig {
   if (typeof roles === "string") checkText("config.roles", roles);
   else if (roles !== undefined) {
     checkList("config.roles", roles);
-    for (const [index, role] of roles.entries()) checkRole(`config.roles[${index}]`, role);
+    for (const [index, role] of roles.entries()) checkAgentRole(`config.roles[${index}]`, role);
   }
   if (tools !== undefined) checkList("config.tools", tools);
   checkNamed("config.models", models, 'Give them as { fast: openai("…") }.');

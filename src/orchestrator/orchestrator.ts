@@ -1,7 +1,12 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
 import { checkText } from "../kernel/check.ts";
-import { checkRole, type AgentRole, type ContextOf, type OutputOf } from "../agent/agent-role.ts";
+import {
+  checkAgentRole,
+  type AgentRole,
+  type ContextOf,
+  type OutputOf,
+} from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
@@ -33,7 +38,7 @@ import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
 import {
   requireStorage,
-  settingsOf,
+  makeSettings,
   type OrchestratorOptions,
   type Settings,
 } from "./tree/settings.ts";
@@ -49,7 +54,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
   constructor(options?: OrchestratorOptions<Roles>) {
-    this.#settings = settingsOf(options);
+    this.#settings = makeSettings(options);
     this.#live = new LiveRuns(this.#settings);
   }
 
@@ -69,7 +74,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run<Output>;
   start(role: AgentRole, task: MessageContent, options: StartOptions = {}): Run {
     this.#live.assertOpen();
-    checkRole("role", role);
+    checkAgentRole("role", role);
     checkStartOptions(options);
     const known = this.#live.findStarted(options.runId, role.name, task);
     if (known === undefined) {

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { AgentSnapshotSchema, snapshotOf, stateOf } from "../../src/agent/agent-snapshot.ts";
+import { AgentSnapshotSchema, snapshotOf, restoreState } from "../../src/agent/agent-snapshot.ts";
 import {
   pausedChildrenOf,
   pendingCallsOf,
@@ -57,7 +57,7 @@ function lasting(state: SettledState): object {
 }
 
 function thereAndBack(state: SettledState): SettledState {
-  return stateOf(AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(snapshotOf(state)))));
+  return restoreState(AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(snapshotOf(state)))));
 }
 
 /** Numbers and objects that JSON has. */
@@ -231,7 +231,7 @@ test("the state behind a snapshot is a copy of it", () => {
   const snapshot: unknown = JSON.parse(JSON.stringify(snapshotOf(settledState(states().waiting))));
   const parsed = AgentSnapshotSchema().parse(snapshot);
   const before = structuredClone(parsed);
-  const state = stateOf(parsed);
+  const state = restoreState(parsed);
   expect(Object.isFrozen(parsed.conversation)).toBe(false);
   Object.assign(parsed.conversation.prefix, { tokens: 99 });
   expect(state.conversation.prefix).toEqual(before.conversation.prefix);
@@ -371,7 +371,7 @@ proves(
           "context deferrals executions hiddenTools isIncorporated lastStep messageCount number startedAtMs stepId timing usage",
         ),
       );
-      const back = stateOf(snapshot).step;
+      const back = restoreState(snapshot).step;
       expect([back?.error, back?.messageCount]).toEqual([undefined, openStep.messageCount]);
     }
     // An error that ends the run is no part of the holder alone: the log has it.

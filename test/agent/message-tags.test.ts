@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import {
   addedMessages,
   foreignTags,
-  replaced,
+  replaceMessages,
   storedMessages,
   withAdded,
   type TaggedHistory,
@@ -29,7 +29,7 @@ test("one and the same object twice in a history is two messages", () => {
   const twice = note("Go on.");
   const history = withAdded(EMPTY, [twice, note("Stop."), twice], FIRST);
   const ids = (list: readonly Message[]): readonly number[] =>
-    replaced(history, list, FIRST).tags.map(({ number }) => number);
+    replaceMessages(history, list, FIRST).tags.map(({ number }) => number);
   expect(ids([twice, twice])).toEqual([1, 3]);
   expect(ids([twice])).toEqual([1]);
   expect(ids(history.messages)).toEqual([1, 2, 3]);
@@ -37,7 +37,7 @@ test("one and the same object twice in a history is two messages", () => {
 
 test("a copy is another message: it stands for what it was made of, which is left out", () => {
   const history = withAdded(EMPTY, [note("Long."), note("Stop.")], FIRST);
-  const shorter = replaced(history, [note("Long."), ...history.messages.slice(1)], FIRST);
+  const shorter = replaceMessages(history, [note("Long."), ...history.messages.slice(1)], FIRST);
   expect(shorter.tags).toEqual([
     { ...FIRST, number: 3, note: "left_out" },
     { ...FIRST, number: 2 },
@@ -68,7 +68,7 @@ test("whatever is left out, what was added is reported in order and once, and ev
         history = withAdded(history, texts.map(note), { ...FIRST, stepNumber: round });
         const kept = history.messages.filter((_message, index) => keep[index] ?? true);
         const digest = Array.from({ length: notes }, (_, index) => note(`note ${round}.${index}`));
-        history = replaced(history, [...digest, ...kept], { ...FIRST, stepNumber: round });
+        history = replaceMessages(history, [...digest, ...kept], { ...FIRST, stepNumber: round });
       }
       expect(history.tags).toHaveLength(history.messages.length);
       expect(addedMessages(history, AGENT).map(({ text }) => text)).toEqual(said);

@@ -114,8 +114,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a detached subagent settles twice",
     file: "orchestrator/tree/supervisor.ts",
-    from: "recorder.record(at, {",
-    to: "for (const _once of child.isDetached ? [1, 2] : [1]) recorder.record(at, {",
+    from: "this.run.recorder.record(at, {",
+    to: "for (const _once of child.isDetached ? [1, 2] : [1]) this.run.recorder.record(at, {",
     law: /T1/,
     seed: 4,
   },
@@ -138,7 +138,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "what a subagent reported is lost over a pause",
     file: "orchestrator/tree/supervisor.ts",
-    from: "parent.openMailbox().report(childId, reportText(settledOutcome(child)));",
+    from: "parent.openMailbox().report(childId, describeReport(settledOutcome(child)));",
     to: ";",
     law: /X9|bug/,
     seed: 44,

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import {
   AgentSnapshotSchema,
   snapshotOf,
-  stateOf,
+  restoreState,
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
 import { pendingState, type AgentState } from "../../src/agent/agent-state.ts";
@@ -68,7 +68,7 @@ proves(
             state = transition(state, { type: "compact", messages: withNote });
           }
         }
-        const { conversation, log } = stateOf(throughJson(state));
+        const { conversation, log } = restoreState(throughJson(state));
         for (const [index, history] of known.entries()) {
           const back = historyAtStep(conversation, log.compactions, index + 1);
           expect(back.slice(0, history.length)).toEqual(history);

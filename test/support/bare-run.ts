@@ -5,13 +5,13 @@ import type { Clock } from "../../src/kernel/clock.ts";
 import { Journal } from "../../src/orchestrator/durability/journal.ts";
 import { RunJournal } from "../../src/orchestrator/durability/run-journal.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { settingsOf } from "../../src/orchestrator/tree/settings.ts";
+import { makeSettings } from "../../src/orchestrator/tree/settings.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
-  const settings = settingsOf({ clock });
+  const settings = makeSettings({ clock });
   const registry = new RoleRegistry(role, settings);
   return new Supervisor(settings, { registry, onPiece: undefined, context: undefined }).run;
 }

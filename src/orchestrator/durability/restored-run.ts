@@ -1,6 +1,6 @@
 // A restored run, which is to continue: one that was paused, or one whose process died.
 
-import { stateOf } from "../../agent/agent-snapshot.ts";
+import { restoreState } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, SettledState } from "../../agent/agent-state.ts";
 import type { InFlightWork } from "../../agent/in-flight.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
@@ -29,7 +29,7 @@ export function restoredFrom(paused: PausedRunRecord): RestoredRun {
   const { version: _form, agents, ...run } = paused;
   return {
     ...run,
-    agents: agents.map((agent) => ({ ...agent, state: stateOf(agent.state) })),
+    agents: agents.map((agent) => ({ ...agent, state: restoreState(agent.state) })),
     failedIds: failedIn(paused),
   };
 }

@@ -11,7 +11,7 @@ import {
   mismatch,
 } from "../../kernel/check.ts";
 import { parseTraceparent } from "../../kernel/trace-ids.ts";
-import { type AgentRole, checkRole } from "../../agent/agent-role.ts";
+import { type AgentRole, checkAgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import { type Budget, checkBudget } from "../../policies/budget.ts";
@@ -136,7 +136,7 @@ interface AnyRunOptions {
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
-  if (options.role !== undefined) checkRole(`${field}.role`, options.role);
+  if (options.role !== undefined) checkAgentRole(`${field}.role`, options.role);
   if (options.onPiece !== undefined) checkMethods(field, options, ["onPiece"]);
   const { signal }: { readonly signal?: unknown } = options;
   if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;

@@ -182,6 +182,6 @@ export function recordRefusal(
 }
 
 /** The role of a subagent that the model names; without such a subagent, the name. */
-export function roleOf(parent: AgentRuntime, childName: string): string {
+export function findChildRole(parent: AgentRuntime, childName: string): string {
   return parent.subagent(childName)?.role.name ?? childName;
 }

@@ -69,7 +69,7 @@ export interface ChildContext extends InheritedContext {
   readonly toolLimits: ToolLimits;
 }
 
-type Asked = Pick<SpawnRequest, "resultsOf" | "allowedTools" | "deniedTools">;
+type ContextRequest = Pick<SpawnRequest, "resultsOf" | "allowedTools" | "deniedTools">;
 
 /** Gathers the facts of a subagent that is to start at `agentPath`, as far as the policy and the request ask for them. */
 export function gatherChildFacts(
@@ -118,7 +118,10 @@ function describeSibling(sibling: AgentRuntime): Sibling {
 }
 
 /** Puts it together, or says what is wrong with the request or with the policy. */
-export function childContext(facts: ChildFacts, request: Asked): ChildContext | SpawnRefusal {
+export function childContext(
+  facts: ChildFacts,
+  request: ContextRequest,
+): ChildContext | SpawnRefusal {
   const unknown = unknownToolRefusal(facts, request);
   if (unknown !== undefined) return unknown;
   const results = request.resultsOf === undefined ? [] : askedResults(facts, request.resultsOf);
@@ -146,7 +149,10 @@ export function childContext(facts: ChildFacts, request: Asked): ChildContext | 
 }
 
 /** Only a list of what is allowed must name tools that there are: what is not there may be denied all the same. */
-function unknownToolRefusal(facts: ChildFacts, { allowedTools }: Asked): SpawnRefusal | undefined {
+function unknownToolRefusal(
+  facts: ChildFacts,
+  { allowedTools }: ContextRequest,
+): SpawnRefusal | undefined {
   const unknown = allowedTools && unknownToolName({ allowedTools }, facts.toolNamesBelow);
   if (unknown === undefined) return undefined;
   const { agentPath, role, toolNames } = facts;

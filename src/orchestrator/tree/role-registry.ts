@@ -87,7 +87,7 @@ export class RoleRegistry {
 
   /** The roles that a role may spawn, in the order of its definition. */
   subagentsOf(role: AgentRole): readonly AgentRole[] {
-    return role.subagents.flatMap((subagent) => this.#roles.get(nameOf(subagent)) ?? []);
+    return role.subagents.flatMap((subagent) => this.#roles.get(readRoleName(subagent)) ?? []);
   }
 
   /** Returns the role itself and all that can be started below it. */
@@ -100,7 +100,7 @@ export class RoleRegistry {
     if (known !== undefined) return known;
     const roles = new Set([role]);
     for (const next of roles) for (const subagent of this.subagentsOf(next)) roles.add(subagent);
-    const reach = { roles, players: [...roles].flatMap(playersOf) };
+    const reach = { roles, players: [...roles].flatMap(listPlayers) };
     this.#reaches.set(role, reach);
     return reach;
   }
@@ -152,7 +152,7 @@ export class RoleRegistry {
       });
     }
     this.#roles.set(role.name, role);
-    const costLimits = costLimitsOf(role);
+    const costLimits = listCostLimits(role);
     if (costLimits.length > 0) this.#costLimits.set(role, costLimits);
     const { context, guards, hooks } = role;
     if (context.allowedTools !== undefined || context.deniedTools.length > 0)
@@ -165,7 +165,7 @@ export class RoleRegistry {
     const names = new Set<string>();
     for (const [index, subagent] of role.subagents.entries()) {
       const field = `${role.name}.subagents[${index}]`;
-      const name = nameOf(subagent);
+      const name = readRoleName(subagent);
       const known = this.#roles.get(name);
       if (known === undefined) throw this.#unknown(field, name);
       if (names.has(name)) throw misdefinition(field, "listed once", name, "Leave one out.");
@@ -222,7 +222,7 @@ function roleTools(
 const NONE: readonly never[] = Object.freeze([]);
 
 /** The cost limits that a role gives its own agents, or those below them, by the names of their fields. */
-function costLimitsOf({ name, budget, delegation, dynamicRoles }: AgentRole): readonly string[] {
+function listCostLimits({ name, budget, delegation, dynamicRoles }: AgentRole): readonly string[] {
   const { share } = delegation;
   const budgets: readonly (readonly [string, Budget | undefined])[] = [
     [`${name}.budget`, budget],
@@ -247,7 +247,7 @@ interface Player {
 }
 
 /** The roles that a role may bring into a run: itself, and those that its agents' models write. */
-function playersOf(role: AgentRole): readonly Player[] {
+function listPlayers(role: AgentRole): readonly Player[] {
   const models = Object.values(role.dynamicRoles?.models ?? {});
   return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];
 }
@@ -260,6 +260,6 @@ function unpriced(field: string, { name, model }: Player): EspalierError {
   });
 }
 
-function nameOf(subagent: AgentRole | string): string {
+function readRoleName(subagent: AgentRole | string): string {
   return typeof subagent === "string" ? subagent : subagent.name;
 }

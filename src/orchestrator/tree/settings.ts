@@ -18,7 +18,7 @@ import { randomIds, type IdSource } from "../../kernel/id-source.ts";
 import { defined } from "../../kernel/json.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
 import { Throttle } from "../../kernel/throttle.ts";
-import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
+import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
 import { checkApprovals, type Approver, type Unanswered } from "../../agent/approver.ts";
 import type { AgentSettings } from "../../agent/run-ports.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
@@ -204,10 +204,10 @@ export function requireStorage(settings: Settings): RunStorage {
 const BEGUN_PER_TURN = 64;
 
 /** `given`: default, no option at all. Throws `invalid_option`, naming the option, what was expected and what came. */
-export function settingsOf<Roles extends AgentRole<unknown, never>>(
+export function makeSettings<Roles extends AgentRole<unknown, never>>(
   given?: OrchestratorOptions<Roles>,
 ): Settings;
-export function settingsOf(given: OrchestratorOptions = {}): Settings {
+export function makeSettings(given: OrchestratorOptions = {}): Settings {
   checkOrchestratorOptions(given);
   const options = { ...DEFAULTS, ...defined(given) };
   const { approver, answerTimeoutMs, unanswered, prices, retry, signingKey, ...others } = options;
@@ -245,7 +245,7 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   retry: LATER,
   prices: hasMethods("priceFor"),
   graceMs: isAmount(DEFAULTS.graceMs),
-  roles: isListOf(checkRole),
+  roles: isListOf(checkAgentRole),
   hooks: checkHooks,
   guards: checkGuards,
   hookTimeoutMs: isAmount(DEFAULTS.hookTimeoutMs),

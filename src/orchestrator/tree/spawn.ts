@@ -173,7 +173,7 @@ export function childInEvents({ identity, role }: AgentRuntime) {
 }
 
 /** Returns the group of the delegations of a reply, which end together (X11). A subtask has none. */
-export function groupOf(
+export function openGroup(
   parent: AgentRuntime,
   { stepId, callId, delegatedRoles, isAlone = false }: DelegatedCall,
 ): SpawnGroup | undefined {

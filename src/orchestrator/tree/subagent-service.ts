@@ -24,13 +24,13 @@ export function subagentService(
   call: DelegatedCall,
 ): Omit<SubagentService, "continue"> {
   const found = (childName: string): AgentRuntime | DelegationOutcome =>
-    foundChild(run, parent, call, childName);
+    findOrRefuse(run, parent, call, childName);
   const refusedEnd = (child: AgentRuntime): DelegationOutcome =>
     refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
   const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
-    list: () => parent.subagents.map((child) => infoOf(parent, child)),
-    wait: (request: WaitRequest = {}) => waitFor(run, parent, call, request),
+    list: () => parent.subagents.map((child) => describeChild(parent, child)),
+    wait: (request: WaitRequest = {}) => waitForChildren(run, parent, call, request),
     message: (childName: string, text: string) => {
       checkText("message", text);
       const child = found(childName);
@@ -41,7 +41,7 @@ export function subagentService(
         run.journal?.append({ type: "letter", agentId, text, ...by });
         void child.openMailbox().write(text, parent.identity.agentId);
       }
-      return answer(`${childName} will read it before its next step, if it takes one.`);
+      return makeAnswer(`${childName} will read it before its next step, if it takes one.`);
     },
     cancel: async (childName: string, reason?: string) => {
       const child = found(childName);
@@ -72,7 +72,7 @@ function wasDone(
   return inFlight?.takeOperation({ callId, childId, ...defined({ text }) }) === true;
 }
 
-function foundChild(
+function findOrRefuse(
   run: RunRuntime,
   parent: AgentRuntime,
   call: DelegatedCall,
@@ -102,7 +102,7 @@ function ended({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
   return { code: "subagent_ended", message };
 }
 
-function infoOf(parent: AgentRuntime, child: AgentRuntime): SubagentInfo {
+function describeChild(parent: AgentRuntime, child: AgentRuntime): SubagentInfo {
   const { childName, role, task, settled, identity } = child;
   return Object.freeze({
     childName,
@@ -114,7 +114,7 @@ function infoOf(parent: AgentRuntime, child: AgentRuntime): SubagentInfo {
   });
 }
 
-async function waitFor(
+async function waitForChildren(
   run: RunRuntime,
   parent: AgentRuntime,
   call: DelegatedCall,
@@ -125,14 +125,14 @@ async function waitFor(
   if (timeoutMs !== undefined) checkAmount("wait.timeoutMs", timeoutMs);
   const names = childNames === undefined ? undefined : [...new Set(childNames)];
   const named =
-    names?.map((childName) => foundChild(run, parent, call, childName)) ??
+    names?.map((childName) => findOrRefuse(run, parent, call, childName)) ??
     parent.subagents.filter(isOpen);
   const children: AgentRuntime[] = [];
   for (const child of named) {
     if ("type" in child) return child;
     children.push(child);
   }
-  if (children.length === 0) return answer("None of your subagents is at work.");
+  if (children.length === 0) return makeAnswer("None of your subagents is at work.");
   const settled = Promise.all(children.map((child) => child.whenSettled()));
   const linked = linkedController(parent.stopSignal);
   const over = Promise.withResolvers<void>();
@@ -164,7 +164,7 @@ function reported(
   const reportedIds: AgentId[] = [];
   const texts = children.map((child) => {
     if (!child.hasEnded) {
-      const { childName, status } = infoOf(parent, child);
+      const { childName, status } = describeChild(parent, child);
       return canonicalJson({ subagent: childName, status });
     }
     reportedIds.push(child.identity.agentId);
@@ -175,6 +175,6 @@ function reported(
   return { type: "answered", text: texts.join("\n"), reportedIds };
 }
 
-function answer(text: string): DelegationOutcome {
+function makeAnswer(text: string): DelegationOutcome {
   return { type: "answered", text };
 }

@@ -45,25 +45,26 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
       : ["With newRole you write the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
-  const schema = zodInput(SPAWN_TOOL_NAME, inputOf(role, roles), false);
+  const schema = zodInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), false);
   const descriptor = {
     name: SPAWN_TOOL_NAME,
     description,
     inputSchema: schema.jsonSchema,
     ...PLAIN,
   };
-  const bind = binding(schema, ({ value }) => requestFor(value));
+  const bind = binding(schema, ({ value }) => makeSubagentRequest(value));
   return Object.freeze({ ...descriptor, kind: "delegation", bind });
 }
-
-type Outcome = DelegationOutcome | Promise<DelegationOutcome>;
 
 /** A tool of our own. What it can do is in the public context of its calls (R171). */
 function delegation<Input extends z.ZodType>(
   name: string,
   description: string,
   input: Input,
-  execute: (value: z.output<Input>, context: DelegationContext) => Outcome,
+  execute: (
+    value: z.output<Input>,
+    context: DelegationContext,
+  ) => DelegationOutcome | Promise<DelegationOutcome>,
 ): DelegationTool {
   const schema = zodInput(name, input, false);
   const descriptor = { name, description, inputSchema: schema.jsonSchema, ...PLAIN };
@@ -83,7 +84,7 @@ interface SpawnArguments {
   readonly newRole?: DynamicRole | undefined;
 }
 
-function inputOf(
+function describeSpawnInput(
   { dynamicRoles, delegation }: AgentRole,
   roles: readonly AgentRole[],
 ): z.ZodType<SpawnArguments> {
@@ -119,14 +120,17 @@ function inputOf(
     dynamicRoles === undefined
       ? offered
       : offered.extend({ newRole: dynamicRoleSchema(dynamicRoles) });
-  return whole.refine(({ role, continue: childName }) => role !== undefined || isNamed(childName), {
-    path: ["role"],
-    message: "Say which subagent to start, or with continue which one goes on.",
-  });
+  return whole.refine(
+    ({ role, continue: childName }) => role !== undefined || namesSubagent(childName),
+    {
+      path: ["role"],
+      message: "Say which subagent to start, or with continue which one goes on.",
+    },
+  );
 }
 
 /** Whether `continue` names a subagent: a model that fills in every field leaves it empty. */
-export function isNamed(name: unknown): name is string {
+export function namesSubagent(name: unknown): name is string {
   return typeof name === "string" && name.trim() !== "";
 }
 
@@ -156,13 +160,14 @@ function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
 export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   if (!isRecord(input)) return undefined;
   const { role, task, continue: childName, newRole: written } = input;
-  if (isNamed(childName) || typeof role !== "string" || typeof task !== "string") return undefined;
+  if (namesSubagent(childName) || typeof role !== "string" || typeof task !== "string")
+    return undefined;
   if (written === undefined) return { role, task };
   const draft = DynamicRoleSchema().safeParse(written).data;
   return draft && { role, task, draft };
 }
 
-function requestFor({
+function makeSubagentRequest({
   role,
   task,
   continue: childName,
@@ -171,8 +176,8 @@ function requestFor({
   newRole: draft,
 }: SpawnArguments): SubagentRequest {
   const asked = { task, ...defined({ background, resultsOf, draft }) };
-  if (isNamed(childName)) {
-    const again = isNamed(role) ? { childName, role } : { childName };
+  if (namesSubagent(childName)) {
+    const again = namesSubagent(role) ? { childName, role } : { childName };
     return { type: "continue", request: { ...again, ...asked } };
   }
   invariant(role !== undefined, "without continue the schema asks for a role");

@@ -20,12 +20,12 @@ import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/su
 import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continueChild } from "./continuation.ts";
-import { findStartableRole, recordRefusal, refuse, roleOf } from "./admission.ts";
+import { findStartableRole, recordRefusal, refuse, findChildRole } from "./admission.ts";
 import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
-import { childInEvents, groupOf, memberGroup, setUpChild } from "./spawn.ts";
+import { childInEvents, openGroup, memberGroup, setUpChild } from "./spawn.ts";
 import { subagentService } from "./subagent-service.ts";
-import { isNamed } from "./subagent-tools.ts";
+import { namesSubagent } from "./subagent-tools.ts";
 import { resultOfEnded } from "./agent-report.ts";
 
 export class Supervisor implements Subagents<AgentRuntime> {
@@ -61,7 +61,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
     const { childName, background: isBackground = false } = request;
-    const role = roleOf(parent, childName);
+    const role = findChildRole(parent, childName);
     return this.#start(parent, { role, isBackground, call }, (group) =>
       continueChild(this.run, parent, request, { call, group }),
     );
@@ -78,7 +78,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       const adopted = this.#adopted(parent, call, isBackground);
       if (adopted !== undefined) return await adopted;
     }
-    const group = groupOf(parent, call);
+    const group = openGroup(parent, call);
     const child = setUp(group);
     if ("code" in child) {
       group?.miss();
@@ -100,8 +100,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
     if (!child.hasEnded) return this.#runChild(child, parent.scope(call), isBackground);
     const settled = settledOutcome(child);
     if (!isBackground) return settled;
-    parent.openMailbox().report(child.identity.agentId, reportText(settled));
-    return receiptOf(child);
+    parent.openMailbox().report(child.identity.agentId, describeReport(settled));
+    return makeReceipt(child);
   }
 
   /** `scope`: the call that waits for the child, or that is given its receipt. */
@@ -144,7 +144,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
       childId,
       this.#runToEnd(child, scope).then(
         (outcome) => {
-          if (outcome.type === "settled") parent.openMailbox().report(childId, reportText(outcome));
+          if (outcome.type === "settled")
+            parent.openMailbox().report(childId, describeReport(outcome));
         },
         (cause: unknown) => {
           const message = `${identity.agentPath} could not be led to its end: ${messageOf(cause)}`;
@@ -152,11 +153,11 @@ export class Supervisor implements Subagents<AgentRuntime> {
         },
       ),
     );
-    return receiptOf(child);
+    return makeReceipt(child);
   }
 
   cancelDelegation(parent: AgentRuntime, call: DelegatedCall): void {
-    const group = groupOf(parent, call);
+    const group = openGroup(parent, call);
     if (call.callId !== undefined) group?.forget(call.callId);
     group?.miss();
   }
@@ -167,7 +168,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
     isReviewed: boolean,
   ): RefusedSpawn | undefined {
-    const group = groupOf(parent, call);
+    const group = openGroup(parent, call);
     let role: AgentRole | SpawnRefusal;
     try {
       role = findStartableRole(this.run, parent, request, isReviewed ? (group?.ahead ?? 0) : 0);
@@ -190,7 +191,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   ): RefusedSpawn | undefined {
     if (!isRecord(input)) return undefined;
     const { role: named, continue: childName } = input;
-    const role = isNamed(childName) ? roleOf(parent, childName) : named;
+    const role = namesSubagent(childName) ? findChildRole(parent, childName) : named;
     if (typeof role !== "string") return undefined;
     return recordRefusal(this.run, parent, { role, refusal }, call);
   }
@@ -208,7 +209,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       // A call whose end is kept has given the agent the result.
       else if (parent.persistence?.inFlight?.reportedIds.has(childId) === true)
         parent.noteReported(childId, parent.currentState.step?.stepId);
-      else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
+      else parent.openMailbox().report(childId, describeReport(settledOutcome(child)));
     }
   }
 
@@ -256,7 +257,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     for (const agent of this.run.tree.nodes) {
       const { parent, isDetached, settled } = agent;
       if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
-      if (late !== undefined && !late.some((one) => isWithin(one, agent))) continue;
+      if (late !== undefined && !late.some((one) => isAgentWithin(one, agent))) continue;
       this.#runInBackground(agent, parent.scope());
       this.run.tree.keep(parent.background.allSettled([agent.identity.agentId]));
     }
@@ -282,11 +283,11 @@ function settledOutcome(child: AgentRuntime): SettledSpawn {
   return { type: "settled", result: resultOfEnded(child) };
 }
 
-function receiptOf({ identity, childName, role }: AgentRuntime): SpawnOutcome {
+function makeReceipt({ identity, childName, role }: AgentRuntime): SpawnOutcome {
   return { type: "started", childId: identity.agentId, childName, role: role.name };
 }
 
-function reportText(outcome: SettledSpawn): string {
+function describeReport(outcome: SettledSpawn): string {
   const { childName } = outcome.result;
   return `${childName}, which worked in the background, has ended. Its result: ${delegationText(outcome)}`;
 }
@@ -302,6 +303,6 @@ function spawnPosition({ facts }: AgentRuntime): EventPosition {
 }
 
 /** True for an agent itself, and for those below it. */
-function isWithin(agent: AgentRuntime | undefined, above: AgentRuntime): boolean {
-  return agent !== undefined && (agent === above || isWithin(agent.parent, above));
+function isAgentWithin(agent: AgentRuntime | undefined, above: AgentRuntime): boolean {
+  return agent !== undefined && (agent === above || isAgentWithin(agent.parent, above));
 }

@@ -2,8 +2,8 @@
 // their work anew; what came from outside comes from the recording, in its order. Where they have another result, that is a divergence.
 
 import { checkKeys } from "../../kernel/check.ts";
-import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import { settingsOf, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
+import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
+import { makeSettings, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { invalidLine, readSegments, type Recording, type Segment } from "./recording.ts";
 import { beginningOf, type SegmentBegin, idsOf, type Beginning, type Original } from "./segment.ts";
@@ -67,8 +67,8 @@ export function replay<Output, Context>(
 export async function replay(recording: Recording, options: ReplayOptions): Promise<ReplayResult> {
   checkKeys("replay options", options, OPTIONS);
   const { role, context, ...means } = options;
-  checkRole("role", role);
-  settingsOf(means);
+  checkAgentRole("role", role);
+  makeSettings(means);
   // The loop loads them late. A replay must not wait for that.
   await import("../../agent/hooked-model-call.ts");
   await import("../../agent/phases/compact.ts");
@@ -152,7 +152,7 @@ class Replayer {
       take: (event: Parameters<typeof sink.take>[0]) =>
         (this.#isLeft && !isLast) || sink.take(event),
     }));
-    const settings = settingsOf({
+    const settings = makeSettings({
       ...means,
       sinks: [...sinks, { take: () => this.#giveDue() }],
       limits,
