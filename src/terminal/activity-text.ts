@@ -1,6 +1,7 @@
 // What an agent is doing, in a few words and one sign.
 
 import type { SettledStatus } from "../index.ts";
+import { countNames } from "../view/amounts.ts";
 import type { CallUnderWay } from "../view/step-fold.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 import type { Cell } from "./table.ts";
@@ -72,14 +73,11 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
 function callsText(calls: readonly CallUnderWay[]): string {
   const subagents = calls.filter(({ kind }) => kind === "delegation").length;
   const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
-  const asked = namesOf(calls, "question").map((name) => `asks: ${name}`);
-  return [...waiting, ...asked, ...namesOf(calls, "tool")].join(", ");
+  const asked = listTools(calls, "question").map((name) => `asks: ${name}`);
+  return [...waiting, ...asked, ...listTools(calls, "tool")].join(", ");
 }
 
-function namesOf(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {
-  const alike = Map.groupBy(
-    calls.filter((call) => call.kind === kind),
-    (call) => shortLine(call.toolName),
-  );
-  return [...alike].map(([name, { length }]) => (length === 1 ? name : `${name} ×${length}`));
+function listTools(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {
+  const ofKind = calls.filter((call) => call.kind === kind);
+  return countNames(ofKind.map(({ toolName }) => shortLine(toolName)));
 }

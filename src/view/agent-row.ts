@@ -2,7 +2,8 @@
 
 import { defined } from "../kernel/json.ts";
 import type { AgentFold } from "./agent-fold.ts";
-import type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
+import { countNames, joinNames } from "./amounts.ts";
+import type { AttemptFold, CallFold, StepFold } from "./step-fold.ts";
 import {
   ACTIVITIES,
   type AgentDetail,
@@ -14,7 +15,6 @@ import {
 } from "./viewer-data.ts";
 
 const LONGEST_TASK = 200;
-const MOST_NAMES = 3;
 
 export function agentRow(agent: AgentFold): AgentRow {
   const { own, subtree, rest } = agent;
@@ -126,9 +126,11 @@ function noteOf({ activity, rest, retry, budgetOf, openCalls }: AgentFold): stri
     case "retrying":
       return retry === undefined ? "" : `attempt ${retry.attempt}: ${retry.errorCode}`;
     case "calling":
-      return namesOf(openCalls, "tool");
-    case "asking":
-      return namesOf(openCalls, "question");
+    case "asking": {
+      const kind = activity === "calling" ? "tool" : "question";
+      const calls = openCalls.filter((call) => call.kind === kind);
+      return joinNames(countNames(calls.map(({ toolName }) => toolName)));
+    }
     case "delegating": {
       const { length } = openCalls;
       return length === 1 ? "1 subagent" : `${length} subagents`;
@@ -136,16 +138,4 @@ function noteOf({ activity, rest, retry, budgetOf, openCalls }: AgentFold): stri
     default:
       return "";
   }
-}
-
-function namesOf(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): string {
-  const alike = Map.groupBy(
-    calls.filter((call) => call.kind === kind),
-    (call) => call.toolName,
-  );
-  const names = [...alike].map(([name, { length }]) =>
-    length === 1 ? name : `${name} ×${length}`,
-  );
-  const more = names.length > MOST_NAMES ? [`${names.length - MOST_NAMES} more`] : [];
-  return [...names.slice(0, MOST_NAMES), ...more].join(", ");
 }

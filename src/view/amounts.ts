@@ -11,8 +11,7 @@ const SMALLEST_SHOWN_USD = 0.0001;
 const A_DOLLAR_USD = 0.99995;
 
 const UNKNOWN = "unknown";
-/** Models that are named. */
-const MOST_MODELS = 3;
+const MOST_NAMES = 3;
 
 /** Returns the amounts with a grant added. Axes without an amount have no limit. */
 export function raiseAmounts(
@@ -66,9 +65,19 @@ export function costWords(spent: Spent): string {
 
 /** ` (no price for gpt-x)`, to stand behind a cost; empty if all prices are known. */
 export function unpricedText(models: readonly string[]): string {
-  if (models.length === 0) return "";
-  const more = models.length > MOST_MODELS ? [`${models.length - MOST_MODELS} more`] : [];
-  return ` (no price for ${[...models.slice(0, MOST_MODELS), ...more].join(", ")})`;
+  return models.length === 0 ? "" : ` (no price for ${joinNames(models)})`;
+}
+
+/** Returns the first three names and the number of the others: `a, b, c, 2 more`. */
+export function joinNames(names: readonly string[]): string {
+  const more = names.length > MOST_NAMES ? [`${names.length - MOST_NAMES} more`] : [];
+  return [...names.slice(0, MOST_NAMES), ...more].join(", ");
+}
+
+/** Returns each name once, with its number if there are several: `read ×2`. */
+export function countNames(names: readonly string[]): readonly string[] {
+  const alike = Map.groupBy(names, (name) => name);
+  return [...alike].map(([name, { length }]) => (length === 1 ? name : `${name} ×${length}`));
 }
 
 /** `420ms`, `12.3s`, `4m 52s`, `1h 02m`; rounded to the nearest. */

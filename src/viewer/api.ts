@@ -112,7 +112,12 @@ export class Api {
   ): Promise<unknown> {
     const run = await this.#parts.runs.look(runId);
     const agent = run.fold.agents.find((one) => one.agentId === agentId);
-    if (agent === undefined) throw unknownAgent();
+    if (agent === undefined)
+      throw refusedRequest(
+        404,
+        "unknown_agent",
+        "Expected the id of an agent of the run, got another one.",
+      );
     if (rest.length === 0) return await agentDetailOf(run, agent);
     const [steps, number = ""] = rest;
     if (steps !== "steps" || rest.length !== 2) throw notFound();
@@ -163,14 +168,6 @@ function logQueryIn(query: URLSearchParams): LogQuery {
       limit: numberIn(query, "limit"),
     }),
   };
-}
-
-function unknownAgent() {
-  return refusedRequest(
-    404,
-    "unknown_agent",
-    "Expected the id of an agent of the run, got another one.",
-  );
 }
 
 function notFound() {

@@ -103,7 +103,16 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
       );
     parts.push(read);
   }
-  const value = parsedBody(Buffer.concat(parts).toString("utf8"));
+  let value: JsonValue;
+  try {
+    value = parseJson(Buffer.concat(parts).toString("utf8"));
+  } catch {
+    throw refusedRequest(
+      400,
+      "not_json",
+      "Expected a body that is JSON, got something else. Correct it.",
+    );
+  }
   // Schemas are checked recursively.
   const reason = unsoundness(value, MOST_LEVELS);
   if (reason !== undefined)
@@ -117,18 +126,6 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
 
 /** As deep as an action with the deepest arguments of a call. */
 const MOST_LEVELS = 210;
-
-function parsedBody(text: string): JsonValue {
-  try {
-    return parseJson(text);
-  } catch {
-    throw refusedRequest(
-      400,
-      "not_json",
-      "Expected a body that is JSON, got something else. Correct it.",
-    );
-  }
-}
 
 /** 192 bits of chance. */
 const TOKEN_BYTES = 24;

@@ -73,18 +73,14 @@ export class RunActions {
         "key_used",
         "Expected a key of its own for each request, got one of another. Make a new one.",
       );
-    const { outcome } = known ?? this.#begin(name, runId, request);
-    return outcome;
-  }
-
-  #begin(name: string, runId: RunId, request: ActionRequest): Done {
-    const done = { request, outcome: this.#do(runId, request) };
-    this.#done.set(name, done);
+    if (known !== undefined) return known.outcome;
+    const outcome = this.#do(runId, request);
+    this.#done.set(name, { request, outcome });
     const [oldest] = this.#done.keys();
     if (this.#done.size > MOST_KEYS && oldest !== undefined) this.#done.delete(oldest);
-    // What was refused changed nothing: it may be asked for once more.
-    done.outcome.catch(() => void this.#done.delete(name));
-    return done;
+    // A refused request changed nothing: it may be sent again.
+    outcome.catch(() => void this.#done.delete(name));
+    return outcome;
   }
 
   async #do(runId: RunId, request: ActionRequest): Promise<ActionTaken> {

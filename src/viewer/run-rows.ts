@@ -49,22 +49,9 @@ export function rowOf(
   const listing = runListing({ ...stored, title }, learnt?.facts, onlooker(nowMs));
   if (learnt === undefined) return listing;
   const { facts, questions } = learnt;
-  const { agents, running, awaitingBudget, failedAgents, spent, budget, left } = facts;
-  const { startedAtMs, endedAtMs, reason, forkedFrom } = facts;
-  return {
-    ...listing,
-    agents,
-    running,
-    awaitingBudget,
-    failedAgents,
-    startedAtMs,
-    ...timeOf(facts, listing, nowMs),
-    spent,
-    budget,
-    left,
-    questions,
-    ...defined({ endedAtMs, reason, forkedFrom }),
-  };
+  const { traceId: _trace, lastAtMs: _last, unpricedModels: _models, ...others } = facts;
+  const { refusals: _refusals, toolErrors: _errors, ...summary } = others;
+  return { ...summary, ...listing, ...timeOf(facts, listing, nowMs), questions };
 }
 
 export function runSnapshotOf(run: HeldRun, nowMs: number): RunSnapshot {

@@ -3,14 +3,10 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import { defined, sameJson } from "../kernel/json.ts";
-import type {
-  OpenRecordedStep,
-  RecordedExecution,
-} from "../orchestrator/durability/agent-steps.ts";
+import type { RecordedExecution } from "../orchestrator/durability/agent-steps.ts";
 import type { RunRecord } from "../orchestrator/durability/run-record.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import type { StepRecord } from "../protocol/step-record.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
 import { agentDetail } from "../view/agent-row.ts";
@@ -93,16 +89,13 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
 
 function stepIn({ steps, open }: RecordedExecution, number: number) {
   const completed = steps.find((step) => step.number === number);
-  if (completed !== undefined) return ofCompleted(completed);
-  return open?.number === number ? ofOpen(open) : undefined;
-}
-
-function ofCompleted({ context, io, tools, telemetry }: StepRecord) {
-  const { text, refusal, finishReason } = io;
-  return { context, timing: telemetry.timing, text, refusal, finishReason, ...tools };
-}
-
-function ofOpen({ context, reply, executions }: OpenRecordedStep) {
+  if (completed !== undefined) {
+    const { context, io, tools, telemetry } = completed;
+    const { text, refusal, finishReason } = io;
+    return { context, timing: telemetry.timing, text, refusal, finishReason, ...tools };
+  }
+  if (open?.number !== number) return undefined;
+  const { context, reply, executions } = open;
   return {
     context,
     timing: undefined,

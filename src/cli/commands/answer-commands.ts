@@ -149,20 +149,18 @@ async function questionsOf(
 
 async function unendedRuns(store: Store): Promise<readonly StoredRun[]> {
   const runs: StoredRun[] = [];
-  for (const status of STATUSES) for await (const run of runsOf(store, status)) runs.push(run);
+  for (const status of STATUSES) {
+    let before: RunId | undefined;
+    do {
+      const filter = { status, limit: RUNS_PER_LIST };
+      const found = await store.list(before === undefined ? filter : { ...filter, before });
+      runs.push(...found);
+      before = found.length < RUNS_PER_LIST ? undefined : found.at(-1)?.runId;
+    } while (before !== undefined);
+  }
   return runs.toSorted(
     (left, right) => left.createdAtMs - right.createdAtMs || (left.runId < right.runId ? -1 : 1),
   );
-}
-
-async function* runsOf(store: Store, status: StoredRun["status"]): AsyncIterable<StoredRun> {
-  let before: RunId | undefined;
-  do {
-    const filter = { status, limit: RUNS_PER_LIST };
-    const runs = await store.list(before === undefined ? filter : { ...filter, before });
-    yield* runs;
-    before = runs.length < RUNS_PER_LIST ? undefined : runs.at(-1)?.runId;
-  } while (before !== undefined);
 }
 
 const NUMBER = /^[1-9]\d{0,5}$/;
@@ -175,13 +173,12 @@ const NUMBER = /^[1-9]\d{0,5}$/;
  */
 async function namedQuestion(store: Store, name: string): Promise<AskedQuestion> {
   const all = await askedQuestions(store);
-  const isOf = ({ run, question }: AskedQuestion): boolean =>
-    name !== "" && (question.questionId.startsWith(name) || run.runId.startsWith(name));
-  const last = name === LAST_RUN ? newestOf(all) : undefined;
+  const [newest] = all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs);
   const exact = all.filter(({ question }) => question.questionId === name);
-  const begun = all.filter((asked) =>
-    last === undefined ? isOf(asked) : asked.run.runId === last.runId,
-  );
+  const begun = all.filter(({ run, question }) => {
+    if (name === LAST_RUN) return run.runId === newest?.runId;
+    return name !== "" && (question.questionId.startsWith(name) || run.runId.startsWith(name));
+  });
   const numbered = NUMBER.test(name) ? all.filter(({ number }) => number === Number(name)) : [];
   const found = [exact, begun, numbered].find(({ length }) => length > 0) ?? [];
   const [only] = found;
@@ -194,10 +191,6 @@ async function namedQuestion(store: Store, name: string): Promise<AskedQuestion>
   throw new UsageError(
     `Expected one question, got ${JSON.stringify(name)}, which is meant by ${found.length}: ${ids}. Write the number of one.`,
   );
-}
-
-function newestOf(all: readonly AskedQuestion[]): StoredRun | undefined {
-  return all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs)[0];
 }
 
 /** `espalier questions`: what runs of the project ask, whole, and how to answer. */

@@ -4,7 +4,6 @@ import { once } from "node:events";
 import { existsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 
-import type { StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
@@ -45,7 +44,11 @@ export const body: CommandBody = async (call) => {
     findings.push({ what: "configuration", state: "wrong", says: project });
   else
     findings.push(
-      configFinding(project),
+      {
+        what: "configuration",
+        state: "well",
+        says: project.configFile ?? `none in ${project.folder}`,
+      },
       await storeFinding(storePlace(call, project)),
       ...(await serverFindings(call, project)),
     );
@@ -67,11 +70,6 @@ function keyFinding({ env }: Shell): Finding {
   return { what: "models", state: "note", says };
 }
 
-function configFinding({ configFile, folder }: Project): Finding {
-  const says = configFile ?? `none in ${folder}`;
-  return { what: "configuration", state: "well", says };
-}
-
 const MANY_BYTES = 1_000_000_000;
 const OLD_MS = 30 * 24 * 3_600_000;
 
@@ -85,18 +83,15 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
     await using kept = await openExistingStore(place, "read");
     const ended = await kept.store.list({ status: "ended", limit: 10_000 });
     const bytes = place.type === "file" ? statSync(place.path).size : 0;
-    const old = ended.filter(isOld).length;
+    // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
+    const oldMs = Date.now() - OLD_MS;
+    const old = ended.filter(({ updatedAtMs }) => updatedAtMs < oldMs).length;
     if (old === 0 && bytes < MANY_BYTES) return { what, state: "well", says: name };
     const says = `${name} has ${numberOf(old, "run")} that ended more than 30 days ago, and ${Math.round(bytes / 1_000_000)} MB. Remove what you do not need: store.remove`;
     return { what, state: "note", says };
   } catch (cause) {
     return { what, state: "wrong", says: describeCause(cause) };
   }
-}
-
-function isOld({ updatedAtMs }: StoredRun): boolean {
-  // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
-  return updatedAtMs < Date.now() - OLD_MS;
 }
 
 async function serverFindings(

@@ -26,7 +26,11 @@ export const body: CommandBody = async (call) => {
   }
   note(shell, "espalier init:");
   for (const { says } of plan) note(shell, `  ${says}`);
-  if (!call.has("yes") && !(await isWanted(shell))) {
+  if (!call.has("yes") && !isTerminal(shell))
+    throw new UsageError(
+      "Expected --yes, or a terminal to ask at, got neither. Nothing was changed.",
+    );
+  if (!call.has("yes") && !(await isConfirmed(shell, "Do this?", true))) {
     note(shell, "Nothing was changed.");
     return 0;
   }
@@ -147,8 +151,11 @@ function packageActions(
   const written: readonly Action[] = changes.map((says, index) => ({
     says,
     act: async () => {
-      // All changes are written at once.
-      if (index === 0) writeFileSync(manifest.file, changedManifest(manifest, change));
+      // All changes are written at once, indented as before.
+      const { file, text, whole } = manifest;
+      const indentation = /^\{\r?\n(?<space>[ \t]+)/.exec(text)?.groups?.["space"] ?? "  ";
+      const changed = JSON.stringify({ ...whole, ...change }, null, indentation);
+      if (index === 0) writeFileSync(file, `${changed}\n`);
       return 0;
     },
   }));
@@ -173,10 +180,8 @@ interface Manifest {
 /** Returns `undefined` if the folder has no package.json. */
 function readManifest(folder: string): Manifest | undefined {
   const file = join(folder, "package.json");
-  return existsSync(file) ? manifestIn(readFileSync(file, "utf8"), file) : undefined;
-}
-
-function manifestIn(text: string, file: string): Manifest {
+  if (!existsSync(file)) return undefined;
+  const text = readFileSync(file, "utf8");
   let whole: unknown;
   try {
     whole = JSON.parse(text);
@@ -195,12 +200,6 @@ function manifestIn(text: string, file: string): Manifest {
   const dependencies = typeof own === "string" ? [...names, own] : names;
   const isModule = Reflect.get(whole, "type") === "module";
   return { file, text, whole, isModule, scripts: part("scripts"), dependencies };
-}
-
-/** Returns the text of package.json with the change, indented as before. */
-function changedManifest({ text, whole }: Manifest, change: object): string {
-  const indentation = /^\{\r?\n(?<space>[ \t]+)/.exec(text)?.groups?.["space"] ?? "  ";
-  return `${JSON.stringify({ ...whole, ...change }, null, indentation)}\n`;
 }
 
 /** By the lock file that is there. */
@@ -232,11 +231,4 @@ async function done(command: string, args: readonly string[], shell: Shell): Pro
     `Expected ${command} to install the packages, got exit code ${exitCode}. Run it yourself: ${[command, ...args].join(" ")}`,
   );
   return BROKEN;
-}
-
-async function isWanted(shell: Shell): Promise<boolean> {
-  if (isTerminal(shell)) return await isConfirmed(shell, "Do this?", true);
-  throw new UsageError(
-    "Expected --yes, or a terminal to ask at, got neither. Nothing was changed.",
-  );
 }

@@ -11,7 +11,7 @@ import {
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
-import { openToolCalls, type OpenToolCall, type RunFold } from "espalier/view";
+import { openToolCalls, type RunFold } from "espalier/view";
 
 import { grantOf, wayToGrant } from "../amount-options.ts";
 import { type CommandBody, readableFolder } from "../command-call.ts";
@@ -46,7 +46,7 @@ export const body: CommandBody = async (call) => {
   // More budget continues a run that a limit stopped, and no other that has ended.
   const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
   if (hasEnded && !isContinuable) throw new UsageError(endedText(reading));
-  const calls = hasEnded ? [] : interruptedCalls(reading.fold, hand.roles);
+  const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
   if (!hasEnded && person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledPosts);
   const how = { takeOver: has("takeOver"), grants };
@@ -56,7 +56,7 @@ export const body: CommandBody = async (call) => {
       : cause;
   });
   if (resumed !== undefined) {
-    for (const line of callLines(calls)) note(shell, line);
+    for (const line of interrupted) note(shell, line);
     const exitCode = await follower.follow(resumed);
     await reading.advance();
     for (const [number, problem] of reading.record.vainPosts)
@@ -95,15 +95,23 @@ function ledElsewhere(
   });
 }
 
-function callLines(calls: readonly InterruptedCall[]): readonly string[] {
-  if (calls.length === 0) return [];
-  const lines = calls.map(({ agentPath, toolName, isRepeated }) => {
+/**
+ * Returns lines about the tool calls that were cut off in a run, those that must not be repeated first.
+ * `roles`: their tools.
+ */
+function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readonly string[] {
+  const tools = new Map(roles.flatMap((role) => role.tools.map((tool) => [tool.name, tool])));
+  const calls = openToolCalls(fold).map(({ agentPath, toolName }) => {
+    const tool = tools.get(toolName);
+    const isRepeated = tool?.kind !== "function" || tool.isRepeatable;
     const what = isRepeated
       ? "runs again"
       : "must not be repeated: the model reads that it was interrupted";
-    return plainText(`  ${agentPath} · ${toolName}: ${what}`);
+    return { isRepeated, line: plainText(`  ${agentPath} · ${toolName}: ${what}`) };
   });
-  return ["Cut off in the middle of a call:", ...lines];
+  if (calls.length === 0) return [];
+  const sorted = calls.toSorted((a, b) => Number(a.isRepeated) - Number(b.isRepeated));
+  return ["Cut off in the middle of a call:", ...sorted.map(({ line }) => line)];
 }
 
 /** Asks the person for the answers that the run needs. What is left open stays open. */
@@ -132,20 +140,4 @@ async function continued(
     if (EspalierError.is(cause) && cause.data["problem"] === "missing") return undefined;
     throw cause;
   }
-}
-
-/** A call of which the end is not known. */
-interface InterruptedCall extends OpenToolCall {
-  /** False: the tool must not be repeated. The model reads that the call was interrupted. */
-  readonly isRepeated: boolean;
-}
-
-/** The calls that were cut off in a run, those that must not be repeated first. `roles`: what is known of the tools. */
-function interruptedCalls(fold: RunFold, roles: readonly AgentRole[]): readonly InterruptedCall[] {
-  const tools = new Map(roles.flatMap((role) => role.tools.map((tool) => [tool.name, tool])));
-  const calls = openToolCalls(fold).map((call) => {
-    const tool = tools.get(call.toolName);
-    return { ...call, isRepeated: tool?.kind !== "function" || tool.isRepeatable };
-  });
-  return calls.toSorted((left, right) => Number(left.isRepeated) - Number(right.isRepeated));
 }

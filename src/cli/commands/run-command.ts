@@ -27,7 +27,7 @@ export const body: CommandBody = async (call) => {
   await using hand = await roleToRun(args[0] ?? "", search);
   await using kept = await storeForRun(call, { ...project, config: hand.config });
   const tracing = has("otel") ? await nodeTracing() : undefined;
-  await using viewing = has("view") ? await viewingOf(call, project, kept) : undefined;
+  await using viewing = has("view") ? await openRunViewing(call, project, kept) : undefined;
   const { orchestrator, follower } = leadFor(call, { hand, kept, tracing, viewing });
   const session = text("session");
   if (session !== undefined && kept === undefined)
@@ -49,7 +49,7 @@ export const body: CommandBody = async (call) => {
 };
 
 /** The viewer of the run's store, or of one of its own where the run is kept nowhere else. */
-async function viewingOf(
+async function openRunViewing(
   call: CommandCall,
   project: Project,
   kept: ChosenStore | undefined,
@@ -68,19 +68,14 @@ async function taskOf({ shell, args }: CommandCall): Promise<string> {
   );
 }
 
-interface Started {
-  readonly run: Run;
-  /** What holds for it. */
-  readonly budget: Budget;
-}
-
 /** Starts a run. Where a price is unknown, the cost is limited only if the user asked for it. */
-function started(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean): Started {
+function started(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean) {
   try {
     return { run: start(budget), budget };
   } catch (cause) {
     if (isCostSaid || !EspalierError.is(cause) || cause.code !== "price_unknown") throw cause;
-    const { costUsd: _cost, ...rest } = budget;
+    const { costUsd: _cost, ...others } = budget;
+    const rest: Budget = others;
     return { run: start(rest), budget: rest };
   }
 }

@@ -25,7 +25,7 @@ export const body: CommandBody = async (call) => {
   const statuses = statusesOf(text("status"));
   const isWatched = isWatchedIn(call);
   await using kept = await openProjectStore(call, "list");
-  const read = newestRuns(kept.store, { limit, statuses });
+  const read = listNewestRuns(kept.store, limit, statuses);
   const empty = `${statuses === undefined ? "No runs" : "No such runs"} in ${kept.name}.`;
   if (isWatched) return await watchRuns(shell, read, empty);
   const nowMs = wallTimeMs();
@@ -70,47 +70,34 @@ const MOST_LISTED = 10_000;
 /** Records that are read for a list; of runs beyond them it says what the store says. */
 const MOST_RECORDS = 20_000;
 
-interface NewestRunsOptions {
-  /** So many of the newest. */
-  readonly limit: number;
-  /** Undefined: all. */
-  readonly statuses: readonly string[] | undefined;
-}
-
-/** What is there at a time. */
-interface ListedRuns {
-  readonly rows: readonly RunRow[];
-  /** What is wrong with runs that cannot be read. */
-  readonly problems: readonly string[];
-  /** There are older ones. */
-  readonly isMore: boolean;
-  /** Runs that are too long to be read for a list. */
-  readonly unread: number;
-}
-
-/** Reads the newest runs. Each time it reads what came since the time before. */
-type ReadNewestRuns = (nowMs: number) => Promise<ListedRuns>;
-
-function newestRuns(store: Store, { limit, statuses }: NewestRunsOptions): ReadNewestRuns {
+/**
+ * Returns a function that lists the newest runs, at most `limit`. Each call reads what was recorded
+ * since the call before. `statuses`: `undefined` for all.
+ */
+function listNewestRuns(store: Store, limit: number, statuses: readonly string[] | undefined) {
   let known = new Map<string, RunReading>();
-  return async (nowMs) => {
+  return async (nowMs: number) => {
     const readings = new Map<string, RunReading>();
     const rows: RunRow[] = [];
     const problems: string[] = [];
     let [records, unread, isMore] = [0, 0, false];
-    for (const stored of await store.list({
-      limit: statuses === undefined ? limit + 1 : MOST_LISTED,
-    })) {
+    const most = statuses === undefined ? limit + 1 : MOST_LISTED;
+    for (const stored of await store.list({ limit: most })) {
       isMore = rows.length === limit;
       if (isMore) break;
       const run = known.get(stored.runId) ?? new RunReading(store, stored);
       readings.set(stored.runId, run);
       records += stored.recordCount;
-      const isRead = records <= MOST_RECORDS;
-      if (!isRead) unread += 1;
-      const problem = isRead ? await problemOf(run) : undefined;
-      if (problem !== undefined) problems.push(problem);
-      const row = problem === undefined ? rowOf(run, nowMs) : run.listing(nowMs);
+      let row: RunRow | undefined;
+      try {
+        if (records > MOST_RECORDS) unread += 1;
+        else row = await readRow(run, nowMs);
+      } catch (cause) {
+        // A run that cannot be read hides no other.
+        if (!isOfOneRun(cause)) throw cause;
+        problems.push(unreadableText(run.stored, cause));
+      }
+      row ??= run.listing(nowMs);
       if (statuses?.includes(row.status) !== false) rows.push(row);
     }
     known = readings;
@@ -118,30 +105,23 @@ function newestRuns(store: Store, { limit, statuses }: NewestRunsOptions): ReadN
   };
 }
 
-/** Reads a run. What is wrong with one hides no other. */
-async function problemOf(run: RunReading): Promise<string | undefined> {
-  try {
-    await run.advance();
-    return undefined;
-  } catch (cause) {
-    if (!isOfOneRun(cause)) throw cause;
-    return unreadableText(run.stored, cause);
-  }
-}
-
-function rowOf(run: RunReading, nowMs: number): RunRow {
+async function readRow(run: RunReading, nowMs: number): Promise<RunRow> {
+  await run.advance();
+  if (run.fold.startedAtMs !== undefined) return { ...run.head(nowMs), questions: run.questions };
   const { refusal } = run;
-  if (run.fold.startedAtMs === undefined)
-    return { ...run.listing(nowMs), ...(refusal === undefined ? {} : { reason: refusal }) };
-  return { ...run.head(nowMs), questions: run.questions };
+  return { ...run.listing(nowMs), ...(refusal && { reason: refusal }) };
 }
 
 const LOOK_MS = 500;
 /** Of a terminal that does not say how high it is. */
 const USUAL_ROWS = 24;
 
-/** `empty`: what is said while there are none. Gives the exit code. */
-async function watchRuns(shell: Shell, read: ReadNewestRuns, empty: string): Promise<number> {
+/** Draws the list until Ctrl-C. `empty`: the line for no runs. Returns the exit code. */
+async function watchRuns(
+  shell: Shell,
+  read: ReturnType<typeof listNewestRuns>,
+  empty: string,
+): Promise<number> {
   const area = new LiveArea(shell.stdout);
   const leaving = new AbortController();
   const { signal } = leaving;
@@ -152,26 +132,19 @@ async function watchRuns(shell: Shell, read: ReadNewestRuns, empty: string): Pro
   try {
     while (!signal.aborted) {
       const nowMs = wallTimeMs();
-      area.draw(linesOf(shell, await read(nowMs), { nowMs, empty }));
+      const { rows, problems } = await read(nowMs);
+      const style = outputStyle(shell);
+      const table = rows.length === 0 ? [] : runsText(rows, { ...style, nowMs }).split("\n");
+      const words = rows.length === 0 ? [empty, ...problems] : problems;
+      const lines = [...table, ...words.map((line) => fit(line, style.width))];
+      const room = (shell.stdout.rows || USUAL_ROWS) - 1;
+      const hidden = lines.length <= room ? 0 : lines.length - room + 1;
+      const more = hidden === 0 ? [] : [`… ${numberOf(hidden, "more line")}`];
+      area.draw([...lines.slice(0, lines.length - hidden), ...more]);
       await wait(LOOK_MS, undefined, { signal }).catch(() => undefined);
     }
   } finally {
     area.close();
   }
   return EXIT_CODES.cancelled;
-}
-
-/** The lines that the terminal has room for. */
-function linesOf(
-  shell: Shell,
-  { rows, problems }: ListedRuns,
-  { nowMs, empty }: { readonly nowMs: number; readonly empty: string },
-): readonly string[] {
-  const style = outputStyle(shell);
-  const table = rows.length === 0 ? [] : runsText(rows, { ...style, nowMs }).split("\n");
-  const words = rows.length === 0 ? [empty, ...problems] : problems;
-  const lines = [...table, ...words.map((line) => fit(line, style.width))];
-  const room = (shell.stdout.rows || USUAL_ROWS) - 1;
-  if (lines.length <= room) return lines;
-  return [...lines.slice(0, room - 1), `… ${numberOf(lines.length - room + 1, "more line")}`];
 }

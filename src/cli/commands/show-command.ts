@@ -26,19 +26,21 @@ export const body: CommandBody = async (call) => {
   }
   const run = new RunReading(kept.store, await namedRun(kept.store, name));
   await run.advance();
-  if (run.fold.startedAtMs === undefined) throw new UsageError(notBegunText(run));
+  if (run.fold.startedAtMs === undefined) {
+    const { stored, refusal } = run;
+    const text = `Run ${stored.runId} has not begun: nothing of it is recorded yet.`;
+    if (refusal === undefined) throw new UsageError(text);
+    const why = `No process could lead it (${refusal.code}): ${refusal.message}`;
+    throw new UsageError(plainText(`${text} ${why}`));
+  }
   if (path === undefined) showRun(call, run, await resultIn(kept.store, run.stored));
-  else if (step === undefined) showAgent(call, run, agentAt(run, path));
-  else await showStep(call, run, { agent: agentAt(run, path), step });
+  else if (step === undefined) {
+    const detail = agentDetail(agentAt(run, path), run.fold.refusals);
+    const isJson = call.has("json");
+    say(shell, isJson ? jsonLine(detail) : agentText(detail, run.fold, outputStyle(shell)));
+  } else await showStep(call, run, { agent: agentAt(run, path), step });
   return 0;
 };
-
-function notBegunText({ stored: { runId }, refusal }: RunReading): string {
-  const text = `Run ${runId} has not begun: nothing of it is recorded yet.`;
-  return refusal === undefined
-    ? text
-    : plainText(`${text} No process could lead it (${refusal.code}): ${refusal.message}`);
-}
 
 function showRun(
   { shell, has }: CommandCall,
@@ -62,11 +64,6 @@ function showRun(
   if (text !== "" && !has("errors")) say(shell, `\nResult\n${text}`);
   const alone = aloneText(parts.head, ownCommand(shell));
   if (alone !== undefined) note(shell, alone);
-}
-
-function showAgent({ shell, has }: CommandCall, { fold }: RunReading, agent: AgentFold): void {
-  const detail = agentDetail(agent, fold.refusals);
-  say(shell, has("json") ? jsonLine(detail) : agentText(detail, fold, outputStyle(shell)));
 }
 
 async function showStep(

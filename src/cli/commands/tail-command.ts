@@ -31,7 +31,11 @@ export const body: CommandBody = async (call) => {
     await run.advance((event) => follower.take(event));
     follower.catchUp();
     if (isAtRest(run)) break;
-    said = tellIfAlone(shell, run, said);
+    const listing = run.listing(wallTimeMs());
+    const alone = aloneText(listing, ownCommand(shell));
+    // Says once that nothing will come by itself.
+    if (alone !== undefined && listing.status !== said) note(shell, alone);
+    said = listing.status;
     if (said === "lost") {
       follower.stop();
       return EXIT_CODES.paused;
@@ -52,14 +56,6 @@ export const body: CommandBody = async (call) => {
 function isAtRest({ fold, stored }: RunReading): boolean {
   if (fold.end === undefined) return false;
   return fold.end.status !== "paused" || stored.status !== "open";
-}
-
-/** Says once that nothing will come by itself. */
-function tellIfAlone(shell: Shell, run: RunReading, said: string): string {
-  const listing = run.listing(wallTimeMs());
-  const alone = aloneText(listing, ownCommand(shell));
-  if (alone !== undefined && listing.status !== said) note(shell, alone);
-  return listing.status;
 }
 
 /** Hands events to what shows them. Owns the time of what is past. */
