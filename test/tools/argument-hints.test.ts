@@ -68,6 +68,21 @@ proves(["D667"], "does not suggest a name that the schema has itself", () => {
   expect(lines(input, { data: "x" })).toEqual(["date: expected text, but it is missing"]);
 });
 
+proves(
+  ["D667"],
+  "suggests the known name for a property that no part of a schema evaluates",
+  () => {
+    const input = jsonSchema({
+      type: "object",
+      properties: { count: { type: "integer" } },
+      unevaluatedProperties: false,
+    });
+    expect(lines(input, { cuont: 1 })).toEqual([
+      'cuont: expected nothing: there is no such parameter, got 1. Did you mean "count"?',
+    ]);
+  },
+);
+
 test("a misspelt name is looked for in its own object only", () => {
   const input = z.object({ rows: z.array(z.strictObject({ width: z.int() })) });
   expect([
