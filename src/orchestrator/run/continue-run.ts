@@ -74,7 +74,7 @@ export function checkContinuation(
     toolsOf: ({ agentId }) => registry.partsOf(roles.get(agentId) ?? registry.root).tools,
   };
   const before = checkAnswers(run, answers, { ...checks, areAllNeeded: false });
-  const mailed = mailedAnswers(run, mail, { given: before, checks, wasCutOff });
+  const mailed = sortMailedAnswers(run, mail, before, { ...checks, wasCutOff });
   const given = checkAnswers(run, [...before.values(), ...mailed.answers], {
     ...checks,
     areAllNeeded,
@@ -100,16 +100,12 @@ export function checkContinuation(
   };
 }
 
-interface MailChecks extends Pick<Arrival, "wasCutOff"> {
-  readonly given: ReadonlyMap<QuestionId, Answer>;
-  readonly checks: AnswerChecks;
-}
-
-/** The answers among the mail: those that fit, and which mail is settled, with what was wrong with it. */
-function mailedAnswers(
+/** Returns the answers among the mail that fit, and which mail needs nothing further, with what was wrong with it. */
+function sortMailedAnswers(
   run: RestoredRun,
   mail: readonly ReceivedMail[],
-  { given, checks, wasCutOff }: MailChecks,
+  given: ReadonlyMap<QuestionId, Answer>,
+  { wasCutOff, ...checks }: AnswerChecks & Pick<Arrival, "wasCutOff">,
 ) {
   const known = new Set(given.keys());
   const answers: Answer[] = [];
@@ -309,7 +305,7 @@ function reapply(
 }
 
 /** Puts the agents of a settled run back into a fresh tree and ledger, and gives the root. The time of the pause is charged to no agent. */
-export function restore(
+function restore(
   runtime: RunRuntime,
   run: RestoredRun,
   roles: ReadonlyMap<AgentId, AgentRole>,

@@ -417,7 +417,7 @@ interface SaidStep {
  * Returns a reader of what these agents have said so far in their present executions: each step once,
  * in the order in which they began. Returns `undefined` if they have said nothing.
  */
-export function readPastPieces(
+function readPastPieces(
   pieces: LivePieces,
   agents: readonly AgentRuntime[],
 ): AsyncGenerator<StreamPiece, undefined> | undefined {
