@@ -31,7 +31,7 @@ import { systemClock, type Clock } from "../kernel/clock.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { contentSettings } from "./content/content.ts";
+import { contentSettings, SHOWN_OPTIONS } from "./content/content.ts";
 import {
   warnWithCode,
   isHttpUrl,
@@ -53,7 +53,7 @@ import {
   servicePerRole,
 } from "./delivery/trace-exporter.ts";
 import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
-import { openTelemetry, type OpenTelemetryOptions, SHOWN_OPTIONS } from "./otel.ts";
+import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { ONE_COPY, registeredApi, findUnseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
 

@@ -6,7 +6,7 @@ import { checkBoolean, checkCount, checkKeys, defaultAdvice } from "../kernel/ch
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { contentSettings, type ContentOptions } from "./content/content.ts";
+import { contentSettings, SHOWN_OPTIONS, type ContentOptions } from "./content/content.ts";
 import { type MetricsOptions, RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
 
@@ -83,6 +83,3 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   const shown = { content, metrics, maxSpansPerTrace, hasBaggage, globals };
   return new SpanProjector(tracer, randomHex, shown);
 }
-
-/** The names of the options that say how runs are shown, however the SDK was set up. */
-export const SHOWN_OPTIONS = ["content", "maxSpansPerTrace", "baggage", "meter", "legacyMetrics"];

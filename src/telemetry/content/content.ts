@@ -5,8 +5,6 @@
 //    as a variable allows, and is never cut below 240 by us.
 //    The provider's own finish reason is plain text.
 
-import { z } from "zod";
-
 import {
   type JsonValue,
   parseJson,
@@ -34,6 +32,7 @@ import {
 import { isPromiseLike } from "../../kernel/cancel.ts";
 import { warnOnce, NamedOffenders } from "../../kernel/warn-once.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
+import { lazyUnion, z } from "../../protocol/lazy-schema.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { VariableReader, type Environment } from "../delivery/otel-variables.ts";
 
@@ -179,7 +178,7 @@ function redactContent(
     const value = parseJson(text);
     const reason = unsoundness(value, MAX_CONTENT_LEVELS);
     if (reason !== undefined) throw new UnfitContent(reason);
-    const { data, error } = SpanContentSchema.safeParse(value);
+    const { data, error } = SpanContentSchema().safeParse(value);
     if (data === undefined) {
       // Which field it is, if any: keys below may be those of the content.
       const [issue] = error?.issues ?? [];
@@ -215,7 +214,7 @@ function describeCause(cause: unknown): string {
 /** Of content as a whole: arguments may have 200. */
 const MAX_CONTENT_LEVELS = 210;
 
-const SpanContentSchema = z.discriminatedUnion("type", [
+const SpanContentSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("request"),
     messages: z.array(MessageSchema()),
@@ -242,6 +241,9 @@ const SpanContentSchema = z.discriminatedUnion("type", [
  * gives the reason, and the run continues.
  */
 export type RedactContent = (content: SpanContent, scope: EventScope) => SpanContent | undefined;
+
+/** The names of the options that say how runs are shown, however the SDK was set up. */
+export const SHOWN_OPTIONS = ["content", "maxSpansPerTrace", "baggage", "meter", "legacyMetrics"];
 
 /** How content leaves the process. */
 export interface ContentOptions {
