@@ -37,7 +37,7 @@ import type { AgentRole } from "./agent-role.ts";
 import type { AgentState, PausedState, PendingState, SettledState } from "./agent-state.ts";
 import { AgentTime } from "./agent-time.ts";
 import { BackgroundChildren } from "./background-children.ts";
-import type { AgentAccount } from "../budget/agent-account.ts";
+import type { BudgetAccount } from "../budget/budget-account.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { Persistence } from "./persistence.ts";
 import type { Phase, PhaseReport } from "./phase-report.ts";
@@ -75,7 +75,7 @@ export interface ExecutionStart {
   readonly model: Model;
   /** Its first state, or that of a paused run. */
   readonly state: PendingState | SettledState;
-  readonly account: AgentAccount;
+  readonly account: BudgetAccount;
   /** Of an agent that ran before the run was paused. */
   readonly before?: EarlierExecutions;
 }
@@ -110,7 +110,7 @@ export class AgentRuntime {
   readonly shape: TreeShape;
   /** What it may not use, and nothing below it (T4). */
   readonly toolLimits: ToolLimits;
-  readonly account: AgentAccount;
+  readonly account: BudgetAccount;
   readonly tools: ToolSet;
   readonly hooks: HookSet;
   /** The schema to which its model is held; undefined: it gives no typed result, or gives it by `Finish`. */

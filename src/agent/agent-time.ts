@@ -7,12 +7,12 @@
 
 import type { Clock } from "../kernel/clock.ts";
 import { nextThreshold } from "../policies/budget.ts";
-import type { AgentAccount } from "../budget/agent-account.ts";
+import type { BudgetAccount } from "../budget/budget-account.ts";
 
 /** The agent whose time it is, as far as it matters here. */
 export interface TimedAgent {
   readonly run: { readonly clock: Clock };
-  readonly account: AgentAccount;
+  readonly account: BudgetAccount;
   readonly parent: { readonly time: AgentTime | undefined } | undefined;
   /** Effects of its own that are under way. */
   readonly effectCount: number;

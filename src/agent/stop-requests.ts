@@ -10,6 +10,7 @@ import { recordError, recordSignal } from "./transition.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { shownAxis, stopCodeOf } from "../policies/budget.ts";
 import type { BudgetRefusal, LastStep, Overshoot } from "../budget/lease.ts";
+import { findOvershoots } from "../budget/room.ts";
 
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
@@ -46,7 +47,7 @@ export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSi
 
 /** Lists the limits of the agent that its replies have passed, unless a signal says so already (C36). None of them stops anything. */
 export function listOvershoots(agent: AgentRuntime, state: AgentState): AgentState {
-  const passed = agent.account.overshoots();
+  const passed = findOvershoots(agent.account);
   if (passed.length === 0) return state;
   const isListed = (signal: StopSignal): boolean =>
     state.log.signals.some(

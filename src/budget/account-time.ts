@@ -4,19 +4,19 @@
 // Each account's clock stands by itself: the deadline of an agent is the earliest on its path, asked for anew every time.
 
 import type { BudgetRefusal } from "./lease.ts";
-import type { LedgerAccount } from "./ledger-account.ts";
+import type { AccountFigures } from "./account-figures.ts";
 
 /** When the agent must have ended: the earliest deadline on its path. Null: no limit in time. */
-export function deadlineAtMs(account: LedgerAccount, nowMs: number): number | null {
+export function deadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   let deadline = account.fixedDeadlineAtMs;
-  for (let at: LedgerAccount | undefined = account; at !== undefined; at = at.parent)
+  for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
     deadline = earlier(deadline, movingDeadlineAtMs(at, nowMs));
   return deadline;
 }
 
 /** How much of its own limit in time the account has spent, as its clock has gone so far; undefined: it has none. */
 export function timeSpent(
-  account: LedgerAccount,
+  account: AccountFigures,
   nowMs: number,
 ): { readonly maximum: number; readonly spent: number } | undefined {
   const { timeLimitMs: maximum, openedAtMs } = account;
@@ -28,7 +28,7 @@ export function timeSpent(
  * The deadline that the agent itself has to watch: not the one that an ancestor watches for it, nor one that does not come nearer, since
  * the agent's clock stands still.
  */
-export function ownDeadlineAtMs(account: LedgerAccount, nowMs: number): number | null {
+export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { fixedDeadlineAtMs: fixed, parent, standsSinceMs } = account;
   const moving = movingDeadlineAtMs(account, nowMs);
   const comes = moving !== null && (standsSinceMs === undefined || moving <= nowMs);
@@ -37,16 +37,16 @@ export function ownDeadlineAtMs(account: LedgerAccount, nowMs: number): number |
 }
 
 /** How much time is left on the path of the account. */
-export function timeLeft(account: LedgerAccount, nowMs: number): number {
+export function timeLeft(account: AccountFigures, nowMs: number): number {
   return Math.max(0, (deadlineAtMs(account, nowMs) ?? Infinity) - nowMs);
 }
 
 /** The refusal in the name of the account that set the limit: of several with the same deadline, the one nearest to the root. */
-export function deadlineRefusal(account: LedgerAccount, nowMs: number): BudgetRefusal | undefined {
+export function deadlineRefusal(account: AccountFigures, nowMs: number): BudgetRefusal | undefined {
   const deadline = deadlineAtMs(account, nowMs);
   if (deadline === null || nowMs < deadline) return undefined;
   let owner = account;
-  for (let at: LedgerAccount | undefined = account; at !== undefined; at = at.parent)
+  for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
     if (movingDeadlineAtMs(at, nowMs) === deadline || at.fixedDeadlineAtMs === deadline) owner = at;
   const refusal = { axis: "wallTimeMs", accountPath: owner.path, asked: 0 } as const;
   const { openedAtMs } = owner;
@@ -57,7 +57,7 @@ export function deadlineRefusal(account: LedgerAccount, nowMs: number): BudgetRe
 }
 
 /** Where the account's limit in time ends, as its clock has gone so far. */
-function movingDeadlineAtMs(account: LedgerAccount, nowMs: number): number | null {
+function movingDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { timeLimitMs, openedAtMs } = account;
   return timeLimitMs === null ? null : openedAtMs + timeLimitMs + account.stoodMsAt(nowMs);
 }

@@ -8,38 +8,40 @@
 // W1. A pass reads the queue from front to back. It skips a waiter below a contested account that can
 //     contest no further account. It ends once all remaining waiters would be skipped, so that it is
 //     short if one account blocks all of them.
-// W2. The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild
+// W2. Waiters below different topmost limits cannot block each other. A pass forgets the contests below
+//     a topmost limit where something changed, and keeps the others.
+// W3. The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild
 //     computes the bounds from the waiters.
 
 import type { LeaseAsk, LeaseOutcome } from "./lease.ts";
 import { invariant } from "../kernel/assert.ts";
 import { onAbort, type AnySignal } from "../kernel/cancel.ts";
-import { NO_AMOUNTS } from "../policies/budget.ts";
+import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
-import type { LedgerAccount } from "./ledger-account.ts";
-import {
-  lacksRoom,
-  leastHold,
-  reserveLease,
-  wantedHold,
-  type Now,
-  type SettledOutcome,
-} from "./ledger-arithmetic.ts";
+import { findRoom, type AccountFigures } from "./account-figures.ts";
 import { deadlineAtMs } from "./account-time.ts";
+import {
+  decideLease,
+  lacksRoom,
+  makeLeastHold,
+  makeWantedHold,
+  type LeaseAnswer,
+  type Now,
+} from "./room.ts";
 
-/** What an account asks for. `leaseId`: of its open lease that is to cover one more attempt; left out: a new lease. */
+/** The request of an account. `leaseId`: an open lease that is to cover one more attempt; absent: a new lease. */
 export interface AccountAsk extends LeaseAsk {
   readonly leaseId?: LeaseId;
 }
 
-/** An account that takes what a waiter is given. */
-export interface AskingAccount extends LedgerAccount {
-  answer(ask: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome;
+/** An account that waits: it takes its answer. */
+interface WaitingAccount extends AccountFigures {
+  answer(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome;
 }
 
 interface Waiter {
-  readonly account: AskingAccount;
+  readonly account: WaitingAccount;
   readonly ask: AccountAsk;
   readonly askedAtMs: number;
   readonly resolve: (outcome: LeaseOutcome) => void;
@@ -52,7 +54,9 @@ interface Waiter {
 type Bounds = Record<SpendAxis, number>;
 
 interface AccountNode {
-  readonly account: LedgerAccount;
+  readonly account: AccountFigures;
+  /** The topmost account on the path that has limits. */
+  readonly top: AccountFigures;
   /** The number of waiters below the account. */
   count: number;
   /** The most that one of them needs at least, and the most that one would be given. */
@@ -66,13 +70,13 @@ const MAX_VAIN_VISITS = 64;
 export class LeaseQueue {
   readonly #clock: Now;
   readonly #waiters = new Set<Waiter>();
-  readonly #nodes = new Map<LedgerAccount, AccountNode>();
+  readonly #nodes = new Map<AccountFigures, AccountNode>();
   /** Nodes where a waiter may lack room. */
   readonly #tight = new Set<AccountNode>();
-  /** Nodes where a waiter lacked room in the last pass, or when it came. All of them are tight. */
+  /** Nodes where a waiter lacks room. All of them are tight. */
   readonly #contested = new Set<AccountNode>();
-  /** Something has changed since the last pass. */
-  #isStale = false;
+  /** Topmost limiting accounts below which something has changed since the last pass. */
+  readonly #changed = new Set<AccountFigures>();
   /** A waiter may need more than can ever become free. */
   #mayRefuse = false;
   /** No later than the earliest deadline of a waiter. */
@@ -83,7 +87,7 @@ export class LeaseQueue {
   }
 
   /** Puts a waiter that cannot go now at the end of the queue; never rejects. */
-  wait(account: AskingAccount, ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
+  wait(account: WaitingAccount, ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
     const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
     const askedAtMs = this.#clock.nowMs();
     const stopListening = onAbort(signal, () => {
@@ -99,14 +103,14 @@ export class LeaseQueue {
     this.#waiters.add(waiter);
     this.#watchDeadline(waiter, askedAtMs);
     this.#enter(waiter);
-    this.#contest(waiter);
+    this.#contest(waiter, makeWantedHold(account, ask));
     return promise;
   }
 
   /** Adds a waiter to the nodes above it. */
   #enter(waiter: Waiter): void {
     const { account, ask } = waiter;
-    const [least, wanted] = [leastHold(ask), wantedHold(account, ask)];
+    const [least, wanted] = [makeLeastHold(ask), makeWantedHold(account, ask)];
     const nodes: AccountNode[] = [];
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at) ?? newNode(at);
@@ -124,8 +128,8 @@ export class LeaseQueue {
 
   #leave(waiter: Waiter): void {
     this.#waiters.delete(waiter);
-    this.#isStale = true;
     for (const node of waiter.nodes) {
+      this.#changed.add(node.top);
       node.count -= 1;
       if (node.count > 0) continue;
       this.#nodes.delete(node.account);
@@ -146,7 +150,7 @@ export class LeaseQueue {
     const { account, least, wanted } = node;
     let isTight = false;
     for (const axis of account.axes) {
-      const room = account.roomFor(null, axis);
+      const room = findRoom(account, null, axis);
       if (least[axis] > room) this.#mayRefuse = true;
       if (wanted[axis] > room - account.reserved[axis]) isTight = true;
     }
@@ -155,28 +159,30 @@ export class LeaseQueue {
   }
 
   /** Something was spent, held or given back on the path of the account. */
-  touch(account: LedgerAccount): void {
-    if (this.#waiters.size === 0) return;
-    this.#isStale = true;
+  touch(account: AccountFigures): void {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at);
-      if (node !== undefined) this.#review(node);
+      if (node === undefined) continue;
+      this.#review(node);
+      this.#changed.add(node.top);
     }
   }
 
   /** The limits of an account were raised: waiters below it may be given more than before. */
-  raise(): void {
-    this.#isStale = true;
+  raise(account: AccountFigures): void {
     this.#rebuild();
+    this.touch(account);
   }
 
   /** Answers all waiters whose turn it is, or that would be refused, in the order in which they asked. */
   serve(): void {
     const nowMs = this.#clock.nowMs();
     const isDue = nowMs >= this.#dueAtMs;
-    if (!this.#isStale && !isDue) return;
-    this.#isStale = false;
-    this.#contested.clear();
+    if (this.#changed.size === 0 && !isDue) return;
+    const isChanged = (node: AccountNode): boolean =>
+      isDue || this.#mayRefuse || this.#changed.has(node.top);
+    for (const node of this.#contested) if (isChanged(node)) this.#contested.delete(node);
+    this.#changed.clear();
     const answers = this.#pass(nowMs, isDue);
     const [first] = this.#waiters;
     const isHeld = first && SPEND_AXES.some((axis) => first.account.root.reserved[axis] > 0);
@@ -198,12 +204,12 @@ export class LeaseQueue {
         if (isClosed && !isDue) break;
         if (isClosed || this.#isSkipped(waiter)) continue;
       }
-      const asked = reserveLease(account, ask, clock);
-      if (asked.type === "wait") {
-        if (!this.#contest(waiter)) vainVisits += 1;
-      } else if (asked.type === "refused" || this.contestedAccount(account) === undefined) {
+      const decision = decideLease(account, ask, clock);
+      if (decision.type === "wait") {
+        if (!this.#contest(waiter, decision.hold)) vainVisits += 1;
+      } else if (decision.type === "refused" || this.findContestedAccount(account) === undefined) {
         this.#leave(waiter);
-        const outcome = account.answer(ask, asked, nowMs - askedAtMs);
+        const outcome = account.answer(ask, decision, nowMs - askedAtMs);
         answers.push(() => resolve(outcome));
       } else vainVisits += 1;
       isClosed = this.#isClosed();
@@ -219,9 +225,8 @@ export class LeaseQueue {
   }
 
   /** Marks the accounts at which a waiter lacks room; true if there are new ones. */
-  #contest({ account, ask, nodes }: Waiter): boolean {
+  #contest({ account, nodes }: Waiter, hold: Amounts): boolean {
     const before = this.#contested.size;
-    const hold = wantedHold(account, ask);
     for (const node of nodes) if (lacksRoom(account, node.account, hold)) this.#contested.add(node);
     return this.#contested.size > before;
   }
@@ -231,7 +236,7 @@ export class LeaseQueue {
     if (this.#contested.size < this.#tight.size) return false;
     let blocked = 0;
     for (const { account, count } of this.#contested)
-      if (account.parent === undefined || this.contestedAccount(account.parent) === undefined)
+      if (account.parent === undefined || this.findContestedAccount(account.parent) === undefined)
         blocked += count;
     return blocked === this.#waiters.size;
   }
@@ -246,7 +251,7 @@ export class LeaseQueue {
   }
 
   /** Returns the first account on the path of which a waiter in the queue lacks room. */
-  contestedAccount(account: LedgerAccount): LedgerAccount | undefined {
+  findContestedAccount(account: AccountFigures): AccountFigures | undefined {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at);
       if (node !== undefined && this.#contested.has(node)) return at;
@@ -255,6 +260,8 @@ export class LeaseQueue {
   }
 }
 
-function newNode(account: LedgerAccount): AccountNode {
-  return { account, count: 0, least: { ...NO_AMOUNTS }, wanted: { ...NO_AMOUNTS } };
+function newNode(account: AccountFigures): AccountNode {
+  let top = account;
+  for (let at = account.parent?.limiting; at !== undefined; at = at.parent?.limiting) top = at;
+  return { account, top, count: 0, least: { ...NO_AMOUNTS }, wanted: { ...NO_AMOUNTS } };
 }

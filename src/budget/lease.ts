@@ -3,7 +3,8 @@
 import type { ModelPrice } from "../model/model-price.ts";
 import type { RefusalSchema, SpendAxis } from "../protocol/account.ts";
 import type { z } from "zod";
-import type { LeaseId } from "../protocol/ids.ts";
+import type { AgentId, LeaseId } from "../protocol/ids.ts";
+import type { LedgerOperation } from "./ledger-operation.ts";
 
 /** What one model call asks for: its counted input, and room to answer. */
 export interface LeaseAsk {
@@ -50,3 +51,22 @@ export type LeaseOutcome =
 
 /** What is left on the limited axes. */
 export type Remaining = Readonly<Record<string, number>>;
+
+/** A part of a limit that is spent by now. */
+export interface ReachedThreshold {
+  /** The agent whose limit it is. */
+  readonly agentId: AgentId;
+  readonly accountPath: string;
+  readonly axis: SpendAxis | "wallTimeMs";
+  readonly threshold: number;
+  readonly spent: number;
+  readonly maximum: number;
+}
+
+/** Listens to a ledger. Must not throw. */
+export interface LedgerWatch {
+  /** Called once for each threshold of each limit, after the usage is booked. */
+  readonly onThreshold?: ((reached: ReachedThreshold) => void) | undefined;
+  /** Called with each operation, after it is done. */
+  readonly onOperation?: ((done: LedgerOperation) => void) | undefined;
+}

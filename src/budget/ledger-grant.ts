@@ -15,7 +15,6 @@ import {
   type AccountGrant,
   type SpendAxis,
 } from "../protocol/account.ts";
-import type { LedgerAccount } from "./ledger-account.ts";
 
 /** More budget, and who grants it. */
 export interface BudgetGrant {
@@ -55,38 +54,13 @@ type Limited = Pick<Account, "path" | "limits" | "timeLimitMs">;
 /** A grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 
-/**
- * Raises the limits of an account, and gives what is on record of it. `field` names the grant in the error.
- *
- * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
- */
-export function grantTo(account: LedgerAccount, grant: Grant, field: string): AccountGrant {
-  checkRaisable(account, grant, field);
-  return raise(account, grant);
-}
-
-/** Throws as `grantTo`, and raises nothing. */
+/** Throws `invalid_option`, naming `field`, for an axis on which the account has no limit. */
 export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: string): void {
   const axis = unlimitedAxis(account, budget);
   if (axis === undefined) return;
   const expected = `left out, since ${account.path} has no limit of its own on it`;
   const advice = "Grant what is limited there, or to the agent whose limit it is.";
   throw mismatch(`${field}.budget.${axis}`, expected, budget[axis], advice);
-}
-
-/** The same for a grant that was checked. */
-export function raise(account: LedgerAccount, { budget, by, atMs }: Grant): AccountGrant {
-  const raises = spendLimitsOf(budget);
-  const { limits, timeLimitMs, grants } = account;
-  for (const axis of SPEND_AXES) {
-    const limit = limits[axis];
-    if (limit !== undefined) limits[axis] = raised(limit, raises[axis] ?? 0);
-  }
-  if (timeLimitMs !== null) account.timeLimitMs = raised(timeLimitMs, budget.wallTimeMs ?? 0);
-  const given = Object.entries(budget).filter(([, amount]) => amount !== undefined && amount > 0);
-  const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(given) };
-  account.grants = [...grants, grant];
-  return grant;
 }
 
 /** Returns every grant that is in the limits of an account. */
@@ -100,7 +74,7 @@ export function sumGrants(grants: readonly AccountGrant[]): SpendLimits {
   for (const { budget } of grants) {
     const raises = spendLimitsOf(budget);
     for (const axis of SPEND_AXES)
-      if (raises[axis] !== undefined) sums[axis] = raised(sums[axis] ?? 0, raises[axis]);
+      if (raises[axis] !== undefined) sums[axis] = raiseLimit(sums[axis] ?? 0, raises[axis]);
   }
   return sums;
 }
@@ -115,7 +89,7 @@ function unlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined
   return axis === "costMicroUsd" ? "costUsd" : axis;
 }
 
-/** A sum that stays a number that can be stored and counted with. */
-function raised(limit: number, by: number): number {
+/** Returns a raised limit that is still a safe integer. */
+export function raiseLimit(limit: number, by: number): number {
   return Math.max(limit, Math.min(limit + by, Number.MAX_SAFE_INTEGER));
 }

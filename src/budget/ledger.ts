@@ -1,17 +1,19 @@
 // BudgetLedger: what each agent may still spend, over the whole tree of one run. Owns the accounts.
-// What an account holds and books: agent-account.ts. The arithmetic: ledger-arithmetic.ts. Waits for room: lease-queue.ts.
+// Holds and bookings: budget-account.ts. Decisions: room.ts. Waits for room: lease-queue.ts.
 //
 // X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
 
 import { invariant } from "../kernel/assert.ts";
+import { NO_AMOUNTS, type SpendLimits } from "../policies/budget.ts";
 import { SPEND_AXES, type Account, type AccountGrant } from "../protocol/account.ts";
-import type { AgentId } from "../protocol/ids.ts";
-import { AgentAccount, type LedgerParts, type LedgerWatch } from "./agent-account.ts";
-import { openAccount, type NewAccount } from "./ledger-account.ts";
-import type { Now } from "./ledger-arithmetic.ts";
-import { grantTo, type BudgetGrant } from "./ledger-grant.ts";
-import type { Booking, PersistedHold } from "./ledger-operation.ts";
+import type { AgentId, LeaseId } from "../protocol/ids.ts";
+import { NO_USAGE } from "../protocol/usage.ts";
+import { BudgetAccount, type LedgerParts } from "./budget-account.ts";
+import type { LedgerWatch } from "./lease.ts";
 import type { LeaseQueue } from "./lease-queue.ts";
+import { checkRaisable, type BudgetGrant } from "./ledger-grant.ts";
+import type { PersistedHold } from "./ledger-operation.ts";
+import type { Now } from "./room.ts";
 
 export class BudgetLedger implements LedgerParts {
   readonly clock: Now;
@@ -20,7 +22,7 @@ export class BudgetLedger implements LedgerParts {
   queue: LeaseQueue | undefined;
   /** Leases that were given so far. */
   leaseCount = 0;
-  readonly #accounts = new Map<AgentId, AgentAccount>();
+  readonly #accounts = new Map<AgentId, BudgetAccount>();
 
   constructor(clock: Now, watch: LedgerWatch = {}) {
     this.clock = clock;
@@ -28,7 +30,7 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /** Opens an account below its parent's; the first one is the root's. */
-  open(account: Omit<NewAccount, "nowMs">, parentId: AgentId | null): AgentAccount {
+  open(account: Omit<NewAccount, "nowMs">, parentId: AgentId | null): BudgetAccount {
     const parent = parentId === null ? undefined : this.accountView(parentId);
     return this.#add(openAccount({ ...account, nowMs: this.clock.nowMs() }, parent), parent);
   }
@@ -39,16 +41,17 @@ export class BudgetLedger implements LedgerParts {
     this.#add(account, parentId === null ? undefined : this.accountView(parentId));
   }
 
-  #add(account: Account, parent: AgentAccount | undefined): AgentAccount {
+  #add(account: Account, parent: BudgetAccount | undefined): BudgetAccount {
     invariant(!this.#accounts.has(account.agentId), "an account is opened once");
-    const added = new AgentAccount(this, account, parent);
+    const added = new BudgetAccount(this, account, parent);
     this.#accounts.set(account.agentId, added);
     return added;
   }
 
   /** Takes an account back whose agent could not be set up: nothing was held or spent on it. */
   forget(agentId: AgentId): void {
-    invariant(this.#accounts.get(agentId)?.hasLeases !== true, "an account that was used stays");
+    const { steps = 0, inputTokens = 0 } = this.#accounts.get(agentId)?.reserved ?? {};
+    invariant(steps + inputTokens === 0, "an account that was used stays");
     this.#accounts.delete(agentId);
   }
 
@@ -73,8 +76,13 @@ export class BudgetLedger implements LedgerParts {
     for (const lease of leases) this.accountView(lease.agentId).adopt(lease);
   }
 
+  /** Returns the account that holds an open lease. */
+  findHolder(leaseId: LeaseId): BudgetAccount | undefined {
+    return [...this.#accounts.values()].find((account) => account.getLease(leaseId) !== undefined);
+  }
+
   /** The account that the agent holds. */
-  accountView(agentId: AgentId): AgentAccount {
+  accountView(agentId: AgentId): BudgetAccount {
     const account = this.#accounts.get(agentId);
     invariant(account !== undefined, `${agentId} has an account`);
     return account;
@@ -95,11 +103,6 @@ export class BudgetLedger implements LedgerParts {
     this.watch = {};
   }
 
-  /** Does once more what a journal has of a call in flight. Nothing, if it does not fit. */
-  redoInFlight(done: Booking): void {
-    for (const account of this.#accounts.values()) if (account.redoInFlight(done)) return;
-  }
-
   /**
    * Raises limits of one account, serves the agents that waited for it (X7), and gives what is on record of it. Only limits that the account has
    * can be raised; its deadline has to be looked at anew. `field` names the grant in the error. The grant itself must be checked before.
@@ -108,10 +111,49 @@ export class BudgetLedger implements LedgerParts {
    */
   grant(agentId: AgentId, given: BudgetGrant, field = "grant"): AccountGrant {
     const account = this.accountView(agentId);
-    const grant = grantTo(account, { ...given, atMs: this.clock.nowMs() }, field);
+    checkRaisable(account, given, field);
+    const grant = account.raise({ ...given, atMs: this.clock.nowMs() });
     this.watch.onOperation?.({ operation: "grant", agentId, grant });
-    this.queue?.raise();
+    this.queue?.raise(account);
     this.queue?.serve();
     return grant;
   }
+}
+
+export interface NewAccount {
+  readonly agentId: AgentId;
+  readonly path: string;
+  readonly limits: SpendLimits;
+  /** What descendants must leave of the limits. Default: nothing. */
+  readonly reserve?: SpendLimits | undefined;
+  /** Limit in time from now on; time in which the account's clock stands still does not count. */
+  readonly wallTimeMs?: number | undefined;
+  /** A point in time that is never moved. The earlier of the two holds. */
+  readonly deadlineAtMs?: number | undefined;
+  readonly nowMs: number;
+}
+
+/** Opens an account below `parent`. A fixed deadline can only be tightened on the way down. */
+export function openAccount(
+  account: NewAccount,
+  parent: Pick<Account, "agentId" | "fixedDeadlineAtMs"> | undefined,
+): Account {
+  const { deadlineAtMs = Infinity } = account;
+  const fixedDeadlineAtMs = Math.min(deadlineAtMs, parent?.fixedDeadlineAtMs ?? Infinity);
+  return {
+    agentId: account.agentId,
+    parentId: parent?.agentId ?? null,
+    path: account.path,
+    limits: account.limits,
+    reserve: account.reserve ?? {},
+    grants: [],
+    fixedDeadlineAtMs: fixedDeadlineAtMs === Infinity ? null : fixedDeadlineAtMs,
+    timeLimitMs: account.wallTimeMs ?? null,
+    openedAtMs: account.nowMs,
+    stoodMs: 0,
+    own: NO_USAGE,
+    total: NO_USAGE,
+    reserved: NO_AMOUNTS,
+    excess: NO_AMOUNTS,
+  };
 }

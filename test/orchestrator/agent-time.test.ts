@@ -8,7 +8,7 @@ import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { PersistedEffects } from "../../src/orchestrator/durability/persisted-effects.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
-import type { NewAccount } from "../../src/budget/ledger-account.ts";
+import type { NewAccount } from "../../src/budget/ledger.ts";
 import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import type { BudgetRefusal } from "../../src/budget/lease.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
-import type { NewAccount } from "../../src/budget/ledger-account.ts";
+import type { NewAccount } from "../../src/budget/ledger.ts";
 import type { SpendAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 import type { LeaseAsk } from "../../src/budget/lease.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import { openAccount } from "../../src/budget/ledger-account.ts";
+import { openAccount } from "../../src/budget/ledger.ts";
 import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { AccountSchema, type Account } from "../../src/protocol/account.ts";

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
-import type { NewAccount } from "../../src/budget/ledger-account.ts";
+import type { NewAccount } from "../../src/budget/ledger.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { ReachedThreshold } from "../../src/budget/agent-account.ts";
+import type { ReachedThreshold } from "../../src/budget/lease.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import type { SpendAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";

@@ -4,9 +4,10 @@
 import { isDeepStrictEqual } from "node:util";
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
-import type { AgentAccount } from "../../src/budget/agent-account.ts";
+import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { LedgerOperationSchema } from "../../src/budget/ledger-operation.ts";
+import { redoOperation } from "../../src/budget/redo-operation.ts";
 import { type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import {
@@ -54,14 +55,14 @@ class Player {
       if (copied.operation === "lease") this.#holders.set(copied.lease.leaseId, copied.agentId);
       const agentId = "agentId" in copied ? copied.agentId : this.#holders.get(copied.leaseId);
       if (agentId === undefined) throw wrong("a lease that was given", copied);
-      this.#copy.accountView(agentId).redo(copied);
+      redoOperation(this.#copy.accountView(agentId), copied);
     },
   });
   readonly #reference = new LedgerReference();
   readonly #ids: AgentId[] = [];
   readonly #pending = new Map<number, Pending>();
   readonly #leaseIds = new Map<ReferenceLease, LeaseId>();
-  readonly #ended: { readonly leaseId: LeaseId; readonly account: AgentAccount }[] = [];
+  readonly #ended: { readonly leaseId: LeaseId; readonly account: BudgetAccount }[] = [];
   /** What each account spent itself, by hand. */
   readonly #own: Usage[] = [];
   /** Answers of the real ledger since the last comparison. */
@@ -215,7 +216,7 @@ class Player {
     if (isGranted) this.#expected = this.#reference.serve(this.#clock.nowMs());
   }
 
-  #holderOf({ account }: ReferenceLease): AgentAccount {
+  #holderOf({ account }: ReferenceLease): BudgetAccount {
     const agentId = this.#ids[account.index];
     if (agentId === undefined) throw new Error("An account of the reference was never opened.");
     return this.#ledger.accountView(agentId);

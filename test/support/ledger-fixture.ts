@@ -1,10 +1,9 @@
 // A ledger under test: accounts named by their path in the tree, time by hand, answers that can be looked at without waiting.
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
+import type { BudgetAccount } from "../../src/budget/budget-account.ts";
+import type { LeaseAsk, LeaseOutcome, ReachedThreshold } from "../../src/budget/lease.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import type { AgentAccount, ReachedThreshold } from "../../src/budget/agent-account.ts";
-import { BudgetLedger } from "../../src/budget/ledger.ts";
-import type { NewAccount } from "../../src/budget/ledger-account.ts";
+import { BudgetLedger, type NewAccount } from "../../src/budget/ledger.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
@@ -49,7 +48,7 @@ export class LedgerFixture {
   }
 
   /** The account that holds, or held, a lease. */
-  holderOf(leaseId: string): AgentAccount {
+  holderOf(leaseId: string): BudgetAccount {
     const agentId = this.#holders.get(leaseId);
     if (agentId === undefined) throw new Error(`There was no lease ${leaseId}.`);
     return this.ledger.accountView(agentId);

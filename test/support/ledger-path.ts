@@ -1,54 +1,66 @@
 // The operations of a ledger on accounts that are plain values: each is done on live accounts made of them, and gives what they have become.
 
 import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/budget/lease.ts";
-import { LedgerAccount } from "../../src/budget/ledger-account.ts";
-import type { ReserveOutcome } from "../../src/budget/ledger-arithmetic.ts";
-import * as arithmetic from "../../src/budget/ledger-arithmetic.ts";
+import { BudgetAccount } from "../../src/budget/budget-account.ts";
+import { decideLease, type LeaseAnswer } from "../../src/budget/room.ts";
 import type { Amounts } from "../../src/policies/budget.ts";
+import { idOf } from "../../src/protocol/ids.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { Usage } from "../../src/protocol/usage.ts";
 
 /** Accounts as values: own first, root last. */
 export type Path = readonly Account[];
 
-function liveOf([own, ...above]: Path): LedgerAccount {
+const leaseId = idOf<"LeaseId">("lease_1");
+
+function liveOf([own, ...above]: Path, atMs = 0): BudgetAccount {
   if (own === undefined) throw new Error("A path has an account.");
-  return new LedgerAccount(own, above.length === 0 ? undefined : liveOf(above));
+  const parts = { clock: { nowMs: () => atMs }, watch: {}, queue: undefined, leaseCount: 0 };
+  return new BudgetAccount(parts, own, above.length === 0 ? undefined : liveOf(above, atMs));
 }
 
-function valuesOf(account: LedgerAccount | undefined): Path {
+function valuesOf(account: BudgetAccount | undefined): Path {
   return account === undefined ? [] : [account.snapshotAt(0), ...valuesOf(account.parent)];
 }
 
-/** What an operation makes of accounts. */
-function after(path: Path, operation: (account: LedgerAccount) => void): Path {
+/** An account whose one lease is open, with the amounts that it holds. */
+function holderOf(path: Path, hold: Amounts): BudgetAccount {
   const account = liveOf(path);
+  const lease = { leaseId, inputTokens: hold.inputTokens, maxOutputTokens: hold.outputTokens };
+  account.adopt({ agentId: account.agentId, lease, hold, waitedMs: 0, underWay: 1 });
+  return account;
+}
+
+/** The accounts after an operation. */
+function after(account: BudgetAccount, operation: (account: BudgetAccount) => void): Path {
   operation(account);
   return valuesOf(account);
 }
 
-function at(atMs: number): { nowMs(): number } {
-  return { nowMs: () => atMs };
-}
-
 type Reserved =
-  | (Extract<ReserveOutcome, { type: "granted" }> & { readonly path: Path })
-  | Exclude<ReserveOutcome, { type: "granted" }>;
+  | (Extract<LeaseAnswer, { type: "granted" }> & { readonly path: Path })
+  | Exclude<LeaseAnswer, { type: "granted" }>
+  | { readonly type: "wait" };
 
 /** The operations of a ledger, each on accounts of its own. */
 export const core = {
   reserve(path: Path, question: LeaseAsk, atMs: number): Reserved {
-    const outcome = arithmetic.reserveLease(liveOf(path), question, at(atMs));
-    if (outcome.type !== "granted") return outcome;
-    return { ...outcome, path: after(path, (account) => account.hold(outcome.hold)) };
+    const account = liveOf(path, atMs);
+    const decision = decideLease(account, question, { nowMs: () => atMs });
+    if (decision.type === "wait") return { type: "wait" };
+    if (decision.type === "refused") return decision;
+    account.answer(question, decision, 0);
+    return { ...decision, path: valuesOf(account) };
   },
   settle: (path: Path, held: Amounts, usage: Usage): Path =>
-    after(path, (account) => account.book(held, usage)),
-  release: (path: Path, held: Amounts): Path => after(path, (account) => account.giveBack(held)),
-  chargeToolCall: (path: Path, atMs: number): Path | BudgetRefusal =>
-    arithmetic.toolCallRefusal(liveOf(path), at(atMs)) ??
-    after(path, (account) => account.bookToolCall()),
+    after(holderOf(path, held), (account) => account.settle({ leaseId }, usage)),
+  release: (path: Path, held: Amounts): Path =>
+    after(holderOf(path, held), (account) => account.release({ leaseId })),
+  chargeToolCall(path: Path, atMs: number): Path | BudgetRefusal {
+    const account = liveOf(path, atMs);
+    return account.chargeToolCall() ?? valuesOf(account);
+  },
   exhausted: (path: Path, atMs: number): BudgetRefusal | undefined =>
-    arithmetic.exhausted(liveOf(path), at(atMs)),
-  remaining: (path: Path, atMs: number): Remaining => arithmetic.remaining(liveOf(path), at(atMs)),
+    liveOf(path, atMs).exhausted(),
+  remaining: (path: Path, atMs: number): Remaining => liveOf(path, atMs).remaining(),
 };

@@ -18,6 +18,7 @@ import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
 import { BudgetLedger } from "../../budget/ledger.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
+import { redoOperation } from "../../budget/redo-operation.ts";
 import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
@@ -145,7 +146,7 @@ class Fold {
 
   async #whole(head: RecordOf<"run">): Promise<FoldedRun> {
     const leases = [...this.#holders].flatMap(
-      ([leaseId, agentId]) => this.#ledger.accountView(agentId).openLease(leaseId) ?? [],
+      ([leaseId, agentId]) => this.#ledger.accountView(agentId).getLease(leaseId) ?? [],
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
@@ -280,7 +281,7 @@ class Fold {
     }
     const agentId = "agentId" in done ? done.agentId : this.#holders.get(done.leaseId);
     if (agentId === undefined) throw new TypeError("it is of a lease that was not given");
-    this.#ledger.accountView(agentId).redo(done);
+    redoOperation(this.#ledger.accountView(agentId), done);
     if (done.operation === "toolCall") this.#agent(done.agentId).charge();
   }
 

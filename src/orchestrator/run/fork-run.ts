@@ -29,7 +29,7 @@ import {
 import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
-import { openAccount } from "../../budget/ledger-account.ts";
+import { openAccount } from "../../budget/ledger.ts";
 import { allGrants } from "../../budget/ledger-grant.ts";
 import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
 import type { ForkOptions } from "./start-options.ts";

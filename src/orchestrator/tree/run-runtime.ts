@@ -16,7 +16,7 @@ import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/
 import type { Answer } from "../../protocol/question.ts";
 import type { EventBody, EventScope, EventSink } from "../../protocol/event.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { LedgerWatch, ReachedThreshold } from "../../budget/agent-account.ts";
+import type { LedgerWatch, ReachedThreshold } from "../../budget/lease.ts";
 import { BudgetLedger } from "../../budget/ledger.ts";
 import type { BudgetGrant } from "../../budget/ledger-grant.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";

@@ -1,6 +1,7 @@
 // Replay: a recorded run, once more, without a model and without its tools (R175, X25). The loop, the tree, the ledger and all policies do
 // their work anew; what came from outside comes from the recording, in its order. Where they have another result, that is a divergence.
 
+import { redoInFlight } from "../../budget/redo-operation.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
 import { makeSettings, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
@@ -232,7 +233,7 @@ class Replayer {
       await endOfTurn();
       await endOfTurn();
       this.#moveTo(atMs);
-      this.#runtime.ledger.redoInFlight(record.done);
+      redoInFlight(this.#runtime.ledger, record.done);
     } else {
       this.#moveTo(atMs);
       if (action === undefined || (await this.#until(() => !this.#compared.left.has(action.key))))

@@ -1,0 +1,89 @@
+// The figures of a budget account that decide what fits below its limits. BudgetAccount has them, and
+// alone changes them.
+//
+// Room: the unspent part of a limit. Descendants of an account must leave its reserve; the account's
+// own agent may use it (X5).
+
+import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../policies/budget.ts";
+import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import type { Usage } from "../protocol/usage.ts";
+import type { BudgetRefusal } from "./lease.ts";
+
+export interface AccountFigures {
+  readonly path: string;
+  readonly parent: AccountFigures | undefined;
+  /** The account of the whole run. */
+  readonly root: AccountFigures;
+  /** Axes that are limited on the path. A grant raises limits, and adds none. */
+  readonly axes: readonly SpendAxis[];
+  /** The nearest account on the path, this one included, that limits an axis itself. */
+  readonly limiting: AccountFigures | undefined;
+  readonly limits: SpendLimits;
+  /** The part of the limits that descendants must leave. */
+  readonly ownReserve: SpendLimits;
+  /** Usage of the agent and its descendants. */
+  readonly total: Usage;
+  /** Amounts that open leases hold. */
+  readonly reserved: Amounts;
+  /** True if a limit in time, or a fixed deadline, is on the path. */
+  readonly isTimed: boolean;
+  /** The account's own limit in time. */
+  readonly timeLimitMs: number | null;
+  readonly fixedDeadlineAtMs: number | null;
+  readonly openedAtMs: number;
+  /** When the account's clock stopped; undefined: it runs. */
+  readonly standsSinceMs: number | undefined;
+  /** Returns for how long the account's clock has stood still by then. */
+  stoodMsAt(nowMs: number): number;
+}
+
+/** The agent of an account, which may use its own reserve. Null: a new child of the agent, which may not. */
+export type Asker = AccountFigures | null;
+
+/** Returns the amount that can become free to the asker; Infinity: the account does not limit the axis. */
+export function findRoom(at: AccountFigures, asker: Asker, axis: SpendAxis): number {
+  const limit = at.limits[axis];
+  if (limit === undefined) return Infinity;
+  const room = limit - (at.total[axis] ?? 0);
+  return asker === at ? room : room - (at.ownReserve[axis] ?? 0);
+}
+
+/** Returns the account on the path with the least room; undefined: nothing limits the axis. */
+export function findTightest(
+  account: AccountFigures,
+  asker: Asker,
+  axis: SpendAxis,
+): AccountFigures | undefined {
+  let found: AccountFigures | undefined;
+  let least = Infinity;
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
+    const room = findRoom(at, asker, axis);
+    if (room < least) [found, least] = [at, room];
+  }
+  return found;
+}
+
+interface Shortage {
+  readonly axis: SpendAxis;
+  readonly asked: number;
+  readonly asker: Asker;
+}
+
+/** Returns the refusal of an account. The reserve for its own agent is reported apart from the spent amount. */
+export function makeBudgetRefusal(
+  at: AccountFigures,
+  { axis, asked, asker }: Shortage,
+): BudgetRefusal {
+  const { path: accountPath, limits, total, ownReserve } = at;
+  const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];
+  const reserve = asker === at ? 0 : (ownReserve[axis] ?? 0);
+  const kept = Math.min(reserve, Math.max(0, maximum - spent));
+  return { axis, accountPath, maximum, spent, asked, ...(kept > 0 ? { kept } : {}) };
+}
+
+/** Returns an amount for each axis. */
+export function mapAxes(amount: (axis: SpendAxis) => number): Amounts {
+  const amounts: Record<SpendAxis, number> = { ...NO_AMOUNTS };
+  for (const axis of SPEND_AXES) amounts[axis] = amount(axis);
+  return amounts;
+}

@@ -1,0 +1,516 @@
+// BudgetAccount: the budget of one agent in a run: limits, usage with that of its descendants, open
+// leases, and time. A journal that is read has such accounts, too.
+//
+// B2. A lease is settled or released exactly once; a second attempt throws.
+// B3. A charge reaches every ancestor: an account's total is its own plus its children's.
+// B6. An operation checks first and writes then: one that throws has changed nothing. An operation is
+//     a value only for a watch that asks for operations, which is the journal of the run.
+
+import { invariant } from "../kernel/assert.ts";
+import type { AnySignal } from "../kernel/cancel.ts";
+import { shared } from "../kernel/shared.ts";
+import {
+  isEarly,
+  NO_AMOUNTS,
+  reachedThresholds,
+  spendLimitsOf,
+  type Amounts,
+  type SpendLimits,
+} from "../policies/budget.ts";
+import {
+  SPEND_AXES,
+  type Account,
+  type AccountGrant,
+  type SpendAxis,
+} from "../protocol/account.ts";
+import { idOf, type AgentId, type LeaseId } from "../protocol/ids.ts";
+import {
+  addModelUsage,
+  addUsage,
+  isCountable,
+  NO_USAGE,
+  subtractUsage,
+  toUsage,
+  type ModelUsage,
+  type Usage,
+  type UsageReport,
+} from "../protocol/usage.ts";
+import { mapAxes, type AccountFigures } from "./account-figures.ts";
+import * as time from "./account-time.ts";
+import type {
+  BudgetRefusal,
+  Lease,
+  LeaseAsk,
+  LeaseOutcome,
+  LedgerWatch,
+  ReachedThreshold,
+  Remaining,
+} from "./lease.ts";
+import { LeaseQueue, type AccountAsk } from "./lease-queue.ts";
+import { raiseLimit, type Grant } from "./ledger-grant.ts";
+import type { PersistedHold } from "./ledger-operation.ts";
+import {
+  computeRemaining,
+  decideLease,
+  findLastStep,
+  findReachedLimit,
+  findUnfitLimit,
+  type LeaseAnswer,
+  type Now,
+} from "./room.ts";
+
+/** The values that the accounts of a ledger share. */
+export interface LedgerParts {
+  readonly clock: Now;
+  readonly watch: LedgerWatch;
+  /** Undefined until the first agent has to wait. */
+  queue: LeaseQueue | undefined;
+  /** Number of leases given so far. */
+  leaseCount: number;
+}
+
+interface OpenLease extends PersistedHold {
+  /** The amounts that the lease holds by now. */
+  hold: Amounts;
+  charged?: Usage;
+  underWay: number;
+  /** The part of the hold for each attempt of the call, in order; nothing once the attempt has ended. */
+  readonly parts: Amounts[];
+}
+
+type Sums = Record<SpendAxis, number>;
+
+const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
+const NO_MODELS: readonly ModelUsage[] = Object.freeze([]);
+const ONE_TOOL_CALL = Object.freeze({ ...NO_USAGE, costMicroUsd: 0, toolCalls: 1 });
+
+export class BudgetAccount implements AccountFigures {
+  readonly agentId: AgentId;
+  readonly path: string;
+  readonly parent: BudgetAccount | undefined;
+  readonly root: BudgetAccount;
+  readonly axes: readonly SpendAxis[];
+  readonly limiting: BudgetAccount | undefined;
+  readonly isTimed: boolean;
+  readonly ownReserve: SpendLimits;
+  readonly fixedDeadlineAtMs: number | null;
+  readonly openedAtMs: number;
+  readonly limits: Partial<Sums>;
+  readonly reserved: Sums;
+  readonly #ledger: LedgerParts;
+  readonly #grantsBefore: readonly AccountGrant[] | undefined;
+  /** The same value as `total` until usage of a descendant is booked. */
+  #own: Usage;
+  total: Usage;
+  timeLimitMs: number | null;
+  standsSinceMs: number | undefined;
+  /** For how long the clock had stood still when it last ran. */
+  #stoodBeforeMs: number;
+  #grants: readonly AccountGrant[];
+  /** Usage beyond leases. */
+  #excess: Amounts;
+  /** The part of the agent's own usage that belongs to other models than its first. */
+  otherModels: readonly ModelUsage[];
+  #leases: readonly OpenLease[] = NO_LEASES;
+  /** The usage report; undefined: more has been booked since. */
+  #usage: UsageReport | undefined;
+
+  constructor(ledger: LedgerParts, account: Account, parent: BudgetAccount | undefined) {
+    const { limits, timeLimitMs, fixedDeadlineAtMs, own, total } = account;
+    this.#ledger = ledger;
+    this.agentId = account.agentId;
+    this.path = account.path;
+    this.parent = parent;
+    this.root = parent?.root ?? this;
+    const above = parent?.axes ?? [];
+    const isLimiting = Object.keys(limits).length > 0;
+    this.axes = isLimiting
+      ? SPEND_AXES.filter((axis) => limits[axis] !== undefined || above.includes(axis))
+      : above;
+    this.limiting = isLimiting ? this : parent?.limiting;
+    this.isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null || parent?.isTimed === true;
+    this.ownReserve = account.reserve;
+    this.fixedDeadlineAtMs = fixedDeadlineAtMs;
+    this.openedAtMs = account.openedAtMs;
+    this.limits = { ...limits };
+    this.reserved = { ...account.reserved };
+    this.#own = toUsage(own);
+    this.total = total === own ? this.#own : toUsage(total);
+    this.timeLimitMs = timeLimitMs;
+    this.#stoodBeforeMs = account.stoodMs;
+    this.#grants = account.grants;
+    this.#grantsBefore = account.grantsBefore;
+    this.#excess = account.excess;
+    this.otherModels = account.otherModels ?? NO_MODELS;
+  }
+
+  // Model calls
+
+  /**
+   * Requests a lease. Waits in the queue while calls in flight may still make room (X2). Never rejects.
+   * `onWait` is called before a wait, with the path of the account that lacks room.
+   */
+  reserve(
+    ask: AccountAsk,
+    signal: AnySignal,
+    onWait?: (accountPath: string) => void,
+  ): Promise<LeaseOutcome> {
+    if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
+    const ledger = this.#ledger;
+    ledger.queue?.serve();
+    const decision = decideLease(this, ask, ledger.clock);
+    const contested =
+      decision.type === "granted" ? ledger.queue?.findContestedAccount(this) : undefined;
+    const lacking = decision.type === "wait" ? decision.at : contested;
+    if (decision.type !== "wait" && lacking === undefined)
+      return Promise.resolve(this.answer(ask, decision, 0));
+    if (lacking !== undefined) onWait?.(lacking.path);
+    ledger.queue ??= new LeaseQueue(ledger.clock);
+    return ledger.queue.wait(this, ask, signal);
+  }
+
+  /**
+   * Requests that an open lease cover one more attempt of its call, whose earlier attempts are charged.
+   * Waits for room like `reserve`.
+   */
+  extend(
+    { leaseId, inputTokens, maxOutputTokens }: Lease,
+    { price, minOutputTokens }: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
+    signal: AnySignal,
+    onWait?: (accountPath: string) => void,
+  ): Promise<LeaseOutcome> {
+    this.#findLease(leaseId);
+    const sizes = { inputTokens, maxOutputTokens, minOutputTokens };
+    return this.reserve({ ...sizes, price, steps: 0, leaseId }, signal, onWait);
+  }
+
+  /** Opens or extends the lease of a granted request, or passes the refusal on. */
+  answer(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome {
+    if (answer.type === "refused") return { type: "refused", refusal: answer.refusal, waitedMs };
+    const { hold } = answer;
+    const sizes = { inputTokens: hold.inputTokens, maxOutputTokens: hold.outputTokens };
+    if (ask.leaseId !== undefined) {
+      const { leaseId } = ask;
+      const attempt = this.extendLease(leaseId, hold);
+      return { type: "granted", lease: { leaseId, ...sizes, attempt }, waitedMs };
+    }
+    const leaseId = idOf<"LeaseId">(`lease_${this.#ledger.leaseCount + 1}`);
+    const last = this.axes.includes("steps") ? findLastStep(this, hold.steps) : undefined;
+    const lease = { leaseId, ...sizes, ...(last === undefined ? {} : { lastStep: last }) };
+    this.openLease({ agentId: this.agentId, lease, hold, waitedMs });
+    return { type: "granted", lease, waitedMs };
+  }
+
+  /** Opens a lease that fits. */
+  openLease(given: Omit<PersistedHold, "underWay">): void {
+    const { hold } = given;
+    this.#addReserved(hold, 1);
+    this.#leases = this.#leases.concat({ ...given, underWay: 1, parts: [hold] });
+    this.#ledger.leaseCount += 1;
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "lease", ...given });
+  }
+
+  /** Adds a hold that fits to an open lease, and returns the number of the attempt. */
+  extendLease(leaseId: LeaseId, hold: Amounts): number {
+    const open = this.#findLease(leaseId);
+    this.#addReserved(hold, 1);
+    open.hold = mapAxes((axis) => open.hold[axis] + hold[axis]);
+    open.underWay += 1;
+    const attempt = open.parts.push(hold);
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "extend", leaseId, hold });
+    return attempt;
+  }
+
+  /** Books the usage of an attempt that has ended, while its call continues. */
+  charge({ leaseId, attempt = 1 }: Pick<Lease, "leaseId" | "attempt">, usage: Usage): void {
+    const { parts } = this.#findLease(leaseId);
+    const hold = parts[attempt - 1];
+    invariant(hold !== undefined, "B2: an attempt that is charged was leased");
+    this.chargePart(leaseId, hold, usage);
+    parts[attempt - 1] = NO_AMOUNTS;
+  }
+
+  /** Books the usage of an attempt, and releases its part of the hold. */
+  chargePart(leaseId: LeaseId, hold: Amounts, usage: Usage): void {
+    const open = this.#findLease(leaseId);
+    this.#book(hold, usage);
+    open.hold = mapAxes((axis) => open.hold[axis] - hold[axis]);
+    open.charged = addUsage(open.charged ?? NO_USAGE, usage);
+    open.underWay -= 1;
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "charge", leaseId, hold, usage });
+    this.#emitReached(usage);
+    this.#ledger.queue?.serve();
+  }
+
+  /**
+   * Books the usage of the whole call on this account and every ancestor, and releases the rest of
+   * the lease. `otherModels`: the part of the usage that belongs to other models than the agent's first.
+   */
+  settle(
+    { leaseId }: Pick<Lease, "leaseId">,
+    usage: Usage,
+    otherModels?: readonly ModelUsage[],
+  ): void {
+    const open = this.#findLease(leaseId);
+    const { charged } = open;
+    if (charged !== undefined) invariant(isCountable(usage), "usage is in whole amounts from 0 up");
+    const rest = charged === undefined ? usage : subtractUsage(usage, charged);
+    this.#book(open.hold, rest);
+    if (otherModels !== undefined) this.otherModels = addModelUsage(this.otherModels, otherModels);
+    this.#removeLease(open);
+    this.#ledger.queue?.touch(this);
+    const others = otherModels && { otherModels };
+    this.#ledger.watch.onOperation?.({ operation: "settle", leaseId, usage, ...others });
+    this.#emitReached(rest);
+    this.#ledger.queue?.serve();
+  }
+
+  /** Releases an unused lease (B2). */
+  release({ leaseId }: Pick<Lease, "leaseId">): void {
+    const open = this.#findLease(leaseId);
+    this.#addReserved(open.hold, -1);
+    this.#removeLease(open);
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "release", leaseId });
+    this.#ledger.queue?.serve();
+  }
+
+  /** Releases all open leases unused, and returns their ids. */
+  releaseOpen(): readonly LeaseId[] {
+    const open = this.#leases.map(({ lease }) => lease.leaseId);
+    for (const leaseId of open) this.release({ leaseId });
+    return open;
+  }
+
+  /** Takes over a lease that is still open: the figures include its hold. */
+  adopt(lease: PersistedHold): void {
+    this.#leases = this.#leases.concat({ ...lease, parts: [lease.hold] });
+  }
+
+  /** Returns an open lease of the agent. */
+  getLease(leaseId: LeaseId): OpenLease | undefined {
+    return this.#leases.find(({ lease }) => lease.leaseId === leaseId);
+  }
+
+  #findLease(leaseId: LeaseId): OpenLease {
+    const open = this.getLease(leaseId);
+    invariant(open !== undefined, `B2: ${leaseId} is settled or released once`);
+    return open;
+  }
+
+  #removeLease(ended: OpenLease): void {
+    this.#leases = this.#leases.filter((one) => one !== ended);
+  }
+
+  #addReserved(amounts: Amounts, sign: 1 | -1): void {
+    for (let at: BudgetAccount | undefined = this; at !== undefined; at = at.parent)
+      for (const axis of SPEND_AXES) at.reserved[axis] += sign * amounts[axis];
+  }
+
+  /** Books usage, and releases its hold. */
+  #book(hold: Amounts, usage: Usage): void {
+    invariant(isCountable(usage), "usage is in whole amounts from 0 up");
+    this.#addReserved(hold, -1);
+    this.#addUsage(usage);
+    if (SPEND_AXES.every((axis) => (usage[axis] ?? 0) <= hold[axis])) return;
+    for (let at: BudgetAccount | undefined = this; at !== undefined; at = at.parent) {
+      const before: Amounts = at.#excess;
+      at.#excess = mapAxes((axis) => before[axis] + Math.max(0, (usage[axis] ?? 0) - hold[axis]));
+    }
+  }
+
+  #addUsage(usage: Usage): void {
+    const before = this.#own;
+    this.#own = addUsage(before, usage);
+    for (let at: BudgetAccount | undefined = this; at !== undefined; at = at.parent) {
+      at.total = at.total === before ? this.#own : addUsage(at.total, usage);
+      at.#usage = undefined;
+    }
+  }
+
+  // Tool calls
+
+  /** Books one tool call, or returns the limit that forbids it. */
+  chargeToolCall(): BudgetRefusal | undefined {
+    const { clock } = this.#ledger;
+    const overdue = this.isTimed ? time.deadlineRefusal(this, clock.nowMs()) : undefined;
+    const refusal = overdue ?? findUnfitLimit(this, ONE_TOOL_CALL);
+    if (refusal === undefined) this.bookToolCall();
+    return refusal;
+  }
+
+  /** Books one tool call that fits. */
+  bookToolCall(): void {
+    this.#addUsage(ONE_TOOL_CALL);
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "toolCall", agentId: this.agentId });
+    this.#emitReached(ONE_TOOL_CALL);
+  }
+
+  /** Emits the thresholds that were reached when the usage was booked. */
+  #emitReached(usage: Usage): void {
+    if (this.#ledger.watch.onThreshold === undefined) return;
+    for (let at = this.limiting; at !== undefined; at = at.parent?.limiting)
+      for (const axis of at.axes) {
+        const [maximum, spent] = [at.limits[axis], at.total[axis] ?? 0];
+        const used = usage[axis] ?? 0;
+        if (maximum === undefined || used === 0 || isEarly(maximum, spent)) continue;
+        at.#emitThresholds(axis, maximum, { before: spent - used, spent });
+      }
+  }
+
+  #emitThresholds(
+    axis: ReachedThreshold["axis"],
+    maximum: number,
+    { before, spent }: Readonly<Record<"before" | "spent", number>>,
+  ): void {
+    const { agentId, path: accountPath } = this;
+    for (const threshold of reachedThresholds(maximum, before, spent))
+      this.#ledger.watch.onThreshold?.({ agentId, accountPath, axis, threshold, spent, maximum });
+  }
+
+  // Usage and room
+
+  /** Returns the first limit on the path that is reached: then nothing further may start. */
+  exhausted(): BudgetRefusal | undefined {
+    return findReachedLimit(this, this.#ledger.clock);
+  }
+
+  /** Returns the limit that would keep a new child of the agent from taking even one step. */
+  exhaustedForChild(): BudgetRefusal | undefined {
+    return findReachedLimit(this, this.#ledger.clock, null);
+  }
+
+  /** Returns the least room on the path, for each limited axis. */
+  remaining(): Remaining {
+    return computeRemaining(this, this.#ledger.clock);
+  }
+
+  /** Returns the room as if an open lease had never been given. */
+  remainingWith({ leaseId }: Pick<Lease, "leaseId">): Remaining {
+    return computeRemaining(this, this.#ledger.clock, this, this.#findLease(leaseId).hold);
+  }
+
+  /** Returns the room for all new children of the agent together: its reserve is kept. */
+  remainingForChildren(): Remaining {
+    return computeRemaining(this, this.#ledger.clock, null);
+  }
+
+  /** Returns the room of the whole run. */
+  runRemaining(): Remaining {
+    return computeRemaining(this.root, this.#ledger.clock);
+  }
+
+  /** Returns the usage of the agent and its subtree, as values that are never written to. */
+  usage(): UsageReport {
+    if (this.#usage !== undefined) return this.#usage;
+    const [own, total] = [this.#own, this.total];
+    const descendants = total === own ? NO_USAGE : subtractUsage(total, own);
+    return (this.#usage = shared({ own, descendants, total }));
+  }
+
+  /** Returns the account as it is stored at a time. */
+  snapshotAt(nowMs: number): Account {
+    return shared({
+      agentId: this.agentId,
+      parentId: this.parent?.agentId ?? null,
+      path: this.path,
+      limits: { ...this.limits },
+      reserve: this.ownReserve,
+      grants: this.#grants,
+      ...(this.#grantsBefore && { grantsBefore: this.#grantsBefore }),
+      fixedDeadlineAtMs: this.fixedDeadlineAtMs,
+      timeLimitMs: this.timeLimitMs,
+      openedAtMs: this.openedAtMs,
+      stoodMs: this.stoodMsAt(nowMs),
+      own: this.#own,
+      ...(this.otherModels.length === 0 ? {} : { otherModels: this.otherModels }),
+      total: this.total,
+      reserved: { ...this.reserved },
+      excess: this.#excess,
+    });
+  }
+
+  /** Raises the limits that the account has, and returns the record of it. */
+  raise({ budget, by, atMs }: Grant): AccountGrant {
+    const { limits, timeLimitMs } = this;
+    const raises = spendLimitsOf(budget);
+    for (const axis of SPEND_AXES) {
+      const limit = limits[axis];
+      if (limit !== undefined) limits[axis] = raiseLimit(limit, raises[axis] ?? 0);
+    }
+    if (timeLimitMs !== null) this.timeLimitMs = raiseLimit(timeLimitMs, budget.wallTimeMs ?? 0);
+    const given = Object.entries(budget).filter(([, amount]) => amount !== undefined && amount > 0);
+    const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(given) };
+    this.#grants = [...this.#grants, grant];
+    return grant;
+  }
+
+  // Time
+
+  /** The time for which the clock has stood still so far. */
+  get stoodMs(): number {
+    return this.stoodMsAt(this.standsSinceMs === undefined ? 0 : this.#ledger.clock.nowMs());
+  }
+
+  stoodMsAt(nowMs: number): number {
+    const sinceMs = this.standsSinceMs ?? nowMs;
+    return this.#stoodBeforeMs + Math.max(0, nowMs - sinceMs);
+  }
+
+  /** When the agent must have ended, as the clocks on its path have run so far; null: no limit in time. */
+  deadlineAtMs(): number | null {
+    return this.isTimed ? time.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
+  }
+
+  /**
+   * The deadline at which the agent itself has to be ended; null: there is none, or its ancestors watch
+   * it, or its clock stands still.
+   */
+  ownDeadlineAtMs(): number | null {
+    return time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs());
+  }
+
+  /** How much of its own limit in time the agent has spent, in milliseconds; undefined: it has none. */
+  timeSpent(): { readonly maximum: number; readonly spent: number } | undefined {
+    return time.timeSpent(this, this.#ledger.clock.nowMs());
+  }
+
+  /** Emits the thresholds of its limit in time reached since it had spent `before` milliseconds (X6). */
+  emitThresholds(before: number): void {
+    const { maximum, spent } = this.timeSpent() ?? {};
+    if (maximum !== undefined && spent !== undefined)
+      this.#emitThresholds("wallTimeMs", maximum, { before, spent });
+  }
+
+  /** Stops the clock until `resumeTime`. */
+  stopTime(atMs = this.#ledger.clock.nowMs()): void {
+    invariant(this.standsSinceMs === undefined, "a clock that goes can stand still");
+    this.standsSinceMs = atMs;
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "stand", agentId: this.agentId, atMs });
+  }
+
+  /** Lets the clock run again, and books the time for which it stood. */
+  resumeTime(): void {
+    invariant(this.standsSinceMs !== undefined, "a clock that stands still can go on");
+    this.runClockAfter(this.stoodMs);
+  }
+
+  /** Books time that counts for no limit in time of the account: a pause, or the time between two executions. */
+  excludeTime(ms: number): void {
+    invariant(Number.isFinite(ms) && ms >= 0, "a clock stands still for a time from 0 up");
+    this.runClockAfter(this.stoodMs + ms);
+  }
+
+  /** Lets the clock run, having stood still for a time in all. */
+  runClockAfter(stoodMs: number): void {
+    this.standsSinceMs = undefined;
+    this.#stoodBeforeMs = stoodMs;
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "goOn", agentId: this.agentId, stoodMs });
+  }
+}

@@ -1,0 +1,51 @@
+// Repeats recorded operations on a ledger: a journal is read, or a replay reaches a call in flight.
+
+import { sameJson } from "../kernel/json.ts";
+import type { BudgetAccount } from "./budget-account.ts";
+import type { BudgetLedger } from "./ledger.ts";
+import type { Booking, LedgerOperation } from "./ledger-operation.ts";
+
+/** Repeats an operation of an account. Throws if it does not fit the operations before it. */
+export function redoOperation(account: BudgetAccount, done: LedgerOperation): void {
+  switch (done.operation) {
+    case "lease": {
+      const { operation: _operation, ...given } = done;
+      account.openLease(given);
+      return;
+    }
+    case "extend":
+      account.extendLease(done.leaseId, done.hold);
+      return;
+    case "charge":
+      account.chargePart(done.leaseId, done.hold, done.usage);
+      return;
+    case "settle":
+      account.settle(done, done.usage, done.otherModels);
+      return;
+    case "release":
+      account.release(done);
+      return;
+    case "toolCall":
+      account.bookToolCall();
+      return;
+    case "grant":
+      account.raise(done.grant);
+      return;
+    case "stand":
+      account.stopTime(done.atMs);
+      return;
+    case "goOn":
+      account.runClockAfter(done.stoodMs);
+  }
+}
+
+/** Repeats an operation of a call in flight, which a replay does not make. Does nothing if it does not fit. */
+export function redoInFlight(ledger: BudgetLedger, done: Booking): void {
+  const { leaseId, hold } = done;
+  const account = ledger.findHolder(leaseId);
+  const parts = account?.getLease(leaseId)?.parts ?? [];
+  if (done.operation === "extend") account?.extendLease(leaseId, hold);
+  const index = parts.findIndex((part) => sameJson(part, hold));
+  if (done.operation === "charge" && index !== -1)
+    account?.charge({ leaseId, attempt: index + 1 }, done.usage);
+}

@@ -1,0 +1,200 @@
+// Decides requests for budget: grants, refusals and waits, over an account and the accounts above it.
+// Changes nothing. Reads the clock only where time is limited.
+//
+// B1. spent + reserved ≤ limit + excess, for every account and axis, after every operation. `excess` is
+//     usage that providers reported beyond a lease. It is booked, and closes the axis to new leases.
+
+import type { Clock } from "../kernel/clock.ts";
+import { dearestCost, heldRates, type ModelPrice } from "../model/model-price.ts";
+import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
+import type { SpendAxis } from "../protocol/account.ts";
+import {
+  findRoom,
+  findTightest,
+  makeBudgetRefusal,
+  type AccountFigures,
+  type Asker,
+} from "./account-figures.ts";
+import { deadlineRefusal, timeLeft } from "./account-time.ts";
+import type { BudgetRefusal, LastStep, LeaseAsk, Overshoot, Remaining } from "./lease.ts";
+
+/** The clock of a ledger. */
+export type Now = Pick<Clock, "nowMs">;
+
+/** A decision that is final. */
+export type LeaseAnswer =
+  | { readonly type: "granted"; readonly hold: Amounts }
+  /** The request can never fit. */
+  | { readonly type: "refused"; readonly refusal: BudgetRefusal };
+
+export type LeaseDecision =
+  | LeaseAnswer
+  /** The hold does not fit at `at` now, but may once calls in flight settle. */
+  | { readonly type: "wait"; readonly hold: Amounts; readonly at: AccountFigures };
+
+/**
+ * Decides a request for a lease. The output cap is clamped to the unspent room of the path. Room that
+ * calls in flight hold is waited for.
+ */
+export function decideLease(account: AccountFigures, ask: LeaseAsk, clock: Now): LeaseDecision {
+  const overdue = account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
+  if (overdue !== undefined) return { type: "refused", refusal: overdue };
+  const whole = makeHold(ask, Math.max(1, ask.maxOutputTokens));
+  if (findLackingAccount(account, whole) === undefined) return { type: "granted", hold: whole };
+  const refusal = findUnfitLimit(account, makeLeastHold(ask));
+  if (refusal !== undefined) return { type: "refused", refusal };
+  const hold = makeWantedHold(account, ask);
+  const at = findLackingAccount(account, hold);
+  return at === undefined ? { type: "granted", hold } : { type: "wait", hold, at };
+}
+
+/** Returns the first account on the path that lacks room beside the calls in flight. */
+function findLackingAccount(account: AccountFigures, hold: Amounts): AccountFigures | undefined {
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
+    if (lacksRoom(account, at, hold)) return at;
+  return undefined;
+}
+
+/** True if an account on the path lacks room for a hold of `account`, beside the calls in flight. */
+export function lacksRoom(account: AccountFigures, at: AccountFigures, hold: Amounts): boolean {
+  for (const axis of account.axes)
+    if (hold[axis] > 0 && hold[axis] > findRoom(at, account, axis) - at.reserved[axis]) return true;
+  return false;
+}
+
+/** Returns the limit that can never have room for the hold. */
+export function findUnfitLimit(account: AccountFigures, hold: Amounts): BudgetRefusal | undefined {
+  for (const axis of account.axes) {
+    const asked = hold[axis];
+    const at = asked === 0 ? undefined : findTightest(account, account, axis);
+    if (at !== undefined && asked > findRoom(at, account, axis))
+      return makeBudgetRefusal(at, { axis, asked, asker: account });
+  }
+  return undefined;
+}
+
+/** Returns the hold of the smallest lease for the request: with room for the shortest reply. */
+export function makeLeastHold(ask: LeaseAsk): Amounts {
+  return makeHold(ask, findLeastOutput(ask));
+}
+
+function findLeastOutput({ minOutputTokens = 1, maxOutputTokens }: LeaseAsk): number {
+  return Math.max(1, Math.min(minOutputTokens, maxOutputTokens));
+}
+
+/** Returns the hold with the largest output cap that the unspent room can pay. The least hold must fit. */
+export function makeWantedHold(account: AccountFigures, ask: LeaseAsk): Amounts {
+  const { inputTokens, price } = ask;
+  const least = findLeastOutput(ask);
+  let cap = ask.maxOutputTokens;
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
+    const outputRoom = findRoom(at, account, "outputTokens");
+    cap = Math.min(cap, outputRoom, findRoom(at, account, "totalTokens") - inputTokens);
+    if (at.limits.costMicroUsd === undefined || price === undefined) continue;
+    const room = findRoom(at, account, "costMicroUsd");
+    cap = clampToCost(price, inputTokens, { cap, least, room });
+  }
+  return makeHold(ask, Math.max(least, cap));
+}
+
+/** Returns the largest cap, from the least one up, that the room can pay. */
+function clampToCost(
+  price: ModelPrice,
+  inputTokens: number,
+  { cap: wanted, least, room }: Readonly<Record<"cap" | "least" | "room", number>>,
+): number {
+  const { inputUsdPerMillion, outputUsdPerMillion } = heldRates(price, inputTokens);
+  if (outputUsdPerMillion === 0) return wanted;
+  const inputCost = inputTokens * inputUsdPerMillion;
+  let cap = Math.min(wanted, Math.ceil((room - inputCost) / outputUsdPerMillion));
+  while (cap > least && dearestCost(price, inputTokens, cap) > room) cap -= 1;
+  return cap;
+}
+
+/** Returns the hold of a call with an output cap. All input may turn out to be cached, or none: both are held. */
+function makeHold(ask: LeaseAsk, outputTokens: number): Amounts {
+  const { inputTokens, price } = ask;
+  return {
+    steps: ask.steps ?? 1,
+    totalTokens: inputTokens + outputTokens,
+    inputTokens,
+    cachedInputTokens: inputTokens,
+    outputTokens,
+    costMicroUsd: price === undefined ? 0 : dearestCost(price, inputTokens, outputTokens),
+    toolCalls: 0,
+  };
+}
+
+/** Returns the limit of steps that leaves the agent no step after the requested ones, reservations included. */
+export function findLastStep(account: AccountFigures, asked: number): LastStep | undefined {
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
+    const { path: accountPath, limits, reserved, ownReserve } = at;
+    const { steps } = limits;
+    if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + asked) continue;
+    const kept = at === account ? 0 : (ownReserve.steps ?? 0);
+    return { accountPath, maximum: Math.max(0, steps - kept) };
+  }
+  return undefined;
+}
+
+/** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start (C5). */
+const REPLY_AXES: readonly SpendAxis[] = [
+  "totalTokens",
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "costMicroUsd",
+];
+/** The axes on which a new child needs room. */
+const CHILD_AXES: readonly SpendAxis[] = ["steps", ...REPLY_AXES];
+
+/** Returns the first limit on the path that is reached for the asker. */
+export function findReachedLimit(
+  account: AccountFigures,
+  clock: Now,
+  asker: Asker = account,
+): BudgetRefusal | undefined {
+  for (const axis of account.axes) {
+    if (!(asker === null ? CHILD_AXES : REPLY_AXES).includes(axis)) continue;
+    const at = findTightest(account, asker, axis);
+    if (at !== undefined && findRoom(at, asker, axis) <= 0)
+      return makeBudgetRefusal(at, { axis, asked: 0, asker });
+  }
+  return account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
+}
+
+const UNLIMITED: Remaining = Object.freeze({});
+
+/**
+ * Returns the least room on the path for each limited axis, never below zero. Reservations are taken
+ * off, except for `returned`.
+ */
+export function computeRemaining(
+  account: AccountFigures,
+  clock: Now,
+  asker: Asker = account,
+  returned = NO_AMOUNTS,
+): Remaining {
+  const { axes, isTimed } = account;
+  if (axes.length === 0 && !isTimed) return UNLIMITED;
+  const left: Record<string, number> = {};
+  for (const axis of axes) {
+    let least = Infinity;
+    for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
+      least = Math.min(least, findRoom(at, asker, axis) - at.reserved[axis]);
+    left[axis] = Math.max(0, least + returned[axis]);
+  }
+  if (isTimed) left["wallTimeMs"] = timeLeft(account, clock.nowMs());
+  return left;
+}
+
+/** Returns the limits of the account that its usage has passed: providers may report more than a lease holds. */
+export function findOvershoots(account: AccountFigures): readonly Overshoot[] {
+  const { path: accountPath, axes, limits, total } = account;
+  const passed: Overshoot[] = [];
+  for (const axis of axes) {
+    const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];
+    if (spent > maximum) passed.push({ axis, accountPath, maximum, spent });
+  }
+  return passed;
+}
