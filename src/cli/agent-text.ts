@@ -29,12 +29,12 @@ export function agentText(detail: AgentDetail, fold: RunFold, style: OutputStyle
   const refused = refusals.map(
     ({ role, code, message }) => `  ⊘ spawn of ${role} refused (${code}): ${message}`,
   );
-  const steps = stepLines(detail, fold, style);
-  const sections = [headLines(detail), ["Task:", headOf(task)], steps, refused];
+  const steps = describeSteps(detail, fold, style);
+  const sections = [describeAgentHead(detail), ["Task:", headOf(task)], steps, refused];
   return joinSections(sections.map((lines) => lines.map(plainText)));
 }
 
-function headLines(detail: AgentDetail): readonly string[] {
+function describeAgentHead(detail: AgentDetail): readonly string[] {
   const { agentPath, role, provider, model, status, reason, error, executions } = detail;
   const why = error ?? reason;
   const again = executions === 1 ? [] : [`execution ${executions}`];
@@ -43,16 +43,16 @@ function headLines(detail: AgentDetail): readonly string[] {
     [agentPath, status, ...again].join(" · "),
     `${role}, ${model} (${provider})`,
     ...(isBrief ? [] : [`${why.code}: ${singleLine(why.message)}`]),
-    `own ${spentText(detail.own)} · with all below it ${spentText(detail.subtree)}`,
-    ...budgetLines(detail),
+    `own ${describeSpent(detail.own)} · with all below it ${describeSpent(detail.subtree)}`,
+    ...describeBudgetLeft(detail),
   ];
 }
 
-function spentText(spent: AgentDetail["own"]): string {
+function describeSpent(spent: AgentDetail["own"]): string {
   return `${numberOf(spent.totalTokens, "token")}, ${costWords(spent)}`;
 }
 
-function budgetLines({ budget, left }: AgentDetail): readonly string[] {
+function describeBudgetLeft({ budget, left }: AgentDetail): readonly string[] {
   const limited = AXES.flatMap(({ axis, label, text }) => {
     const limit = budget[axis];
     if (limit === undefined) return [];
@@ -78,18 +78,18 @@ const COLUMNS: readonly Column<Line>[] = [
   { title: "calls", cell: ({ what }) => what, minWidth: 16 },
 ];
 
-function stepLines(
+function describeSteps(
   { steps, executions }: AgentDetail,
   fold: RunFold,
   { width, hasColor }: OutputStyle,
 ): readonly string[] {
   if (steps.length === 0) return ["It has taken no step."];
-  const rows = steps.flatMap((step) => linesOf(step, fold, executions > 1));
+  const rows = steps.flatMap((step) => describeStepLines(step, fold, executions > 1));
   return table(COLUMNS, rows, width, painter(hasColor));
 }
 
 /** A line for the step, with its first call, and one for each further call. */
-function linesOf(step: StepRow, fold: RunFold, isNumbered: boolean): readonly Line[] {
+function describeStepLines(step: StepRow, fold: RunFold, isNumbered: boolean): readonly Line[] {
   const { execution, number, startedAtMs, endedAtMs, usage, error } = step;
   const calls = step.calls.flatMap((call) => [
     callText(call, fold),
@@ -182,7 +182,7 @@ export function stepText(parts: ShownStepParts): string {
     request === undefined ? [] : ["Asked:", ...requestLines(request, parts.pathOf)],
     attemptLines(attempts.model),
     saidLines(step),
-    callLines(step, attempts),
+    describeCalls(step, attempts),
     "error" in step && step.error !== undefined
       ? [`✖ ${step.error.code}: ${step.error.message}`]
       : [],
@@ -247,7 +247,7 @@ function saidLines(step: KeptStep): readonly string[] {
   return text === "" ? [] : ["Said:", ...indented(text)];
 }
 
-function callLines(step: KeptStep, { byCall }: StepAttempts): readonly string[] {
+function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly string[] {
   const calls = "tools" in step ? step.tools.calls : (step.reply?.message.toolCalls ?? []);
   const executions = "tools" in step ? step.tools.executions : step.executions;
   if (calls.length === 0) return [];

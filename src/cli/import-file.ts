@@ -31,14 +31,14 @@ async function loaded(file: string): Promise<object> {
     const module: unknown = await import(pathToFileURL(file).href);
     return typeof module === "object" && module !== null ? module : {};
   } catch (cause) {
-    const message = cause instanceof Error ? await problemOf(file, cause) : undefined;
+    const message = cause instanceof Error ? await findProblem(file, cause) : undefined;
     if (message !== undefined) throw new UsageError(message, { cause });
-    throw await thrownIn(file, cause);
+    throw await describeThrown(file, cause);
   }
 }
 
 /** Returns an error for what the code of a file threw, with the line in which it was thrown. */
-async function thrownIn(file: string, cause: unknown): Promise<Error> {
+async function describeThrown(file: string, cause: unknown): Promise<Error> {
   const { EspalierError } = await import("espalier");
   const at = cause instanceof Error ? (frameIn(cause) ?? file) : file;
   if (EspalierError.is(cause) && exitCodeOf(cause.code) !== BROKEN)
@@ -102,7 +102,7 @@ const HEADED = /^(?:file:\/\/)?(\/\S+:\d+|[A-Za-z]:\\[^\n]+:\d+)\n/u;
 const WITHOUT_STRIPPING = `or run the command with a loader: NODE_OPTIONS="--import tsx" espalier …`;
 
 /** What is wrong with a file that cannot be loaded, and what to do; undefined: it was loaded, and its code threw. */
-async function problemOf(file: string, error: Error): Promise<string | undefined> {
+async function findProblem(file: string, error: Error): Promise<string | undefined> {
   const { message } = error;
   const place = HEADED.exec(error.stack ?? "")?.[1] ?? (await syntaxErrorPlace(file, error));
   const at = place ?? file;

@@ -40,16 +40,16 @@ export function runText(parts: ShownRunParts, style: OutputStyle): string {
     { startedAtMs, time: head, budget, left, refusals, root, end, questions },
     { width: style.width, nowMs, hasColor: style.hasColor },
   );
-  return joinSections([headLines(head, style), whyLines(fold), tree]);
+  return joinSections([describeRunHead(head, style), whyLines(fold), tree]);
 }
 
 /** What went wrong in a run: why, and every agent, call and spawn that came to nothing. */
 export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): string {
   const sections = [
-    headLines(head, style),
+    describeRunHead(head, style),
     whyLines(fold),
     section("Agents that did not complete", fold.agents.flatMap(agentLine)),
-    section("Calls that failed", fold.agents.flatMap(callLines)),
+    section("Calls that failed", fold.agents.flatMap(describeFailedCalls)),
     section("Spawns that were refused", refusalLines(fold)),
   ];
   const isWell = sections.slice(1).every((lines) => lines.length === 0);
@@ -57,7 +57,7 @@ export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): s
   return joinSections(sections);
 }
 
-function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] {
+function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly string[] {
   const { runId, status, reason, leader, title, spent, agents, forkedFrom } = head;
   // Of a run that waits for a process, the reason of the pause before is over.
   const isBrief = reason === undefined || status === "completed" || status === "waiting";
@@ -101,7 +101,7 @@ function agentLine({ agentPath, rest, step }: AgentFold): readonly string[] {
   return [`${agentPath} · step ${step}: ${rest.status} (${code}): ${message}`];
 }
 
-function callLines({ agentPath, steps }: AgentFold): readonly string[] {
+function describeFailedCalls({ agentPath, steps }: AgentFold): readonly string[] {
   return steps.flatMap(({ number, calls }) =>
     calls.flatMap(({ toolName, outcome, errorCode = "", message = "", durationMs }) => {
       if (outcome !== "failed" && outcome !== "retry") return [];
@@ -160,13 +160,13 @@ function isLost({ status }: RunRow): boolean {
 function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
   return [
     { title, cell: ({ runId }) => shortLine(runId) },
-    { title: "state", cell: (row) => statusCell(row.status, reasonOf(row)), minWidth: 12 },
-    right("agents", 3, agentsOf),
+    { title: "state", cell: (row) => statusCell(row.status, describeReason(row)), minWidth: 12 },
+    right("agents", 3, countAgents),
     right("tokens", 2, ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens))),
     right("cost", 1, ({ spent }) => (spent === undefined ? "" : costText(spent))),
     right("time", 4, ({ durationMs: ms }) => (ms === undefined ? "" : durationText(ms))),
     right("last sign", 5, ({ updatedAtMs: ms }) => `${durationText(Math.max(0, nowMs - ms))} ago`),
-    { title: "task", cell: (row) => ({ text: taskOf(row), style: "dim" }), minWidth: 16 },
+    { title: "task", cell: (row) => ({ text: describeTask(row), style: "dim" }), minWidth: 16 },
   ];
 }
 
@@ -174,7 +174,7 @@ function right(title: string, rank: number, cell: (row: RunRow) => string): Colu
   return { title, align: "right", cell, rank };
 }
 
-function reasonOf({ status, reason, questions = [] }: RunRow): string {
+function describeReason({ status, reason, questions = [] }: RunRow): string {
   if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
   if (reason === undefined) return "";
   const isRefused = status === "paused" && !PAUSES.has(reason.code);
@@ -189,12 +189,12 @@ function toolOf({ toolName }: { readonly toolName: string }): string {
   return shortLine(toolName);
 }
 
-function agentsOf({ agents, failedAgents = 0 }: RunRow): string {
+function countAgents({ agents, failedAgents = 0 }: RunRow): string {
   if (agents === undefined) return "";
   return failedAgents === 0 ? String(agents) : `${failedAgents} ✖ of ${agents}`;
 }
 
-function taskOf({ title, forkedFrom }: RunRow): string {
+function describeTask({ title, forkedFrom }: RunRow): string {
   const origin = forkedFrom === undefined ? "" : ` (fork of ${forkedFrom.runId})`;
   return firstLine(title) + origin;
 }
@@ -259,10 +259,17 @@ const LIMITS_HEADING = "Limits on the way, the first one first:";
 
 /** Why, the first cause first. */
 export function causeLines(causes: readonly Cause[]): readonly string[] {
-  return causes.flatMap(linesOf).map(plainText);
+  return causes.flatMap(describeCause).map(plainText);
 }
 
-function linesOf({ agentPath, step, toolName, code, message, isLimit }: Cause): readonly string[] {
+function describeCause({
+  agentPath,
+  step,
+  toolName,
+  code,
+  message,
+  isLimit,
+}: Cause): readonly string[] {
   const { icon } = isLimit ? REST_SIGNS.stopped : REST_SIGNS.failed;
   const where = [
     agentPath,

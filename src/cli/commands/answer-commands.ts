@@ -37,7 +37,8 @@ async function giveAnswer(
   const { run, question } = await namedQuestion(store, args[0] ?? "");
   const { runId } = run;
   const answer = answerTo(question);
-  if (!has("json")) for (const line of callLines(question, answer)) note(shell, plainText(line));
+  if (!has("json"))
+    for (const line of describeAnswer(question, answer)) note(shell, plainText(line));
   const isApproval = answer.type === "approved" && question.kind === "approval";
   const isAsked = isApproval && isTerminal(shell) && !has("yes") && !has("json");
   if (isAsked && !(await isConfirmed(shell, "May it run?", false))) {
@@ -67,7 +68,7 @@ async function giveAnswer(
   return 0;
 }
 
-function callLines(question: Question, answer: Answer): readonly string[] {
+function describeAnswer(question: Question, answer: Answer): readonly string[] {
   const { agentPath, toolName, reason } = question;
   const { arguments: shown, writtenArguments = shown } = question;
   const edited = answer.type === "approved" ? answer.arguments : undefined;
@@ -210,12 +211,12 @@ export const listQuestions: CommandBody = async (call) => {
     return 0;
   }
   if (asked.length === 0) note(shell, "No run asks anything.");
-  const texts = asked.map((one) => plainText(textOf(one, ownCommand(shell))));
+  const texts = asked.map((one) => plainText(describeQuestion(one, ownCommand(shell))));
   if (texts.length > 0) say(shell, texts.join("\n\n"));
   return 0;
 };
 
-function textOf({ run, question, number }: AskedQuestion, command: string): string {
+function describeQuestion({ run, question, number }: AskedQuestion, command: string): string {
   const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
   const until =
     deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;

@@ -18,8 +18,8 @@ const DEFAULT_MODEL = "gpt-5-mini";
 export const body: CommandBody = async (call) => {
   const { shell } = call;
   const manifest = readManifest(shell.cwd);
-  const wishes = manifest === undefined ? NO_WISHES : await wishesIn(call, manifest);
-  const plan = planIn(call, manifest, wishes);
+  const wishes = manifest === undefined ? NO_WISHES : await readWishes(call, manifest);
+  const plan = planActions(call, manifest, wishes);
   if (plan.length === 0) {
     note(shell, "Everything is there already. Nothing was changed.");
     return 0;
@@ -60,7 +60,7 @@ interface Wishes {
 const NO_WISHES: Wishes = { isModule: false, hasMcpClient: false };
 
 /** Returns what the options ask for. A person at a terminal is asked about the rest. */
-async function wishesIn(
+async function readWishes(
   { shell, has, isOff }: CommandCall,
   { isModule, dependencies }: Manifest,
 ): Promise<Wishes> {
@@ -80,7 +80,7 @@ async function wishesIn(
   return { isModule: setsModule, hasMcpClient: installsClient };
 }
 
-function planIn(
+function planActions(
   call: CommandCall,
   manifest: Manifest | undefined,
   wishes: Wishes,
@@ -88,7 +88,7 @@ function planIn(
   const { cwd } = call.shell;
   const model =
     call.text("model") ?? readSetting(call.shell.env, "ESPALIER_MODEL") ?? DEFAULT_MODEL;
-  const files = Object.entries(filesFor(model)).flatMap(([name, text]) => {
+  const files = Object.entries(createFiles(model)).flatMap(([name, text]) => {
     const file = join(cwd, name);
     if (existsSync(file)) return [];
     // Another process may have made it meanwhile: it stays, too.
@@ -101,7 +101,7 @@ function planIn(
   return [...files, ...(manifest === undefined ? [] : packageActions(call, manifest, wishes))];
 }
 
-function filesFor(model: string): Readonly<Record<string, string>> {
+function createFiles(model: string): Readonly<Record<string, string>> {
   return {
     "lead.md": `---
 purpose: Leads the work and writes the answer
@@ -162,7 +162,7 @@ function packageActions(
   const wanted = hasMcpClient ? [...PACKAGES, MCP_CLIENT] : PACKAGES;
   const missing = wanted.filter((name) => !manifest.dependencies.includes(name));
   if (missing.length === 0 || isOff("install")) return written;
-  const [command, ...args] = [...installerIn(shell.cwd), ...missing];
+  const [command, ...args] = [...findInstaller(shell.cwd), ...missing];
   const says = `run ${[command, ...args].join(" ")}`;
   return [...written, { says, act: () => done(command ?? "npm", args, shell) }];
 }
@@ -203,7 +203,7 @@ function readManifest(folder: string): Manifest | undefined {
 }
 
 /** By the lock file that is there. */
-function installerIn(folder: string): readonly string[] {
+function findInstaller(folder: string): readonly string[] {
   const has = (name: string): boolean => existsSync(join(folder, name));
   if (has("pnpm-lock.yaml")) return ["pnpm", "add"];
   if (has("yarn.lock")) return ["yarn", "add"];

@@ -23,7 +23,7 @@ export const body: CommandBody = async (call) => {
   const readFolder = readableFolder(shell, text("allowRead"));
   const project = await findProject(shell);
   const search = { shell, project, model: text("model"), readFolder };
-  const task = await taskOf(call);
+  const task = await readTask(call);
   await using hand = await roleToRun(args[0] ?? "", search);
   await using kept = await storeForRun(call, { ...project, config: hand.config });
   const tracing = has("otel") ? await nodeTracing() : undefined;
@@ -35,7 +35,7 @@ export const body: CommandBody = async (call) => {
   const options: StartOptions =
     session === undefined ? {} : { session: await orchestrator.session(session) };
   const isCostSaid = text("budget")?.includes("cost=") ?? false;
-  const { run, budget: held } = started(
+  const { run, budget: held } = startWithin(
     (given) => orchestrator.start(hand.root, task, { ...options, budget: given }),
     budget,
     isCostSaid,
@@ -59,7 +59,7 @@ async function openRunViewing(
   return await openViewing(call, { project, store: kept?.store, storeName });
 }
 
-async function taskOf({ shell, args }: CommandCall): Promise<string> {
+async function readTask({ shell, args }: CommandCall): Promise<string> {
   const [, said = ""] = args;
   const task = said === "-" ? await textOf(shell.stdin) : said;
   if (task.trim() !== "") return task;
@@ -69,7 +69,7 @@ async function taskOf({ shell, args }: CommandCall): Promise<string> {
 }
 
 /** Starts a run. Where a price is unknown, the cost is limited only if the user asked for it. */
-function started(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean) {
+function startWithin(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean) {
   try {
     return { run: start(budget), budget };
   } catch (cause) {

@@ -21,9 +21,9 @@ const USUAL_LIMIT = 20;
 
 export const body: CommandBody = async (call) => {
   const { shell, has, text } = call;
-  const limit = limitOf(text("limit"));
-  const statuses = statusesOf(text("status"));
-  const isWatched = isWatchedIn(call);
+  const limit = readLimit(text("limit"));
+  const statuses = readStatuses(text("status"));
+  const isWatched = checkWatched(call);
   await using kept = await openProjectStore(call, "list");
   const read = listNewestRuns(kept.store, limit, statuses);
   const empty = `${statuses === undefined ? "No runs" : "No such runs"} in ${kept.name}.`;
@@ -41,21 +41,21 @@ export const body: CommandBody = async (call) => {
   return 0;
 };
 
-function isWatchedIn({ shell, has }: CommandCall): boolean {
+function checkWatched({ shell, has }: CommandCall): boolean {
   if (!has("watch")) return false;
   if (!has("json") && shell.stdout.isTTY === true) return true;
   const advice = "A program asks again and again, or reads on: espalier tail <run> --events";
   throw new UsageError(`Expected --watch on a terminal, and without --json. ${advice}.`);
 }
 
-function limitOf(said: string | undefined): number {
+function readLimit(said: string | undefined): number {
   if (said === undefined) return USUAL_LIMIT;
   const limit = Number(said);
   if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LISTED) return limit;
   throw new UsageError(`Expected --limit to be a number from 1 to ${MOST_LISTED}, got ${said}.`);
 }
 
-function statusesOf(said: string | undefined): readonly string[] | undefined {
+function readStatuses(said: string | undefined): readonly string[] | undefined {
   if (said === undefined) return undefined;
   const statuses = said.split(",").map((status) => status.trim());
   const unknown = statuses.find((status) => !STATUSES.includes(status));

@@ -18,7 +18,7 @@ const LOOK_MS = 100;
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
-  const from = fromIn(call);
+  const from = readFrom(call);
   await using kept = await openProjectStore(call, "read");
   const run = new RunReading(kept.store, await namedRun(kept.store, args[0] ?? ""));
   const follower = new Follower(call, from);
@@ -121,7 +121,7 @@ class Follower {
 
 function ignored(): void {}
 
-function fromIn({ text }: CommandCall): number | undefined {
+function readFrom({ text }: CommandCall): number | undefined {
   const said = text("from");
   if (said === undefined) return undefined;
   const from = Number(said);
