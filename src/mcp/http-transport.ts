@@ -27,7 +27,7 @@ import {
   STREAM_LOST,
   readChallenge,
   describeChallenge,
-  describeReason,
+  describeSdkReason,
 } from "./sdk-fault.ts";
 import { grouped } from "../kernel/check.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
@@ -347,7 +347,7 @@ function refusal(cause: unknown, challenge: AuthChallenge | undefined): McpFault
     cause instanceof SdkHttpError && cause.code === SdkErrorCode.ClientHttpNotImplemented;
   const words = [
     ...(challenge === undefined ? [] : [`HTTP ${challenge.status}`]),
-    ...(hasBody ? [] : [redactSecrets(describeReason(cause))]),
+    ...(hasBody ? [] : [redactSecrets(describeSdkReason(cause))]),
   ];
   return new McpFault("unauthorized", words.join(": "), hasBody ? undefined : cause, {
     ...defined({ detail: challenge && describeChallenge(challenge), challenge }),

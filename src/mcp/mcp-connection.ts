@@ -31,7 +31,7 @@ import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { countParts } from "../tools/arguments/schema-size.ts";
 import { declined, elicited, type ElicitingCaller, OutputChecks } from "./server-requests.ts";
 import { HttpTransport } from "./http-transport.ts";
-import { toFault, describeReason } from "./sdk-fault.ts";
+import { toFault, describeSdkReason } from "./sdk-fault.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
 /** What a server says about itself and its tools. */
@@ -389,7 +389,7 @@ class McpSession {
       );
     } catch (cause) {
       if (cause instanceof McpFault && SAID_KINDS.has(cause.kind)) throw cause;
-      const reason = cause instanceof McpFault ? cause.message : describeReason(cause);
+      const reason = cause instanceof McpFault ? cause.message : describeSdkReason(cause);
       if (!(this.#transport instanceof StdioTransport))
         throw new McpFault("unreachable", reason, cause);
       // With what the server itself had to say.

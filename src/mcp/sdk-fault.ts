@@ -30,13 +30,13 @@ export function toFault(thrown: unknown, hasSession: boolean): McpFault {
   }
   if (thrown instanceof SdkHttpError) return httpFault(thrown, hasSession);
   if (thrown instanceof SdkError) return sdkFault(thrown);
-  const reason = describeReason(thrown);
+  const reason = describeSdkReason(thrown);
   const isUnsent = UNSENT.some((code) => collectCodes(thrown).includes(code));
   return new McpFault(isUnsent ? "not_taken" : "lost", reason, thrown);
 }
 
 /** A failure in a few words, with those of what caused it: `fetch` says no more than that it failed. */
-export function describeReason(thrown: unknown): string {
+export function describeSdkReason(thrown: unknown): string {
   const message = messageOf(thrown);
   const cause = thrown instanceof Error ? thrown.cause : undefined;
   if (cause === undefined) return message;

@@ -99,18 +99,18 @@ interface Held<Span> {
   isClosed: boolean;
 }
 
-interface HeldRun<Span> {
+interface OpenRunSpan<Span> {
   readonly held: Held<Span>;
   /** An agent has one execution at a time, so its id finds the current one. */
-  readonly agents: Map<AgentId, HeldAgent<Span>>;
+  readonly agents: Map<AgentId, OpenAgentSpan<Span>>;
   /** When its last event happened. */
   lastUs: number;
 }
 
-interface HeldAgent<Span> {
+interface OpenAgentSpan<Span> {
   readonly held: Held<Span>;
   readonly executionId: EventScope["executionId"];
-  readonly parent: HeldAgent<Span> | undefined;
+  readonly parent: OpenAgentSpan<Span> | undefined;
   /** The call below which its span stands, among its parent's. */
   readonly spawnKey: string | undefined;
   /** Open agents that it started, by the call below which they stand, the oldest first. */
@@ -121,7 +121,7 @@ interface HeldAgent<Span> {
 
 export class SpanTree<Span> {
   readonly #listener: SpanListener<Span>;
-  readonly #runs = new Map<RunId, HeldRun<Span>>();
+  readonly #runs = new Map<RunId, OpenRunSpan<Span>>();
 
   constructor(listener: SpanListener<Span>) {
     this.#listener = listener;
@@ -270,7 +270,7 @@ export class SpanTree<Span> {
     }
   }
 
-  #openAgent(run: HeldRun<Span>, body: AgentOpening, moment: SpanMoment): Span {
+  #openAgent(run: OpenRunSpan<Span>, body: AgentOpening, moment: SpanMoment): Span {
     const { agentId, executionId } = moment.scope;
     this.#abandonAgent(run, agentId, moment, "abandoned");
     const parent = findParent(run, moment.scope);
@@ -287,7 +287,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #openCall(agent: HeldAgent<Span>, body: CallOpening, moment: SpanMoment): Span {
+  #openCall(agent: OpenAgentSpan<Span>, body: CallOpening, moment: SpanMoment): Span {
     const key = callKey(body.type, moment.scope);
     const stale = agent.calls.get(key);
     if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
@@ -297,8 +297,8 @@ export class SpanTree<Span> {
   }
 
   #closeCall(
-    run: HeldRun<Span>,
-    agent: HeldAgent<Span>,
+    run: OpenRunSpan<Span>,
+    agent: OpenAgentSpan<Span>,
     body: CallClosing,
     moment: SpanMoment,
   ): Span {
@@ -312,15 +312,15 @@ export class SpanTree<Span> {
   }
 
   // The youngest first: a child begins after its parent, so no span ends before one within it.
-  #abandonAgents(run: HeldRun<Span>, moment: SpanMoment, why: Abandonment): void {
+  #abandonAgents(run: OpenRunSpan<Span>, moment: SpanMoment, why: Abandonment): void {
     for (const agentId of [...run.agents.keys()].toReversed())
       this.#abandonAgent(run, agentId, moment, why);
   }
 
   /** Nothing stays open below an agent, or below a call of it, that is paused. */
   #suspendChildren(
-    run: HeldRun<Span>,
-    parent: HeldAgent<Span>,
+    run: OpenRunSpan<Span>,
+    parent: OpenAgentSpan<Span>,
     moment: SpanMoment,
     spawnKey?: string,
   ): void {
@@ -336,14 +336,19 @@ export class SpanTree<Span> {
     }
   }
 
-  #abandonAgent(run: HeldRun<Span>, agentId: AgentId, moment: SpanMoment, why: Abandonment): void {
+  #abandonAgent(
+    run: OpenRunSpan<Span>,
+    agentId: AgentId,
+    moment: SpanMoment,
+    why: Abandonment,
+  ): void {
     const agent = forgetAgent(run, agentId);
     if (agent === undefined) return;
     this.#abandonCalls(agent, moment, why);
     this.#abandon(agent.held, moment, why);
   }
 
-  #abandonCalls(agent: HeldAgent<Span>, moment: SpanMoment, why: Abandonment): void {
+  #abandonCalls(agent: OpenAgentSpan<Span>, moment: SpanMoment, why: Abandonment): void {
     for (const held of agent.calls.values()) this.#abandon(held, moment, why);
     agent.calls.clear();
   }
@@ -351,7 +356,7 @@ export class SpanTree<Span> {
 
 function placeMoment<Span>(
   { seq, atMs, scope, contents }: EventMoment,
-  run: HeldRun<Span> | undefined,
+  run: OpenRunSpan<Span> | undefined,
 ): SpanMoment {
   const ownUs = Math.round(atMs * 1_000);
   const atUs = run === undefined ? ownUs : Math.max(ownUs, run.lastUs + 1);
@@ -360,7 +365,10 @@ function placeMoment<Span>(
 }
 
 /** Takes an agent out of its run, and out of its parent's children. */
-function forgetAgent<Span>(run: HeldRun<Span>, agentId: AgentId): HeldAgent<Span> | undefined {
+function forgetAgent<Span>(
+  run: OpenRunSpan<Span>,
+  agentId: AgentId,
+): OpenAgentSpan<Span> | undefined {
   const agent = run.agents.get(agentId);
   run.agents.delete(agentId);
   const siblings = agent?.parent?.children?.get(agent.spawnKey);
@@ -376,16 +384,16 @@ function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {
 
 /** The agent of a span, unless an earlier execution of it is meant. */
 function findAgent<Span>(
-  run: HeldRun<Span>,
+  run: OpenRunSpan<Span>,
   { agentId, executionId }: EventScope,
-): HeldAgent<Span> | undefined {
+): OpenAgentSpan<Span> | undefined {
   const agent = run.agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
 /** The call of an event, if it is open. Most events happen while none is. */
 function findCall<Span>(
-  { calls }: HeldAgent<Span>,
+  { calls }: OpenAgentSpan<Span>,
   type: string,
   scope: EventScope,
 ): Held<Span> | undefined {
@@ -395,8 +403,8 @@ function findCall<Span>(
 
 /** The parent of an agent, to which its events belong while it is not open itself. */
 function findParent<Span>(
-  run: HeldRun<Span>,
+  run: OpenRunSpan<Span>,
   { parentAgentId }: EventScope,
-): HeldAgent<Span> | undefined {
+): OpenAgentSpan<Span> | undefined {
   return parentAgentId === null ? undefined : run.agents.get(parentAgentId);
 }

@@ -64,11 +64,11 @@ export function boundEventAttributes(attributes: Attributes): Attributes {
 }
 
 function exceedsLimit(value: AttributeValue | undefined): boolean {
-  return countCharacters(value) > MAX_ATTRIBUTE_CHARACTERS;
+  return countAttributeCharacters(value) > MAX_ATTRIBUTE_CHARACTERS;
 }
 
 /** Of a list, with what its entries cost besides. */
-function countCharacters(value: AttributeValue | undefined): number {
+function countAttributeCharacters(value: AttributeValue | undefined): number {
   if (typeof value === "string") return value.length;
   if (!Array.isArray(value)) return 0;
   return value.reduce<number>((sum, entry) => sum + countEntry(entry), 0);
@@ -83,7 +83,7 @@ function countEntry(entry: unknown): number {
 /** Warns about each name once. */
 function shortenValue(name: string, value: AttributeValue | undefined): AttributeValue {
   const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");
-  const got = countCharacters(value).toLocaleString("en-US");
+  const got = countAttributeCharacters(value).toLocaleString("en-US");
   offenders.warn(
     name,
     `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning; say it shorter.`,

@@ -192,7 +192,7 @@ function redactContent(
   } catch (cause) {
     warnOnce(
       redact,
-      `Expected content.redact to give content, got an error (${describeCause(cause)}). What it was asked about, of type ${content.type}, is not exported; runs are not affected.`,
+      `Expected content.redact to give content, got an error (${describeRedactFault(cause)}). What it was asked about, of type ${content.type}, is not exported; runs are not affected.`,
     );
     return undefined;
   }
@@ -202,7 +202,7 @@ function redactContent(
 class UnfitContent extends Error {}
 
 /** Messages of other errors may quote what was to be hidden, as those of `JSON.parse` do: only their class is recorded. */
-function describeCause(cause: unknown): string {
+function describeRedactFault(cause: unknown): string {
   if (cause instanceof UnfitContent) return cause.message;
   try {
     return cause instanceof Error ? cause.constructor.name : `a thrown ${typeof cause}`;

@@ -151,7 +151,7 @@ export function toSideSpan(
     case "question.answered":
       return describeAnswer(body, moment, sinceUs);
     case "budget.reserved":
-      return describeWait("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
+      return toWaitSpan("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
     case "budget.settled": {
       // A call whose end is unknown: its estimate stands here, since it has no span of its own (X18).
       const { lostCall, usage } = body;
@@ -188,9 +188,9 @@ export function findWaitBefore(
   bounds: WaitBounds,
 ): SideSpan | undefined {
   if (opening.type === "model.requested")
-    return describeWait("model", opening.model, waitedMs, bounds);
+    return toWaitSpan("model", opening.model, waitedMs, bounds);
   const isTool = opening.type === "tool.started";
-  return isTool ? describeWait("tool", knownToolName(opening), waitedMs, bounds) : undefined;
+  return isTool ? toWaitSpan("tool", knownToolName(opening), waitedMs, bounds) : undefined;
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
@@ -227,7 +227,7 @@ export function findWaitAcrossPause(
 }
 
 /** `queue`: what was waited for. `target`: for whose sake. */
-function describeWait(
+function toWaitSpan(
   queue: "budget" | "model" | "tool",
   target: string,
   waitedMs: number,
