@@ -210,30 +210,30 @@ export interface StepReply {
   readonly finishReason: FinishReason;
 }
 
-interface Parts {
+interface StateParts {
   readonly conversation: Conversation;
   readonly log: RunLog;
   readonly telemetry: z.infer<ReturnType<typeof RunTelemetrySchema>>;
 }
 
 /** Before the first step of an execution. */
-export interface PendingState extends Parts {
+export interface PendingState extends StateParts {
   readonly status: "pending";
   readonly step?: undefined;
 }
-export interface RunningState extends Parts {
+export interface RunningState extends StateParts {
   readonly status: "running";
   readonly executionId: ExecutionId;
   readonly step?: OpenStep | undefined;
 }
 /** At rest until it is resumed, perhaps in another process (R26). */
-export interface PausedState extends Parts {
+export interface PausedState extends StateParts {
   readonly status: "paused";
   readonly executionId: ExecutionId;
   readonly reason: StopReason;
   readonly step?: OpenStep | undefined;
 }
-export interface EndedState extends Parts {
+export interface EndedState extends StateParts {
   readonly status: TerminalStatus;
   readonly executionId: ExecutionId;
   readonly reason: StopReason;
@@ -261,7 +261,7 @@ const NOTHING_DONE: RunLog = deepFreeze({
   background: [],
   isAwaiting: false,
 });
-const NOT_STARTED = deepFreeze<Parts["telemetry"]>({
+const NOT_STARTED = deepFreeze<StateParts["telemetry"]>({
   usage: NO_USAGE,
   startedAtMs: undefined,
   endedAtMs: undefined,
@@ -296,7 +296,7 @@ export function openStepOf(state: AgentState): OpenStep {
 }
 
 /** True if the request of the open step was refused as too long, the history is still that long, and no stop was requested. */
-export function isTooLong({ log: { overflows, signals }, step }: AgentState): boolean {
+export function isRequestTooLong({ log: { overflows, signals }, step }: AgentState): boolean {
   return overflows > 0 && signals.length === 0 && step?.error !== undefined;
 }
 
@@ -364,7 +364,7 @@ export function isAnswered(state: AgentState): boolean {
 }
 
 /** The questions that the agent itself waits for, in call order. */
-export function questionsOf(state: AgentState): readonly Question[] {
+export function findAskedQuestions(state: AgentState): readonly Question[] {
   const deferrals = state.step?.deferrals ?? NONE;
   if (deferrals.length === 0) return NONE;
   return deferrals.flatMap((one) => (one.type === "question" ? [one.question] : []));

@@ -25,30 +25,27 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
   const { stopWhen } = agent.role;
   const { fired = {} } = state.log;
   if (stopWhen.length === 0 || agent.isEnding) return state;
-  const facts = factsOf(agent, state);
+  const facts = readStopFacts(agent, state);
   const position = eventPosition(state);
-  const said = await Promise.all(
+  const answers = await Promise.all(
     stopWhen.map((condition, index) =>
-      consult(agent, () => ask(agent, condition, index, { facts, fired }), position),
+      consult(agent, () => askOne(agent, condition, index, { facts, fired }), position),
     ),
   );
-  return said.reduce<AgentState>((current, consulted, index) => {
+  return answers.reduce<AgentState>((current, consulted, index) => {
     if (consulted.type === "cancelled") return current;
     if (consulted.type === "failed") return failWith(agent, current, consulted.error);
     const name = conditionName(agent, index);
     const { reasons, firing } = consulted.value;
+    const hasFired = Object.keys(firing).length > 0;
     return reasons.reduce<AgentState>(
       (raised, reason) => addSignal(agent, raised, { source: "stop_condition", reason, name }),
-      remembering(current, firing),
+      hasFired ? recordFired(current, firing) : current,
     );
   }, state);
 }
 
-function remembering(state: AgentState, fired: FiredParts): AgentState {
-  return Object.keys(fired).length === 0 ? state : recordFired(state, fired);
-}
-
-function factsOf(agent: AgentRuntime, state: AgentState): StopFacts {
+function readStopFacts(agent: AgentRuntime, state: AgentState): StopFacts {
   const steps = deepFreeze(state.log.steps);
   const usage = deepFreeze(state.telemetry.usage);
   const elapsedMs = elapsed(agent, state, agent.run.clock.nowMs());
@@ -56,18 +53,12 @@ function factsOf(agent: AgentRuntime, state: AgentState): StopFacts {
   return Object.freeze({ steps, usage, elapsedMs, context });
 }
 
-interface Said {
-  readonly reasons: readonly StopReason[];
-  /** What its parts gave at this check that stay fired. */
-  readonly firing: FiredParts;
-}
-
-async function ask(
+async function askOne(
   agent: AgentRuntime,
   condition: StopCondition,
   index: number,
   { facts, fired }: Pick<Check, "facts" | "fired">,
-): Promise<Said> {
+): Promise<{ readonly reasons: readonly StopReason[]; readonly firing: FiredParts }> {
   const name = conditionName(agent, index);
   const firing = new Map<string, readonly StopReason[]>();
   try {

@@ -108,7 +108,7 @@ export async function applyChain<P extends TransformPoint>(
 }
 
 /** What all foreign code may know of an agent. */
-export function factsOf({ identity, facts, run: { context } }: AgentRuntime) {
+export function readAgentFacts({ identity, facts, run: { context } }: AgentRuntime) {
   const { metadata } = facts;
   const { runId, agentId, agentPath, depth, executionId } = identity;
   return { runId, agentId, agentPath, depth, executionId, metadata, context };
@@ -129,7 +129,7 @@ export function hookContext(
   hookName: string,
 ): HookContext {
   return Object.freeze({
-    ...factsOf(agent),
+    ...readAgentFacts(agent),
     role: agent.role.name,
     stepNumber,
     hookName,

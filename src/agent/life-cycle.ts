@@ -44,8 +44,8 @@ import {
   resumeExecution,
 } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { failed, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
-import { descriptorOf, placeOf } from "./tool-calls/record.ts";
+import { failCall, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
+import { describeTool, describeIndex } from "./tool-calls/record.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {
@@ -76,7 +76,7 @@ export interface Prepared {
 }
 
 /** Makes the state `running`: from the beginning, or after a pause. */
-export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
+export function beginExecution(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
   if (agent.run.recorder.announce(type)) agent.record(describeBeginning(agent, type));
@@ -255,8 +255,8 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
       {
         type: "tool.rejected",
         toolName,
-        ...descriptorOf(agent.tools.find(toolName)),
-        ...placeOf(ofReply.indexOf(call)),
+        ...describeTool(agent.tools.find(toolName)),
+        ...describeIndex(ofReply.indexOf(call)),
         outcome: type,
         errorCode,
         severity,
@@ -278,7 +278,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
 }
 
 /** Of a call whose subagent was paused when its parent stopped. */
-const SUBAGENT_CUT_SHORT = failed(
+const SUBAGENT_CUT_SHORT = failCall(
   "subagent_cancelled",
   "Cancelled: the agent stopped while the subagent was paused.",
 );

@@ -34,7 +34,7 @@ export function stepContext(
       : shownParts(definitions, state, { history: forModel(stored, agent.model), shown: messages });
   const context: StepContext = {
     number: state.log.steps.length + 1,
-    model: namesOf(agent.model),
+    model: readModelNames(agent.model),
     toolNames: tools.names,
     promptHash: definePrompt(definitions, messages),
     toolsHash: tools.hash,
@@ -68,7 +68,7 @@ export function leftAtStep(state: AgentState, remaining: Remaining): Remaining {
 const names = new WeakMap<Model, StepContext["model"]>();
 
 /** One value for all steps of a model. */
-function namesOf(model: Model): StepContext["model"] {
+function readModelNames(model: Model): StepContext["model"] {
   const known = names.get(model);
   if (known !== undefined) return known;
   const { provider, id, replayKey, accepts = [] } = model;

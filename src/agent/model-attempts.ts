@@ -1,6 +1,6 @@
 // The attempts of one model call. Each has its slot; one that broke is charged before the next is paid for.
 //
-// S2. A call holds no slot while it waits for room in the budget: it gives its slot back before it asks.
+// A call holds no slot while it waits for room in the budget: it gives its slot back before it asks.
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -34,8 +34,8 @@ import {
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import {
-  addressOf,
-  nameOf,
+  describeServer,
+  describeModel,
   recordWarnings,
   requestedBody,
   type InferCall,
@@ -62,7 +62,7 @@ export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise
 /** How the attempts of a call settled. */
 type EndedAttempts = GenerateOutcome | { readonly type: "threw"; readonly error: unknown };
 
-type Replied = Extract<GenerateOutcome, { readonly type: "replied" }>;
+type RepliedAttempts = Extract<GenerateOutcome, { readonly type: "replied" }>;
 
 /** The attempts of one model call. Owns their slot, their time, and the usage that is charged already. */
 class Attempts implements RetryOptions {
@@ -180,7 +180,7 @@ class Attempts implements RetryOptions {
     this.#open(); // Limits may refuse a call before it has a slot.
     this.#attempts = nextModel === undefined ? attempt + 1 : attempt;
     this.#resetPieces(nextModel === undefined ? "retry" : "fallback");
-    const next = nextModel && { nextModel: nameOf(nextModel) };
+    const next = nextModel && { nextModel: describeModel(nextModel) };
     const queuedMs = this.#queuedMs - this.#reportedMs;
     const queued = queuedMs > 0 ? { queuedMs } : {};
     const failure = { attempt, error: errorRecord(error), delayMs, ...queued, ...next };
@@ -256,7 +256,7 @@ class Attempts implements RetryOptions {
   }
 
   /** Records the reply and returns it with its usage. */
-  #replied(settled: Replied): InferOutcome {
+  #replied(settled: RepliedAttempts): InferOutcome {
     const agent = this.#agent;
     const { position } = this.#call;
     const spent = this.#spentOn(settled);
@@ -275,7 +275,10 @@ class Attempts implements RetryOptions {
     return { type: "replied", reply, ...spent };
   }
 
-  #repliedBody({ reply, answeredBy: answered }: Replied, usage: Usage): EventBody<"model.replied"> {
+  #repliedBody(
+    { reply, answeredBy: answered }: RepliedAttempts,
+    usage: Usage,
+  ): EventBody<"model.replied"> {
     const { message, finishReason, responseId, responseModel } = reply;
     const { cacheWriteInputTokens, serviceTier } = reply.usage ?? {};
     return {
@@ -370,6 +373,6 @@ function answeredBy(
 ): Pick<EventBody<"model.replied">, "answeredBy"> {
   if (model === undefined || model === modelsOf(asked)[0]) return {};
   const { server } = model;
-  const answered = { ...nameOf(model), insteadOf: asked.id };
-  return { answeredBy: { ...answered, ...defined({ server: server && addressOf(server) }) } };
+  const answered = { ...describeModel(model), insteadOf: asked.id };
+  return { answeredBy: { ...answered, ...defined({ server: server && describeServer(server) }) } };
 }

@@ -196,10 +196,10 @@ export async function makeSideCall(
   const outcome = await callModel(agent, call);
   const usage = settleCall(agent, position, lease, outcome);
   const timing = timingOf(outcome.spans ?? []);
-  return { usage, timing, waitedMs, text: textOf(outcome) };
+  return { usage, timing, waitedMs, text: readSideText(outcome) };
 }
 
-function textOf(outcome: InferOutcome): string | undefined {
+function readSideText(outcome: InferOutcome): string | undefined {
   if (outcome.type !== "replied") return undefined;
   const { text, refusal } = outcome.reply.message;
   return refusal === undefined && text.trim() !== "" ? text : undefined;

@@ -27,7 +27,7 @@ export interface InferCall {
   readonly signals: { readonly signal: AnySignal; readonly stopSignal: AnySignal };
 }
 
-export function nameOf({ provider, id }: Model): {
+export function describeModel({ provider, id }: Model): {
   readonly provider: string;
   readonly model: string;
 } {
@@ -49,7 +49,7 @@ export function requestedBody(
     type: "model.requested",
     provider,
     model: id,
-    ...defined({ server: server && addressOf(server), prefix }),
+    ...defined({ server: server && describeServer(server), prefix }),
     messageCount: messages.length,
     toolNames: tools.map((tool) => tool.name),
     estimatedInputTokens: lease.inputTokens,
@@ -62,7 +62,7 @@ export function requestedBody(
 }
 
 /** Where the model is served; what it says besides is left out. */
-export function addressOf({ address, port }: ModelServer): ModelServer {
+export function describeServer({ address, port }: ModelServer): ModelServer {
   return { address, ...defined({ port }) };
 }
 

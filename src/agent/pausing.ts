@@ -7,9 +7,9 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   backgroundOf,
   eventPosition,
-  isTooLong,
+  isRequestTooLong,
   pausedChildrenOf,
-  questionsOf,
+  findAskedQuestions,
   type AgentState,
   type PausedState,
 } from "./agent-state.ts";
@@ -21,8 +21,10 @@ export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentSt
   const isDue =
     hasDueBelow(agent) ||
     isReplyDue(agent, state) ||
-    isTooLong(state) ||
-    questionsOf(state).some(({ questionId }) => agent.run.answers?.get(questionId) !== undefined);
+    isRequestTooLong(state) ||
+    findAskedQuestions(state).some(
+      ({ questionId }) => agent.run.answers?.get(questionId) !== undefined,
+    );
   return isDue || state.log.signals.length > 0 ? state : pauseExecution(state, REQUESTED);
 }
 
@@ -39,7 +41,7 @@ function isReplyDue({ mailbox }: AgentRuntime, state: AgentState): boolean {
 /** Pauses if there is something to wait for, and nothing says that the execution must stop. */
 export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.log.signals.length > 0) return state;
-  const questions = questionsOf(state);
+  const questions = findAskedQuestions(state);
   const children = pausedChildrenOf(state);
   if (questions.length === 0 && children.length === 0) return state;
   if (questions.length === 0 && agent.run.pauseSignal.aborted)
@@ -95,7 +97,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
 /** Withdraws the questions that are open at the end of an agent. */
 export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
   const at = eventPosition(state);
-  for (const { questionId, toolName, callId, askedAtMs, kind } of questionsOf(state)) {
+  for (const { questionId, toolName, callId, askedAtMs, kind } of findAskedQuestions(state)) {
     const answer = kind === "approval" ? "denied" : "failure";
     const waitedMs = nowMs - askedAtMs;
     agent.record(
@@ -110,7 +112,11 @@ function hasDueBelow(agent: AgentRuntime): boolean {
   for (const { settled, stopSignal } of agent.activeBelow()) {
     if (settled?.status !== "paused") continue;
     if (stopSignal.aborted) return true;
-    if (questionsOf(settled).some(({ questionId }) => agent.run.answers?.has(questionId) === true))
+    if (
+      findAskedQuestions(settled).some(
+        ({ questionId }) => agent.run.answers?.has(questionId) === true,
+      )
+    )
       return true;
   }
   return false;

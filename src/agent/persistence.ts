@@ -11,7 +11,7 @@ import type { InFlightWork } from "./in-flight.ts";
 import type { Phase } from "./phase-report.ts";
 import type { Permission } from "./tool-calls/call-outcome.ts";
 
-/** A call of a reply by its position. Implementations are given the `OpenCall`, which knows the agent and so this file. */
+/** A call of a reply by its position. Implementations are given the `CallInProgress`, which knows the agent and so this file. */
 interface CallOfReply {
   readonly stepNumber: number;
   readonly index: number;

@@ -134,7 +134,7 @@ export function placedSections(
   const sections = Array.from(given, (section, index) =>
     checkedSection(`${field}[${index}]`, section),
   );
-  checkNames(field, sections);
+  checkSectionNames(field, sections);
   const placed = inOrder(field, sections);
   for (const [index, { name }] of sections.entries()) {
     const at = placed.findIndex((one) => one.name === name);
@@ -163,7 +163,7 @@ function checkedSection(field: string, given: RequestSection): RequestSection {
   return section;
 }
 
-function checkNames(field: string, sections: readonly RequestSection[]): void {
+function checkSectionNames(field: string, sections: readonly RequestSection[]): void {
   const names = new Set<string>(BUILT_IN_NAMES);
   for (const [index, { name }] of sections.entries()) {
     if (names.has(name)) {

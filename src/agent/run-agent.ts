@@ -6,7 +6,7 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   hasReply,
   isAnswered,
-  isTooLong,
+  isRequestTooLong,
   isWaiting,
   pendingCallsOf,
   type AgentState,
@@ -16,7 +16,7 @@ import {
 } from "./agent-state.ts";
 import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
-import { begin, settle, type PreparedCall } from "./life-cycle.ts";
+import { beginExecution, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
 import { evaluate, executeTools, incorporate } from "./phases/execute-tools.ts";
 import { infer } from "./phases/infer.ts";
@@ -27,7 +27,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   let from: PendingState | PausedState | undefined = agent.activate();
   let state: AgentState = from;
   try {
-    state = begin(agent, from);
+    state = beginExecution(agent, from);
     from = undefined; // It has begun.
     while (continues((state = handleRequests(agent, state)))) {
       let call: PreparedCall | undefined;
@@ -60,7 +60,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
     }
   } catch (cause) {
     // After an error before the beginning was recorded, begin first: an execution that fails has a beginning, too (L2).
-    state = fail(agent, from === undefined ? state : begin(agent, from), cause);
+    state = fail(agent, from === undefined ? state : beginExecution(agent, from), cause);
   }
   const settled = await settle(agent, state);
   await agent.phaseOver(settled.status === "paused" ? "paused" : "ended", settled);
@@ -73,7 +73,7 @@ function continues(state: AgentState): boolean {
 
 /** Not if the request was refused as too long: decide handles that. */
 function needsReply(state: AgentState): boolean {
-  return !hasReply(state) && !isTooLong(state);
+  return !hasReply(state) && !isRequestTooLong(state);
 }
 
 /** Takes in the stop signals that came meanwhile, and pauses if there is something to wait for. */

@@ -40,10 +40,13 @@ export function shownParts(
   // After the whole history there are only messages that are made for the step.
   const sources = isWhole
     ? []
-    : [new Source("history", history), new Source("earlier", shownBefore(definitions, state))];
+    : [
+        new MessageSource("history", history),
+        new MessageSource("earlier", shownBefore(definitions, state)),
+      ];
   for (const message of shown.slice(common)) {
-    const longer = extended(parts.at(-1), message, sources);
-    if (longer === undefined) parts.push(partOf(message, sources, definitions));
+    const longer = extendPart(parts.at(-1), message, sources);
+    if (longer === undefined) parts.push(makePart(message, sources, definitions));
     else parts[parts.length - 1] = longer;
   }
   return parts;
@@ -62,7 +65,7 @@ function shownBefore(definitions: RunDefinitions, state: AgentState): readonly M
 export type PersistedSteps = Pick<AgentState, "conversation" | "log" | "step">;
 
 /** What a step began with, and how many messages its model was shown. */
-interface ShownStep {
+interface ShownContext {
   readonly context: StepContext;
   readonly messageCount: number;
 }
@@ -119,14 +122,14 @@ function listInStep<Item>(
     const whole = historyAtStep(kept.conversation, kept.log.compactions, context.number);
     const history = historyOf(context, whole);
     const parts = context.shown ?? [{ type: "history", from: 0, to: messageCount }];
-    shown = listOf(parts, { history, earlier: shown ?? [] }, made);
+    shown = joinParts(parts, { history, earlier: shown ?? [] }, made);
     if (shown?.length !== messageCount) return undefined;
   }
   return shown;
 }
 
 /** The step, after those on which it leans. */
-function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownStep[] {
+function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownContext[] {
   const contexts = contextsOf(kept);
   const first = contexts.findLastIndex(
     ({ context }) => context.number <= stepNumber && !leansOnEarlier(context),
@@ -136,7 +139,7 @@ function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownStep
 }
 
 /** What each step began with, in order, that of the open one last. */
-export function contextsOf({ log, step }: PersistedSteps): readonly ShownStep[] {
+export function contextsOf({ log, step }: PersistedSteps): readonly ShownContext[] {
   const completed = log.steps.map(({ context, io: { messageCount } }) => ({
     context,
     messageCount,
@@ -149,7 +152,7 @@ function leansOnEarlier({ shown = [] }: StepContext): boolean {
 }
 
 /** The list that is made of these parts; undefined: something is missing. */
-function listOf<Item>(
+function joinParts<Item>(
   parts: readonly ShownPart[],
   sources: Readonly<Record<"history" | "earlier", readonly Item[]>>,
   made: Makings<Item>["made"],
@@ -170,16 +173,16 @@ function listOf<Item>(
 
 function commonLength(shown: readonly Message[], history: readonly Message[]): number {
   if (shown === history) return shown.length;
-  const difference = shown.findIndex((message, index) => !isSame(message, history[index]));
+  const difference = shown.findIndex((message, index) => !isSameMessage(message, history[index]));
   return difference === -1 ? shown.length : difference;
 }
 
-function isSame(left: Message, right: Message | undefined): boolean {
+function isSameMessage(left: Message, right: Message | undefined): boolean {
   return left === right || sameJson(left, right);
 }
 
 /** A list in which messages are found by what they say. */
-class Source {
+class MessageSource {
   readonly type: "history" | "earlier";
   readonly messages: readonly Message[];
   #places: Map<string, number> | undefined;
@@ -191,14 +194,14 @@ class Source {
 
   /** The place of a message; undefined: it is not in the list. */
   placeOf(message: Message): number | undefined {
-    this.#places ??= new Map(this.messages.map((one, index) => [keyOf(one), index]));
-    const place = this.#places.get(keyOf(message));
-    return place !== undefined && isSame(message, this.messages[place]) ? place : undefined;
+    this.#places ??= new Map(this.messages.map((one, index) => [keyMessage(one), index]));
+    const place = this.#places.get(keyMessage(message));
+    return place !== undefined && isSameMessage(message, this.messages[place]) ? place : undefined;
   }
 }
 
 /** Of two messages with one key only the later is found: the other one is kept for the step, if need be. */
-function keyOf(message: Message): string {
+function keyMessage(message: Message): string {
   const callId =
     message.role === "tool"
       ? message.callId
@@ -209,19 +212,19 @@ function keyOf(message: Message): string {
 }
 
 /** The last part with the message, if that is the next one of its list. */
-function extended(
+function extendPart(
   last: ShownPart | undefined,
   message: Message,
-  sources: readonly Source[],
+  sources: readonly MessageSource[],
 ): ShownPart | undefined {
   if (last === undefined || last.type === "message") return undefined;
   const next = sources.find(({ type }) => type === last.type)?.messages[last.to];
-  return isSame(message, next) ? { ...last, to: last.to + 1 } : undefined;
+  return isSameMessage(message, next) ? { ...last, to: last.to + 1 } : undefined;
 }
 
-function partOf(
+function makePart(
   message: Message,
-  sources: readonly Source[],
+  sources: readonly MessageSource[],
   definitions: RunDefinitions,
 ): ShownPart {
   for (const source of sources) {

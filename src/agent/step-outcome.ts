@@ -66,7 +66,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
     const missed = MAX_MISSED_OUTPUTS + 1;
     const way = facts.isNative ? "answer" : `call ${FINISH_TOOL_NAME}`;
     const result = `${way} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
-    return misbehaved(facts, result, { missed });
+    return failMisbehaved(facts, result, { missed });
   }
   if (!isAnswer) return { type: "continue", work };
   const { uselessReplies } = log;
@@ -74,13 +74,15 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (uselessReplies > 0 && facts.hasAwaited) return { type: "continue", work: wanted };
   if (uselessReplies > MAX_USELESS_REPLIES) {
     const reply = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
-    return misbehaved(facts, reply, { uselessReplies });
+    return failMisbehaved(facts, reply, { uselessReplies });
   }
   if (uselessReplies > 0) return { type: "retry", work: ["missing_reply"] };
   const { finishReason } = last.io;
   if (finishReason === "paused") return { type: "continue", work: [...work, "paused_reply"] };
   if (finishReason === "error")
-    return misbehaved(facts, "finish its reply, but it broke off with an error.", { finishReason });
+    return failMisbehaved(facts, "finish its reply, but it broke off with an error.", {
+      finishReason,
+    });
   if (facts.hasOutput && !facts.hasAwaited) return { type: "retry", work: ["missing_output"] };
   return wanted.length > 0
     ? { type: "continue", work: wanted }
@@ -141,7 +143,7 @@ export function isTextAlone({ tools, io }: StepRecord): boolean {
   return tools.calls.length === 0 && io.text !== "" && isWhole;
 }
 
-function misbehaved(
+function failMisbehaved(
   { modelId, roleName: role }: StepFacts,
   wanted: string,
   data: EspalierError["data"],

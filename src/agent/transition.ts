@@ -385,7 +385,7 @@ export function replaceHistory(
   spent?: Usage,
 ): RunningState {
   assertRunning(state, "replaceHistory");
-  const conversation = replaceMessages(state.conversation, messages, placeOf(state));
+  const conversation = replaceMessages(state.conversation, messages, findPlace(state));
   const { log, step, telemetry } = state;
   // An open step was shown the history as it was.
   const shownTo = log.steps.length + (step === undefined ? 0 : 1);
@@ -479,11 +479,11 @@ function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): 
 }
 
 function withMessages(state: RunningState, added: readonly Message[]): RunningState {
-  return { ...state, conversation: withAdded(state.conversation, added, placeOf(state)) };
+  return { ...state, conversation: withAdded(state.conversation, added, findPlace(state)) };
 }
 
 /** Returns where a message comes in now: in the open step once the model has replied in it, else after the last one. */
-function placeOf({ executionId, step, log }: RunningState): TagPlace {
+function findPlace({ executionId, step, log }: RunningState): TagPlace {
   return { executionId, stepNumber: step?.reply === undefined ? log.steps.length : step.number };
 }
 

@@ -11,7 +11,7 @@ import {
   pausedChildrenOf,
   pendingCallsOf,
   pendingState,
-  questionsOf,
+  findAskedQuestions,
 } from "../../src/agent/agent-state.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -33,7 +33,7 @@ const QUESTIONS = [
   lastTextOf,
   pausedChildrenOf,
   pendingCallsOf,
-  questionsOf,
+  findAskedQuestions,
 ] as const;
 
 proves(
@@ -104,16 +104,19 @@ test("what an agent waits for are the questions and the subagents of its open ca
   const [first, second] = twoCalls();
   const question = questionAbout(first);
   if (question.type !== "question") throw new Error("a question");
-  expect([questionsOf(waiting), pausedChildrenOf(waiting)]).toEqual([[question.question], []]);
+  expect([findAskedQuestions(waiting), pausedChildrenOf(waiting)]).toEqual([
+    [question.question],
+    [],
+  ]);
   const deferrals = [question, subagentOn(second)];
   const both = after(replied, { type: "recordExecutions", executions: [], deferrals }, pause);
-  expect(questionsOf(both)).toEqual([question.question]);
+  expect(findAskedQuestions(both)).toEqual([question.question]);
   expect(pausedChildrenOf(both)).toEqual(["agent_of_call_2"]);
   const three = after(both, { type: "resume" }, recordSubtasks, pause);
   expect(pausedChildrenOf(three)).toEqual(["agent_of_call_2", "agent_2"]);
   const { pending, completed } = states();
   for (const state of [pending, completed])
-    expect([questionsOf(state), pausedChildrenOf(state)]).toEqual([[], []]);
+    expect([findAskedQuestions(state), pausedChildrenOf(state)]).toEqual([[], []]);
 });
 
 test("the last text is the last one that the model wrote, replies without text passed over", () => {

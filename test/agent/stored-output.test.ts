@@ -5,7 +5,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { finishTool, parsedOutput, findOutputProblems } from "../../src/agent/finish-tool.ts";
+import { finishTool, parsedOutput, findOutputProblems } from "../../src/agent/typed-result.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import { problemLines } from "../../src/tools/arguments/argument-problems.ts";
 import type { ToolInput } from "../../src/tools/arguments/input-schema.ts";

@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import { isRecord, type JsonValue } from "../../src/kernel/json.ts";
-import { finishTool } from "../../src/agent/finish-tool.ts";
+import { finishTool } from "../../src/agent/typed-result.ts";
 import { strictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
 import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { finishTool } from "../../src/agent/finish-tool.ts";
+import { finishTool } from "../../src/agent/typed-result.ts";
 import { bindCall, type BoundCall } from "../../src/tools/bind-call.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { unknownTool } from "../../src/tools/rejected-call.ts";

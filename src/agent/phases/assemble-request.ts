@@ -196,7 +196,7 @@ function system(text: string): readonly Message[] {
 }
 
 /** Returns how many input tokens a list of messages takes. */
-export type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => number;
+export type MeasureTokens = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => number;
 
 /** Returns true if the role has a window and the request does not fit, or carries too much. */
 export function isOverflowing(
@@ -214,7 +214,7 @@ export function isOverflowing(
 }
 
 /** Returns the measure for a history among these sections. */
-export function measure(agent: AgentRuntime, sections?: SectionMessages): Measure {
+export function measure(agent: AgentRuntime, sections?: SectionMessages): MeasureTokens {
   const tokensOf = measureSeen(agent, sections);
   return (history, prefix) => tokensOf(forModel(history, agent.model), prefix);
 }
@@ -223,7 +223,7 @@ export function measure(agent: AgentRuntime, sections?: SectionMessages): Measur
 function measureSeen(
   { role, model, tools, output }: AgentRuntime,
   sections: SectionMessages | undefined,
-): Measure {
+): MeasureTokens {
   const ephemeral = sections && new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {

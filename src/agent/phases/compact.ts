@@ -20,7 +20,7 @@ import {
 } from "../../policies/retention-policy.ts";
 import { storedMessages } from "../message-tags.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
-import { measure, type Measure } from "./assemble-request.ts";
+import { measure, type MeasureTokens } from "./assemble-request.ts";
 
 /** Messages, and attachments, that a compaction keeps by default. */
 const DEFAULT_KEPT_MESSAGES = 20;
@@ -70,7 +70,7 @@ export async function compact(
     : (summed.messages ??
       (isShort
         ? lighter
-        : truncateHistory(lighter, fitting(agent, { messages: lighter, tokensOf, keep }))));
+        : truncateHistory(lighter, fitMessages(agent, { messages: lighter, tokensOf, keep }))));
   const compacted = charged(state, shorter, summed);
   if (isEnding && usage === undefined) return compacted;
   const isSummed = shorter === summed.messages;
@@ -90,13 +90,13 @@ export async function compact(
 
 interface CompactionRequest {
   readonly messages: readonly Message[];
-  readonly tokensOf: Measure;
+  readonly tokensOf: MeasureTokens;
   /** Messages that are to be kept. */
   readonly keep: number;
 }
 
 /** Half as many messages as are to be kept, and half of that, until something is left out and the rest fits, with room for so many tokens. */
-function fitting(
+function fitMessages(
   { role }: AgentRuntime,
   { messages, tokensOf, keep }: CompactionRequest,
   room = 0,
@@ -132,7 +132,7 @@ async function summarized(
   const targetTokens = Math.floor(
     Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / SUMMARY_PART),
   );
-  const cut = cutHistory(request.messages, fitting(agent, request, targetTokens));
+  const cut = cutHistory(request.messages, fitMessages(agent, request, targetTokens));
   if (cut === undefined) return NOT_CALLED;
   const left = Math.min(targetTokens, window - request.tokensOf([...cut.head, ...cut.tail]));
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_CALLED;
@@ -241,12 +241,12 @@ export function summaryTask(
   { maxOutputTokens, maxInputTokens }: SummaryRoom,
 ): SideTask {
   const most = Math.min(MOST_CHARACTERS, (maxInputTokens ?? Infinity) * CHARACTERS_PER_TOKEN);
-  const { text } = shortenText(messages.map(lineOf).join("\n\n"), most);
+  const { text } = shortenText(messages.map(describeMessage).join("\n\n"), most);
   const task = `The conversation:\n\n${text}`;
   return { instructions: INSTRUCTIONS, task, maxOutputTokens };
 }
 
-function lineOf(message: Message): string {
+function describeMessage(message: Message): string {
   switch (message.role) {
     case "system":
       return `[instructions] ${message.text}`;

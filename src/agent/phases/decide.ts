@@ -9,7 +9,7 @@ import type { StopSignal } from "../../protocol/stop.ts";
 import { problemLines } from "../../tools/arguments/argument-problems.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {
-  isTooLong,
+  isRequestTooLong,
   isWholeReply,
   lastTextOf,
   isWaiting,
@@ -18,7 +18,7 @@ import {
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks, consult, hookBounds } from "../consult.ts";
-import { parsedOutput } from "../finish-tool.ts";
+import { parsedOutput, textResult } from "../typed-result.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, lastStepSignal, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
@@ -30,14 +30,13 @@ import {
   recordVeto,
   recordWait,
 } from "../transition.ts";
-import { textResult } from "../output-mode.ts";
 
 /** Times that stop hooks may make an execution continue (C35). */
 const MAX_VETOES = 3;
 
 /** Completes the step and decides what follows: stop, continue, or ask for what is missing. */
 export async function decide(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const next = isTooLong(state) ? state : await finishStep(agent, state);
+  const next = isRequestTooLong(state) ? state : await finishStep(agent, state);
   const outcome = stepOutcome(next.log, {
     roleName: agent.role.name,
     modelId: agent.model.id,
@@ -54,7 +53,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
       return fail(agent, next, outcome.error);
     case "compact":
       recordContinuation(agent, next, outcome);
-      return await shorten(agent, next);
+      return await shortenHistory(agent, next);
     case "retry": {
       const reminded = remind(agent, next);
       recordContinuation(agent, reminded, outcome);
@@ -105,7 +104,7 @@ function withTextResult(agent: AgentRuntime, state: AgentState): AgentState {
 }
 
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
-async function shorten(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+async function shortenHistory(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { compact } = await import("./compact.ts");
   const shorter = await compact(agent, state);
   const error = state.step?.error;

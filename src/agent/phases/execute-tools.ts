@@ -17,7 +17,7 @@ import type { CallEnd, ExecutedCall } from "../effects.ts";
 import { addSignal, budgetSignal, failWith, lastStepSignal } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
 import { recordExecutions, recordOutput, recordResults } from "../transition.ts";
-import { planCalls, type Batch, type Plan } from "./plan-calls.ts";
+import { planCalls, type CallBatch, type Plan } from "./plan-calls.ts";
 import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
@@ -84,7 +84,7 @@ async function runBatch(
   agent: AgentRuntime,
   state: AgentState,
   { signal, end: endReply }: ReplyEnd,
-  { calls, skip: skipped }: Pick<Batch, "calls" | "skip">,
+  { calls, skip: skipped }: Pick<CallBatch, "calls" | "skip">,
 ) {
   const step = openStepOf(state);
   const isHooked = agent.hooks.points.has("beforeTool");
@@ -98,7 +98,7 @@ async function runBatch(
     known.push(end);
     if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) endReply();
   };
-  const batch: Batch = { calls, hooked: hooked?.calls, isFailing, skip, signal, onEnd };
+  const batch: CallBatch = { calls, hooked: hooked?.calls, isFailing, skip, signal, onEnd };
   const plan = planCalls(agent, state, batch);
   const { persistence } = agent;
   const calling: Promise<CallEnd>[] = [];

@@ -33,7 +33,7 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (mustNotCallModel(agent, next) || next.log.subtasks.length > 0) return { state: next };
   if (next.log.isAwaiting && agent.mailbox?.hasMessages !== true)
-    next = await awaitSubagents(agent, next);
+    next = await waitForSubagents(agent, next);
   if (mustNotCallModel(agent, next)) return { state: next };
   const hasSections = agent.role.sections.length > BUILT_IN_SECTIONS.length;
   const made = hasSections ? await makeSections(agent, next) : { state: next };
@@ -79,7 +79,7 @@ function unbriefed(state: AgentState): AgentState {
 // Waiting for subagents in the background: an agent that has answered reads what they say before it ends (X9).
 
 /** Waits until they have settled, a message comes, or the agent must end. Paused if one of them is and there is nothing to read. */
-async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subagents } = agent.run;
   const { background } = state.log;
   await waitForNews(agent, background);
@@ -118,8 +118,8 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
 // (X10, X23).
 
 /** The state as it will be if the model call that shows the messages is made. */
-export function withMessages(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
-  const messages = mail.map(messageOf);
+export function withMail(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
+  const messages = mail.map(makeMailMessage);
   const reportedIds = mail.flatMap(({ from }) => from ?? []);
   return addMessages(state, messages, reportedIds);
 }
@@ -137,9 +137,9 @@ export function deliverMessages(
     const characters = contentText(content).length;
     agent.record({ type: "message.delivered", origin, characters, ...sender }, position);
   }
-  return { state: withMessages(state, mail), call };
+  return { state: withMail(state, mail), call };
 }
 
-function messageOf({ content, from }: MailboxMessage): UserMessage {
+function makeMailMessage({ content, from }: MailboxMessage): UserMessage {
   return userMessage(content, from === undefined ? "steering" : "report");
 }

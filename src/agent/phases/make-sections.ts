@@ -7,7 +7,7 @@ import { frozenList } from "../../kernel/grown.ts";
 import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { consult, factsOf } from "../consult.ts";
+import { consult, readAgentFacts } from "../consult.ts";
 import type { Consulted } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
 import { stepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
@@ -53,7 +53,7 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
   const kept = next.log.sections ?? [];
   const all = new Map([...kept.map(({ name, text }) => [name, text] as const), ...texts]);
   const sent = sections.filter(({ lifeCycle }) => lifeCycle !== "persistent");
-  return { state: next, sections: new Map(messagesOf(sent, all)) };
+  return { state: next, sections: new Map(makeSectionMessages(sent, all)) };
 }
 
 /** The texts of sections, by name. */
@@ -66,12 +66,12 @@ function keepSections(state: AgentState, made: readonly PlacedSection[], texts: 
     return { name, ...defined({ text }) };
   });
   const lasting = made.filter(({ lifeCycle }) => lifeCycle === "persistent");
-  const messages = messagesOf(lasting, texts).map(([, message]) => message);
+  const messages = makeSectionMessages(lasting, texts).map(([, message]) => message);
   return recordSections(state, [...(state.log.sections ?? []), ...sections], messages);
 }
 
 /** The messages of sections that have something to say, by name. */
-function messagesOf(
+function makeSectionMessages(
   sections: readonly PlacedSection[],
   texts: Texts,
 ): readonly (readonly [string, Message])[] {
@@ -114,7 +114,7 @@ function contextOf(
   signal: AbortSignal,
 ): SectionContext {
   return Object.freeze({
-    ...factsOf(agent),
+    ...readAgentFacts(agent),
     sectionName,
     role: agent.role.name,
     stepNumber: stepPosition(agent, state).stepNumber,

@@ -25,16 +25,16 @@ import {
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../../budget/lease.ts";
 import type { ParentHistory } from "../effects.ts";
-import { parsedOutput, type ParsedOutput } from "../finish-tool.ts";
+import { parsedOutput, type ParsedOutput } from "../typed-result.ts";
 import { restoreCall, storedCallOf, readArguments } from "../tool-calls/parsed-call.ts";
-import type { OpenCall } from "../tool-calls/open-call.ts";
+import type { CallInProgress } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import { removalReason } from "../../policies/context-notes.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 
 /** The plan of a batch of calls. */
 export interface Plan {
-  readonly calls: readonly OpenCall[];
+  readonly calls: readonly CallInProgress[];
   /** How many calls were charged. A typed result is not charged, and a call that was put off was charged before. */
   readonly charged: number;
   /** The typed result, if the model gave it. */
@@ -44,7 +44,7 @@ export interface Plan {
 }
 
 /** The calls of a batch: the first ones of the open step that have no result. */
-export interface Batch {
+export interface CallBatch {
   readonly calls: readonly ToolCall[];
   /** The calls that hooks were asked about. `undefined` if there are no hooks before tool calls. */
   readonly hooked: ReadonlyMap<CallId, HookedCall> | undefined;
@@ -54,11 +54,11 @@ export interface Batch {
   readonly skip: string | undefined;
   /** The signal of each call of the reply. */
   readonly signal: CancelSignal;
-  readonly onEnd: OpenCall["onEnd"];
+  readonly onEnd: CallInProgress["onEnd"];
 }
 
 /** Checks and charges calls in their order. */
-export function planCalls(agent: AgentRuntime, state: AgentState, batch: Batch): Plan {
+export function planCalls(agent: AgentRuntime, state: AgentState, batch: CallBatch): Plan {
   const { tools } = agent;
   const { output: schema } = agent.role;
   const step = openStepOf(state);
@@ -66,7 +66,7 @@ export function planCalls(agent: AgentRuntime, state: AgentState, batch: Batch):
   const history: ParentHistory = { messages: state.conversation.messages, steps };
   const ofReply = step.reply?.message.toolCalls ?? NONE;
   const deferrals = new Map(step.deferrals.map((one) => [one.callId, one]));
-  const planned: OpenCall[] = [];
+  const planned: CallInProgress[] = [];
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
   let output: ParsedOutput | undefined;
@@ -134,7 +134,7 @@ export function planCalls(agent: AgentRuntime, state: AgentState, batch: Batch):
 function noteDelegatedRoles(
   agent: AgentRuntime,
   state: AgentState,
-  planned: readonly OpenCall[],
+  planned: readonly CallInProgress[],
 ): void {
   const delegations = planned.filter(({ bound }) => bound.type === "delegation");
   const ofBatch = delegations.flatMap(({ bound }) =>
@@ -182,8 +182,8 @@ function rolesAskedFor(input: unknown): readonly string[] {
 function bindPlanned(
   agent: AgentRuntime,
   step: OpenStep,
-  { isFailing, skip }: Batch,
-  planned: Pick<OpenCall, "call" | "argumentsText" | "deferral"> & {
+  { isFailing, skip }: CallBatch,
+  planned: Pick<CallInProgress, "call" | "argumentsText" | "deferral"> & {
     readonly tool: Tool | undefined;
     readonly hooked: HookedCall | undefined;
   },

@@ -13,7 +13,7 @@ import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith, budgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
-import { deliverMessages, withMessages, makeReady } from "./make-ready.ts";
+import { deliverMessages, withMail, makeReady } from "./make-ready.ts";
 import type { ReadyState } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices } from "./notices.ts";
 
@@ -27,7 +27,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
     return { state: ready.state, call: undefined };
   const messages = agent.mailbox?.takeMessages() ?? [];
   const hasMessages = messages.length > 0;
-  const shown = hasMessages ? withMessages(ready.state, messages) : ready.state;
+  const shown = hasMessages ? withMail(ready.state, messages) : ready.state;
   let assembled: Assembled | AgentState;
   try {
     assembled = plainRequest(agent, shown, ready.sections);

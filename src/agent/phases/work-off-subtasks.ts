@@ -23,7 +23,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
     open.map((subtask) => {
       const nth = subtasks.indexOf(subtask);
       return agent.at({ stepId: position.stepId }, () =>
-        delegate(agent, position, subtask, { history, nth }),
+        runSubtask(agent, position, subtask, { history, nth }),
       );
     }),
   );
@@ -36,7 +36,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
     const broken = outcomes.find((outcome) => outcome.type === "failed");
     return broken === undefined ? open : failWith(agent, open, broken.error);
   }
-  const messages = settled.map(messageOf);
+  const messages = settled.map(reportSubtask);
   for (const { text } of messages)
     agent.record(
       { type: "message.delivered", origin: "subtask", characters: text.length },
@@ -46,7 +46,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
 }
 
 /** A delegation without a model call behind it; its agent's time stands still, as in any other. Never rejects. */
-async function delegate(
+async function runSubtask(
   agent: AgentRuntime,
   position: EffectPosition,
   { request, childId }: Subtask,
@@ -75,7 +75,7 @@ function withOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {
     : { request, text: delegationText(outcome) };
 }
 
-function messageOf({ request, text = "" }: Subtask): UserMessage {
+function reportSubtask({ request, text = "" }: Subtask): UserMessage {
   const heading = `A subtask that was queued for ${request.role} has ended. Its task: ${contentText(request.task)}`;
   return { role: "user", origin: "subtask", text: `${heading}\nIts result: ${text}` };
 }

@@ -22,7 +22,7 @@ import {
 } from "../../protocol/question.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { OpenCall } from "./open-call.ts";
+import type { CallInProgress } from "./open-call.ts";
 
 /** Who or what decided a question. */
 export type Decider = EventBody<"question.answered">["by"];
@@ -106,7 +106,7 @@ export function problemWith(answer: Answer, question: Question): string | undefi
 
 /** A question about a call, under an id that its place gives. */
 export function makeQuestion(
-  { agent, toolName, position: { stepId, callId }, index }: OpenCall,
+  { agent, toolName, position: { stepId, callId }, index }: CallInProgress,
   kind: QuestionKind,
   reason: string,
   shown: Pick<Question, "arguments" | "writtenArguments" | "unparsed">,
@@ -131,7 +131,7 @@ export function makeQuestion(
 
 /** Records the answer, and who gave it. */
 export function recordAnswer(
-  call: OpenCall,
+  call: CallInProgress,
   question: Question,
   said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
 ): void {

@@ -21,9 +21,9 @@ import {
   type NamedGuard,
 } from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import { factsOf } from "../consult.ts";
+import { readAgentFacts } from "../consult.ts";
 import { toolContext } from "./call-context.ts";
-import type { OpenCall } from "./open-call.ts";
+import type { CallInProgress } from "./open-call.ts";
 import { usedArguments } from "./parsed-call.ts";
 
 /** The decision of one guard, as events have it. */
@@ -44,7 +44,7 @@ const ALLOW: Decision = Object.freeze({ type: "allow" });
 type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
 
 /** Counts calls of function tools, one right after the other, and delegations of one task to one role, anywhere in the run. */
-export function findRepetition(call: OpenCall, bound: OwnCall): Repetition | undefined {
+export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition | undefined {
   const { agent, toolName } = call;
   if (bound.type === "function") {
     const { maxIdenticalCalls: most } = call.settings;
@@ -74,7 +74,7 @@ export function findRepetition(call: OpenCall, bound: OwnCall): Repetition | und
 
 /** A repeated call waits for a person if there is one to ask, or if each call is to be asked about. */
 function decideRepetition(
-  { agent }: OpenCall,
+  { agent }: CallInProgress,
   guard: string,
   most: number,
   texts: { readonly first: string | undefined; readonly again: string; readonly advice: string },
@@ -87,14 +87,14 @@ function decideRepetition(
 
 /** The decision on a call that is made for the first time. */
 export async function decideByGuards(
-  call: OpenCall,
+  call: CallInProgress,
   bound: GuardableCall,
   repeated?: Repetition,
 ): Promise<Decision> {
   const others = [...denialOf(call.denial), ...(repeated === undefined ? [] : [repeated])];
   const guarded = await askGuards(call, bound, others);
   if (guarded.type === "rejected") return guarded;
-  const approval = await checkApproval(call, bound);
+  const approval = await checkToolApproval(call, bound);
   if (approval.type === "allow") return guarded;
   if (approval.type === "rejected" || guarded.type === "allow") return approval;
   return { type: "ask", reason: joinSentences([guarded.reason, approval.reason]) };
@@ -105,22 +105,22 @@ export async function decideByGuards(
  * asked about is answered (C50).
  */
 export async function decideAgain(
-  call: OpenCall,
+  call: CallInProgress,
   bound: GuardableCall,
-  denied?: OpenCall["denial"],
+  denied?: CallInProgress["denial"],
 ): Promise<Decision> {
   const guarded = await askGuards(call, bound, denialOf(denied));
   return guarded.type === "rejected" ? guarded : ALLOW;
 }
 
 /** A hook that denied the call, as one of the guards. */
-function denialOf(denied: OpenCall["denial"]): readonly NamedAnswer[] {
+function denialOf(denied: CallInProgress["denial"]): readonly NamedAnswer[] {
   return denied === undefined ? [] : [{ guard: denied.by, answer: "deny", reason: denied.reason }];
 }
 
 /** `others`: further answers: a hook denied the call, or the call repeats itself. */
 async function askGuards(
-  call: OpenCall,
+  call: CallInProgress,
   bound: GuardableCall,
   others: readonly NamedAnswer[],
 ): Promise<Decision> {
@@ -157,7 +157,7 @@ async function askGuards(
 
 /** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
 async function askGuard(
-  { agent, stepNumber, history, signal: callSignal }: OpenCall,
+  { agent, stepNumber, history, signal: callSignal }: CallInProgress,
   named: NamedGuard,
   guarded: GuardedCall,
 ): Promise<GuardAnswer> {
@@ -165,7 +165,7 @@ async function askGuard(
   const outcome = await runTimed<GuardAnswer>(
     (signal) => {
       const context: GuardContext = Object.freeze({
-        ...factsOf(agent),
+        ...readAgentFacts(agent),
         guardName: name,
         role: agent.role.name,
         stepNumber,
@@ -221,12 +221,12 @@ function denyGuarded(reason: string): GuardAnswer {
 }
 
 /** Whether the tool itself wants an approval, and why. A check that throws refuses the call. */
-async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Decision> {
+async function checkToolApproval(call: CallInProgress, bound: GuardableCall): Promise<Decision> {
   if (bound.type !== "function") return ALLOW;
   const { tool, use } = bound;
   const needsApproval = use.needsApproval ?? call.settings.needsApproval;
   if (needsApproval === false) return ALLOW;
-  const asking: OpenCall = { ...call, isClosed: true }; // What it requests on the side is dropped.
+  const asking: CallInProgress = { ...call, isClosed: true }; // What it requests on the side is dropped.
   try {
     const given: unknown =
       typeof needsApproval === "function" ? needsApproval(toolContext(asking)) : needsApproval;
@@ -246,7 +246,10 @@ export function plainReason(toolName: string): string {
   return `${toolName} needs an approval.`;
 }
 
-async function inTime({ agent, signal }: OpenCall, given: PromiseLike<unknown>): Promise<unknown> {
+async function inTime(
+  { agent, signal }: CallInProgress,
+  given: PromiseLike<unknown>,
+): Promise<unknown> {
   agent.beginWork();
   try {
     return await valueInTime(() => given, { ...agent.bounds, signal });

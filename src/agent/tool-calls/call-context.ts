@@ -16,7 +16,7 @@ import {
   type ToolContext,
   type ToolProgress,
 } from "../../tools/tool-context.ts";
-import { factsOf } from "../consult.ts";
+import { readAgentFacts } from "../consult.ts";
 import {
   askApprover,
   makeQuestion,
@@ -24,25 +24,25 @@ import {
   recordAnswer,
   type Decider,
 } from "./ask-approver.ts";
-import type { OpenCall } from "./open-call.ts";
+import type { CallInProgress } from "./open-call.ts";
 
 /** Reports of one call that become events; more would be noise that costs. */
 const MOST_REPORTS = 1_000;
 
 /** Returns what the body of a tool may know and do. */
-export function toolContext(call: OpenCall): ToolContext {
+export function toolContext(call: CallInProgress): ToolContext {
   return contextWith(call, { ask: (request: AskRequest) => askForTool(call, request) });
 }
 
 /** Returns the context of any tool, with these services besides. */
 export function contextWith<Services extends object>(
-  call: OpenCall,
+  call: CallInProgress,
   services: Services,
 ): Omit<ToolContext, "ask"> & Services {
   const { agent, position, stepNumber, settings } = call;
   const { stepId, callId } = position;
   return Object.freeze({
-    ...factsOf(agent),
+    ...readAgentFacts(agent),
     stepNumber,
     callId,
     idempotencyKey: `${agent.identity.runId}/${stepId}/${callId}`,
@@ -56,7 +56,7 @@ export function contextWith<Services extends object>(
   });
 }
 
-function queueSubtask(call: OpenCall, request: unknown): void {
+function queueSubtask(call: CallInProgress, request: unknown): void {
   const asked = spawnRequest("subtask", request);
   if (asked.background === true) {
     const advice = "A subtask is worked off before the next model call.";
@@ -65,7 +65,7 @@ function queueSubtask(call: OpenCall, request: unknown): void {
   if (!call.isClosed) call.subtasks = [...(call.subtasks ?? []), asked];
 }
 
-function reportProgress(call: OpenCall, progress: ToolProgress): void {
+function reportProgress(call: CallInProgress, progress: ToolProgress): void {
   checkKeys("progress", progress, ["done", "total", "message"]);
   const { done, total, message } = progress;
   if (done !== undefined) checkAmount("progress.done", done);
@@ -116,7 +116,7 @@ function askRequest(request: AskRequest): AskRequest {
 }
 
 /** Asks the approver on behalf of a running tool. Rejects with `invalid_option` for an invalid request, and never otherwise. */
-async function askForTool(call: OpenCall, given: AskRequest): Promise<AskOutcome> {
+async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskOutcome> {
   const request = askRequest(given);
   const signals = [call.signal, ...(request.signal === undefined ? [] : [request.signal])];
   if (call.isClosed || signals.some(({ aborted }) => aborted)) return QUESTION_ENDED;
@@ -177,7 +177,7 @@ function problemWithReply(
 }
 
 function withoutAnswer(
-  { agent: { run } }: OpenCall,
+  { agent: { run } }: CallInProgress,
   question: Question,
   failure: string | undefined,
 ): [Decider, AskOutcome] {

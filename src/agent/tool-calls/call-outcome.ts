@@ -85,13 +85,13 @@ export type Permission =
   | Extract<CallEnd, { readonly type: "deferred" }>;
 
 /** What is known of a failure besides its code and its text. */
-type FailureDetails = Partial<Omit<FailedOutcome, "type" | "errorCode">>;
+type OutcomeDetails = Partial<Omit<FailedOutcome, "type" | "errorCode">>;
 
 /** A failure by its code: how severe it is, and as what it counts, the table says. */
-export function failed(
+export function failCall(
   code: ToolFailureCode,
   text: string,
-  more: FailureDetails = {},
+  more: OutcomeDetails = {},
 ): FailedOutcome {
   const { outcome: type, severity } = TOOL_FAILURES[code];
   return { type, text, errorCode: code, severity, ...more };
@@ -108,27 +108,27 @@ interface Saying {
 export function failedSaying(
   code: ToolFailureCode,
   { before, words, after = "" }: Saying,
-  more: FailureDetails = {},
+  more: OutcomeDetails = {},
 ): FailedOutcome {
   const start = before.length;
   const range = { start, end: start + words.length };
-  return failed(code, `${before}${words}${after}`, { words: range, ...more });
+  return failCall(code, `${before}${words}${after}`, { words: range, ...more });
 }
 
-export const CANCELLED = failed(
+export const CANCELLED = failCall(
   "cancelled",
   "Cancelled: the agent was told to end before this call had a result.",
 );
 
 /** A call that was under way when its process died, and that must not be made twice. */
 export const INTERRUPTED = Object.freeze(
-  failed(
+  failCall(
     "interrupted",
     "Not repeated: the process ended while this call was under way, and nobody knows whether it took effect. Find out before you call it again.",
   ),
 );
 
-export const NOT_BEGUN = failed("not_executed", UNBEGUN_TEXT);
+export const NOT_BEGUN = failCall("not_executed", UNBEGUN_TEXT);
 
 /** Returns the outcome of a call that does not run. */
 export function rejectedOutcome({
@@ -138,13 +138,13 @@ export function rejectedOutcome({
   reason,
   failure,
 }: RejectedCall & { readonly failure?: ErrorRecord }): FailedOutcome {
-  return failed(code, text, defined({ blockedBy: by, reason, failure }));
+  return failCall(code, text, defined({ blockedBy: by, reason, failure }));
 }
 
 /** The outcome of a delegation that starts no subagent. */
 export function refusedOutcome(spawn: RefusedSpawn): FailedOutcome {
   const { refusal } = spawn;
-  return failed(refusal.code, delegationText({ type: "refused", refusal }), { spawn });
+  return failCall(refusal.code, delegationText({ type: "refused", refusal }), { spawn });
 }
 
 const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract", "hook_timeout"]);
@@ -163,10 +163,10 @@ export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
 function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
   const isWrap = EspalierError.is(thrown) && thrown.data["point"] === "wrapToolCall";
   const cause = isWrap && thrown.code === "hook_failed" ? thrown.cause : thrown;
-  if (isToolTimeout(cause)) return failed("tool_timeout", messageOf(cause));
+  if (isToolTimeout(cause)) return failCall("tool_timeout", messageOf(cause));
   const severity = severityOf(cause);
   const saying = failureSaying(toolName, cause, severity);
-  const errorName = kindOf(cause);
+  const errorName = readErrorKind(cause);
   if (severity !== undefined) {
     const kept = defined({ errorName, attachments: attachmentsIn(cause) });
     if (severity === "retryable") return failedSaying("tool_retry", saying, kept);
@@ -193,7 +193,7 @@ function failureSaying(
 ): Saying {
   const message = redactSecrets(messageIn(thrown));
   if (severity === undefined) {
-    const kind = kindOf(thrown);
+    const kind = readErrorKind(thrown);
     const before = `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: `;
     return { before, words: message };
   }
@@ -224,7 +224,7 @@ function messageIn(thrown: unknown): string {
 const KIND = /^[A-Za-z][\w.]{0,60}$/;
 
 /** The name of a typed error: plain ones, and what is no error, have none worth telling. */
-function kindOf(thrown: unknown): string | undefined {
+function readErrorKind(thrown: unknown): string | undefined {
   if (EspalierError.is(thrown)) return thrown.code;
   if (!isError(thrown)) return undefined;
   const name = errorNameOf(thrown);

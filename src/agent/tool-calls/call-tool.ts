@@ -30,14 +30,14 @@ import {
   type Permission,
 } from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
-import { closeCall, nextDelegation, type OpenCall } from "./open-call.ts";
-import { answered, askedAbout, callExternally } from "./questions.ts";
+import { closeCall, nextDelegation, type CallInProgress } from "./open-call.ts";
+import { resumeQuestion, askedAbout, callExternally } from "./questions.ts";
 import { forbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
 /** Makes a call in this process. It waits without a slot for permission, and for its subagents (S1). */
-export function callTool(call: OpenCall): Promise<CallEnd> {
+export function callTool(call: CallInProgress): Promise<CallEnd> {
   const { agent, bound, deferral } = call;
   const { persistence, run } = agent;
   return inScope(call.scope, run.recorder, async () => {
@@ -82,11 +82,11 @@ const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." }
 
 /** Returns or requests the permission for a call. At once if nothing has to be asked. */
 export function requestPermission(
-  call: OpenCall,
+  call: CallInProgress,
   bound: OwnCall,
 ): Permission | Promise<Permission> {
   const { agent, deferral, settings } = call;
-  if (deferral?.type === "question") return answered(call, bound, deferral);
+  if (deferral?.type === "question") return resumeQuestion(call, bound, deferral);
   const repeated = findRepetition(call, bound);
   const isReviewed =
     call.denial !== undefined ||
@@ -111,7 +111,7 @@ export function requestPermission(
 }
 
 /** Runs the function within a slot, which is given back once the end of the call is recorded. */
-async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
+async function runTool(call: CallInProgress, bound: FunctionCall): Promise<CallEnd> {
   const { agent, signal } = call;
   const { clock, limiter } = agent.run;
   const askedAtMs = clock.nowMs();
@@ -134,7 +134,7 @@ async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
 const NO_WRAPS: ReturnType<HookSet["toolWraps"]> = Object.freeze([]);
 
 /** Runs the body with the hooks around it, and returns its outcome. */
-async function runBody(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
+async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallOutcome> {
   const { agent, signal, toolName } = call;
   const { clock, recorder } = agent.run;
   const startedAtMs = clock.nowMs();
@@ -166,7 +166,7 @@ async function runBody(call: OpenCall, bound: FunctionCall): Promise<CallOutcome
 
 /** Runs the hooks around a body. */
 function runWrapped(
-  call: OpenCall,
+  call: CallInProgress,
   bound: FunctionCall,
   wraps: ReturnType<HookSet["toolWraps"]>,
   body: () => Promise<unknown>,
@@ -192,7 +192,7 @@ function readBodyOutcome(toolName: string, bounded: BoundedOutcome<unknown>): Ca
 }
 
 /** Returns what the wrappers of a tool work with. */
-function toolRuntime(call: OpenCall): ToolRuntime {
+function toolRuntime(call: CallInProgress): ToolRuntime {
   const { agent, toolName } = call;
   const { run } = agent;
   return Object.freeze({

@@ -27,13 +27,13 @@ import type { Deferral } from "../agent-state.ts";
 import type { CallEnd } from "../effects.ts";
 import {
   CANCELLED,
-  failed,
+  failCall,
   thrownOutcome,
   type CallOutcome,
   type PausedChild,
 } from "./call-outcome.ts";
 import { contextWith, spawnRequest } from "./call-context.ts";
-import { closeCall, nextDelegation, type OpenCall } from "./open-call.ts";
+import { closeCall, nextDelegation, type CallInProgress } from "./open-call.ts";
 import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
@@ -48,7 +48,7 @@ const TOO_LATE = deepFreeze<SpawnOutcome>({
 
 /** Runs a delegation from its beginning. */
 export async function delegate(
-  call: OpenCall,
+  call: CallInProgress,
   { tool, use }: Extract<OwnCall, { readonly type: "delegation" }>,
 ): Promise<CallEnd> {
   const begun = recordBegin(call);
@@ -70,14 +70,15 @@ export async function delegate(
     bounded = await withinBounds(working, bounds);
   }
   const subtasks = closeCall(call);
-  const children = sortChildren(await Promise.allSettled(call.spawned));
-  const ended = await awaitOutcome(call, outcomeOf(call, tool.name, bounded, children));
-  const { startedIds } = children;
+  const children = await Promise.allSettled(call.spawned);
+  const ended = await awaitOutcome(call, findOutcome(call, tool.name, bounded, children));
+  const inBackground = listChildren(children, "started");
+  const startedIds = inBackground.length === 0 ? undefined : inBackground;
   return await recordDelegation(call, { ...ended, ...defined({ subtasks, startedIds }) }, begun);
 }
 
 function recordDelegation(
-  call: OpenCall,
+  call: CallInProgress,
   outcome: CallOutcome | PausedChild,
   begun: BegunCall,
 ): CallEnd | Promise<CallEnd> {
@@ -88,7 +89,7 @@ function recordDelegation(
 
 /** Waits further for a subagent that was paused with the call. */
 export async function resumeDelegation(
-  call: OpenCall,
+  call: CallInProgress,
   { childId, subtasks, startedIds }: Extract<Deferral, { readonly type: "subagent" }>,
 ): Promise<CallEnd> {
   const { agent, position } = call;
@@ -99,7 +100,7 @@ export async function resumeDelegation(
 
 /** Waits for a delegation, and returns the outcome of its call. */
 async function awaitOutcome(
-  { toolName, signal }: OpenCall,
+  { toolName, signal }: CallInProgress,
   outcome: Promise<DelegationOutcome>,
 ): Promise<CallOutcome | PausedChild> {
   try {
@@ -110,33 +111,15 @@ async function awaitOutcome(
   }
 }
 
-/** The subagents that a call has started, by what became of them. */
-interface Children {
-  readonly pausedIds: readonly AgentId[];
-  /** In the background; undefined: none. */
-  readonly startedIds: readonly AgentId[] | undefined;
-  readonly broken: PromiseRejectedResult | undefined;
-}
-
-function sortChildren(children: readonly PromiseSettledResult<SpawnOutcome>[]): Children {
-  const pausedIds: AgentId[] = [];
-  const startedIds: AgentId[] = [];
-  let broken: PromiseRejectedResult | undefined;
-  for (const child of children) {
-    if (child.status === "rejected") broken ??= child;
-    else if (child.value.type === "paused") pausedIds.push(child.value.childId);
-    else if (child.value.type === "started") startedIds.push(child.value.childId);
-  }
-  return { pausedIds, startedIds: startedIds.length === 0 ? undefined : startedIds, broken };
-}
-
 /** The result of a delegation, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */
-async function outcomeOf(
-  { agent }: OpenCall,
+async function findOutcome(
+  { agent }: CallInProgress,
   toolName: string,
   bounded: BoundedOutcome<DelegationOutcome>,
-  { pausedIds, broken }: Children,
+  children: readonly PromiseSettledResult<SpawnOutcome>[],
 ): Promise<DelegationOutcome> {
+  const broken = children.find((child) => child.status === "rejected");
+  const pausedIds = listChildren(children, "paused");
   const given = bounded.type === "returned" ? bounded.value : undefined;
   const outcome = isOutcome(given) ? given : undefined;
   const awaited = broken === undefined && outcome?.type === "paused" ? outcome.childId : undefined;
@@ -152,6 +135,16 @@ async function outcomeOf(
   return outcome;
 }
 
+/** Lists subagents that a call has started, and that are paused or work in the background. */
+function listChildren(
+  children: readonly PromiseSettledResult<SpawnOutcome>[],
+  type: "paused" | "started",
+): readonly AgentId[] {
+  return children.flatMap((child) =>
+    child.status === "fulfilled" && child.value.type === type ? [child.value.childId] : [],
+  );
+}
+
 /** True for what the context gives, and for a refusal or an answer of the delegation's own. */
 function isOutcome(value: unknown): value is DelegationOutcome {
   if (!isRecord(value)) return false;
@@ -165,11 +158,11 @@ function isOutcome(value: unknown): value is DelegationOutcome {
 }
 
 /** True if the call can start nothing further. One whose subagent ran when the process died adopts it, to end it. */
-export function isTooLate({ agent, signal, position }: OpenCall): boolean {
+export function isTooLate({ agent, signal, position }: CallInProgress): boolean {
   return signal.aborted && agent.persistence?.inFlight?.hasChildOf(position.callId) !== true;
 }
 
-function delegationContext(call: OpenCall): DelegationContext {
+function delegationContext(call: CallInProgress): DelegationContext {
   return contextWith(call, {
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
@@ -182,7 +175,7 @@ function delegationContext(call: OpenCall): DelegationContext {
 }
 
 /** Takes in a subagent that is started for the call. */
-function takeChild(call: OpenCall, spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
+function takeChild(call: CallInProgress, spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
   spawned.catch(() => undefined); // A delegation may start a subagent and ignore the outcome.
   call.spawned.push(spawned);
   return spawned;
@@ -197,13 +190,13 @@ function delegatedOutcome(
     return { type: "succeeded", text, ...(reportedIds.length === 0 ? {} : { reportedIds }) };
   }
   const text = delegationText(outcome);
-  if (outcome.type === "refused") return failed(outcome.refusal.code, text);
+  if (outcome.type === "refused") return failCall(outcome.refusal.code, text);
   if (outcome.type === "started") return { type: "succeeded", text, startedIds: [outcome.childId] };
   const { outcome: worth, usage } = outcome.result;
   const counted = { usage: usage.total };
   return worth === "completed"
     ? { type: "succeeded", text, ...counted }
-    : failed(SUBAGENT_FAILURES[worth], text, counted);
+    : failCall(SUBAGENT_FAILURES[worth], text, counted);
 }
 
 const SUBAGENT_FAILURES = {
@@ -257,7 +250,7 @@ async function taskAfterHooks(
 // What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
 
 /** What a call may do with the agent's subagents, until it ends. */
-function serviceWithin(call: OpenCall): SubagentService {
+function serviceWithin(call: CallInProgress): SubagentService {
   const { agent } = call;
   const service = agent.run.subagents.serviceFor(agent, nextDelegation(call));
   return Object.freeze({

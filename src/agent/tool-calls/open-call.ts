@@ -1,4 +1,4 @@
-// OpenCall: one tool call of a reply, from its plan to its record. Filled in on the way: its bound arguments, and the
+// CallInProgress: one tool call of a reply, from its plan to its record. Filled in on the way: its bound arguments, and the
 // subagents, subtasks and questions that its tool starts. After the call has ended, nothing further is taken in.
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
@@ -16,7 +16,7 @@ import type { Deferral } from "../agent-state.ts";
 import type { CallEnd, ParentHistory } from "../effects.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 
-export interface OpenCall {
+export interface CallInProgress {
   readonly agent: AgentRuntime;
   readonly stepId: StepId;
   readonly stepNumber: number;
@@ -69,14 +69,14 @@ export interface OpenCall {
 }
 
 /** Returns the next delegation of a call, as the tree sees it. */
-export function nextDelegation(call: OpenCall): DelegatedCall {
+export function nextDelegation(call: CallInProgress): DelegatedCall {
   const { position, history, delegatedRoles, spawned } = call;
   const isAlone = delegatedRoles.length === 1 && call.toolName === SPAWN_TOOL_NAME;
   return { ...position, history, delegatedRoles, nth: spawned.length, isAlone };
 }
 
 /** Ends the open questions of a call, and returns the subtasks that were queued. `undefined` if none was. */
-export function closeCall(call: OpenCall): readonly SpawnRequest[] | undefined {
+export function closeCall(call: CallInProgress): readonly SpawnRequest[] | undefined {
   call.isClosed = true;
   if (call.endings !== undefined) for (const end of call.endings) end();
   return call.subtasks;

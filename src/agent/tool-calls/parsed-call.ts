@@ -23,7 +23,7 @@ import {
 import { unverifiedCall, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
-import type { OpenCall } from "./open-call.ts";
+import type { CallInProgress } from "./open-call.ts";
 
 /** A parsed call, as it is stored. */
 export interface StoredCall {
@@ -77,18 +77,19 @@ export function restoreCall(tool: Tool, { input, value, schemaHash }: StoredCall
   if (value === undefined || schemaHash === schemaHashOf(tool))
     return rebindCall(tool, input, value);
   const again = rebindCall(tool, input);
-  const isUnchanged = hasValue(again, value) || hasValue(rebindCall(tool, value), value);
+  const isUnchanged =
+    hasParsedValue(again, value) || hasParsedValue(rebindCall(tool, value), value);
   return isUnchanged ? rebindCall(tool, input, value) : again;
 }
 
-function hasValue(bound: BoundCall, value: JsonValue): boolean {
+function hasParsedValue(bound: BoundCall, value: JsonValue): boolean {
   return bound.type !== "rejected" && sameJson(parsedJson(bound.value), value);
 }
 
 /** Returns why a call is not the one that was stored. `undefined` if it is. */
 export function differenceFrom(bound: OwnCall, stored: StoredCall): string | undefined {
   const { value, fingerprint } = stored;
-  if (value !== undefined) return hasValue(bound, value) ? undefined : OTHER_SCHEMA;
+  if (value !== undefined) return hasParsedValue(bound, value) ? undefined : OTHER_SCHEMA;
   if (fingerprint === undefined) return NOT_COMPARABLE;
   return fingerprintOf(bound.value) === fingerprint ? undefined : OTHER_VALUE;
 }
@@ -144,7 +145,7 @@ export function parsedJson(value: unknown): JsonValue | undefined {
 }
 
 /** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
-export function writtenArguments({ bound, argumentsText }: OpenCall): JsonValue {
+export function writtenArguments({ bound, argumentsText }: CallInProgress): JsonValue {
   return "input" in bound ? bound.input : (readArguments(argumentsText) ?? argumentsText);
 }
 

@@ -1,5 +1,5 @@
 // Questions about calls: asked of the approver, answered by the caller that resumes a run, or left open, so that the run pauses.
-// X17. An answer is about one exact call: it carries the fingerprint of tool and arguments, and is taken once.
+// An answer is about one exact call: it carries the fingerprint of tool and arguments, and is taken once.
 
 import { joinSentences } from "../../kernel/sentence.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
@@ -24,16 +24,16 @@ import {
   type Decision,
   type Repetition,
 } from "./authorize.ts";
-import type { OpenCall } from "./open-call.ts";
-import { failed, failedSaying, rejectedOutcome, type Permission } from "./call-outcome.ts";
+import type { CallInProgress } from "./open-call.ts";
+import { failCall, failedSaying, rejectedOutcome, type Permission } from "./call-outcome.ts";
 import { approvedCall, parseRecordOf, shownArguments, type CheckedCall } from "./parsed-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
 /** A call about which a question was open when the run was paused. */
-export function answered(
-  call: OpenCall,
+export function resumeQuestion(
+  call: CallInProgress,
   bound: OwnCall,
   deferral: QuestionDeferral,
 ): Permission | Promise<Permission> {
@@ -45,7 +45,7 @@ export function answered(
 
 /** Lets guards decide, and asks the approver if one of them, or the tool, wants it. */
 export async function askedAbout(
-  call: OpenCall,
+  call: CallInProgress,
   bound: OwnCall,
   repeated: Repetition | undefined,
 ): Promise<Permission> {
@@ -93,7 +93,7 @@ function describeMismatch(edited: OwnCall | RejectedCall | undefined): string | 
 
 /** Decides a question for which nothing more is waited for. `edited`: the call with the arguments of the answer, if parsed already. */
 function decideQuestion(
-  call: OpenCall,
+  call: CallInProgress,
   bound: OwnCall,
   deferral: QuestionDeferral,
   reply: ApproverReply & { readonly edited?: OwnCall | RejectedCall | undefined },
@@ -131,23 +131,23 @@ function decideQuestion(
 
 /** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
 export async function permittedAgain(
-  call: OpenCall,
+  call: CallInProgress,
   bound: OwnCall,
-  denied?: OpenCall["denial"],
+  denied?: CallInProgress["denial"],
 ): Promise<Permission> {
   const permission = permissionFor(call, bound, await decideAgain(call, bound, denied));
   return permission.type === "granted" ? { ...permission, isApproved: true } : permission;
 }
 
 /** Returns the permission that follows from a decision without a further question. */
-function permissionFor(call: OpenCall, bound: OwnCall, decision: Decision): Permission {
+function permissionFor(call: CallInProgress, bound: OwnCall, decision: Decision): Permission {
   if (call.signal.aborted) return { type: "cancelled" };
   return decision.type === "rejected" ? decision : { type: "granted", bound };
 }
 
 /** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
 async function changedCall(
-  call: OpenCall,
+  call: CallInProgress,
   input: JsonValue,
   edited: OwnCall | RejectedCall,
 ): Promise<Permission> {
@@ -185,7 +185,7 @@ export function refuseCall(
 
 /** Why a question has no answer, and who decided so; `nobody`: the reason if there was no approver. */
 function unanswered(
-  { agent }: OpenCall,
+  { agent }: CallInProgress,
   question: Question,
   nobody: string,
 ): { readonly reason: string; readonly by: Decider } {
@@ -195,7 +195,11 @@ function unanswered(
 }
 
 /** Returns the call as it is stored while it waits for the answer. */
-function deferralOf({ call }: OpenCall, bound: CheckedCall, question: Question): QuestionDeferral {
+function deferralOf(
+  { call }: CallInProgress,
+  bound: CheckedCall,
+  question: Question,
+): QuestionDeferral {
   const { callId } = call;
   const argumentsText = JSON.stringify(bound.input);
   const callHash = callHashOf(call);
@@ -206,7 +210,7 @@ function deferralOf({ call }: OpenCall, bound: CheckedCall, question: Question):
 type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;
 
 /** The result of the call, or the question for it. What a guard wants asked is part of that one question (C12). */
-export async function callExternally(call: OpenCall, bound: ExternalCall): Promise<CallEnd> {
+export async function callExternally(call: CallInProgress, bound: ExternalCall): Promise<CallEnd> {
   const { agent, position, deferral, answer } = call;
   if (deferral?.type === "question") {
     const { question } = deferral;
@@ -230,7 +234,7 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
 
 /** Ends the call with the answer. Without an answer it fails; its body never runs. */
 async function endWithAnswer(
-  call: OpenCall,
+  call: CallInProgress,
   question: Question,
   answer: Answer | undefined,
 ): Promise<CallEnd> {
@@ -247,5 +251,5 @@ async function endWithAnswer(
   }
   const { reason, by } = unanswered(call, question, "There is nobody who could execute it.");
   recordAnswer(call, question, { answer: "failure", by, reason });
-  return await recordEnd(call, failed("tool_error", `${before}${reason}`, { reason }));
+  return await recordEnd(call, failCall("tool_error", `${before}${reason}`, { reason }));
 }

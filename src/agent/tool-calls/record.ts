@@ -8,7 +8,7 @@ import { spanOf, timed } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effects.ts";
 import {
-  failed,
+  failCall,
   NOT_BEGUN,
   rejectedOutcome,
   type CallOutcome,
@@ -16,7 +16,7 @@ import {
   type FailedOutcome,
   type TextRange,
 } from "./call-outcome.ts";
-import { nextDelegation, type OpenCall } from "./open-call.ts";
+import { nextDelegation, type CallInProgress } from "./open-call.ts";
 import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { JSON_ADVICE, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { EffectPosition } from "../agent-identity.ts";
@@ -40,7 +40,7 @@ export interface BegunCall {
 }
 
 /** Records that a call begins. `askedAtMs`: since when it waited for a slot; default: it did not. */
-export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
+export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall {
   const { agent, position, bound, deferral } = call;
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = deferral?.type === "subagent";
@@ -51,8 +51,8 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
     const body: EventBody<"tool.started" | "tool.resumed"> = {
       type,
       toolName,
-      ...descriptorOf(bound.tool),
-      ...placeOf(index),
+      ...describeTool(bound.tool),
+      ...describeIndex(index),
       ...mended,
     };
     agent.emit(body, position);
@@ -72,7 +72,7 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
  * reply begin.
  */
 export async function recordEnd(
-  call: OpenCall,
+  call: CallInProgress,
   worked: CallOutcome,
   begun?: BegunCall,
 ): Promise<CallEnd> {
@@ -96,12 +96,15 @@ export async function recordEnd(
 }
 
 /** A call of which nothing has happened when its agent has to end: hooks do not see it. */
-export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.run.clock.nowMs()): CallEnd {
+export function rejectUnbegun(
+  call: CallInProgress,
+  startedAtMs = call.agent.run.clock.nowMs(),
+): CallEnd {
   return emitEnd(call, NOT_BEGUN, { startedAtMs, endedAtMs: call.agent.run.clock.nowMs() });
 }
 
 function emitEnd(
-  call: OpenCall,
+  call: CallInProgress,
   outcome: CallOutcome,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   begun?: BegunCall,
@@ -141,7 +144,7 @@ export function emitResult(
 
 /** Records that a delegation waits for a paused subagent, and returns how it continues. */
 export function recordPause(
-  call: OpenCall,
+  call: CallInProgress,
   worked: PausedChild,
   { startedAtMs, given }: Pick<BegunCall, "startedAtMs" | "given">,
 ): CallEnd {
@@ -159,13 +162,13 @@ export function recordPause(
   return timed({ type: "deferred", deferral }, spans);
 }
 
-function argumentsContent(call: OpenCall): SpanContent {
+function argumentsContent(call: CallInProgress): SpanContent {
   return { type: "arguments", value: writtenArguments(call) };
 }
 
 /** Returns the call with its result. */
 export function toExecutedCall(
-  { call, settings, isMended }: OpenCall,
+  { call, settings, isMended }: CallInProgress,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: CallOutcome,
   given?: JsonValue,
@@ -188,7 +191,7 @@ export function toExecutedCall(
 }
 
 /** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
-export function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): FailedOutcome {
+export function forbiddenOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
   const { agent } = call;
   const outcome = rejectedOutcome(rejected);
   const { code, text: message } = rejected;
@@ -201,7 +204,7 @@ export function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): Failed
 }
 
 /** Lets the hooks that follow a call see its result, and change what the model reads of it. */
-async function followUp(call: OpenCall, outcome: CallOutcome): Promise<CallOutcome> {
+async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<CallOutcome> {
   const { agent, stepNumber, toolName, position } = call;
   if (agent.signal.aborted) return outcome;
   const { type, text } = outcome;
@@ -224,7 +227,7 @@ async function followUp(call: OpenCall, outcome: CallOutcome): Promise<CallOutco
 
 /** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
 function withinRetries(
-  { toolName, retryCount, settings }: OpenCall,
+  { toolName, retryCount, settings }: CallInProgress,
   outcome: CallOutcome,
 ): CallOutcome {
   if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
@@ -241,7 +244,7 @@ function withinRetries(
   const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
   return {
     ...outcome,
-    ...failed("retry_limit", text, { causeCode: outcome.errorCode, words: kept }),
+    ...failCall("retry_limit", text, { causeCode: outcome.errorCode, words: kept }),
   };
 }
 
@@ -252,16 +255,16 @@ const ROOM_FOR_ADVICE = 2_000;
  * Cuts an outcome that is too long for the model. The whole text is kept with the call (R111). Of a failure the tool's
  * own words are cut, of a delegation the texts in its JSON, and anything else at its end.
  */
-function cutOutcome({ bound, settings }: OpenCall, outcome: CallOutcome): CallOutcome {
+function cutOutcome({ bound, settings }: CallInProgress, outcome: CallOutcome): CallOutcome {
   const { maxResultCharacters: most } = settings;
   const { type, text, words } = outcome;
   // A failure has room for advice besides, and its own words have their own measure: a shorter one is never cut.
   if (text.length <= most) return outcome;
-  const isReport = words === undefined && bound.tool?.kind === "delegation";
+  const isSubagentReport = words === undefined && bound.tool?.kind === "delegation";
   const room = type === "succeeded" ? most : Math.max(most, ROOM_FOR_ADVICE);
   const cut =
     words === undefined
-      ? ((isReport ? shortenReports(text, most) : undefined) ?? shortenText(text, room))
+      ? ((isSubagentReport ? shortenReports(text, most) : undefined) ?? shortenText(text, room))
       : shortenWords(text, words, most);
   if (!cut.isShortened) return outcome;
   return { ...outcome, text: cut.text, fullText: text, shownCharacters: cut.shownCharacters };
@@ -279,7 +282,7 @@ function shortenWords(text: string, { start, end }: TextRange, most: number): Sh
 }
 
 function endedEvent(
-  call: OpenCall,
+  call: CallInProgress,
   outcome: CallOutcome,
   { startedAtMs, endedAtMs }: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   begun: BegunCall | undefined,
@@ -294,14 +297,16 @@ function endedEvent(
     resultCharacters: fullText.length,
     ...defined({ errorCode, severity, errorName }),
     ...defined({ shownCharacters, attachments: attachments?.length, usage }),
-    ...(type === "succeeded" || isReport(call, outcome) ? {} : { message: messageOf(outcome) }),
+    ...(type === "succeeded" || isSubagentReport(call, outcome)
+      ? {}
+      : { message: describeCallFailure(outcome) }),
     durationMs: endedAtMs - startedAtMs,
     queuedMs: begun?.queuedMs ?? 0,
   };
 }
 
 function rejectedEvent(
-  { toolName, bound, index }: OpenCall,
+  { toolName, bound, index }: CallInProgress,
   outcome: FailedOutcome,
 ): EventBody<"tool.rejected"> {
   const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
@@ -309,26 +314,26 @@ function rejectedEvent(
   return {
     type: "tool.rejected",
     toolName,
-    ...descriptorOf(bound.tool),
-    ...placeOf(index),
+    ...describeTool(bound.tool),
+    ...describeIndex(index),
     outcome: type,
     errorCode,
     severity,
     resultCharacters: fullText.length,
     ...defined({ blockedBy, reason, spawn, shownCharacters }),
-    ...(spawn === undefined ? { message: messageOf(outcome) } : {}),
+    ...(spawn === undefined ? { message: describeCallFailure(outcome) } : {}),
   };
 }
 
 /** What events say of the tool of a call; undefined: there is no such tool. */
-export function descriptorOf(
+export function describeTool(
   tool: Tool | undefined,
 ): Pick<EventBody<"tool.started">, "kind" | "description"> {
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
 }
 
 /** Returns the event field with the place of a call in its reply. Empty for the first call. */
-export function placeOf(index: number): Pick<EventBody<"tool.started">, "index"> {
+export function describeIndex(index: number): Pick<EventBody<"tool.started">, "index"> {
   return index === 0 ? {} : { index };
 }
 
@@ -336,12 +341,12 @@ export function placeOf(index: number): Pick<EventBody<"tool.started">, "index">
 const LONGEST_MESSAGE = 500;
 
 /** Returns why a call failed, in the tool's own words if it has any, without secrets. */
-function messageOf({ text, fullText = text, words }: CallOutcome): string {
+function describeCallFailure({ text, fullText = text, words }: CallOutcome): string {
   const own = words === undefined ? fullText : fullText.slice(words.start, words.end);
   return cutText(redactSecrets(own), LONGEST_MESSAGE);
 }
 
 /** True for the report of a subagent, which is JSON. */
-function isReport({ bound }: OpenCall, { words }: CallOutcome): boolean {
+function isSubagentReport({ bound }: CallInProgress, { words }: CallOutcome): boolean {
   return bound.tool?.kind === "delegation" && words === undefined;
 }

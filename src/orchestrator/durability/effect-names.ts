@@ -1,7 +1,7 @@
 // How effects are named: by their place, so that a run that is done once more names them alike.
 
 import type { EffectPosition } from "../../agent/agent-identity.ts";
-import type { OpenCall } from "../../agent/tool-calls/open-call.ts";
+import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 
 /** `model.3`, or `model.3.1` for a model call that the step makes for its second tool call. */
 export function modelEffectName({ stepNumber, sideCall }: EffectPosition): string {
@@ -13,7 +13,7 @@ export function toolEffectName({
   stepNumber,
   index,
   toolName,
-}: Pick<OpenCall, "stepNumber" | "index" | "toolName">): string {
+}: Pick<CallInProgress, "stepNumber" | "index" | "toolName">): string {
   return `tool.${stepNumber}.${index}:${toolName}`;
 }
 
@@ -21,6 +21,6 @@ export function toolEffectName({
 export function permitEffectName({
   stepNumber,
   index,
-}: Pick<OpenCall, "stepNumber" | "index">): string {
+}: Pick<CallInProgress, "stepNumber" | "index">): string {
   return `permit.${stepNumber}.${index}`;
 }

@@ -3,7 +3,7 @@
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
-import { questionsOf } from "../../agent/agent-state.ts";
+import { findAskedQuestions } from "../../agent/agent-state.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
@@ -160,7 +160,7 @@ class Fold {
       agents.push(agent.toRestored({ openLeases, isLiving }));
       await turns.did();
     }
-    const questions = agents.flatMap(({ state }) => questionsOf(state));
+    const questions = agents.flatMap(({ state }) => findAskedQuestions(state));
     const open = new Set(questions.map(({ questionId }) => questionId));
     return {
       run: {

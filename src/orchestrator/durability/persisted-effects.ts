@@ -25,7 +25,7 @@ import {
   type StoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
 import { callTool, requestPermission } from "../../agent/tool-calls/call-tool.ts";
-import type { OpenCall } from "../../agent/tool-calls/open-call.ts";
+import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { permittedAgain, refuseCall } from "../../agent/tool-calls/questions.ts";
 import { emitResult } from "../../agent/tool-calls/record.ts";
 import { INTERRUPTED, type Permission } from "../../agent/tool-calls/call-outcome.ts";
@@ -105,7 +105,7 @@ export class PersistedEffects implements Persistence {
 
   // Tool calls
 
-  async callTool(call: OpenCall): Promise<CallEnd> {
+  async callTool(call: CallInProgress): Promise<CallEnd> {
     const name = toolEffectName(call);
     const known = this.outcome(name);
     if (known !== undefined) {
@@ -150,7 +150,7 @@ export class PersistedEffects implements Persistence {
   }
 
   /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
-  authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
+  authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {
     if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(call)))
       return { type: "impossible", outcome: INTERRUPTED };
     const name = permitEffectName(call);
@@ -171,7 +171,7 @@ export class PersistedEffects implements Persistence {
     return permission;
   }
 
-  begin(call: OpenCall, tool: OwnCall["tool"]): Promise<void> | undefined {
+  begin(call: CallInProgress, tool: OwnCall["tool"]): Promise<void> | undefined {
     if (isRepeatable(tool)) return undefined;
     return this.#begun(toolEffectName(call));
   }
@@ -300,7 +300,7 @@ function storedPermit(permit: unknown): StoredCall & { readonly isApproved: bool
 
 /** The call with the arguments that were allowed before its process died, if its schema and the guards still allow them. */
 async function permittedBefore(
-  call: OpenCall,
+  call: CallInProgress,
   current: OwnCall,
   permit: unknown,
 ): Promise<Permission> {
@@ -324,7 +324,7 @@ function begunCall(bound: OwnCall, permit: unknown): OwnCall {
 }
 
 /** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
-export function recordedEnd(recorded: unknown, { deferral, onEnd }: OpenCall): CallEnd {
+export function recordedEnd(recorded: unknown, { deferral, onEnd }: CallInProgress): CallEnd {
   const end = structuredClone(CallEndSchema().parse(recorded)); // As of a model call: see `readInferOutcome`.
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;

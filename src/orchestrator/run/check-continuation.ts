@@ -4,7 +4,7 @@
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { CallEndSchema } from "../../agent/effects.ts";
-import { findOutputProblems, NO_OUTPUT } from "../../agent/finish-tool.ts";
+import { findOutputProblems, NO_OUTPUT } from "../../agent/typed-result.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import { mismatch } from "../../kernel/check.ts";

@@ -3,7 +3,7 @@
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
-import { lastTextOf, questionsOf } from "../../agent/agent-state.ts";
+import { lastTextOf, findAskedQuestions } from "../../agent/agent-state.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import { describeWait } from "../../agent/pausing.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
@@ -353,7 +353,7 @@ export function makePausedRun(
   const { counts, limits, nodes } = tree;
   const { traceId, spanId, isSampled } = recorder.runIds;
   const questions = nodes.flatMap(({ settled }) =>
-    settled === undefined ? [] : questionsOf(settled),
+    settled === undefined ? [] : findAskedQuestions(settled),
   );
   const open = new Set(questions.map(({ questionId }) => questionId));
   const run: PausedRunRecord = deepFreeze({

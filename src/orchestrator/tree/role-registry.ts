@@ -5,7 +5,7 @@ import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
 import { modelsOf } from "../../model/fallback.ts";
-import { nativeOutput, requireNative } from "../../agent/output-mode.ts";
+import { nativeOutput, requireNative } from "../../agent/typed-result.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import { hookSet, NO_HOOKS } from "../../hooks/hook-set.ts";

@@ -5,7 +5,7 @@ import { readInferOutcome, type CallEnd, type InferOutcome } from "../../agent/e
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 import { callTool } from "../../agent/tool-calls/call-tool.ts";
-import type { OpenCall } from "../../agent/tool-calls/open-call.ts";
+import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { toExecutedCall } from "../../agent/tool-calls/record.ts";
 import {
   modelEffectName,
@@ -97,7 +97,7 @@ export class ReplayEffects extends PersistedEffects {
     return readInferOutcome(outcome);
   }
 
-  override async callTool(call: OpenCall): Promise<CallEnd> {
+  override async callTool(call: CallInProgress): Promise<CallEnd> {
     const name = toolEffectName(call);
     const known = this.outcome(name);
     if (known !== undefined) return recordedEnd(known, call);
@@ -133,7 +133,7 @@ export class ReplayEffects extends PersistedEffects {
     return await this.#recorded(name, call);
   }
 
-  async #recorded(name: string, call: OpenCall): Promise<CallEnd> {
+  async #recorded(name: string, call: CallInProgress): Promise<CallEnd> {
     const outcome = await this.#next(name);
     if (outcome !== undefined) return recordedEnd(outcome, call);
     const nowMs = this.agent.run.clock.nowMs();

@@ -11,10 +11,16 @@ import {
   isRecord,
   sameJson,
   isJsonObject,
+  deepFreeze,
   valueAt,
   type JsonObject,
   type JsonValue,
 } from "../kernel/json.ts";
+import type { HookSet } from "../hooks/hook-set.ts";
+import type { OutputSchema } from "../model/model.ts";
+import type { ToolChoice } from "../protocol/model-settings.ts";
+import { argumentsOf } from "../tools/bind-call.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import { jsonCopy, NotJsonError } from "../kernel/json-copy.ts";
 import { remembered } from "../model/remembered.ts";
 import { strictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
@@ -26,7 +32,7 @@ import type { FinishTool } from "../tools/tool.ts";
 import type { RunLog, OutputParse } from "./agent-state.ts";
 import { problemsOf, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
 import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
-import type { AgentRole } from "./agent-role.ts";
+import type { AgentRole, OutputMode } from "./agent-role.ts";
 
 /** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides (X20). */
 export function finishTool(field: string, output: ToolInput): FinishTool {
@@ -119,16 +125,16 @@ function jsonResult(field: string, value: unknown): JsonValue {
   }
 }
 
-type Valid<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
+type ValidResult<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
 
 function used<Value>(
   checked: Checked<Value>,
-  resultOf: (checked: Valid<Value>) => JsonValue,
+  resultOf: (checked: ValidResult<Value>) => JsonValue,
 ): ReturnType<FinishTool["bind"]> {
   return checked.type === "invalid" ? checked : { ...checked, use: resultOf(checked) };
 }
 
-/** A typed result, and how it was parsed. */
+/** A typed result, and how it was parseJsonText. */
 export type ParsedOutput = Pick<RunLog, "output" | "outputParse">;
 
 /** Returns a typed result as the log has it. `schema`: the `output` of the role. */
@@ -202,7 +208,7 @@ const LOOSE = [
 
 /**
  * Returns the fields of a stored result that the role does not allow. Empty if the schema is the one
- * that parsed the result, or if it makes the stored value of what the model wrote, or leaves the
+ * that parseJsonText the result, or if it makes the stored value of what the model wrote, or leaves the
  * stored value as it is.
  */
 export function findOutputProblems(
@@ -240,4 +246,99 @@ function findDifferences(
   return [...keys].flatMap((key) =>
     findDifferences(valueAt(stored, [key]), valueAt(expected, [key]), [...path, key]),
   );
+}
+
+// How the result is asked for: natively, where the provider holds the model to its schema, or by a call of Finish.
+
+/** The mode that a definition says. Throws `invalid_definition` for what is none, or none of a role without a typed result. */
+export function outputModeOf(field: string, given: unknown, hasOutput: boolean): OutputMode {
+  if (given === undefined) return "auto";
+  if (!hasOutput)
+    throw misdefinition(
+      field,
+      "left out",
+      given,
+      "It says how output is asked for, and there is none.",
+    );
+  if (given === "auto" || given === "native" || given === "tool") return given;
+  throw misdefinition(field, '"auto", "native" or "tool"', given, "Leave it out for auto.");
+}
+
+/** Throws `invalid_definition` if the role asks for what its model cannot: to be held to a schema. */
+export function requireNative({
+  name,
+  outputMode,
+  model,
+}: Pick<AgentRole, "name" | "outputMode" | "model">): void {
+  if (outputMode !== "native" || model.native === true) return;
+  const advice = `${model.id} says nothing of native results: say auto or tool, or native: true of the model if its server has them.`;
+  throw misdefinition(`${name}.outputMode`, "what its model can do", outputMode, advice);
+}
+
+/** The schema to which its model is held, under these hooks; undefined: it calls `Finish`. */
+export function nativeOutput(role: AgentRole, hooks: HookSet): OutputSchema | undefined {
+  const { finish, outputMode, model, toolChoice } = role;
+  if (finish === undefined) return undefined;
+  const isNative =
+    outputMode === "auto"
+      ? model.native === true && !isFinishWatched(hooks) && !isFinishChosen(toolChoice)
+      : outputMode === "native";
+  return isNative ? remembered(outputs, finish, schemaOf) : undefined;
+}
+
+/** One value for all agents of a role. */
+const outputs = new WeakMap<FinishTool, OutputSchema>();
+
+function schemaOf({ inputSchema }: FinishTool): OutputSchema {
+  const strict = strictSchema(inputSchema);
+  return deepFreeze({
+    name: "result",
+    schema: strict.isStrict ? strict.schema : inputSchema,
+    strict: strict.isStrict,
+  });
+}
+
+/** Hooks around Finish see every result, or change it: a text would go past them. */
+function isFinishWatched(hooks: HookSet): boolean {
+  return (["beforeTool", "afterTool"] as const).some(
+    (point) => hooks.chain(point, FINISH_TOOL_NAME).length > 0,
+  );
+}
+
+function isFinishChosen(choice: ToolChoice | undefined): boolean {
+  if (typeof choice !== "object") return false;
+  return ("tool" in choice ? [choice.tool] : choice.oneOf).includes(FINISH_TOOL_NAME);
+}
+
+/** What the schema of the result makes of a text; undefined: it is no JSON, or is not to be looked at. */
+export function textResult(
+  { role, hooks, output }: AgentRuntime,
+  text: string,
+): ReturnType<FinishTool["bind"]> | undefined {
+  const { finish } = role;
+  if (finish === undefined || (output === undefined && isFinishWatched(hooks))) return undefined;
+  const written = findJson(text);
+  return written === undefined ? undefined : finish.bind(written);
+}
+
+const FENCE = "```";
+/** What a block begins with: the name of its language. */
+const LANGUAGE = /^\w*[ \t]*\n/;
+
+function findJson(text: string): JsonValue | undefined {
+  // First the whole: a block within one of its texts is a part of it.
+  const whole = parseJsonText(text);
+  if (whole !== undefined) return whole;
+  const [, block, ...others] = text.split(FENCE);
+  const isFenced = block !== undefined && others.length === 1;
+  return isFenced ? parseJsonText(block.replace(LANGUAGE, "")) : undefined;
+}
+
+function parseJsonText(json: string): JsonValue | undefined {
+  if (json.trim() === "") return undefined;
+  try {
+    return argumentsOf(json);
+  } catch {
+    return undefined;
+  }
 }
