@@ -315,7 +315,9 @@ export class BudgetAccount implements AccountFigures {
     invariant(isCountable(usage), "usage is in whole amounts from 0 up");
     this.#addReserved(hold, -1);
     this.#addUsage(usage);
-    if (SPEND_AXES.every((axis) => (usage[axis] ?? 0) <= hold[axis])) return;
+    let isBeyond = false;
+    for (const axis of SPEND_AXES) isBeyond ||= (usage[axis] ?? 0) > hold[axis];
+    if (!isBeyond) return;
     for (let at: BudgetAccount | undefined = this; at !== undefined; at = at.parent) {
       const before: Amounts = at.#excess;
       at.#excess = mapAxes((axis) => before[axis] + Math.max(0, (usage[axis] ?? 0) - hold[axis]));
