@@ -5,6 +5,7 @@ import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve, deny, type Question } from "../../src/protocol/question.ts";
@@ -128,10 +129,12 @@ proves(["D280"], "stopped by mail while its pause is being kept", async () => {
   const clock = new ManualClock(1_000_000);
   const inner = memoryStore({ clock });
   const [writing, goOn] = [latch(), latch()];
+  const codec = new RecordCodec();
   const store: Store = {
     ...forwarding(inner),
     append: async (ownership, batch) => {
-      if (batch.records.some((record) => record.includes("run.paused"))) {
+      const records = batch.records.flatMap((line) => codec.read(line));
+      if (JSON.stringify(records).includes("run.paused")) {
         writing.open();
         await goOn.opened;
       }

@@ -3,6 +3,7 @@
 import { expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import { approve, type Question } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -276,10 +277,12 @@ proves(
     const clock = new ManualClock(1_000_000);
     const inner = memoryStore({ clock });
     const [said, gate] = [latch(), latch()];
+    const codec = new RecordCodec();
     const store = {
       ...forwarding(inner),
       append: async (...given: Parameters<typeof inner.append>) => {
-        if (given[1].records.some((record) => record.includes('"begun"'))) {
+        const records = given[1].records.flatMap((line) => codec.read(line));
+        if (JSON.stringify(records).includes('"begun"')) {
           said.open();
           await gate.opened;
         }

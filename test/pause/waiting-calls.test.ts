@@ -6,6 +6,7 @@ import { z } from "zod";
 
 import { transform, type Hook } from "../../src/hooks/hook.ts";
 import type { JsonObject } from "../../src/kernel/json.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, argumentsHashOf, giveResult, type Answer } from "../../src/protocol/question.ts";
@@ -155,13 +156,17 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
       const store = memoryStore();
       await newFixture({ store }).orchestrator.resume(text, answers, { role }).settled;
       // The process died after it had recorded the answers, and before the call.
-      const records: string[] = [];
-      for await (const record of store.read(paused.runId)) records.push(record);
-      const count = records.findIndex((record) => record.includes('"answers"')) + 1;
+      const codec = new RecordCodec();
+      const lines: string[] = [];
+      let count = 0;
+      for await (const line of store.read(paused.runId)) {
+        lines.push(line);
+        if (JSON.stringify(codec.read(line)).includes('"answers"')) count ||= lines.length;
+      }
       const dead = { token: "dead", hostname: "elsewhere", processId: 1 };
       const left = memoryStore();
       const ownership = await left.create(paused.runId, "solo", dead);
-      await left.append(ownership, { firstNumber: 1, records: records.slice(0, count) });
+      await left.append(ownership, { firstNumber: 1, records: lines.slice(0, count) });
       await left.release(ownership, "open");
       const run = await newFixture({ store: left }).orchestrator.recover(paused.runId, { role });
       expect([fates(await run.settled), ran]).toEqual([[["refused", "blocked"]], []]);

@@ -3,7 +3,7 @@
 // A line is `[records before it, compressed records]`, or one whole record: the first of a journal, and each of a recording. The records
 // of a line are JSON texts, joined by line breaks, as a zlib stream in base64. The text before it is the dictionary of the stream: a text
 // that several records have takes its space once (C28). Now and then a line has no dictionary, which a third element says: a beginning,
-// from which on a journal can be read without the lines before.
+// from which on a journal can be read without the lines before. A long part that a line since then has, an image for example, is a number.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
@@ -19,6 +19,11 @@ const RECORDS_PER_BEGINNING = 800;
 const MAX_DICTIONARY_BYTES = 8_192;
 /** Higher levels take twice as long for a tenth less. */
 const COMPRESSION_LEVEL = 1;
+
+/** A part between two quotes that is as long as this stands in a journal once: a dictionary is too small for it. */
+const LONG_PART_CHARACTERS = 2_048;
+/** Begins the number of a long part. JSON has it only escaped. */
+const NUMBER_MARK = "\u0001";
 
 const EMPTY: Uint8Array = new Uint8Array();
 
@@ -36,6 +41,8 @@ export class RecordCodec {
   /** Records since the last beginning. */
   #sinceBeginning = 0;
   #dictionary = EMPTY;
+  /** Long parts since the last beginning. */
+  #longParts: string[] = [];
   #texts: string[] = [];
   #lines: string[] = [];
   readonly #zlib = process.getBuiltinModule("node:zlib");
@@ -82,7 +89,7 @@ export class RecordCodec {
     const bytes = this.#zlib.inflateSync(Buffer.from(String(compressed), "base64"), {
       dictionary: this.#dictionary,
     });
-    const texts = bytes.toString().split("\n");
+    const texts = this.#lengthen(bytes.toString()).split("\n");
     this.#advance(texts.length, bytes);
     return texts.map((text): unknown => deepFreeze(JSON.parse(text)));
   }
@@ -93,7 +100,7 @@ export class RecordCodec {
     const before = this.#count ?? 0;
     const begins = before === 0 || this.#sinceBeginning >= RECORDS_PER_BEGINNING;
     if (begins) this.#begin(before);
-    const bytes = Buffer.from(texts.join("\n"));
+    const bytes = Buffer.from(this.#shorten(texts.join("\n")));
     const compressed = this.#zlib.deflateSync(bytes, {
       level: COMPRESSION_LEVEL,
       dictionary: this.#dictionary,
@@ -113,6 +120,29 @@ export class RecordCodec {
     this.#count = count;
     this.#sinceBeginning = 0;
     this.#dictionary = EMPTY;
+    this.#longParts = [];
+  }
+
+  #shorten(text: string): string {
+    if (text.length < LONG_PART_CHARACTERS) return text;
+    const parts = text.split('"').map((part) => {
+      if (part.length < LONG_PART_CHARACTERS) return part;
+      const index = this.#longParts.indexOf(part);
+      if (index !== -1) return `${NUMBER_MARK}${index}`;
+      this.#longParts.push(part);
+      return part;
+    });
+    return parts.join('"');
+  }
+
+  #lengthen(text: string): string {
+    if (text.length < LONG_PART_CHARACTERS && !text.includes(NUMBER_MARK)) return text;
+    const parts = text.split('"').map((part) => {
+      if (part.startsWith(NUMBER_MARK)) return this.#longParts[Number(part.slice(1))] ?? part;
+      if (part.length >= LONG_PART_CHARACTERS) this.#longParts.push(part);
+      return part;
+    });
+    return parts.join('"');
   }
 }
 
