@@ -2,7 +2,7 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
-import { deepFreeze } from "../kernel/json.ts";
+import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
@@ -14,6 +14,7 @@ import {
   stepIdOf,
   StepIdSchema,
   type AgentId,
+  type CallId,
   type ExecutionId,
 } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
@@ -35,7 +36,7 @@ import {
   type StopReason,
   type TerminalStatus,
 } from "../protocol/stop.ts";
-import { SpawnRequestSchema } from "../protocol/subagent.ts";
+import { SpawnRequestSchema, type SpawnRequest } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, UsageSchema } from "../protocol/usage.ts";
 
@@ -128,43 +129,59 @@ export const RunTelemetrySchema = lazyObject(() => ({
   waitedMs: z.number(),
 }));
 
-const describeWaitingCall = () => ({
-  callId: CallIdSchema(),
-  /** The arguments before parsing, as JSON: after hooks and coercion. */
-  argumentsText: z.string(),
-});
+const describeWaitingCall = () => ({ callId: CallIdSchema(), argumentsText: z.string() });
 export const DeferralSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("question"),
     ...describeWaitingCall(),
-    /** Has the parsed arguments. */
     question: QuestionSchema(),
-    /** Hash of the call as the model wrote it, before hooks. */
     callHash: z.string(),
-    /** Hash of the JSON Schema that parsed the arguments. */
     schemaHash: z.string(),
-    /** Hash of a parsed value that is not JSON. Absent for JSON, and for values that have none. */
     fingerprint: z.string().exactOptional(),
-    /**
-     * True if the paused run was handed in unsigned, and the schema of the tool does not make the
-     * stored value of the arguments in the model's message. An approval does not run the call.
-     */
     isUnverified: z.literal(true).exactOptional(),
   }),
   z.strictObject({
     type: z.literal("subagent"),
     ...describeWaitingCall(),
     childId: AgentIdSchema(),
-    /** The parsed arguments. Absent if they are equal to those before parsing. */
     parsedArguments: JsonValueSchema().exactOptional(),
-    /** Subtasks that the call had queued before. Absent if none. */
     subtasks: z.array(SpawnRequestSchema()).readonly().exactOptional(),
-    /** Subagents that it had started in the background. Absent if none. */
     startedIds: z.array(AgentIdSchema()).readonly().exactOptional(),
   }),
 ]);
 /** A call without a result yet: a question about it is open, or the subagent that works on it is paused. */
-export type Deferral = Readonly<z.infer<ReturnType<typeof DeferralSchema>>>;
+export type Deferral = {
+  readonly callId: CallId;
+  /** The arguments before parsing, as JSON: after hooks and coercion. */
+  readonly argumentsText: string;
+} & (
+  | {
+      readonly type: "question";
+      /** Has the parsed arguments. */
+      readonly question: Question;
+      /** Hash of the call as the model wrote it, before hooks. */
+      readonly callHash: string;
+      /** Hash of the JSON Schema that parsed the arguments. */
+      readonly schemaHash: string;
+      /** Hash of a parsed value that is not JSON. Absent for JSON, and for values that have none. */
+      readonly fingerprint?: string;
+      /**
+       * True if the paused run was handed in unsigned, and the schema of the tool does not make the
+       * stored value of the arguments in the model's message. An approval does not run the call.
+       */
+      readonly isUnverified?: true;
+    }
+  | {
+      readonly type: "subagent";
+      readonly childId: AgentId;
+      /** The parsed arguments. Absent if they are equal to those before parsing. */
+      readonly parsedArguments?: JsonValue;
+      /** What the call had queued before; absent if nothing. */
+      readonly subtasks?: readonly SpawnRequest[];
+      /** Subagents that it had started in the background; absent if none. */
+      readonly startedIds?: readonly AgentId[];
+    }
+);
 
 export const OpenStepSchema = lazyObject(() => ({
   stepId: StepIdSchema(),

@@ -225,7 +225,7 @@ export function incorporate(agent: AgentRuntime, state: AgentState): AgentState 
 }
 
 /** Raises what calls of the step make the execution stop for. `before`: the state in which they are not counted yet. */
-export function raiseFailures(
+function raiseFailures(
   agent: AgentRuntime,
   state: AgentState,
   { before, executions }: { readonly before: AgentState } & Pick<OpenStep, "executions">,
