@@ -125,23 +125,24 @@ export class RecordCodec {
 
   #shorten(text: string): string {
     if (text.length < LONG_PART_CHARACTERS) return text;
-    const parts = text.split('"').map((part) => {
-      if (part.length < LONG_PART_CHARACTERS) return part;
+    const parts = text.split('"');
+    for (const [place, part] of parts.entries()) {
+      if (part.length < LONG_PART_CHARACTERS) continue;
       const index = this.#longParts.indexOf(part);
-      if (index !== -1) return `${NUMBER_MARK}${index}`;
-      this.#longParts.push(part);
-      return part;
-    });
+      if (index === -1) this.#longParts.push(part);
+      else parts[place] = `${NUMBER_MARK}${index}`;
+    }
     return parts.join('"');
   }
 
   #lengthen(text: string): string {
     if (text.length < LONG_PART_CHARACTERS && !text.includes(NUMBER_MARK)) return text;
-    const parts = text.split('"').map((part) => {
-      if (part.startsWith(NUMBER_MARK)) return this.#longParts[Number(part.slice(1))] ?? part;
-      if (part.length >= LONG_PART_CHARACTERS) this.#longParts.push(part);
-      return part;
-    });
+    const parts = text.split('"');
+    for (const [place, part] of parts.entries()) {
+      if (part.startsWith(NUMBER_MARK))
+        parts[place] = this.#longParts[Number(part.slice(NUMBER_MARK.length))] ?? part;
+      else if (part.length >= LONG_PART_CHARACTERS) this.#longParts.push(part);
+    }
     return parts.join('"');
   }
 }
