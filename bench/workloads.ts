@@ -11,6 +11,7 @@ import { FLAT } from "./flat.ts";
 import { median } from "./median.ts";
 import { RESPONSES } from "./responses.ts";
 import { SPAWN_WORKLOADS } from "./spawn.ts";
+import { WAITERS_WORKLOADS } from "./waiters.ts";
 import {
   added,
   alone,
@@ -284,6 +285,7 @@ export const WORKLOADS: readonly Workload[] = [
   W7,
   RESPONSES,
   ...SPAWN_WORKLOADS,
+  ...WAITERS_WORKLOADS,
   FLAT,
   ENDLESS,
 ];

@@ -101,6 +101,16 @@ const FIGURES = [
   ["", "longest block", ""],
   ["", "heap afterwards, beyond that before", ""],
   [
+    "**waiters**: 10,000 subagents that wait for budget: one limit at the root",
+    "CPU per subagent; ratio to one that has room",
+    "",
+  ],
+  [
+    "**waiters**: 10,000 subagents that wait for budget: a hundred limits, one over each hundred",
+    "CPU per subagent; ratio to one that has room",
+    "",
+  ],
+  [
     "**flat**: 1,000 runs at once, an agent of 2,000 steps",
     "CPU per run, 1,000 at once; ratio to ten at once",
     "ratio ≤ 1.15",
