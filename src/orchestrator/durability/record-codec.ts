@@ -124,7 +124,7 @@ export class RecordCodec {
   }
 
   #shorten(text: string): string {
-    if (text.length < LONG_PART_CHARACTERS) return text;
+    if (!hasLongPart(text)) return text;
     const parts = text.split('"');
     for (const [place, part] of parts.entries()) {
       if (part.length < LONG_PART_CHARACTERS) continue;
@@ -136,7 +136,7 @@ export class RecordCodec {
   }
 
   #lengthen(text: string): string {
-    if (text.length < LONG_PART_CHARACTERS && !text.includes(NUMBER_MARK)) return text;
+    if (!text.includes(NUMBER_MARK) && !hasLongPart(text)) return text;
     const parts = text.split('"');
     for (const [place, part] of parts.entries()) {
       if (part.startsWith(NUMBER_MARK))
@@ -145,6 +145,17 @@ export class RecordCodec {
     }
     return parts.join('"');
   }
+}
+
+/** Returns true if a part between two quotes is long. It looks only where a long part would have no quote. */
+function hasLongPart(text: string): boolean {
+  let begin = 0;
+  while (begin + LONG_PART_CHARACTERS <= text.length) {
+    const quote = text.lastIndexOf('"', begin + LONG_PART_CHARACTERS - 1);
+    if (quote < begin) return true;
+    begin = quote + 1;
+  }
+  return false;
 }
 
 /** Only the first record of a journal, or of one that was opened again, has a version. */
