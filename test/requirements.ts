@@ -2182,9 +2182,6 @@ const requirements = {
   D723: {
     text: "Usage and text of a tree without background subagents and tight budgets do not depend on which effect ends first",
   },
-  D750: {
-    text: "A journal can be read from each of its lines that begin anew, without the lines before it",
-  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -1,66 +1,93 @@
-// RecordCodec: the records of a journal as lines of text, and back. Owns the end of the text that was written or read last.
+// RecordCodec: the records of a journal as lines of text, and back. Of a record it writes what differs from the one before of its kind: the
+// events and changes of one step are those of the step before but for a few fields. Owns the last record of each kind, the long texts, each
+// of which stands in a journal once (C28), and the short ones that came last.
 //
-// A line is `[records before it, compressed records]`, or one whole record: the first of a journal, and each of a recording. The records
-// of a line are JSON texts, joined by line breaks, as a zlib stream in base64. The text before it is the dictionary of the stream: a text
-// that several records have takes its space once (C28). Now and then a line has no dictionary, which a third element says: a beginning,
-// from which on a journal can be read without the lines before. A long part that a line since then has, an image for example, is a number.
+// A line is `[records before it, [kind, change], …]`, or a whole record: the first of a journal, and each of a recording. A line with 0
+// records before it refers to nothing before it. In a change, an object changes the object or the list in its place; anything else takes
+// that place.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { JOURNAL_VERSION, type JournalRecord } from "./journal-record.ts";
+import { TextTable } from "./text-table.ts";
 
 /** How many records are read in one turn of the event loop. */
 export const RECORDS_PER_TURN = 200;
+
+/** A text of fewer characters is hardly longer than a reference to it. */
+const SHORT = 9;
+const LONG = 160;
+/** Short texts to which a record can refer. With more of them references grow longer. */
+const MOST_RECENT = 1_000;
 /** Records of a line, which is written and read in one piece. */
-const MAX_RECORDS_IN_LINE = 200;
-/** Records after which a line begins anew, without a dictionary. */
-const RECORDS_PER_BEGINNING = 800;
-/** zlib would take 32 KiB, which costs twice the CPU for a tenth less. */
-const MAX_DICTIONARY_BYTES = 8_192;
-/** Higher levels take twice as long for a tenth less. */
-const COMPRESSION_LEVEL = 1;
+const MOST_IN_LINE = 200;
 
-/** A part between two quotes that is as long as this stands in a journal once: a dictionary is too small for it. */
-const LONG_PART_CHARACTERS = 2_048;
-/** Begins the number of a long part. JSON has it only escaped. */
-const NUMBER_MARK = "\u0001";
+const MARK = "~";
+const LITERAL = `${MARK}=`;
+const LONG_TEXT = `${MARK}#`;
+const GONE = `${MARK}-`;
+/** Stands before an object that takes the place of another, or of a list. */
+const REPLACED = `${MARK}:`;
+/** Stands before the JSON of an object that is not compared. */
+const WHOLE = `${MARK}!`;
+/** The key of the length of a list that has another one. */
+const LENGTH = MARK;
+/** The kind of a record that no other is compared with. */
+const ALONE = -1;
 
-const EMPTY: Uint8Array = new Uint8Array();
-
-/** Ends a line without a dictionary. */
-const BEGINNING = ',"begins"]';
-
-/** Returns true for a line that can be read without the lines before it. */
-export function isBeginning(line: string): boolean {
-  return !line.startsWith("[") || line.endsWith(BEGINNING);
+interface Template {
+  [key: string]: unknown;
 }
+type Parts = Readonly<Record<string, unknown>>;
+
+/** Stands for an object with a key that a copy of ours would take for its prototype. */
+const NOT_COPIED: unknown = Object.freeze({});
 
 export class RecordCodec {
-  /** Records since the journal was opened. `undefined`: nothing was read or written yet. */
-  #count: number | undefined;
-  /** Records since the last beginning. */
-  #sinceBeginning = 0;
-  #dictionary = EMPTY;
-  /** Long parts since the last beginning. */
-  #longParts: string[] = [];
-  #texts: string[] = [];
+  readonly #kinds = new Map<string, number>();
+  /** The last record of each kind, ours to change but for what of it is frozen. */
+  #templates: unknown[] = [];
+  /** They were read, and have not been made ready to be written from. */
+  #areRead = false;
+  #long = new TextTable();
+  #recent = new TextTable(MOST_RECENT);
+  /** Records that were written or read since the journal was opened. */
+  #count = 0;
   #lines: string[] = [];
-  readonly #zlib = process.getBuiltinModule("node:zlib");
+  #entries: (readonly [kind: number, change: unknown])[] = [];
+  /** What stands in the place of the value that was written last. */
+  #copy: unknown;
 
-  /** Puts a record in. It is in the lines that are taken next, as it is now. Throws for what JSON does not have. */
-  add(record: JournalRecord): void {
-    const text = JSON.stringify(record);
-    if (record.type === "run") {
-      this.#endLine();
-      this.#begin(0);
-      this.#lines.push(text);
-      return;
-    }
-    this.#texts.push(text);
-    if (this.#texts.length === MAX_RECORDS_IN_LINE) this.#endLine();
+  /** What was read so far, for any number of readers that continue from here. Cheap: what there is now is shared, and frozen. */
+  beginning(): () => RecordCodec {
+    const [templates, count] = [this.#templates.map(deepFreeze), this.#count];
+    this.#areRead = true;
+    const [long, recent] = [this.#long.beginning(), this.#recent.beginning()];
+    return () => {
+      const codec = new RecordCodec();
+      codec.#templates = [...templates];
+      codec.#count = count;
+      codec.#long = long();
+      codec.#recent = recent();
+      return codec;
+    };
   }
 
-  /** Returns the lines of what was put in since the last call. */
+  /** Puts a record in. It is in the lines that are taken next, as it is now. */
+  add(record: JournalRecord): void {
+    if (record.type === "run") {
+      this.#endLine();
+      this.#restart();
+      this.#lines.push(JSON.stringify(record));
+      return;
+    }
+    if (this.#areRead) this.#templates = this.#templates.map(copied);
+    this.#areRead = false;
+    this.#entries.push(this.#entry(record));
+    if (this.#entries.length === MOST_IN_LINE) this.#endLine();
+  }
+
+  /** The lines of what was put in since the last call. */
   take(): readonly string[] {
     this.#endLine();
     const lines = this.#lines;
@@ -69,93 +96,233 @@ export class RecordCodec {
   }
 
   /**
-   * Returns the records of a line, frozen and not checked. Lines must be read in order, from a beginning on.
+   * Returns the records of a line, frozen and not checked. Lines must be read in order.
    *
    * Throws `unsupported_version`, or an error that says why the line cannot be read.
    */
   read(line: string): readonly unknown[] {
-    const value: unknown = JSON.parse(line);
-    if (!Array.isArray(value)) {
-      if (isRecord(value)) checkVersion(value["version"]);
-      this.#begin(0);
-      return [deepFreeze(value)];
+    const records: unknown[] = [];
+    this.scan(line, (record) => records.push(deepFreeze(record)));
+    return records;
+  }
+
+  /**
+   * Calls `see` with each record of a line, and returns how many there are. A record changes with
+   * the next one unless it is frozen: a caller that retains one, or a part of it, freezes it whole.
+   */
+  scan(line: string, see: (record: unknown) => void): number {
+    if (!line.startsWith("[")) {
+      see(this.#readWhole(line));
+      return 1;
     }
-    const parts: readonly unknown[] = value;
-    const [before, compressed] = parts;
-    const begins = isBeginning(line);
-    if (this.#count !== before && (this.#count !== undefined || !begins))
-      throw new RangeError(`it follows upon ${String(before)} records, not ${this.#count ?? 0}`);
-    if (begins) this.#begin(Number(before));
-    const bytes = this.#zlib.inflateSync(Buffer.from(String(compressed), "base64"), {
-      dictionary: this.#dictionary,
-    });
-    const texts = this.#lengthen(bytes.toString()).split("\n");
-    this.#advance(texts.length, bytes);
-    return texts.map((text): unknown => deepFreeze(JSON.parse(text)));
+    const [before, ...entries] = listOf(JSON.parse(line));
+    if (before === 0) this.#restart();
+    if (before !== this.#count)
+      throw new RangeError(`it follows upon ${String(before)} records, not upon ${this.#count}`);
+    this.#areRead = true;
+    for (const entry of entries) see(this.#readEntry(entry));
+    return entries.length;
+  }
+
+  /** If a record cannot be written, the next one is written as if it were the first: readers restart, too. */
+  #entry(record: JournalRecord): readonly [kind: number, change: unknown] {
+    const isAlone = record.type === "restored";
+    const name = isAlone ? "" : kindOf(record);
+    const kind = isAlone ? ALONE : (this.#kinds.get(name) ?? this.#templates.length);
+    const template = isAlone ? undefined : this.#templates[kind];
+    let change: unknown;
+    try {
+      change = this.#change(template, record);
+    } catch (cause) {
+      this.#endLine();
+      this.#restart();
+      throw cause;
+    }
+    if (isAlone) return [ALONE, change];
+    this.#kinds.set(name, kind);
+    this.#templates[kind] = this.#copy;
+    return [kind, change ?? {}];
   }
 
   #endLine(): void {
-    const texts = this.#texts;
-    if (texts.length === 0) return;
-    const before = this.#count ?? 0;
-    const begins = before === 0 || this.#sinceBeginning >= RECORDS_PER_BEGINNING;
-    if (begins) this.#begin(before);
-    const bytes = Buffer.from(this.#shorten(texts.join("\n")));
-    const compressed = this.#zlib.deflateSync(bytes, {
-      level: COMPRESSION_LEVEL,
-      dictionary: this.#dictionary,
-    });
-    this.#lines.push(`[${before},"${compressed.toString("base64")}"${begins ? BEGINNING : "]"}`);
-    this.#advance(texts.length, bytes);
-    this.#texts = [];
+    if (this.#entries.length === 0) return;
+    this.#lines.push(JSON.stringify([this.#count, ...this.#entries]));
+    this.#count += this.#entries.length;
+    this.#entries = [];
   }
 
-  #advance(records: number, bytes: Uint8Array): void {
-    this.#count = (this.#count ?? 0) + records;
-    this.#sinceBeginning += records;
-    this.#dictionary = Buffer.concat([this.#dictionary, bytes]).subarray(-MAX_DICTIONARY_BYTES);
+  #restart(): void {
+    this.#kinds.clear();
+    this.#templates = [];
+    this.#long = new TextTable();
+    this.#recent = new TextTable(MOST_RECENT);
+    this.#count = 0;
   }
 
-  #begin(count: number): void {
-    this.#count = count;
-    this.#sinceBeginning = 0;
-    this.#dictionary = EMPTY;
-    this.#longParts = [];
+  /** What makes a copy the value, and `#copy` what it is then; undefined: it is the value already. */
+  #change(before: unknown, value: unknown): unknown {
+    if (Array.isArray(value)) return this.#listChange(before, value);
+    if (isRecord(value)) return this.#objectChange(before, value);
+    this.#copy = value;
+    if (value === before) return undefined;
+    return typeof value === "string" ? this.#written(value) : value;
   }
 
-  #shorten(text: string): string {
-    if (!hasLongPart(text)) return text;
-    const parts = text.split('"');
-    for (const [place, part] of parts.entries()) {
-      if (part.length < LONG_PART_CHARACTERS) continue;
-      const index = this.#longParts.indexOf(part);
-      if (index === -1) this.#longParts.push(part);
-      else parts[place] = `${NUMBER_MARK}${index}`;
+  #listChange(before: unknown, value: readonly unknown[]): unknown {
+    if (!Array.isArray(before)) {
+      const copy: unknown[] = [];
+      const written = value.map((item) => {
+        const change = this.#change(undefined, item ?? null);
+        copy.push(this.#copy);
+        return change;
+      });
+      this.#copy = copy;
+      return written;
     }
-    return parts.join('"');
-  }
-
-  #lengthen(text: string): string {
-    if (!text.includes(NUMBER_MARK) && !hasLongPart(text)) return text;
-    const parts = text.split('"');
-    for (const [place, part] of parts.entries()) {
-      if (part.startsWith(NUMBER_MARK))
-        parts[place] = this.#longParts[Number(part.slice(NUMBER_MARK.length))] ?? part;
-      else if (part.length >= LONG_PART_CHARACTERS) this.#longParts.push(part);
+    const changes: Template = {};
+    let isChanged = before.length !== value.length;
+    if (isChanged) changes[LENGTH] = value.length;
+    before.length = Math.min(before.length, value.length);
+    for (let index = 0; index < value.length; index += 1) {
+      const change = this.#change(before[index], value[index] ?? null);
+      if (change === undefined) continue;
+      before[index] = this.#copy;
+      changes[index] = change;
+      isChanged = true;
     }
-    return parts.join('"');
+    this.#copy = before;
+    return isChanged ? changes : undefined;
   }
-}
 
-/** Returns true if a part between two quotes is long. It looks only where a long part would have no quote. */
-function hasLongPart(text: string): boolean {
-  let begin = 0;
-  while (begin + LONG_PART_CHARACTERS <= text.length) {
-    const quote = text.lastIndexOf('"', begin + LONG_PART_CHARACTERS - 1);
-    if (quote < begin) return true;
-    begin = quote + 1;
+  #objectChange(before: unknown, value: Parts): unknown {
+    if (Object.hasOwn(value, "__proto__")) {
+      this.#copy = NOT_COPIED;
+      return [WHOLE, JSON.stringify(value)];
+    }
+    const keys = Object.keys(value);
+    if (isTemplate(before)) {
+      const own = Object.keys(before);
+      if (isSame(own, keys)) return this.#partsChange(before, keys, value);
+      const present = keys.filter((key) => !isAbsent(value[key]));
+      if (keepsOrder(own, present)) {
+        const gone = own.filter((key) => !Object.hasOwn(value, key));
+        return this.#partsChange(before, [...keys, ...gone], value);
+      }
+    }
+    const written = this.#newObject(keys, value);
+    return typeof before === "object" && before !== null ? [REPLACED, written] : written;
   }
-  return false;
+
+  /** Copies have the shape that the value has in the engine: objects to which keys are added one by one are slow. */
+  #newObject(keys: readonly string[], value: Parts): Template {
+    const copy: Template = { ...value };
+    const written: Template = { ...value };
+    for (const key of keys) {
+      const part = value[key];
+      if (isAbsent(part)) {
+        delete copy[key];
+        delete written[key];
+        continue;
+      }
+      written[key] = this.#change(undefined, part);
+      copy[key] = this.#copy;
+    }
+    this.#copy = copy;
+    return written;
+  }
+
+  #partsChange(copy: Template, keys: readonly string[], value: Parts): Template | undefined {
+    let changes: Template | undefined;
+    for (const key of keys) {
+      const part = value[key];
+      const before = copy[key];
+      if (part === before) continue;
+      const change = isAbsent(part) ? GONE : this.#change(before, part);
+      if (change === undefined || (change === GONE && !Object.hasOwn(copy, key))) continue;
+      if (change === GONE) delete copy[key];
+      else copy[key] = this.#copy;
+      changes ??= {};
+      changes[key] = change;
+    }
+    this.#copy = copy;
+    return changes;
+  }
+
+  #written(text: string): string {
+    if (text.length >= SHORT) {
+      const isLong = text.length >= LONG;
+      const texts = isLong ? this.#long : this.#recent;
+      const number = texts.numberOf(text);
+      if (number !== undefined) return `${isLong ? LONG_TEXT : MARK}${number}`;
+      texts.add(text);
+    }
+    return text.startsWith(MARK) ? `${LITERAL}${text}` : text;
+  }
+
+  #readWhole(line: string): unknown {
+    const record: unknown = JSON.parse(line);
+    if (!isRecord(record)) return record;
+    checkVersion(record["version"]);
+    if (record["type"] === "run") this.#restart();
+    return record;
+  }
+
+  #readEntry(entry: unknown): unknown {
+    const [kind, change] = listOf(entry);
+    this.#count += 1;
+    if (kind === ALONE) return this.#changed(undefined, change);
+    if (typeof kind !== "number" || kind > this.#templates.length)
+      throw new RangeError(`there is no kind ${String(kind)}`);
+    const record = this.#changed(this.#templates[kind], change);
+    if (kind === this.#templates.length) this.#kinds.set(kindOf(record), kind);
+    this.#templates[kind] = record;
+    return record;
+  }
+
+  /** The value after a change: what is frozen is copied as far as it changes, all else is changed in place. */
+  #changed(before: unknown, change: unknown): unknown {
+    if (typeof change === "string") return this.#text(change);
+    if (isRecord(change))
+      return Array.isArray(before)
+        ? this.#changedList(before, change)
+        : this.#changedObject(isRecord(before) ? before : { ...change }, change);
+    if (!Array.isArray(change)) return change;
+    if (change[0] === REPLACED) return this.#changed(undefined, change[1]);
+    if (change[0] === WHOLE) return deepFreeze(JSON.parse(String(change[1])));
+    return change.map((item) => this.#changed(undefined, item));
+  }
+
+  #changedList(before: unknown[], change: Parts): unknown {
+    const after = Object.isFrozen(before) ? [...before] : before;
+    for (const [key, part] of Object.entries(change)) {
+      if (key === LENGTH) after.length = Number(part);
+      else after[Number(key)] = this.#changed(after[Number(key)], part);
+    }
+    return after;
+  }
+
+  #changedObject(before: Template, change: Parts): unknown {
+    let after = Object.isFrozen(before) ? { ...before } : before;
+    for (const key of Object.keys(change)) {
+      const part = change[key];
+      if (part === GONE) after = without(after, key);
+      else if (typeof part === "string") after[key] = this.#text(part);
+      else if (typeof part !== "object" || part === null) after[key] = part;
+      else after[key] = this.#changed(Object.hasOwn(after, key) ? after[key] : undefined, part);
+    }
+    return after;
+  }
+
+  #text(written: string): string {
+    const isMarked = written.startsWith(MARK);
+    if (isMarked && written.startsWith(LONG_TEXT)) return this.#long.at(Number(written.slice(2)));
+    const isLiteral = !isMarked || written.startsWith(LITERAL);
+    if (!isLiteral) return this.#recent.at(Number(written.slice(1)));
+    const text = isMarked ? written.slice(LITERAL.length) : written;
+    if (text.length >= LONG) this.#long.add(text);
+    else if (text.length >= SHORT) this.#recent.add(text);
+    return text;
+  }
 }
 
 /** Only the first record of a journal, or of one that was opened again, has a version. */
@@ -166,4 +333,64 @@ function checkVersion(version: unknown): void {
     message: `Expected a journal of version ${JOURNAL_VERSION}, got version ${version}. Read it with the version of espalier that wrote it.`,
     data: { expected: JOURNAL_VERSION, got: version },
   });
+}
+
+/** Anew: an object from which keys are deleted is slow from then on. */
+function without(object: Template, key: string): Template {
+  const { [key]: _gone, ...rest } = object;
+  return rest;
+}
+
+/** Of records of one kind, most fields are the same. */
+function kindOf(record: unknown): string {
+  if (!isRecord(record)) return "";
+  const { type, event, phase, done, name } = record;
+  const more = isRecord(event) ? event["type"] : isRecord(done) ? done["operation"] : phase;
+  return [type, more ?? (typeof name === "string" ? name.split(".")[0] : "")].join(" ");
+}
+
+function isTemplate(value: unknown): value is Template {
+  return isRecord(value) && value !== NOT_COPIED;
+}
+
+/** What was read, to be changed in place. */
+function copied(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copied);
+  if (!isRecord(value)) return value;
+  if (Object.hasOwn(value, "__proto__")) return NOT_COPIED;
+  const copy: Template = {};
+  for (const [key, part] of Object.entries(value)) copy[key] = copied(part);
+  return copy;
+}
+
+/** JSON leaves it out of objects. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || typeof value === "function" || typeof value === "symbol";
+}
+
+function isSame(left: readonly string[], right: readonly string[]): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index += 1)
+    if (left[index] !== right[index]) return false;
+  return true;
+}
+
+/** True if a copy with these keys, which takes in what is new at its end, has the keys of the value in their order. */
+function keepsOrder(copy: readonly string[], value: readonly string[]): boolean {
+  const places = copy.length > FEW_KEYS ? new Map(copy.map((key, at) => [key, at])) : undefined;
+  let next = 0;
+  for (const key of value) {
+    const at = places === undefined ? copy.indexOf(key) : (places.get(key) ?? -1);
+    if (at !== -1 && at < next) return false;
+    next = at === -1 ? copy.length : at + 1;
+  }
+  return true;
+}
+
+/** So many are searched one by one as fast as by a map. */
+const FEW_KEYS = 16;
+
+function listOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new TypeError("it is no list");
 }

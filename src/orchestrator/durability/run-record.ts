@@ -1,6 +1,6 @@
 // RunRecord: what is kept of one run, for a reader that does not lead it: its events as they come, and of one agent at a time its steps and
 // the requests to its model, made of their own lines and of no others. Owns how far it has read, which lines of the journal are about each
-// agent, and the lines that can be read without those before them.
+// agent, and places from which lines can be read without those before them.
 //
 // 1. It holds no content: it is read when it is asked for.
 // 2. It writes nothing, and holds up nothing: it reads in turns of the event loop.
@@ -24,7 +24,7 @@ import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
 import { madeOfLine } from "./fold-journal.ts";
-import { isBeginning, RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
+import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
 import { keptEvent } from "./open-spans.ts";
 
@@ -47,8 +47,15 @@ export interface RecordedRequest extends RebuiltRequest {
 /** Takes an event, and the number of the line in which it stands. */
 export type TakeEvent = (event: EspalierEvent, line: number) => void;
 
+const RECORDS_PER_PLACE = 800;
 /** Texts that are kept once read: most agents refer to the same few. */
 const MOST_TEXTS = 100;
+
+interface Place {
+  /** Lines before it. */
+  readonly lines: number;
+  readonly codec: () => RecordCodec;
+}
 
 interface KnownAgent {
   parentAgentId: AgentId | null;
@@ -67,8 +74,8 @@ export class RunRecord {
   readonly #runId: RunId;
   readonly #codec = new RecordCodec();
   #lineCount = 0;
-  /** The numbers of the lines that can be read without the lines before them, in order. */
-  readonly #beginnings: number[] = [];
+  #recordCount = 0;
+  readonly #places: Place[] = [{ lines: 0, codec: () => new RecordCodec() }];
   readonly #agents = new Map<AgentId, KnownAgent>();
   /** By the hash of a text, the number of the last line that has it. */
   readonly #definitions = new Map<string, number>();
@@ -145,45 +152,52 @@ export class RunRecord {
   async *eventsAfter(
     line: number,
   ): AsyncGenerator<{ readonly event: EspalierEvent; readonly line: number }, void> {
-    const first = this.#beginnings.findLast((number) => number <= line + 1);
-    if (first === undefined) return;
-    const range = { first, limit: this.#lineCount + 1 - first };
-    for await (const { number, values } of this.#scan(new RecordCodec(), range))
-      for (const event of number > line ? values.flatMap((value) => eventIn(value) ?? []) : [])
-        yield { event, line: number };
+    const place = this.#places.findLast(({ lines }) => lines <= line);
+    const limit = this.#lineCount - (place?.lines ?? 0);
+    if (place === undefined || limit === 0) return;
+    const events: EspalierEvent[] = [];
+    const see = (value: unknown, number: number): void => {
+      const event = number > line ? eventIn(value) : undefined;
+      if (event !== undefined) events.push(event);
+    };
+    for await (const { number } of this.#scan(place.codec(), { after: place.lines, limit }, see))
+      for (const event of events.splice(0)) yield { event, line: number };
   }
 
   async #advance(take: TakeEvent): Promise<number> {
-    const lines = this.#scan(this.#codec, { first: this.#lineCount + 1 });
-    for await (const { number, values, isFirst } of lines) {
+    const events: EspalierEvent[] = [];
+    const see = (value: unknown, number: number): void => this.#note(value, number, events);
+    const lines = this.#scan(this.#codec, { after: this.#lineCount }, see);
+    for await (const { number, records } of lines) {
       this.#lineCount = number;
-      if (isFirst) this.#beginnings.push(number);
-      const events: EspalierEvent[] = [];
-      for (const value of values) this.#note(value, number, events);
-      for (const event of events) take(event, number);
+      this.#noteRead(records);
+      for (const event of events.splice(0)) take(event, number);
     }
     return this.#lineCount;
   }
 
-  /** Yields lines with their records, from line `first` on. `isFirst`: it can be read without the lines before it. */
+  #noteRead(records: number): void {
+    const places = Math.floor(this.#recordCount / RECORDS_PER_PLACE);
+    this.#recordCount += records;
+    if (Math.floor(this.#recordCount / RECORDS_PER_PLACE) === places) return;
+    this.#places.push({ lines: this.#lineCount, codec: this.#codec.beginning() });
+  }
+
+  /** Yields the number of each line, and its count of records, once `see` has seen the records. */
   async *#scan(
     codec: RecordCodec,
-    { first, limit }: { readonly first: number; readonly limit?: number },
-  ): AsyncGenerator<
-    {
-      readonly number: number;
-      readonly values: readonly unknown[];
-      readonly isFirst: boolean;
-    },
-    void
-  > {
+    { after, limit }: { readonly after: number; readonly limit?: number },
+    see: (value: unknown, number: number) => void,
+  ): AsyncGenerator<{ readonly number: number; readonly records: number }, void> {
     const turns = new Turns(RECORDS_PER_TURN);
-    let number = first - 1;
-    for await (const line of this.#store.read(this.#runId, first, limit)) {
+    let number = after;
+    for await (const line of this.#store.read(this.#runId, number + 1, limit)) {
       number += 1;
-      const values = madeOfLine(this.#runId, number, () => codec.read(line));
-      yield { number, values, isFirst: isBeginning(line) };
-      await turns.did(values.length);
+      const records = madeOfLine(this.#runId, number, () =>
+        codec.scan(line, (value) => see(value, number)),
+      );
+      yield { number, records };
+      await turns.did(records);
     }
   }
 
@@ -271,23 +285,26 @@ export class RunRecord {
     }
   }
 
-  /** The records of these lines that match, frozen. Each line is read from the closest beginning before it. */
+  /** The records of these lines that match, frozen. Each line is read from the closest place before it. */
   async *#read(
     lines: readonly number[],
     isWanted: (value: unknown) => boolean,
   ): AsyncGenerator<{ readonly value: unknown; readonly line: number }, void> {
+    const values: unknown[] = [];
     let at = 0;
     while (at < lines.length) {
-      const wanted = lines[at] ?? 0;
-      const index = this.#beginnings.findLastIndex((number) => number <= wanted);
-      const first = this.#beginnings[index];
-      if (first === undefined) return;
-      const end = this.#beginnings[index + 1] ?? Infinity;
-      const here = new Set(lines.slice(at).filter((line) => line < end));
-      const range = { first, limit: Math.max(...here) + 1 - first };
-      for await (const { number, values } of this.#scan(new RecordCodec(), range))
-        for (const value of here.has(number) ? values.filter(isWanted) : [])
-          yield { value, line: number };
+      const first = lines[at] ?? 0;
+      const index = this.#places.findLastIndex((one) => one.lines < first);
+      const place = this.#places[index];
+      if (place === undefined) return;
+      const end = this.#places[index + 1]?.lines ?? Infinity;
+      const here = new Set(lines.slice(at).filter((line) => line <= end));
+      const range = { after: place.lines, limit: Math.max(...here) - place.lines };
+      const see = (value: unknown, number: number): void => {
+        if (here.has(number) && isWanted(value)) values.push(deepFreeze(value));
+      };
+      for await (const { number } of this.#scan(place.codec(), range, see))
+        for (const value of values.splice(0)) yield { value, line: number };
       at += here.size;
     }
   }
@@ -343,7 +360,9 @@ function bringsTexts(value: unknown): boolean {
 }
 
 function eventIn(value: unknown): EspalierEvent | undefined {
-  return isRecord(value) && value["type"] === "event" ? keptEvent(value["event"]) : undefined;
+  return isRecord(value) && value["type"] === "event"
+    ? keptEvent(deepFreeze(value["event"]))
+    : undefined;
 }
 
 /** How many messages of its parent a subagent began with. What stands in a journal is not checked. */

@@ -1,6 +1,6 @@
 // What the journal of a run says of one of its agents, as text: for the request of a step. Loaded when it is needed, since few programs do.
 
-import { isRecord } from "../../kernel/json.ts";
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
@@ -23,18 +23,13 @@ export async function readSource(
       definitions[hash] = String(text);
     const rootId = steps === undefined ? findRootId(value) : undefined;
     if (rootId !== undefined) steps = new AgentSteps(rootId);
-    if (steps?.isOwn(value) === true) steps.take(value);
+    if (steps?.isOwn(value) === true) steps.take(deepFreeze(value));
   };
   const turns = new Turns(RECORDS_PER_TURN);
   let number = 0;
   for (const line of splitLines(journal)) {
     number += 1;
-    const records = madeOfLine(runId ?? unnamed(), number, () => {
-      const values = reader.read(line);
-      values.forEach(take);
-      return values.length;
-    });
-    await turns.did(records);
+    await turns.did(madeOfLine(runId ?? unnamed(), number, () => reader.scan(line, take)));
   }
   if (runId === undefined) throw withoutRecords(unnamed());
   const state = madeOfLine(runId, number, () => steps?.stateIn(undefined));
