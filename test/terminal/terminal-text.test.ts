@@ -1,6 +1,9 @@
 // Goal: text takes the cells that it is said to take, and text of others is harmless.
 // Method: examples; random text for the bounds.
 
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
@@ -88,10 +91,28 @@ proves(["D720"], "counts each code point of a character that has no end", () => 
   expect(wrappedRows("\u{1F468}\u200D\u{1F469}\u200D\u{1F467}", 1).length, "as written").toBe(1);
 });
 
-proves(["D722"], "cleans ten million blanks in a row", () => {
-  for (const blank of [" ", "\u2028", "\0", "\t"])
-    expect(singleLine(`${blank.repeat(10_000_000)}\u6587`)).toBe("\u6587");
-});
+const PRINTS_CLEANED = `
+  const { plainText, singleLine } = await import(process.argv[1]);
+  const texts = [" ", "\\u2028", "\\0", "\\t"].map((blank) => "a" + blank.repeat(10_000_000));
+  const lines = texts.map((text) => singleLine(text + "b"));
+  console.log(JSON.stringify([...lines, plainText(texts[0])]));`;
+
+// What the engine does in a program that has compiled many patterns: they are not optimized.
+proves(
+  ["D722"],
+  "cleans ten million blanks in a row with patterns that are not optimized",
+  async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      "--no-regexp-optimization",
+      "--conditions=@espalier/source",
+      "--input-type=module",
+      "-e",
+      PRINTS_CLEANED,
+      new URL("../../src/terminal/terminal-text.ts", import.meta.url).href,
+    ]);
+    expect(JSON.parse(stdout)).toEqual(["a b", "a b", "a b", "a b", "a"]);
+  },
+);
 
 test("breaks a line between words, keeps its indentation and never divides a character", () => {
   expect(wrappedRows("    return value;", 12)).toEqual(["    return", "value;"]);
