@@ -41,14 +41,8 @@ import type { BudgetAccount } from "../budget/budget-account.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { Persistence } from "./persistence.ts";
 import type { Phase, PhaseReport } from "./phase-report.ts";
-import type { RunPorts } from "./run-ports.ts";
+import type { AgentRun } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
-
-/** The run of an agent: what all its agents share. */
-export interface AgentRun extends RunPorts<AgentRuntime> {
-  /** Returns what keeps the effects of an agent. Undefined: the run is kept nowhere. */
-  persistenceOf(agent: AgentRuntime): Persistence | undefined;
-}
 
 /** What is known of an agent when it is created, and holds for one execution or more. */
 export interface AgentFacts {
@@ -94,7 +88,7 @@ export interface EarlierExecutions {
 }
 
 export class AgentRuntime {
-  readonly run: AgentRun;
+  readonly run: AgentRun<AgentRuntime>;
   readonly identity: AgentIdentity;
   readonly role: AgentRole;
   readonly model: Model;
@@ -169,7 +163,7 @@ export class AgentRuntime {
 
   /** `parent`: the agent that starts it; undefined for the root. */
   constructor(
-    run: AgentRun,
+    run: AgentRun<AgentRuntime>,
     parent: AgentRuntime | undefined,
     facts: AgentFacts,
     start: ExecutionStart,
@@ -189,7 +183,7 @@ export class AgentRuntime {
     this.role = role;
     this.model = start.model;
     this.priceOf = run.settings.priceOf;
-    const { tools, hooks, output, cacheKey } = run.partsOf(role);
+    const { tools, hooks, output, cacheKey } = run.registry.partsOf(role);
     this.cacheKey = { role: cacheKey, agent: ordinalOf(agentPath) };
     this.task = contentText(facts.task);
     this.shape = tighterShape(parent?.shape ?? run.tree.limits, role.limits);
@@ -208,7 +202,7 @@ export class AgentRuntime {
     this.isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
     this.retention = parent === undefined ? run.retention : undefined;
-    this.persistence = run.persistenceOf(this);
+    this.persistence = run.journal?.persistenceOf(this);
     if (this.account.isTimed) run.watchTime();
     if (run.isTimeWatched) this.watchTime();
     this.#follow(this.isDetached ? this.root : parent); // Last: if something throws before, no parent knows an incomplete agent.

@@ -312,7 +312,10 @@ export function openStepOf(state: AgentState): OpenStep {
   });
 }
 
-/** True if the request of the open step was refused as too long, the history is still that long, and no stop was requested. */
+/**
+ * True if the request of the open step was refused as too long, the history is still that long, and no
+ * stop was requested. `decide` then makes the history shorter.
+ */
 export function isRequestTooLong({ log: { overflows, signals }, step }: AgentState): boolean {
   return overflows > 0 && signals.length === 0 && step?.error !== undefined;
 }

@@ -108,13 +108,15 @@ export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOut
 function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { effectPosition, lease, request, isEstimated } = paid;
   const isOfStep = effectPosition.sideCall === undefined;
+  const isHeard = agent.run.recorder.isHeard("model.requested");
+  if (!isHeard) agent.lastRequest = undefined;
   const call: InferCall = {
     effectPosition,
     position: eventPositionOf(effectPosition),
     lease,
     request,
     isEstimated,
-    prefix: isOfStep ? prefixFor(agent, paid) : undefined,
+    prefix: isHeard && isOfStep ? prefixFor(agent, paid) : undefined,
     signals: agent,
   };
   agent.beginWork();
@@ -137,15 +139,14 @@ function eventPositionOf({ stepId, sideCall }: EffectPosition): EventPosition {
   return sideCall.callId === undefined ? {} : { stepId, callId: sideCall.callId };
 }
 
-/** Returns the prefix that the request shares with that of the step before, if its event is heard. */
+/** Returns the prefix that the request shares with that of the step before. `undefined` if nothing heard of that. */
 function prefixFor(
   agent: AgentRuntime,
   { request, ephemeralCount }: PaidCall,
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
-  const isHeard = agent.run.recorder.isHeard("model.requested");
-  agent.lastRequest = isHeard ? { request, ephemeralCount } : undefined;
-  return isHeard && last !== undefined ? prefixOf(last, request) : undefined;
+  agent.lastRequest = { request, ephemeralCount };
+  return last && prefixOf(last, request);
 }
 
 // A model call besides that of the step: a summary. It is leased, made, charged and recorded like any other (X1), and is no step.

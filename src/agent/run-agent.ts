@@ -31,7 +31,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
     from = undefined; // It has begun.
     while (continues((state = handleRequests(agent, state)))) {
       let call: PreparedCall | undefined;
-      if (needsReply(state)) {
+      if (!hasReply(state) && !isRequestTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
         await agent.phaseOver("prepare", state);
         state = handleStopsAndWaits(agent, state);
@@ -69,11 +69,6 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
 
 function continues(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
-}
-
-/** Not if the request was refused as too long: decide handles that. */
-function needsReply(state: AgentState): boolean {
-  return !hasReply(state) && !isRequestTooLong(state);
 }
 
 /** Takes in the stop signals that came meanwhile, and pauses if there is something to wait for. */

@@ -20,6 +20,7 @@ import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts"
 import type { NamedGuard } from "../tools/tool-guard.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { PendingAnswers } from "./pending-answers.ts";
+import type { Persistence } from "./persistence.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
@@ -46,7 +47,7 @@ export interface AgentSettings {
 }
 
 /** What the agents of a run share. */
-export interface RunPorts<Agent> {
+export interface AgentRun<Agent> {
   readonly runId: RunId;
   readonly settings: AgentSettings;
   /** Its time stamps never go back: see `SteadyClock`. */
@@ -55,6 +56,12 @@ export interface RunPorts<Agent> {
   readonly limiter: RunLimiter;
   readonly definitions: RunDefinitions;
   readonly subagents: Subagents<Agent>;
+  /** Undefined: the run is kept nowhere. */
+  readonly journal: { persistenceOf(agent: Agent): Persistence } | undefined;
+  readonly registry: {
+    /** What the agents of a role have in common: made once for all of them. */
+    partsOf(role: AgentRole): RoleParts;
+  };
   readonly tree: {
     readonly limits: TreeShape;
     /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
@@ -72,8 +79,6 @@ export interface RunPorts<Agent> {
   readonly pendingAnswers: PendingAnswers;
   /** Undefined: nobody has listened to pieces so far. */
   readonly pieces: LivePieces | undefined;
-  /** What the agents of a role have in common: made once for all of them. */
-  partsOf(role: AgentRole): RoleParts;
   /** Counts failures and refusals: called once with each event that a phase records. */
   count(agentId: AgentId, body: EventBody): void;
   /** A model call failed: the run fails, too, if that was not in the script of the model. */

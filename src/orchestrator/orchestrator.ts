@@ -76,12 +76,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     this.#live.assertOpen();
     checkAgentRole("role", role);
     checkStartOptions(options);
-    const known = this.#live.findStarted(options.runId, role.name, task);
+    const { runId, signal } = options;
+    const known = runId === undefined ? undefined : this.#live.findStarted(runId, role.name, task);
     if (known === undefined) {
       const parts = prepareStart(this.#settings, { role, task, options });
-      return this.#live.start(parts, options.signal, options);
+      return this.#live.start(parts, signal, options);
     }
-    if (options.signal !== undefined) known.cancelWith(options.signal);
+    if (signal !== undefined) known.cancelWith(signal);
     return known;
   }
 

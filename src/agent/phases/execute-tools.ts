@@ -126,7 +126,8 @@ async function runBatch(
   return {
     state: ended,
     failures: isFailing ? [...broken, ...failures] : failures,
-    isOver: isFailing || isReplyOver(agent, state, plan, executed),
+    isOver:
+      isFailing || (executed.some(countsAsFailure) && isReplyOver(agent, state, plan, executed)),
     skip,
   };
 }
@@ -146,10 +147,7 @@ function emitLongResults(
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/**
- * True for a call that counts against the agent. Only such a call makes it necessary to check whether
- * the reply is over, which takes time in proportion to all its calls.
- */
+/** True for a call that counts against the agent. Only such a call can end its reply. */
 function countsAsFailure({ failure, execution }: ExecutedCall): boolean {
   return (
     failure !== undefined || (execution.type !== "succeeded" && countsAs(execution) !== "nothing")
@@ -166,13 +164,9 @@ function isReplyOver(
   { output }: Plan,
   known: readonly ExecutedCall[],
 ): boolean {
+  if (known.some(({ failure }) => failure !== undefined)) return true;
+  if (output !== undefined || state.log.output !== undefined) return false;
   const { executions, reply } = openStepOf(state);
-  let isFailed = hasFailures(state.log.failures, executions);
-  for (const { failure, execution } of known) {
-    if (failure !== undefined) return true;
-    isFailed ||= execution.type !== "succeeded";
-  }
-  if (!isFailed || output !== undefined || state.log.output !== undefined) return false;
   const ended = [...executions, ...known.map(({ execution }) => execution)];
   const byId = new Map(ended.map((one) => [one.call.callId, one]));
   const calls = reply?.message.toolCalls ?? [];

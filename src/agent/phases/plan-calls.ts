@@ -140,7 +140,9 @@ function noteDelegatedRoles(
   const ofBatch = delegations.flatMap(({ bound }) =>
     "input" in bound ? rolesAskedFor(bound.input) : NONE,
   );
-  const roles = [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
+  const calls = openStepOf(state).reply?.message.toolCalls ?? NONE;
+  const isWhole = planned.length === calls.length;
+  const roles = isWhole ? ofBatch : [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
   for (const call of delegations) call.delegatedRoles = roles;
 }
 

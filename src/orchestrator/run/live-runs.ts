@@ -50,12 +50,8 @@ export class LiveRuns {
   }
 
   /** Returns the run that was started under this id and is not over. Throws `other_run` if it was started with another role or task. */
-  findStarted(
-    runId: string | undefined,
-    role: string,
-    task: MessageContent,
-  ): RunHandle | undefined {
-    const run = runId === undefined ? undefined : this.find(runId);
+  findStarted(runId: string, role: string, task: MessageContent): RunHandle | undefined {
+    const run = this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
     throw makeOtherRunError(run.runId);
   }

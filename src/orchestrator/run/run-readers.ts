@@ -165,12 +165,12 @@ interface PastRange extends Pick<PiecesOptions, "agentId"> {
  * iteration rejects with it if the journal of the run begins later, and with `store_failed`.
  */
 function readPastEvents(
-  { journal, runId, settings: { store } }: RunRuntime,
+  { journal, runId, settings: { storage } }: RunRuntime,
   { from, to, agentId }: PastRange,
 ): AsyncGenerator<EspalierEvent, undefined> {
-  if (journal === undefined || store === undefined) throw makeNotKeptError(from, undefined);
+  if (journal === undefined || storage === undefined) throw makeNotKeptError(from, undefined);
   const { writer } = journal;
-  return read(store);
+  return read(storage.store);
 
   async function* read(kept: RunStore): AsyncGenerator<EspalierEvent, undefined> {
     await Promise.race([writer.kept(), writer.broken]);

@@ -26,7 +26,7 @@ import { startingSession } from "../sessions/sessions.ts";
 import { createAgent, type NewAgent } from "../tree/create-agent.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
 import type { NewRun } from "../tree/run-runtime.ts";
-import { findStorage, registryOf, type Settings } from "../tree/settings.ts";
+import { registryOf, type Settings } from "../tree/settings.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import {
   assertReady,
@@ -81,7 +81,7 @@ export function prepareStart(
   const instructions = instructionsFor(role, context);
   const session = options.session === undefined ? undefined : startingSession(options.session);
   const runId = idOf<"RunId">(chosen ?? settings.ids.next("run"));
-  const storage = findStorage(settings);
+  const { storage } = settings;
   const head = { runId, limits: settings.limits, session: session?.ref, traceparent };
   const journal = storage && newJournal(storage, head, titleOf(role.name, task), ownership);
   const ofRole = registry.partsOf(role);
@@ -162,7 +162,7 @@ export function prepareResumption(
   const run = restoredFrom(paused);
   const ready = checkContinuation(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.tracing); // Where nothing happens it may be tried again.
-  const storage = findStorage(settings);
+  const { storage } = settings;
   const journal = storage && resumedJournal(storage, paused, giveBack);
   try {
     return restoreRun(settings, run, ready, { journal });
@@ -208,7 +208,7 @@ export function prepareFork(
   const run = restoredFrom(paused);
   assertReady(run, registry);
   const ready = checkFork(run, registry, message, options);
-  const storage = findStorage(settings);
+  const { storage } = settings;
   const journal = storage && resumedJournal(storage, paused);
   return restoreRun(settings, run, ready, { journal, forkedFrom });
 }

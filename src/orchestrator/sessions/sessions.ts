@@ -11,17 +11,19 @@ import { openSession, writerOf, type SessionPlace } from "./session-writer.ts";
 import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
 
 /** What an orchestrator has for its sessions. */
-type SessionMeans = Omit<SessionPlace, "store"> & { readonly store: SessionStore | undefined };
+type SessionMeans = Omit<SessionPlace, "store"> & {
+  readonly storage: { readonly store: SessionStore } | undefined;
+};
 
 /** The session of this id, from its store, or a new one. Rejects with `invalid_option`, or like `openSession`. */
 export async function sessionHandle(
-  { store: own, clock, ids }: SessionMeans,
+  { storage, clock, ids }: SessionMeans,
   id: string,
   options: SessionOptions,
 ): Promise<Session> {
   const sessionId = checkedSessionId("session(id)", id);
   const settings = sessionSettings(options);
-  const { store = own } = options;
+  const { store = storage?.store } = options;
   if (store === undefined)
     throw mismatch("options.store", "set, to keep sessions in", store, "Or session options.store.");
   checkMethods("options.store", store, ["readSession", "writeSession"]);
@@ -48,12 +50,12 @@ export interface SessionRun {
 export function resumedSession(
   { session: ref, runId, cutOffId }: SessionRun,
   session: Session | undefined,
-  { store, clock, ids }: SessionMeans,
+  { storage, clock, ids }: SessionMeans,
 ): RunSession | undefined {
   const field = "resume options.session";
   if (session === undefined) {
     if (ref === undefined) return undefined;
-    if (store !== undefined) return new RunSession(ref, { store, clock, ids });
+    if (storage !== undefined) return new RunSession(ref, { store: storage.store, clock, ids });
     const expected = `session ${JSON.stringify(ref.sessionId)}, on which the run was started`;
     throw mismatch(field, expected, session, "Or set the store of the orchestrator.");
   }

@@ -101,7 +101,7 @@ export function gatherChildFacts(
     },
     failedAttempts: policy.failedAttempts ? toolErrors(steps) : [],
     role: role.name,
-    toolNames: run.partsOf(role).tools.names,
+    toolNames: registry.partsOf(role).tools.names,
     toolNamesBelow:
       request.allowedTools === undefined
         ? new Set()
@@ -229,7 +229,7 @@ export function restoreToolLimits(
 ): ToolLimits {
   if (parent === undefined) return NO_TOOL_LIMITS;
   const { role, toolRules: rules, draft } = child;
-  const names = run.partsOf(role).tools.names;
+  const names = run.registry.partsOf(role).tools.names;
   const noDepthLeft = findDepthLimit(run, parent, child);
   const removed = toolsTakenAway({ names, rules, noDepthLeft });
   return { rules, removed: [...removed, ...listBeyondBounds(run, parent, draft)] };

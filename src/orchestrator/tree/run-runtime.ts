@@ -5,11 +5,9 @@ import { CancelSignal } from "../../kernel/cancel.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import type { Persistence } from "../../agent/persistence.ts";
 import { PendingAnswers } from "../../agent/pending-answers.ts";
-import type { AgentRole } from "../../agent/agent-role.ts";
-import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { RoleParts, Subagents } from "../../agent/run-ports.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { AgentRun, Subagents } from "../../agent/run-ports.ts";
 import { notify } from "../../hooks/run-chain.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
@@ -47,7 +45,7 @@ export interface NewRun {
   readonly journal?: RunJournal | undefined;
 }
 
-export class RunRuntime implements AgentRun, LedgerWatch {
+export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   readonly runId: RunId;
   readonly settings: Settings;
   readonly registry: RoleRegistry;
@@ -147,10 +145,6 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     for (const agent of this.tree.nodes) agent.watchTime();
   }
 
-  persistenceOf(agent: AgentRuntime): Persistence | undefined {
-    return this.journal?.persistenceOf(agent);
-  }
-
   count(agentId: AgentId, body: EventBody): void {
     if (body.type === "subagent.refused") this.tree.countRefusal(body.refusal.code);
     if (body.type === "signal.raised" && body.signal.reason.code === "error")
@@ -161,10 +155,6 @@ export class RunRuntime implements AgentRun, LedgerWatch {
     if (error.data["error"] !== "script_mismatch") return;
     const message = `${agentPath}: ${error.message}`;
     this.mismatch ??= new EspalierError({ code: "script_mismatch", message, data: { agentPath } });
-  }
-
-  partsOf(role: AgentRole): RoleParts {
-    return this.registry.partsOf(role);
   }
 }
 
@@ -184,7 +174,7 @@ function observerSinks(run: RunRuntime): readonly EventSink[] {
   const take: EventSink["take"] = (event) => {
     const node = run.tree.find(event.agentId);
     if (node !== undefined)
-      notify(run.partsOf(node.role).hooks.observers(event.type), event, run.context);
+      notify(registry.partsOf(node.role).hooks.observers(event.type), event, run.context);
   };
   return [{ take }];
 }

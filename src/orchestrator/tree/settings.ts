@@ -158,7 +158,6 @@ type Defaulted =
   | "clock"
   | "ids"
   | "heartbeatMs"
-  | "staleAfterMs"
   | "maxCrashes";
 
 /** The options, with the defaults in the place of what was left out. */
@@ -167,7 +166,8 @@ export interface Settings
     AgentSettings,
     Required<Pick<OrchestratorOptions, Defaulted>>,
     Pick<OrchestratorOptions, "maxConcurrentRuns" | "onPiece" | "tracing"> {
-  readonly store: Store | undefined;
+  /** Where runs are persisted, or `undefined` without a store. */
+  readonly storage: (RunStorage & { readonly store: Store }) | undefined;
   readonly limits: SubagentLimits;
   readonly concurrency: Concurrency;
   /** Undefined: the number of concurrent runs is not limited. */
@@ -187,15 +187,8 @@ export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
   return registry;
 }
 
-/** Returns where runs are persisted, or `undefined` without a store. */
-export function findStorage(settings: Settings): RunStorage | undefined {
-  const { store, clock, heartbeatMs, staleAfterMs } = settings;
-  return store && { store, clock, heartbeatMs, staleAfterMs };
-}
-
 /** Returns where runs are persisted. Throws `invalid_option` without a store. */
-export function requireStorage(settings: Settings): RunStorage {
-  const storage = findStorage(settings);
+export function requireStorage({ storage }: Settings): RunStorage {
   if (storage !== undefined) return storage;
   throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
@@ -212,6 +205,7 @@ export function makeSettings(given: OrchestratorOptions = {}): Settings {
   const options = { ...DEFAULTS, ...defined(given) };
   const { approver, answerTimeoutMs, unanswered, prices, retry, signingKey, ...others } = options;
   const { limits, concurrency = {}, guards, maxConcurrentRuns, store } = others;
+  const { clock, heartbeatMs, staleAfterMs } = others;
   checkFields("concurrency", concurrency, { modelCalls: checkSlots, toolCalls: checkSlots });
   return Object.freeze({
     ...others,
@@ -221,7 +215,7 @@ export function makeSettings(given: OrchestratorOptions = {}): Settings {
     throttle: new Throttle(BEGUN_PER_TURN),
     retry: Object.freeze({ ...retry }),
     priceOf: priceLookup(prices),
-    store,
+    storage: store && { store, clock, heartbeatMs, staleAfterMs },
     roles: [...options.roles],
     hooks: [...options.hooks],
     sinks: [...options.sinks],
