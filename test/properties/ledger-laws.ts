@@ -1,11 +1,17 @@
 // What must hold of the accounts of a ledger after every operation, whatever it was.
 
+import { isDeepStrictEqual } from "node:util";
+
+import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import type { BudgetLedger } from "../../src/budget/ledger.ts";
+import { findOvershoots } from "../../src/budget/room.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { toAmounts, UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 import {
   deadlineOf,
+  findReached,
+  leftOf,
   stoodMs,
   type LedgerReference,
   type ReferenceAccount,
@@ -33,6 +39,7 @@ export function checkAccounts(
     const deadlineAtMs = deadlineOf(expected, nowMs);
     const isSo = ledger.accountView(account.agentId).deadlineAtMs() === deadlineAtMs;
     hold(isSo, `the deadline is ${String(deadlineAtMs)}`, account);
+    checkRoom(ledger.accountView(account.agentId), expected, reference.accounts[0], nowMs);
     const [used, total] = [toAmounts(account.own), toAmounts(account.total)];
     const below = childTotals.get(account.agentId) ?? {};
     for (const field of USAGE_FIELDS) {
@@ -48,6 +55,40 @@ export function checkAccounts(
     for (const field of USAGE_FIELDS) siblings[field] = (siblings[field] ?? 0) + total[field];
     childTotals.set(account.parentId, siblings);
   }
+}
+
+/** What an agent and its new children are told of what is left. */
+function checkRoom(
+  account: BudgetAccount,
+  expected: ReferenceAccount,
+  root: ReferenceAccount | undefined,
+  nowMs: number,
+): void {
+  const told = {
+    left: { ...account.remaining() },
+    leftForChildren: { ...account.remainingForChildren() },
+    leftForRun: { ...account.runRemaining() },
+    exhausted: account.exhausted(),
+    exhaustedForChild: account.exhaustedForChild(),
+    overshoots: findOvershoots(account),
+  };
+  const { limits, spent } = expected;
+  const passed = SPEND_AXES.filter((axis) => spent[axis] > (limits[axis] ?? Infinity));
+  const wanted = {
+    left: leftOf(expected, expected, nowMs),
+    leftForChildren: leftOf(expected, undefined, nowMs),
+    leftForRun: root === undefined ? {} : leftOf(root, root, nowMs),
+    exhausted: findReached(expected, expected, nowMs),
+    exhaustedForChild: findReached(expected, undefined, nowMs),
+    overshoots: passed.map((axis) => ({
+      axis,
+      accountPath: expected.path,
+      maximum: limits[axis],
+      spent: spent[axis],
+    })),
+  };
+  if (!isDeepStrictEqual(told, wanted))
+    throw new Error(`Expected ${JSON.stringify(wanted)}, got ${JSON.stringify(told)}.`);
 }
 
 function checkLimits(account: Account): void {

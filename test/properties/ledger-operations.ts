@@ -28,6 +28,7 @@ export type Operation =
       readonly input: number;
       readonly output: number;
       readonly price: number;
+      readonly least: number | undefined;
     }
   /** `input` and `output` are added to what the lease holds: below, exactly, or beyond. */
   | {
@@ -39,13 +40,22 @@ export type Operation =
     }
   | { readonly type: "release"; readonly lease: number }
   | {
-      /** What the attempt under way has used, added to what it holds, and what the next one asks for. */
+      /** What an attempt under way has used, added to what it holds, and what a further one asks for. */
       readonly type: "extend";
       readonly lease: number;
-      readonly used: number;
+      readonly attempt: number;
+      /** Undefined: no attempt has ended, so that several are under way at once. */
+      readonly used: number | undefined;
       readonly input: number;
       readonly output: number;
       readonly price: number;
+    }
+  /** An attempt of a call ends, which may wait for a further one. */
+  | {
+      readonly type: "charge";
+      readonly lease: number;
+      readonly attempt: number;
+      readonly used: number;
     }
   /** Raises one of the account's limits, or now and then one that it may not have. */
   | {
@@ -68,6 +78,12 @@ export type Operation =
   | { readonly type: "cancel"; readonly waiter: number }
   /** The agent's clock stands still, or continues if it does. */
   | { readonly type: "turn"; readonly agent: number }
+  /** Time that counts for none of the agent's limits, as that between two executions. */
+  | { readonly type: "exclude"; readonly agent: number; readonly ms: number }
+  /** The agent gives back all that it holds. */
+  | { readonly type: "releaseAll"; readonly agent: number }
+  /** Another process continues with accounts and open leases as they were stored. */
+  | { readonly type: "restart" }
   | { readonly type: "advance"; readonly byMs: number };
 
 export interface Schedule {
@@ -143,6 +159,7 @@ const asking: fc.Arbitrary<Operation> = fc.record({
   input: fc.integer({ min: 0, max: 40 }),
   output: fc.integer({ min: 1, max: 30 }),
   price: nat,
+  least: fc.option(fc.integer({ min: 2, max: 20 }), { nil: undefined, freq: 1 }),
 });
 
 const operation: fc.Arbitrary<Operation> = fc.oneof(
@@ -163,10 +180,20 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
     arbitrary: fc.record({
       type: fc.constant("extend" as const),
       lease: nat,
-      used: fc.integer({ min: -40, max: 6 }),
+      attempt: nat,
+      used: fc.option(fc.integer({ min: -40, max: 6 }), { nil: undefined, freq: 3 }),
       input: fc.integer({ min: 0, max: 20 }),
       output: fc.integer({ min: 1, max: 20 }),
       price: nat,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("charge" as const),
+      lease: nat,
+      attempt: nat,
+      used: fc.integer({ min: -40, max: 6 }),
     }),
   },
   {
@@ -193,6 +220,18 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant("chargeToolCall" as const), agent: nat }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("cancel" as const), waiter: nat }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("turn" as const), agent: nat }) },
+  {
+    weight: 1,
+    arbitrary: fc.oneof(
+      fc.record({
+        type: fc.constant("exclude" as const),
+        agent: nat,
+        ms: fc.integer({ min: 0, max: 10 }),
+      }),
+      fc.record({ type: fc.constant("releaseAll" as const), agent: nat }),
+      fc.constant({ type: "restart" as const }),
+    ),
+  },
   {
     weight: 1,
     arbitrary: fc.record({

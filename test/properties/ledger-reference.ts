@@ -1,7 +1,7 @@
 // A second, naive ledger to compare the real one with: it keeps every lease and every booking, and works out by words of the
 // design, not of the code, who must be granted what. Integer prices only, so that amounts are exact.
 
-import type { LeaseAsk } from "../../src/budget/lease.ts";
+import type { BudgetRefusal, LastStep, LeaseAsk } from "../../src/budget/lease.ts";
 import { type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
 import { toAmounts, type Usage } from "../../src/protocol/usage.ts";
@@ -19,6 +19,7 @@ export interface ReferenceTime {
 
 export interface ReferenceAccount {
   readonly index: number;
+  readonly path: string;
   readonly parent: ReferenceAccount | undefined;
   /** Grants are in it. */
   limits: SpendLimits;
@@ -28,15 +29,18 @@ export interface ReferenceAccount {
   readonly spent: Sums;
   readonly reserved: Sums;
   readonly excess: Sums;
+  /** Parts of limits that were spent before, by axis, limit and percentage. */
+  readonly reached: Set<string>;
 }
 
 export interface ReferenceLease {
   readonly account: ReferenceAccount;
-  /** Of the attempt under way; nothing while it is to be extended. */
-  hold: Amounts;
+  /** Of each attempt, in order; nothing once it is charged. */
+  parts: Amounts[];
+  /** The numbers of the attempts under way. */
+  underWay: number[];
   /** What attempts that have ended used. */
   charged: Sums;
-  attempt: number;
   /** It waits for one more attempt. */
   isWaiting: boolean;
 }
@@ -52,21 +56,43 @@ export interface ReferenceWaiter {
 }
 
 export type ReferenceAnswer =
-  | { readonly type: "granted"; readonly waiter: ReferenceWaiter; readonly lease: ReferenceLease }
-  | { readonly type: "refused"; readonly waiter: ReferenceWaiter };
+  | {
+      readonly type: "granted";
+      readonly waiter: ReferenceWaiter;
+      readonly lease: ReferenceLease;
+      readonly hold: Amounts;
+      readonly lastStep: LastStep | undefined;
+    }
+  | {
+      readonly type: "refused";
+      readonly waiter: ReferenceWaiter;
+      readonly refusal: BudgetRefusal;
+    };
+
+/** A part of a limit that was spent for the first time. */
+export interface ReferenceThreshold {
+  readonly accountPath: string;
+  readonly axis: SpendAxis;
+  readonly threshold: number;
+  readonly spent: number;
+  readonly maximum: number;
+}
 
 export class LedgerReference {
   readonly accounts: ReferenceAccount[] = [];
   readonly open: ReferenceLease[] = [];
   line: readonly ReferenceWaiter[] = [];
+  /** Since the caller took them last. */
+  thresholds: ReferenceThreshold[] = [];
 
   openAccount(
     parent: ReferenceAccount | undefined,
-    { limits, reserve }: Pick<ReferenceAccount, "limits" | "reserve">,
+    { path, limits, reserve }: Pick<ReferenceAccount, "path" | "limits" | "reserve">,
     time: Omit<ReferenceTime, "still">,
   ): ReferenceAccount {
     const account: ReferenceAccount = {
       index: this.accounts.length,
+      path,
       parent,
       limits,
       reserve,
@@ -74,7 +100,9 @@ export class LedgerReference {
       spent: nothing(),
       reserved: nothing(),
       excess: nothing(),
+      reached: new Set(),
     };
+    for (const _mark of newMarks(account));
     this.accounts.push(account);
     return account;
   }
@@ -85,8 +113,10 @@ export class LedgerReference {
     const contested = new Set<ReferenceAccount>();
     this.line = this.line.filter((waiter) => {
       const path = pathOf(waiter.account);
-      if (isOver(waiter.account, nowMs) || !canEverFit(path, holdOf(waiter.ask, 1))) {
-        answers.push({ type: "refused", waiter });
+      const refusal =
+        findOverdue(path, nowMs) ?? findUnfit(path, holdOf(waiter.ask, leastOutput(waiter.ask)));
+      if (refusal !== undefined) {
+        answers.push({ type: "refused", waiter, refusal });
         if (waiter.extended !== undefined) waiter.extended.isWaiting = false;
         return false;
       }
@@ -97,7 +127,8 @@ export class LedgerReference {
       if (stands) return true;
       for (const account of path) grow(account.reserved, hold, 1);
       const lease = this.#leaseFor(waiter, hold);
-      answers.push({ type: "granted", waiter, lease });
+      const lastStep = waiter.extended === undefined ? findLastStep(path) : undefined;
+      answers.push({ type: "granted", waiter, lease, hold, lastStep });
       return false;
     });
     return answers;
@@ -105,21 +136,27 @@ export class LedgerReference {
 
   #leaseFor({ account, extended }: ReferenceWaiter, hold: Amounts): ReferenceLease {
     if (extended !== undefined) {
-      extended.hold = hold;
-      extended.attempt += 1;
+      extended.underWay.push(extended.parts.push(hold));
       extended.isWaiting = false;
       return extended;
     }
-    const lease = { account, hold, charged: nothing(), attempt: 1, isWaiting: false };
+    const lease: ReferenceLease = {
+      account,
+      parts: [hold],
+      underWay: [1],
+      charged: nothing(),
+      isWaiting: false,
+    };
     this.open.push(lease);
     return lease;
   }
 
-  /** The attempt under way has ended: its hold goes, what it used is spent. */
-  charge(lease: ReferenceLease, usage: Usage): void {
-    this.#book(lease, usage);
+  /** An attempt has ended: its hold goes, what it used is spent. */
+  charge(lease: ReferenceLease, attempt: number, usage: Usage): void {
+    this.#book(lease.account, lease.parts[attempt - 1] ?? nothing(), usage);
     grow(lease.charged, toAmounts(usage), 1);
-    lease.hold = nothing();
+    lease.parts[attempt - 1] = nothing();
+    lease.underWay = lease.underWay.filter((one) => one !== attempt);
   }
 
   /** Raises limits, if the account has them all; says whether it did. */
@@ -135,34 +172,88 @@ export class LedgerReference {
       if (limit !== undefined) limits[axis] = limit + (raise[axis] ?? 0);
     }
     account.limits = limits;
+    for (const _mark of newMarks(account));
     if (time.limitMs !== undefined) time.limitMs += moreMs ?? 0;
     return true;
   }
 
-  /** Books the usage of the last attempt; undefined: the lease is given back unused. */
+  /** Books the usage of the attempts under way; undefined: the lease is given back unused. */
   end(lease: ReferenceLease, usage: Usage | undefined): void {
     this.open.splice(this.open.indexOf(lease), 1);
-    this.#book(lease, usage);
+    this.#book(lease.account, openHoldOf(lease), usage);
   }
 
-  #book(lease: ReferenceLease, usage: Usage | undefined): void {
-    for (const account of pathOf(lease.account)) {
-      grow(account.reserved, lease.hold, -1);
+  #book(holder: ReferenceAccount, hold: Amounts, usage: Usage | undefined): void {
+    for (const account of pathOf(holder)) {
+      grow(account.reserved, hold, -1);
       if (usage === undefined) continue;
       const used = toAmounts(usage);
       grow(account.spent, used, 1);
-      for (const axis of SPEND_AXES)
-        account.excess[axis] += Math.max(0, used[axis] - lease.hold[axis]);
+      for (const axis of SPEND_AXES) account.excess[axis] += Math.max(0, used[axis] - hold[axis]);
+      this.thresholds.push(...newMarks(account));
     }
   }
 
-  /** Books a tool call if every account allows it; says whether it did. */
-  chargeToolCall(account: ReferenceAccount, nowMs: number): boolean {
+  /** Books a tool call if every account allows it; returns the limit that forbids it. */
+  chargeToolCall(account: ReferenceAccount, nowMs: number): BudgetRefusal | undefined {
     const path = pathOf(account);
-    if (!canEverFit(path, { ...nothing(), toolCalls: 1 }) || isOver(account, nowMs)) return false;
-    for (const one of path) one.spent.toolCalls += 1;
-    return true;
+    const refusal = findOverdue(path, nowMs) ?? findUnfit(path, { ...nothing(), toolCalls: 1 });
+    if (refusal !== undefined) return refusal;
+    for (const one of path) {
+      one.spent.toolCalls += 1;
+      this.thresholds.push(...newMarks(one));
+    }
+    return undefined;
   }
+
+  /**
+   * The process dies: all who wait are gone, and clocks that stood still continue. An open lease is one hold from then on, and its
+   * attempts are counted anew.
+   */
+  restart(nowMs: number): void {
+    this.line = [];
+    for (const { time } of this.accounts) closeStill(time, nowMs);
+    for (const lease of this.open) {
+      lease.parts = [openHoldOf(lease)];
+      lease.underWay = [1];
+      lease.isWaiting = false;
+    }
+  }
+}
+
+/** Lets the clock run from now on, if it stands still. */
+export function closeStill({ still }: ReferenceTime, nowMs: number): void {
+  const last = still.at(-1);
+  if (last !== undefined) last.untilMs ??= nowMs;
+}
+
+/** What the attempts under way hold together. */
+export function openHoldOf({ parts }: ReferenceLease): Amounts {
+  const sum = nothing();
+  for (const part of parts) grow(sum, part, 1);
+  return sum;
+}
+
+/** Notes the parts of limits that are spent by now, and returns those that were not before. */
+function newMarks({ path, limits, spent, reached }: ReferenceAccount): ReferenceThreshold[] {
+  const marks: ReferenceThreshold[] = [];
+  for (const axis of SPEND_AXES) {
+    const maximum = limits[axis];
+    if (maximum === undefined) continue;
+    for (const percent of [80, 95]) {
+      const mark = `${axis} ${maximum} ${percent}`;
+      if (reached.has(mark) || spent[axis] * 100 < maximum * percent) continue;
+      reached.add(mark);
+      marks.push({
+        accountPath: path,
+        axis,
+        threshold: percent / 100,
+        spent: spent[axis],
+        maximum,
+      });
+    }
+  }
+  return marks;
 }
 
 function pathOf(account: ReferenceAccount): readonly ReferenceAccount[] {
@@ -186,22 +277,108 @@ function holdOf({ inputTokens, price, steps = 1 }: LeaseAsk, outputTokens: numbe
   return { steps, totalTokens, ...input, outputTokens, costMicroUsd: cost, toolCalls: 0 };
 }
 
+/** The smallest cap that the model takes, or the one that was asked for if that is smaller. */
+function leastOutput({ minOutputTokens = 1, maxOutputTokens }: LeaseAsk): number {
+  return Math.min(minOutputTokens, maxOutputTokens);
+}
+
 /** The hold with the largest cap that the path can ever have room for, found by trying. */
 function largestHold(path: readonly ReferenceAccount[], ask: LeaseAsk): Amounts {
   let cap = ask.maxOutputTokens;
-  while (cap > 1 && !canEverFit(path, holdOf(ask, cap))) cap -= 1;
+  while (cap > leastOutput(ask) && !canEverFit(path, holdOf(ask, cap))) cap -= 1;
   return holdOf(ask, cap);
 }
 
 function canEverFit(path: readonly ReferenceAccount[], hold: Amounts): boolean {
-  return path.every((account) =>
-    SPEND_AXES.every(
-      (axis) =>
-        hold[axis] === 0 ||
-        account.spent[axis] + hold[axis] + kept(account, axis, path[0]) <=
-          (account.limits[axis] ?? Infinity),
-    ),
-  );
+  return findUnfit(path, hold) === undefined;
+}
+
+/** The limit that can never have room for the hold: of the first such axis, at the account with the least room, the lowest of several. */
+function findUnfit(path: readonly ReferenceAccount[], hold: Amounts): BudgetRefusal | undefined {
+  const [asker] = path;
+  for (const axis of SPEND_AXES) {
+    const tightest = tightestOn(path, axis, asker);
+    if (hold[axis] === 0 || tightest === undefined) continue;
+    if (hold[axis] > unspent(tightest, axis, asker))
+      return refusalOf(tightest, axis, hold[axis], asker);
+  }
+  return undefined;
+}
+
+/** The first limit of the path that is reached, so that no call, or no step of a new child (asker: undefined), may follow. */
+export function findReached(
+  account: ReferenceAccount,
+  asker: ReferenceAccount | undefined,
+  nowMs: number,
+): BudgetRefusal | undefined {
+  const path = pathOf(account);
+  for (const axis of SPEND_AXES) {
+    if (axis === "toolCalls" || (axis === "steps" && asker !== undefined)) continue;
+    const tightest = tightestOn(path, axis, asker);
+    if (tightest !== undefined && unspent(tightest, axis, asker) <= 0)
+      return refusalOf(tightest, axis, 0, asker);
+  }
+  return findOverdue(path, nowMs);
+}
+
+function tightestOn(
+  path: readonly ReferenceAccount[],
+  axis: SpendAxis,
+  asker: ReferenceAccount | undefined,
+): ReferenceAccount | undefined {
+  const limiting = path.filter(({ limits }) => limits[axis] !== undefined);
+  const least = Math.min(...limiting.map((one) => unspent(one, axis, asker)));
+  return limiting.find((one) => unspent(one, axis, asker) === least);
+}
+
+/** What the account has not spent and does not keep from the asker. */
+function unspent(
+  account: ReferenceAccount,
+  axis: SpendAxis,
+  asker: ReferenceAccount | undefined,
+): number {
+  return (account.limits[axis] ?? Infinity) - account.spent[axis] - kept(account, axis, asker);
+}
+
+/** What the account keeps is told only as far as it is not spent already. */
+function refusalOf(
+  account: ReferenceAccount,
+  axis: SpendAxis,
+  asked: number,
+  asker: ReferenceAccount | undefined,
+): BudgetRefusal {
+  const [maximum, spent] = [account.limits[axis] ?? Infinity, account.spent[axis]];
+  const told = Math.min(kept(account, axis, asker), Math.max(0, maximum - spent));
+  const refusal = { axis, accountPath: account.path, maximum, spent, asked };
+  return told === 0 ? refusal : { ...refusal, kept: told };
+}
+
+/** What is left on each limited axis to an asker, or to a new child (undefined), beside what calls hold. */
+export function leftOf(
+  account: ReferenceAccount,
+  asker: ReferenceAccount | undefined,
+  nowMs: number,
+  returned: Amounts = nothing(),
+): Readonly<Record<string, number>> {
+  const path = pathOf(account);
+  const left: Record<string, number> = {};
+  for (const axis of SPEND_AXES) {
+    const rooms = path.map((one) => unspent(one, axis, asker) - one.reserved[axis]);
+    const least = Math.min(...rooms) + returned[axis];
+    if (least < Infinity) left[axis] = Math.max(0, least);
+  }
+  const deadline = deadlineOf(account, nowMs);
+  if (deadline !== null) left["wallTimeMs"] = Math.max(0, deadline - nowMs);
+  return left;
+}
+
+/** The limit of steps that leaves none after those that are spent and held by now. */
+function findLastStep(path: readonly ReferenceAccount[]): LastStep | undefined {
+  const [asker] = path;
+  const last = path.find((one) => unspent(one, "steps", asker) - one.reserved.steps <= 0);
+  if (last === undefined) return undefined;
+  const keeps = kept(last, "steps", asker);
+  return { accountPath: last.path, maximum: Math.max(0, (last.limits.steps ?? 0) - keeps) };
 }
 
 function hasRoomNow(account: ReferenceAccount, hold: Amounts, asker: ReferenceAccount): boolean {
@@ -223,11 +400,29 @@ function kept(
   return account === asker ? 0 : (account.reserve[axis] ?? 0);
 }
 
-function isOver(account: ReferenceAccount, nowMs: number): boolean {
-  return pathOf(account).some(({ time }) => {
-    const usedMs = nowMs - time.openedAtMs - stoodMs(time, nowMs);
-    return nowMs >= (time.deadlineAtMs ?? Infinity) || usedMs >= (time.limitMs ?? Infinity);
-  });
+/** The deadline that has passed, in the name of who set it: of several at once the one nearest to the root. */
+function findOverdue(path: readonly ReferenceAccount[], nowMs: number): BudgetRefusal | undefined {
+  const [account] = path;
+  const deadline = account === undefined ? null : deadlineOf(account, nowMs);
+  if (deadline === null || nowMs < deadline) return undefined;
+  const owner = path.findLast(
+    ({ time }) => time.deadlineAtMs === deadline || movingDeadline(time, nowMs) === deadline,
+  );
+  if (owner === undefined) return undefined;
+  const { time } = owner;
+  const sinceMs = nowMs - time.openedAtMs;
+  const isMoving = movingDeadline(time, nowMs) === deadline;
+  return {
+    axis: "wallTimeMs",
+    accountPath: owner.path,
+    asked: 0,
+    maximum: isMoving ? (time.limitMs ?? 0) : deadline - time.openedAtMs,
+    spent: isMoving ? sinceMs - stoodMs(time, nowMs) : sinceMs,
+  };
+}
+
+function movingDeadline(time: ReferenceTime, nowMs: number): number {
+  return time.openedAtMs + stoodMs(time, nowMs) + (time.limitMs ?? Infinity);
 }
 
 /** For how long a clock has stood still. */
@@ -239,7 +434,7 @@ export function stoodMs({ still }: ReferenceTime, nowMs: number): number {
 export function deadlineOf(account: ReferenceAccount, nowMs: number): number | null {
   const deadlines = pathOf(account).flatMap(({ time }) => [
     time.deadlineAtMs ?? Infinity,
-    time.openedAtMs + stoodMs(time, nowMs) + (time.limitMs ?? Infinity),
+    movingDeadline(time, nowMs),
   ]);
   const earliest = Math.min(...deadlines);
   return earliest === Infinity ? null : earliest;

@@ -3,7 +3,12 @@
 
 import { isDeepStrictEqual } from "node:util";
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/budget/lease.ts";
+import type {
+  LeaseAsk,
+  LeaseOutcome,
+  LedgerWatch,
+  ReachedThreshold,
+} from "../../src/budget/lease.ts";
 import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { LedgerOperationSchema } from "../../src/budget/ledger-operation.ts";
@@ -21,7 +26,10 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { checkAccounts } from "./ledger-laws.ts";
 import { MOST, PRICES, type Operation, type Schedule, type Seed } from "./ledger-operations.ts";
 import {
+  closeStill,
   LedgerReference,
+  leftOf,
+  openHoldOf,
   type ReferenceAnswer,
   type ReferenceLease,
   type ReferenceWaiter,
@@ -46,9 +54,10 @@ export async function play({ seeds, operations }: Schedule): Promise<void> {
 class Player {
   readonly #clock = new ManualClock();
   /** What a journal would make of it: the accounts as they were opened, and every operation done once more (D2). */
-  readonly #copy = new BudgetLedger(this.#clock);
+  #copy = new BudgetLedger(this.#clock);
   readonly #holders = new Map<LeaseId, AgentId>();
-  readonly #ledger = new BudgetLedger(this.#clock, {
+  readonly #watch: LedgerWatch = {
+    onThreshold: (reached) => this.#thresholds.push(reached),
     onOperation: (done) => {
       this.#operations += 1;
       const copied = LedgerOperationSchema().parse(done);
@@ -57,18 +66,20 @@ class Player {
       if (agentId === undefined) throw wrong("a lease that was given", copied);
       redoOperation(this.#copy.accountView(agentId), copied);
     },
-  });
+  };
+  #ledger = new BudgetLedger(this.#clock, this.#watch);
   readonly #reference = new LedgerReference();
   readonly #ids: AgentId[] = [];
   readonly #pending = new Map<number, Pending>();
   readonly #leaseIds = new Map<ReferenceLease, LeaseId>();
-  readonly #ended: { readonly leaseId: LeaseId; readonly account: BudgetAccount }[] = [];
+  readonly #ended: { readonly leaseId: LeaseId; readonly agentId: AgentId }[] = [];
   /** What each account spent itself, by hand. */
   readonly #own: Usage[] = [];
   /** Answers of the real ledger since the last comparison. */
   #answers = new Map<number, LeaseOutcome>();
   #expected: readonly ReferenceAnswer[] = [];
   #cancelled: readonly ReferenceWaiter[] = [];
+  #thresholds: ReachedThreshold[] = [];
   #operations = 0;
   #asked = 0;
   #granted = 0;
@@ -84,7 +95,11 @@ class Player {
     const times = { deadlineAtMs, wallTimeMs: limitMs };
     this.#ledger.open({ agentId, path, limits, reserve, ...times }, parentId);
     this.#copy.adopt(this.#ledger.account(agentId));
-    this.#reference.openAccount(above, { limits, reserve }, { openedAtMs, deadlineAtMs, limitMs });
+    this.#reference.openAccount(
+      above,
+      { path, limits, reserve },
+      { openedAtMs, deadlineAtMs, limitMs },
+    );
     this.#ids.push(agentId);
     this.#own.push(NO_USAGE);
   }
@@ -101,6 +116,12 @@ class Player {
         return this.#release(operation.lease);
       case "extend":
         return this.#extend(operation);
+      case "charge": {
+        const { open } = this.#reference;
+        const lease = open[operation.lease % Math.max(1, open.length)];
+        if (lease !== undefined) this.#chargeAttempt(lease, operation.attempt, operation.used);
+        return;
+      }
       case "grant":
         return this.#grant(operation);
       case "endAgain":
@@ -113,17 +134,24 @@ class Player {
         return this.#cancel(operation.waiter);
       case "turn":
         return this.#turn(operation.agent);
+      case "exclude":
+        return this.#exclude(operation);
+      case "releaseAll":
+        return this.#releaseAll(operation.agent);
+      case "restart":
+        return this.#restart();
       case "advance":
         return this.#clock.advance(operation.byMs);
     }
   }
 
-  #ask({ agent, input, output, price }: Extract<Operation, { type: "ask" }>): void {
+  #ask({ agent, input, output, price, least }: Extract<Operation, { type: "ask" }>): void {
     const account = this.#reference.accounts[agent % this.#reference.accounts.length];
     const agentId = account === undefined ? undefined : this.#ids[account.index];
     if (account === undefined || agentId === undefined) return;
     const priced = PRICES[price % PRICES.length];
-    const ask = { inputTokens: input, maxOutputTokens: output, price: priced };
+    const sizes = { inputTokens: input, maxOutputTokens: output };
+    const ask = { ...sizes, price: priced, minOutputTokens: least };
     this.#wait({ account, ask, extended: undefined }, (signal) =>
       this.#ledger.accountView(agentId).reserve(ask, signal),
     );
@@ -151,18 +179,19 @@ class Player {
   #settle({ lease, input, output, cached }: Extract<Operation, { type: "settle" }>): void {
     const one = this.#chosen(lease);
     if (one === undefined) return;
-    const inputTokens = Math.max(0, one.hold.inputTokens + input);
-    const outputTokens = Math.max(0, one.hold.outputTokens + output);
-    const cost = Math.max(0, one.hold.costMicroUsd + input + output);
+    const held = openHoldOf(one);
+    const inputTokens = Math.max(0, held.inputTokens + input);
+    const outputTokens = Math.max(0, held.outputTokens + output);
+    const cost = Math.max(0, held.costMicroUsd + input + output);
     this.#end(one, {
       ...NO_USAGE,
       modelCalls: 1,
-      steps: one.hold.steps,
+      steps: held.steps,
       inputTokens,
       cachedInputTokens: Math.min(cached, inputTokens),
       outputTokens,
       totalTokens: inputTokens + outputTokens,
-      costMicroUsd: one.hold.costMicroUsd === 0 ? 0 : cost,
+      costMicroUsd: held.costMicroUsd === 0 ? 0 : cost,
     });
   }
 
@@ -171,27 +200,39 @@ class Player {
     if (one !== undefined) this.#end(one, undefined);
   }
 
-  /** The attempt under way is charged, and another one asked for. */
-  #extend({ lease, used, input, output, price }: Extract<Operation, { type: "extend" }>): void {
-    const one = this.#chosen(lease);
+  /** One more attempt is asked for, once one under way is charged, or beside those. */
+  #extend(extension: Extract<Operation, { type: "extend" }>): void {
+    const one = this.#chosen(extension.lease);
     const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
     if (one === undefined || leaseId === undefined) return;
-    const tokens = Math.max(0, one.hold.inputTokens + used);
-    const { steps } = one.hold;
-    const lost = { ...NO_USAGE, steps, inputTokens: tokens, totalTokens: tokens };
-    const sizes = { inputTokens: input, maxOutputTokens: output };
-    const asked = { leaseId, ...sizes };
+    if (extension.used !== undefined) this.#chargeAttempt(one, extension.attempt, extension.used);
     const account = this.#holderOf(one);
-    account.charge({ ...asked, attempt: one.attempt }, lost);
-    this.#reference.charge(one, lost);
-    this.#book(one.account.index, lost);
-    this.#expected = this.#reference.serve(this.#clock.nowMs());
-    const priced = PRICES[price % PRICES.length];
+    const asked = { inputTokens: extension.input, maxOutputTokens: extension.output };
+    const priced = PRICES[extension.price % PRICES.length];
     one.isWaiting = true;
-    const ask: LeaseAsk = { ...sizes, price: priced, steps: 0 };
+    const ask: LeaseAsk = { ...asked, price: priced, steps: 0 };
     this.#wait({ account: one.account, ask, extended: one }, (signal) =>
-      account.extend(asked, { price: priced }, signal),
+      account.extend({ leaseId, ...asked }, { price: priced }, signal),
     );
+  }
+
+  /** An attempt ends whose call goes on: it may wait for a further one beside it. */
+  #chargeAttempt(lease: ReferenceLease, chosen: number, more: number): void {
+    const leaseId = this.#leaseIds.get(lease);
+    const attempt = lease.underWay[chosen % Math.max(1, lease.underWay.length)];
+    if (leaseId === undefined || attempt === undefined) return;
+    const part = lease.parts[attempt - 1];
+    const tokens = Math.max(0, (part?.inputTokens ?? 0) + more);
+    const usage = {
+      ...NO_USAGE,
+      steps: part?.steps ?? 0,
+      inputTokens: tokens,
+      totalTokens: tokens,
+    };
+    this.#holderOf(lease).charge({ leaseId, ...(attempt === 1 ? {} : { attempt }) }, usage);
+    this.#reference.charge(lease, attempt, usage);
+    this.#book(lease.account.index, usage);
+    this.#expected = this.#reference.serve(this.#clock.nowMs());
   }
 
   #grant({ agent, moreMs, ...chosen }: Extract<Operation, { type: "grant" }>): void {
@@ -228,7 +269,7 @@ class Player {
     const account = this.#holderOf(lease);
     if (usage === undefined) account.release({ leaseId });
     else account.settle({ leaseId }, wholeOf(lease, usage));
-    this.#ended.push({ leaseId, account });
+    this.#ended.push({ leaseId, agentId: account.agentId });
     this.#reference.end(lease, usage);
     this.#book(lease.account.index, usage ?? NO_USAGE);
     this.#expected = this.#reference.serve(this.#clock.nowMs());
@@ -237,7 +278,8 @@ class Player {
   #endAgain(lease: number): void {
     const ended = this.#ended[lease % Math.max(1, this.#ended.length)];
     if (ended === undefined) return;
-    const { leaseId, account } = ended;
+    const { leaseId } = ended;
+    const account = this.#ledger.accountView(ended.agentId);
     for (const again of [
       () => account.settle({ leaseId }, NO_USAGE),
       () => account.release({ leaseId }),
@@ -276,10 +318,9 @@ class Player {
     const agentId = account === undefined ? undefined : this.#ids[account.index];
     if (account === undefined || agentId === undefined) return;
     const refusal = this.#ledger.accountView(agentId).chargeToolCall();
-    const isCharged = this.#reference.chargeToolCall(account, this.#clock.nowMs());
-    if (isCharged !== (refusal === undefined))
-      throw new Error(`A tool call of ${agentId}: ${JSON.stringify(refusal)}`);
-    if (isCharged) this.#book(account.index, { ...NO_USAGE, toolCalls: 1 });
+    const expected = this.#reference.chargeToolCall(account, this.#clock.nowMs());
+    if (!isDeepStrictEqual(refusal, expected)) throw wrong(expected, refusal);
+    if (expected === undefined) this.#book(account.index, { ...NO_USAGE, toolCalls: 1 });
   }
 
   #cancel(waiter: number): void {
@@ -307,6 +348,56 @@ class Player {
     }
   }
 
+  #exclude({ agent, ms }: Extract<Operation, { type: "exclude" }>): void {
+    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
+    const agentId = account === undefined ? undefined : this.#ids[account.index];
+    if (account === undefined || agentId === undefined) return;
+    const nowMs = this.#clock.nowMs();
+    closeStill(account.time, nowMs);
+    account.time.still.push({ fromMs: nowMs - ms, untilMs: nowMs });
+    this.#ledger.accountView(agentId).excludeTime(ms);
+  }
+
+  #releaseAll(agent: number): void {
+    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
+    const agentId = account === undefined ? undefined : this.#ids[account.index];
+    const held = this.#reference.open.filter((lease) => lease.account === account);
+    if (agentId === undefined || held.some(({ isWaiting }) => isWaiting)) return;
+    const released = this.#ledger.accountView(agentId).releaseOpen();
+    if (
+      !isDeepStrictEqual(
+        released,
+        held.map((lease) => this.#leaseIds.get(lease)),
+      )
+    )
+      throw wrong(held, released);
+    for (const lease of held) {
+      this.#ended.push(...released.map((leaseId) => ({ leaseId, agentId })));
+      this.#reference.end(lease, undefined);
+      this.#expected = [...this.#expected, ...this.#reference.serve(this.#clock.nowMs())];
+    }
+  }
+
+  /** What waits is gone with its process; what was stored of the ledger is taken up by another one. */
+  #restart(): void {
+    this.#ledger = this.#restored(this.#ledger, this.#watch);
+    this.#copy = this.#restored(this.#copy, {});
+    this.#pending.clear();
+    this.#reference.restart(this.#clock.nowMs());
+  }
+
+  #restored(ledger: BudgetLedger, watch: LedgerWatch): BudgetLedger {
+    const restored = new BudgetLedger(this.#clock, watch);
+    const leases = [...this.#holders].flatMap(([leaseId, agentId]) => {
+      const open = ledger.accountView(agentId).getLease(leaseId);
+      if (open === undefined) return [];
+      const { parts: _parts, ...stored } = open;
+      return [stored];
+    });
+    restored.restore(ledger.snapshot(), ledger.leaseCount, leases);
+    return restored;
+  }
+
   /** Both ledgers gave the same answers, and the accounts obey the laws. */
   async compare(): Promise<void> {
     await Promise.resolve();
@@ -322,6 +413,8 @@ class Player {
     if (this.#answers.size > 0) throw wrong("no further answer", Object.fromEntries(this.#answers));
     this.#expected = [];
     this.#cancelled = [];
+    this.#matchThresholds();
+    for (const lease of this.#reference.open) this.#matchRoomWith(lease, nowMs);
     checkAccounts(this.#ledger, this.#reference, this.#own, nowMs);
   }
 
@@ -340,6 +433,13 @@ class Player {
       this.#settle({ type: "settle", lease: 0, input: -5, output: -5, cached: 0 });
       await this.compare();
     }
+    // A call that waits for a further attempt may have others under way.
+    const waiting = this.#reference.open.find(({ underWay }) => underWay.length > 0);
+    if (waiting !== undefined) {
+      this.#chargeAttempt(waiting, 0, -5);
+      await this.compare();
+      return await this.drain();
+    }
     if (this.#pending.size > 0)
       throw wrong("none waits when none holds a lease", [...this.#pending.keys()]);
     this.#compareCopy();
@@ -354,19 +454,46 @@ class Player {
     if (outcome?.type !== answer.type || outcome.waitedMs !== nowMs - answer.waiter.askedAtMs) {
       throw wrong(answer, outcome);
     }
+    if (outcome.type === "refused" && answer.type === "refused") {
+      if (!isDeepStrictEqual(outcome.refusal, answer.refusal))
+        throw wrong(answer.refusal, outcome.refusal);
+    }
     if (outcome.type !== "granted" || answer.type !== "granted") return;
-    const { leaseId, inputTokens, maxOutputTokens, attempt } = outcome.lease;
-    const { hold } = answer.lease;
+    const { hold, lastStep } = answer;
     const extended = answer.waiter.extended;
     if (extended === undefined) this.#granted += 1;
     const known = extended === undefined ? undefined : this.#leaseIds.get(extended);
-    const isExpected =
-      leaseId === (known ?? LeaseIdSchema().parse(`lease_${this.#granted}`)) &&
-      attempt === (extended === undefined ? undefined : extended.attempt) &&
-      inputTokens === hold.inputTokens &&
-      maxOutputTokens === hold.outputTokens;
-    if (!isExpected) throw wrong({ number: this.#granted, hold }, outcome);
+    const leaseId = known ?? LeaseIdSchema().parse(`lease_${this.#granted}`);
+    const lease = {
+      leaseId,
+      inputTokens: hold.inputTokens,
+      maxOutputTokens: hold.outputTokens,
+      ...(lastStep === undefined ? {} : { lastStep }),
+      ...(extended === undefined ? {} : { attempt: extended.parts.length }),
+    };
+    if (!isDeepStrictEqual(outcome.lease, lease)) throw wrong(lease, outcome.lease);
     this.#leaseIds.set(answer.lease, leaseId);
+  }
+
+  /** A part of a limit is reported once, when it is spent (X6). */
+  #matchThresholds(): void {
+    const told = this.#thresholds.map(({ agentId: _agentId, ...reached }) => shown(reached));
+    const expected = this.#reference.thresholds.map(
+      ({ accountPath, axis, threshold, spent, maximum }) =>
+        shown({ accountPath, axis, threshold, spent, maximum }),
+    );
+    if (!isDeepStrictEqual(told.toSorted(), expected.toSorted())) throw wrong(expected, told);
+    this.#thresholds = [];
+    this.#reference.thresholds = [];
+  }
+
+  /** What is left to the holder of a lease is as if it had never been given. */
+  #matchRoomWith(lease: ReferenceLease, nowMs: number): void {
+    const leaseId = this.#leaseIds.get(lease);
+    if (leaseId === undefined) throw new Error("A lease of the reference was never granted.");
+    const told = { ...this.#holderOf(lease).remainingWith({ leaseId }) };
+    const expected = leftOf(lease.account, lease.account, nowMs, openHoldOf(lease));
+    if (!isDeepStrictEqual(told, expected)) throw wrong(expected, told);
   }
 
   #take(id: number): LeaseOutcome | undefined {
