@@ -1,5 +1,6 @@
 // Who an agent is: its ids, its place in the tree, and the name by which its parent calls it.
 
+import { EspalierError } from "../kernel/error.ts";
 import type { AgentId, CallId, ExecutionId, RunId, StepId } from "../protocol/ids.ts";
 
 /** The ids of one agent in one execution. */
@@ -39,4 +40,13 @@ export function childNameOf(agentPath: string): string {
 export function ordinalOf(agentPath: string): number {
   const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
   return Number(ordinal);
+}
+
+/** Returns the error for an id that is not that of an agent of the run. */
+export function unknownAgent(agentId: unknown): EspalierError {
+  return new EspalierError({
+    code: "unknown_agent",
+    message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
+    data: { agentId: String(agentId) },
+  });
 }

@@ -2,6 +2,7 @@
 // for it, and its text once for the whole run. So what a step keeps grows with what hooks change in it, never with the history: a hook
 // that changes every message anew in each step still adds only the new ones.
 
+import { mismatch } from "../kernel/check.ts";
 import { sameJson, parseJson } from "../kernel/json.ts";
 import { forModel } from "../model/written-by.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
@@ -139,7 +140,7 @@ function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownCont
 }
 
 /** What each step began with, in order, that of the open one last. */
-export function contextsOf({ log, step }: PersistedSteps): readonly ShownContext[] {
+function contextsOf({ log, step }: PersistedSteps): readonly ShownContext[] {
   const completed = log.steps.map(({ context, io: { messageCount } }) => ({
     context,
     messageCount,
@@ -264,31 +265,50 @@ const ToolSpecsSchema = lazySchema(() =>
   ),
 );
 
-/** The error for a step of whose request something is missing or damaged. */
-export function missingOfStep(agentPath: string, stepNumber: number): EspalierError {
-  return new EspalierError({
+/** Which step is meant, and what errors call its number and its agent. */
+interface NamedStep {
+  readonly field: string;
+  readonly stepNumber: number;
+  readonly agentPath: string;
+}
+
+/**
+ * Returns the request of a step, as it went out first: a repeated attempt may have had a lower `maxOutputTokens`. Throws `invalid_option` if
+ * the agent took no such step, and `invalid_paused_run` if something of it is missing or damaged.
+ */
+export function requestOfStep(
+  kept: PersistedSteps | undefined,
+  { field, stepNumber, agentPath }: NamedStep,
+  textOf: RunDefinitions["textOf"],
+): RebuiltRequest {
+  const contexts = kept === undefined ? [] : contextsOf(kept);
+  const { context } = contexts.findLast((step) => step.context.number === stepNumber) ?? {};
+  if (kept === undefined || context === undefined) {
+    const expected =
+      contexts.length === 0
+        ? `left alone, since ${agentPath} took no step`
+        : `a step of ${agentPath} (1 to ${contexts.length})`;
+    throw mismatch(field, expected, stepNumber, "Count from 1.");
+  }
+  const rebuilt = assembleRequest(context, shownInStep(kept, stepNumber, textOf), textOf);
+  if (rebuilt !== undefined) return rebuilt;
+  throw new EspalierError({
     code: "invalid_paused_run",
     message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing or damaged. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
     data: { agentPath, stepNumber },
   });
 }
 
-/**
- * The request of a step, as it went out first: a repeated attempt may have had a lower `maxOutputTokens`. Undefined if the agent took no
- * such step in its last execution, or if something of it is missing or damaged.
- */
-export function persistedRequest(
-  kept: PersistedSteps,
-  stepNumber: number,
+/** Undefined: something of it is missing. */
+function assembleRequest(
+  { model, parameters, toolsHash, outputHash }: StepContext,
+  messages: readonly Message[] | undefined,
   textOf: RunDefinitions["textOf"],
 ): RebuiltRequest | undefined {
-  const { context } = contextsOf(kept).findLast((step) => step.context.number === stepNumber) ?? {};
-  const messages = shownInStep(kept, stepNumber, textOf);
-  const toolsText = context === undefined ? undefined : textOf(context.toolsHash);
-  if (context === undefined || messages === undefined || toolsText === undefined) return undefined;
-  const { model, parameters, outputHash } = context;
+  const toolsText = textOf(toolsHash);
   const outputText = outputHash === undefined ? "" : textOf(outputHash);
-  if (outputText === undefined) return undefined;
+  if (messages === undefined || toolsText === undefined || outputText === undefined)
+    return undefined;
   const tools = readText(ToolSpecsSchema(), toolsText);
   if (tools === undefined) return undefined;
   const request = { messages, tools, ...parameters };

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-import { contextsOf, persistedRequest } from "../../src/agent/shown-messages.ts";
+import { requestOfStep, type RebuiltRequest } from "../../src/agent/shown-messages.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { recordFrom } from "../../src/orchestrator/durability/journal-record.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
@@ -37,18 +37,23 @@ export async function checkRecord(
     expect(last?.executionId ?? executionId, agentPath).toBe(executionId);
     expect(last?.steps ?? [], agentPath).toEqual(state.log.steps);
     expect(last?.open?.number, agentPath).toBe(state.step?.number);
-    for (const { context } of contextsOf(state)) {
-      const stepNumber = context.number;
+    for (const { context } of [
+      ...state.log.steps,
+      ...(state.step === undefined ? [] : [state.step]),
+    ]) {
+      const step = { field: "stepNumber", stepNumber: context.number, agentPath };
       const textOf = (hash: string): string | undefined =>
         Object.hasOwn(run.definitions, hash) ? run.definitions[hash] : undefined;
-      const expected = persistedRequest(state, stepNumber, textOf);
-      const request = record.request({ agentId, stepNumber });
-      if (expected === undefined) {
+      const request = record.request({ agentId, stepNumber: context.number });
+      let expected: RebuiltRequest;
+      try {
+        expected = requestOfStep(state, step, textOf);
+      } catch {
         await expect(request).rejects.toMatchObject({ code: "invalid_paused_run" });
         continue;
       }
       const { inheritedFrom, ...rebuilt } = await request;
-      expect(rebuilt, `${agentPath}, step ${stepNumber}`).toEqual(expected);
+      expect(rebuilt, `${agentPath}, step ${context.number}`).toEqual(expected);
       expect(inheritedFrom.length).toBe(rebuilt.request.messages.length);
       requests += 1;
     }

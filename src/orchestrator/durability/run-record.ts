@@ -7,23 +7,20 @@
 // 3. What stands before a later `run` record stays: events, agents, executions.
 
 import {
-  contextsOf,
   historyInStep,
+  requestOfStep,
   textsOfStep,
-  missingOfStep,
-  persistedRequest,
   type RebuiltRequest,
 } from "../../agent/shown-messages.ts";
-import { mismatch } from "../../kernel/check.ts";
-import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, isRecord } from "../../kernel/json.ts";
+import { unknownAgent } from "../../agent/agent-identity.ts";
+import { deepFreeze, isRecord, parseJson } from "../../kernel/json.ts";
 import { endOfTurn, Turns } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import { isId, type AgentId, type RunId } from "../../protocol/ids.ts";
+import { idOf, isId, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
-import { madeOfLine } from "./fold-journal.ts";
+import { madeOfLine, withoutRecords } from "./fold-journal.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
 import { keptEvent } from "./open-spans.ts";
@@ -70,7 +67,7 @@ interface KnownAgent {
  * and was asked. Reads only, and holds no content.
  */
 export class RunRecord {
-  readonly #store: RunStore;
+  readonly #store: Pick<RunStore, "read">;
   readonly #runId: RunId;
   readonly #codec = new RecordCodec();
   #lineCount = 0;
@@ -88,7 +85,7 @@ export class RunRecord {
     | undefined;
   #advanced: Promise<unknown> = Promise.resolve();
 
-  constructor(store: RunStore, runId: RunId) {
+  constructor(store: Pick<RunStore, "read">, runId: RunId) {
     this.#store = store;
     this.#runId = runId;
   }
@@ -136,16 +133,11 @@ export class RunRecord {
     const steps = await this.#stepsOf(agentId);
     const state = steps.stateIn(execution);
     const texts = await this.#textsOf(state === undefined ? [] : textsOfStep(state, stepNumber));
-    const rebuilt = state && persistedRequest(state, stepNumber, (hash) => texts.get(hash));
-    if (
-      state === undefined ||
-      !contextsOf(state).some(({ context }) => context.number === stepNumber)
-    )
-      throw unknownStep(steps.agentPath, stepNumber);
-    if (rebuilt === undefined) throw missingOfStep(steps.agentPath, stepNumber);
+    const step = { field: "stepNumber", stepNumber, agentPath: steps.agentPath };
+    const rebuilt = requestOfStep(state, step, (hash) => texts.get(hash));
     const inherited = await this.#inheritedBy(agentId);
-    const origins = originsOf(historyInStep(state, stepNumber) ?? [], inherited);
-    return deepFreeze({ ...rebuilt, inheritedFrom: origins });
+    const history = state && historyInStep(state, stepNumber);
+    return deepFreeze({ ...rebuilt, inheritedFrom: originsOf(history ?? [], inherited) });
   }
 
   /** The events of the lines after one, each with the number of its line, as far as lines were read. Rejects like `advance`. */
@@ -257,11 +249,7 @@ export class RunRecord {
   #known(agentId: AgentId): KnownAgent {
     const known = this.#agents.get(agentId);
     if (known !== undefined) return known;
-    throw new EspalierError({
-      code: "unknown_agent",
-      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
-      data: { agentId: String(agentId) },
-    });
+    throw unknownAgent(agentId);
   }
 
   async #stepsOf(agentId: AgentId): Promise<AgentSteps> {
@@ -371,11 +359,34 @@ function inheritedCount(context: unknown): number {
   return isRecord(messages) ? Number(messages["count"]) : 0;
 }
 
-function unknownStep(agentPath: string, stepNumber: number): EspalierError {
-  return mismatch(
-    "stepNumber",
-    `a step that ${agentPath} took`,
-    stepNumber,
-    "Count from 1, in each execution.",
-  );
+/** What a journal says that is text. Rejects with `unsupported_version` or `invalid_journal` if it cannot be read. */
+export async function readRecording(
+  journal: string,
+): Promise<{ readonly record: RunRecord; readonly rootId: AgentId }> {
+  const lines = journal.split("\n").filter((line) => line.trim() !== "");
+  const runId = findRunId(lines[0] ?? "");
+  const store = {
+    async *read(_runId: RunId, from = 1, limit = Infinity): AsyncGenerator<string> {
+      yield* lines.slice(from - 1, from - 1 + limit);
+    },
+  };
+  const record = new RunRecord(store, runId ?? UNNAMED);
+  await record.advance();
+  const [rootId] = record.agentIds;
+  if (runId === undefined || rootId === undefined) throw withoutRecords(runId ?? UNNAMED);
+  return { record, rootId };
+}
+
+/** Stands for the run of a journal that does not say its id. */
+const UNNAMED = idOf<"RunId">("unknown");
+
+/** The run that the first line of a journal says it is of. */
+function findRunId(line: string): RunId | undefined {
+  try {
+    const head = parseJson(line);
+    const isHead = isRecord(head) && head["type"] === "run";
+    return isHead ? RunIdSchema().safeParse(head["runId"]).data : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -10,24 +10,10 @@ import { shown } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { fingerprintOf } from "../../kernel/fingerprint.ts";
-import {
-  canonicalJson,
-  defined,
-  isRecord,
-  type JsonObject,
-  type JsonValue,
-  parseJson,
-  sameJson,
-} from "../../kernel/json.ts";
+import { canonicalJson, defined, isRecord, type JsonObject, sameJson } from "../../kernel/json.ts";
 import type { AgentId, QuestionId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import {
-  type Answer,
-  AnswerSchema,
-  argumentsHashOf,
-  isOverdue,
-  type Question,
-} from "../../protocol/question.ts";
+import { type Answer, AnswerSchema, isOverdue, type Question } from "../../protocol/question.ts";
 import { bindCall, type BoundCall, rebindCall } from "../../tools/bind-call.ts";
 import type { ToolSet } from "../../tools/tool-set.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -98,7 +84,6 @@ export function checkAnswers(
   for (const question of run.questions) {
     const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
     if (agent === undefined) continue;
-    checkCall(agent, question);
     checkAskedTool(toolsOf(agent), question, answers.get(question.questionId));
   }
   const missing = run.questions.find(
@@ -117,31 +102,6 @@ export function checkAnswerList(given: unknown): asserts given is readonly unkno
   if (Array.isArray(given)) return;
   const message = `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`;
   throw makeInvalidAnswer(message, { problem: "malformed" });
-}
-
-/** A question must be about the call of the history, and that call must be what would run (X17). */
-function checkCall({ state }: RestoredAgent, question: Question): void {
-  const { callId, questionId, agentPath, toolName, argumentsHash } = question;
-  const { step } = state;
-  const deferral = step?.deferrals.find((one) => one.callId === callId);
-  if (deferral?.type !== "question") return;
-  const isShown =
-    argumentsHashOf(toolName, question.arguments) === argumentsHash &&
-    sameJson(parseIfJson(deferral.argumentsText), question.writtenArguments ?? question.arguments);
-  if (isShown) return;
-  throw new EspalierError({
-    code: "invalid_paused_run",
-    message: `Expected the call ${callId} of ${toolName} that question ${questionId} of ${agentPath} is about to be the one that was shown, got another in the question. Resume the paused run as it was kept.`,
-    data: { toolName, questionId, agentPath },
-  });
-}
-
-function parseIfJson(text: string): JsonValue {
-  try {
-    return parseJson(text);
-  } catch {
-    return text;
-  }
 }
 
 /** The tool must be there still, and accept what an approval changed. */

@@ -1,16 +1,9 @@
 // What a model was asked in any step of a run at rest, from its stored form alone (R173). Pure.
 
-import type { AgentState } from "../../agent/agent-state.ts";
-import {
-  contextsOf,
-  missingOfStep,
-  persistedRequest,
-  type RebuiltRequest,
-} from "../../agent/shown-messages.ts";
+import { unknownAgent } from "../../agent/agent-identity.ts";
+import { requestOfStep, type RebuiltRequest } from "../../agent/shown-messages.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
-import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import type { Definitions } from "../../protocol/definition.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom } from "../durability/restored-run.ts";
@@ -36,7 +29,15 @@ export function rebuildRequest(
   options: RebuildOptions,
 ): RebuiltRequest {
   checkKeys("rebuild options", options, FIELDS);
-  return rebuiltFrom(restoredFrom(parsePausedRun(stored)), options);
+  const { agents, definitions } = restoredFrom(parsePausedRun(stored));
+  const { stepNumber, agentId = agents[0]?.agentId } = options;
+  const agent = agents.find((one) => one.agentId === agentId);
+  if (agent === undefined) throw unknownAgent(agentId);
+  const step = { field: "rebuild options.stepNumber", stepNumber, agentPath: agent.agentPath };
+  const rebuilt = requestOfStep(agent.state, step, (hash) =>
+    Object.hasOwn(definitions, hash) ? definitions[hash] : undefined,
+  );
+  return deepFreeze(rebuilt);
 }
 
 /**
@@ -51,50 +52,11 @@ export async function rebuildRecordedRequest(
   checkKeys("rebuild options", options, FIELDS);
   if (typeof journal !== "string")
     throw mismatch("journal", "text", journal, "Hand in what recordingOf gave.");
-  const { readSource } = await import("./recorded-source.ts");
-  return rebuiltFrom(await readSource(journal, options.agentId), options);
+  const { readRecording } = await import("../durability/run-record.ts");
+  const { record, rootId } = await readRecording(journal);
+  const { stepNumber, agentId = rootId } = options;
+  const { model, request } = await record.request({ agentId, stepNumber });
+  return deepFreeze({ model, request });
 }
 
 const FIELDS = ["stepNumber", "agentId"];
-
-/** Agents as they were kept, and the texts of their run. */
-export interface RequestSource {
-  readonly agents: readonly {
-    readonly agentId: AgentId;
-    readonly agentPath: string;
-    readonly state: AgentState;
-  }[];
-  readonly definitions: Definitions;
-}
-
-function rebuiltFrom(
-  { agents, definitions }: RequestSource,
-  { stepNumber, agentId }: RebuildOptions,
-): RebuiltRequest {
-  const agent = agentId === undefined ? agents[0] : agents.find((one) => one.agentId === agentId);
-  if (agent === undefined)
-    throw new EspalierError({
-      code: "unknown_agent",
-      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
-      data: { agentId: String(agentId) },
-    });
-  checkStep(agent, stepNumber);
-  const rebuilt = persistedRequest(agent.state, stepNumber, (hash) =>
-    Object.hasOwn(definitions, hash) ? definitions[hash] : undefined,
-  );
-  if (rebuilt !== undefined) return deepFreeze(rebuilt);
-  throw missingOfStep(agent.agentPath, stepNumber);
-}
-
-function checkStep(
-  { agentPath, state }: RequestSource["agents"][number],
-  stepNumber: number,
-): void {
-  const steps = contextsOf(state).length;
-  if (Number.isSafeInteger(stepNumber) && stepNumber >= 1 && stepNumber <= steps) return;
-  const expected =
-    steps === 0
-      ? `left alone, since ${agentPath} took no step`
-      : `a step of ${agentPath} (1 to ${steps})`;
-  throw mismatch("rebuild options.stepNumber", expected, stepNumber, "Count from 1.");
-}

@@ -1,6 +1,7 @@
 // RunReaders: the readers of the events and pieces of a run. Owns the readers that have not left, over its
 // pauses. A Feed is a queue of values for one reader: a Backlog of events or pieces, a Stepper of phases.
 
+import { unknownAgent } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { isUseless, type StepReply } from "../../agent/agent-state.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
@@ -147,11 +148,7 @@ function joinReaders<T extends { readonly agentId: AgentId }>(
 export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
   const node = tree.find(agentId);
   if (node !== undefined) return node;
-  throw new EspalierError({
-    code: "unknown_agent",
-    message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
-    data: { agentId },
-  });
+  throw unknownAgent(agentId);
 }
 
 interface PastRange extends Pick<PiecesOptions, "agentId"> {
