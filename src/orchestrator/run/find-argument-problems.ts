@@ -2,13 +2,8 @@
 // schema of a tool can say more than JSON Schema, and something else: a text is trimmed before its length
 // counts, or a number is made of a text. So only the shape is checked, which such rules do not change.
 
-import {
-  isRecord,
-  parseJson,
-  valueAt,
-  type JsonObject,
-  type JsonValue,
-} from "../../kernel/json.ts";
+import { isRecord, valueAt, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import type { ToolSpec } from "../../model/model.ts";
 import type { ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
 import { checkedInput, type InputSchema } from "../../tools/arguments/check-input.ts";
 import { CheckWork } from "../../tools/arguments/check-work.ts";
@@ -17,11 +12,9 @@ import { jsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
 import { objectSchema } from "../../tools/arguments/json-schema-input.ts";
 import type { ValidationIssue } from "../../tools/arguments/validation-issue.ts";
 
-/** Where the arguments of a call are checked. */
-export interface ShownTool {
-  /** The tools of the model request, as JSON. */
-  readonly toolsText: string;
-  readonly toolName: string;
+/** What the arguments of a call are checked against. */
+interface ShownTool {
+  readonly tool: ToolSpec;
   /** The arguments that the question shows: these fit. */
   readonly fitting: JsonValue;
 }
@@ -31,17 +24,13 @@ export interface ShownTool {
  * values that are not among those listed. Returns none where the process that has the role decides.
  */
 export function findArgumentProblems(
-  { toolsText, toolName, fitting }: ShownTool,
+  { tool, fitting }: ShownTool,
   input: JsonObject,
 ): readonly ArgumentProblem[] {
-  const field = `${toolName}.input`;
+  const field = `${tool.name}.input`;
   let schema: InputSchema<unknown>;
   try {
-    const parsed = parseJson(toolsText);
-    const tools: readonly unknown[] = Array.isArray(parsed) ? parsed : [];
-    const tool = tools.find((one) => isRecord(one) && one["name"] === toolName);
-    if (!isRecord(tool)) return [];
-    schema = shapeInput(field, objectSchema(field, shapeOf(tool["inputSchema"])));
+    schema = shapeInput(field, objectSchema(field, shapeOf(tool.inputSchema)));
   } catch {
     return [];
   }

@@ -5,15 +5,12 @@ import type { Clock } from "../../kernel/clock.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { Turns } from "../../kernel/throttle.ts";
 import { problemLines } from "../../tools/arguments/argument-problems.ts";
+import type { ToolSpec } from "../../model/model.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Answer, AnswerType, Question } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { madeOfLine } from "../durability/fold-journal.ts";
-import { recordFrom } from "../durability/journal-record.ts";
-import { RECORDS_PER_TURN, RecordCodec } from "../durability/record-codec.ts";
-import { keptEvent } from "../durability/open-spans.ts";
+import { RunRecord } from "../durability/run-record.ts";
 import { matchAnswers, makeWrongAnswer } from "./check-answers.ts";
 import type { Run } from "./run.ts";
 import { parseMail, postMail } from "./run-mail.ts";
@@ -22,8 +19,7 @@ import { parseMail, postMail } from "./run-mail.ts";
 interface AskedQuestions {
   /** In the order in which they were asked. */
   readonly open: readonly Question[];
-  /** The tools that the model was shown in the step of each open question, as JSON text. */
-  readonly toolsTexts: ReadonlyMap<QuestionId, string>;
+  readonly record: RunRecord;
   /** Those that were answered, or need no answer any more, and how. */
   readonly over: ReadonlyMap<QuestionId, AnswerType>;
   /** Answers that the process that leads the run has not taken yet, by question. */
@@ -114,37 +110,18 @@ function isAllKnown(given: unknown, { open, over }: AskedQuestions): boolean {
 }
 
 async function askedIn(store: RunStore, runId: RunId): Promise<AskedQuestions> {
-  const reader = new RecordCodec();
+  const record = new RunRecord(store, runId);
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
-  const toolsHashes = new Map<string, string>();
-  const toolsTexts = new Map<QuestionId, string>();
-  const definitions = new Map<string, string>();
-  const handled = new Set<number>();
-  const turns = new Turns(RECORDS_PER_TURN);
-  let count = 0;
-  for await (const line of store.read(runId)) {
-    count += 1;
-    const records = madeOfLine(runId, count, () => reader.read(line).map(recordFrom));
-    for (const record of records) {
-      if (record.type === "post") handled.add(record.number);
-      if (record.type === "definition") definitions.set(record.hash, record.text);
-      const event = record.type === "event" ? keptEvent(record.event) : undefined;
-      if (event?.type === "step.started") toolsHashes.set(event.agentId, event.toolsHash);
-      if (event?.type === "question.asked") {
-        const { questionId } = event.question;
-        open.set(questionId, event.question);
-        const hash = toolsHashes.get(event.agentId) ?? "";
-        toolsTexts.set(questionId, definitions.get(hash) ?? "");
-      }
-      if (event?.type === "question.answered") {
-        open.delete(event.questionId);
-        over.set(event.questionId, event.answer);
-      }
-      if (event?.type === "run.ended") open.clear();
+  await record.advance((event) => {
+    if (event.type === "question.asked") open.set(event.question.questionId, event.question);
+    if (event.type === "question.answered") {
+      open.delete(event.questionId);
+      over.set(event.questionId, event.answer);
     }
-    await turns.did(records.length);
-  }
+    if (event.type === "run.ended") open.clear();
+  });
+  const handled = new Set(record.handledPosts);
   const posted = new Map<QuestionId, Answer>();
   const taken = new Map<QuestionId, number>();
   for (const post of await store.posts(runId)) {
@@ -154,7 +131,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<AskedQuestions> {
     if (!handled.has(post.number)) posted.set(questionId, mail.answer);
     else taken.set(questionId, (taken.get(questionId) ?? 0) + 1);
   }
-  return { open: [...open.values()], toolsTexts, over, posted, taken };
+  return { open: [...open.values()], record, over, posted, taken };
 }
 
 function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): readonly Answer[] {
@@ -177,18 +154,19 @@ function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): r
  */
 async function checkArguments(
   answers: readonly Answer[],
-  { open, toolsTexts }: AskedQuestions,
+  { open, record }: AskedQuestions,
 ): Promise<void> {
   for (const answer of answers) {
     if (answer.type !== "approved" || answer.arguments === undefined) continue;
     const { questionId, arguments: input } = answer;
     const question = open.find((one) => one.questionId === questionId);
-    const toolsText = toolsTexts.get(questionId);
-    if (question === undefined || toolsText === undefined) continue;
+    if (question === undefined) continue;
     const { toolName, arguments: fitting } = question;
+    const tool = await findShownTool(record, question);
+    if (tool === undefined) continue;
     // The validator is large, and few answers have arguments.
     const { findArgumentProblems } = await import("./find-argument-problems.ts");
-    const problems = findArgumentProblems({ toolsText, toolName, fitting }, input);
+    const problems = findArgumentProblems({ tool, fitting }, input);
     if (problems.length === 0) continue;
     const lines = problemLines("arguments", problems).join("; ");
     const parameters = [...new Set(problems.map(({ parameter }) => parameter || "arguments"))];
@@ -198,6 +176,17 @@ async function checkArguments(
       data: { problem: "invalid_arguments", questionId, parameters },
     });
   }
+}
+
+/** The tool as the model was shown it in the step that asks; undefined: that was not kept. */
+async function findShownTool(
+  record: RunRecord,
+  { agentId, toolName }: Question,
+): Promise<ToolSpec | undefined> {
+  const step = (await record.steps(agentId)).at(-1)?.open;
+  if (step === undefined) return undefined;
+  const asked = await record.request({ agentId, stepNumber: step.number }).catch(() => undefined);
+  return asked?.request.tools.find(({ name }) => name === toolName);
 }
 
 const TOO_EARLY =
