@@ -224,6 +224,9 @@ export class RecordCodec {
         delete written[key];
         continue;
       }
+      // Most parts are plain values, which need no further call.
+      if (typeof part === "string") written[key] = this.#written(part);
+      if (typeof part !== "object" || part === null) continue;
       written[key] = this.#change(undefined, part);
       copy[key] = this.#copy;
     }
