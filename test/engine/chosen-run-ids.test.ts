@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { MessageContent } from "../../src/protocol/message-content.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
 import { dyingStore } from "../journal/dying-store.ts";
@@ -52,6 +53,35 @@ proves(["E10"], "another task or role under the id of a run is refused at once",
     expect(thrownBy(start)).toMatchObject({ code: "other_run", data: { runId: ID } });
   expect(await run.result).toMatchObject({ text: TEXT });
   expect(one.sink.events.filter(({ type }) => type === "run.started")).toHaveLength(1);
+});
+
+proves(["E10"], "a task of parts given once more is the same task", async () => {
+  const role = solo(doings());
+  const one = engineWorld().process({ roles: [role] });
+  const uri = "data:image/png;base64,iVBORw0KGgo=";
+  for (const [runId, task] of [
+    ["text", (): MessageContent => [{ type: "text", text: "Go." }]],
+    ["image", (): MessageContent => [{ type: "image", mediaType: "image/png", uri }]],
+  ] as const) {
+    const run = one.start(role, task(), { runId });
+    expect(one.start(role, task(), { runId })).toBe(run);
+    expect(await run.result).toMatchObject({ runId, status: "completed" });
+  }
+});
+
+proves(["E10"], "an unusable task is refused as such under the id of a run, too", async () => {
+  const role = solo(doings());
+  const one = engineWorld().process({ roles: [role] });
+  const run = one.start(role, "Go.", { runId: ID });
+  const unusable: readonly (readonly [task: unknown, code: string])[] = [
+    ["", "invalid_definition"],
+    [[], "invalid_option"],
+    [[{ role: "user", text: "Go." }], "invalid_option"],
+  ];
+  for (const [task, code] of unusable)
+    // @ts-expect-error: no task.
+    expect(thrownBy(() => one.start(role, task, { runId: ID }))).toMatchObject({ code });
+  expect(await run.result).toMatchObject({ text: TEXT });
 });
 
 proves(["E10"], "what is no id is refused before anything has begun", async () => {

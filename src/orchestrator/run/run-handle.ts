@@ -259,9 +259,10 @@ export class RunHandle implements Run {
     return true;
   }
 
-  /** True if the run was started with this role and task. */
-  isOf(role: string, task: MessageContent): boolean {
+  /** True if the run was started with this role and task, which is as the caller gave it. Throws if it cannot be a task. */
+  isOf(role: string, given: MessageContent): boolean {
     const { root } = this.#live;
+    const task = checkedContent("task", given);
     return root.role.name === role && sameJson(root.facts.task, task);
   }
 
