@@ -151,14 +151,7 @@ const DEFAULTS = {
   ids: randomIds,
 } as const satisfies OrchestratorOptions;
 
-type Defaulted =
-  | "roles"
-  | "hooks"
-  | "sinks"
-  | "clock"
-  | "ids"
-  | "heartbeatMs"
-  | "maxCrashes";
+type Defaulted = "roles" | "hooks" | "sinks" | "clock" | "ids" | "heartbeatMs" | "maxCrashes";
 
 /** The options, with the defaults in the place of what was left out. */
 export interface Settings
