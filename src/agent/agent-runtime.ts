@@ -2,7 +2,7 @@
 // its cancel signals, its mailbox, its subagents and its state. Has its run from the ports of `run`.
 //
 // Cancellation runs from parent to child, never back (R148): each agent aborts those below it that have not ended. Of its own signals only
-// that of the calls of a reply listens to another: to `stopSignal`.
+// that of the calls of a reply listens to another: to `startSignal`.
 
 import { invariant } from "../kernel/assert.ts";
 import { CancelSignal, cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
@@ -11,7 +11,7 @@ import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model, OutputSchema } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
-import { abortSignal } from "../policies/stop-signals.ts";
+import { toStopSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import { inScope } from "../protocol/correlation.ts";
@@ -113,9 +113,9 @@ export class AgentRuntime {
   readonly retention: MessageRetentionPolicy | undefined;
   readonly persistence: Persistence | undefined;
   /** Aborted when the agent, or one above it, must end. */
-  readonly signal = new CancelSignal();
-  /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
-  readonly stopSignal = new CancelSignal();
+  readonly cancelSignal = new CancelSignal();
+  /** Aborted when nothing further of the agent may start: with `cancelSignal`, and with the first stop request. */
+  readonly startSignal = new CancelSignal();
   /** The agent that started it, as it is now. */
   parent: AgentRuntime | undefined;
   /** The run keeps it, not its parent. */
@@ -239,7 +239,7 @@ export class AgentRuntime {
       last !== undefined && last === this.#aborted
         ? [...this.stopRequests.slice(0, -1), signal, last]
         : [...this.stopRequests, signal];
-    this.stopSignal.abort(signal);
+    this.startSignal.abort(signal);
   }
 
   /** The stop requests that came since this was asked last; none while the agent catches up after a crash. */
@@ -257,7 +257,7 @@ export class AgentRuntime {
 
   /** True once the agent must end: nothing further is worth beginning. */
   get isEnding(): boolean {
-    return this.signal.aborted && this.persistence?.inFlight?.isBeforeStep !== true;
+    return this.cancelSignal.aborted && this.persistence?.inFlight?.isBeforeStep !== true;
   }
 
   /** True if the run is to pause. */
@@ -267,17 +267,17 @@ export class AgentRuntime {
 
   /** Aborts what it would start, what it has under way, and all that follow it, in this order. */
   #abort(reason: CancelReason): void {
-    if (this.signal.aborted) return;
-    this.#aborted = abortSignal(reason);
+    if (this.cancelSignal.aborted) return;
+    this.#aborted = toStopSignal(reason);
     this.stopRequests = [...this.stopRequests, this.#aborted];
-    this.stopSignal.abort(reason);
-    this.signal.abort(reason);
+    this.startSignal.abort(reason);
+    this.cancelSignal.abort(reason);
     for (const agent of this.#followers ?? []) agent.#abort(reason);
   }
 
   #follow(above: AgentRuntime | undefined): void {
     if (above === undefined || above === this) return;
-    const reason = cancelReasonOf(above.signal);
+    const reason = cancelReasonOf(above.cancelSignal);
     if (reason === undefined) (above.#followers ??= new Set()).add(this);
     else this.#abort(reason);
   }
@@ -309,7 +309,7 @@ export class AgentRuntime {
     );
     this.isActive = true;
     this.settled = undefined;
-    if (this.#restStatus === "paused") this.endQuestion();
+    if (this.#restStatus === "paused") this.releaseClock();
     this.#restStatus = undefined;
     this.mailbox?.reopen();
     return state;
@@ -340,7 +340,7 @@ export class AgentRuntime {
     this.run.pieces?.settled(this.identity.agentId);
     if (state.status !== "paused") return this.close();
     this.#rest(state.status);
-    this.beginQuestion();
+    this.holdClock();
   }
 
   close(): void {
@@ -379,14 +379,14 @@ export class AgentRuntime {
     this.time?.endWork();
   }
 
-  /** A question waits for an answer, until it is decided or the agent ends. */
-  beginQuestion(): void {
+  /** Counts one reason for the clock to stand still, until `releaseClock` or the end of the agent. */
+  holdClock(): void {
     this.run.watchTime();
-    this.time?.beginQuestion();
+    this.time?.holdClock();
   }
 
-  endQuestion(): void {
-    this.time?.endQuestion();
+  releaseClock(): void {
+    this.time?.releaseClock();
   }
 
   // What it works with
@@ -402,7 +402,7 @@ export class AgentRuntime {
 
   /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
   get bounds(): Bounds & { readonly timeoutMs: number } {
-    const { signal, run } = this;
+    const { cancelSignal: signal, run } = this;
     const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
     return { signal, clock: run.clock, graceMs, timeoutMs };
   }

@@ -1,6 +1,6 @@
 // AgentTime: how an agent's time runs, and its end when the time is over. Owns the deadline's timer; the ledger keeps the account.
 //
-// R34. The clock stands still exactly while a question of the agent, or of one below it, waits for an answer and no effect of any
+// R34. The clock stands still exactly while the agent, or one below it, has a reason to (`holdClock`) and no effect of any
 //      of them is under way. An agent that works meanwhile uses up its own time and its ancestors', never that of the asking agent.
 // R58. Only a limit in time waits with it; a fixed deadline is watched all along.
 // X6.  It looks at the agent's own limit in time when a threshold of it is due, with the timer of the deadline.
@@ -26,9 +26,9 @@ export class AgentTime {
   readonly #parent: AgentTime | undefined;
   /** No ancestor watches the deadlines that it inherits. */
   #isAlone = false;
-  /** Effects under way and questions that wait, in the whole subtree. */
+  /** Effects under way, and reasons for the clock to stand still, in the whole subtree. */
   #work = 0;
-  #questions = 0;
+  #holds = 0;
   #stands = false;
   #isOver = false;
   #isClosed = false;
@@ -55,12 +55,12 @@ export class AgentTime {
     this.#count(-1, 0);
   }
 
-  /** A question waits for an answer, until it is decided, one way or another: then `endQuestion`, once. */
-  beginQuestion(): void {
+  /** Counts one reason for the clock to stand still: an open question, a pause, a wait for a run slot. Each ends with `releaseClock`, once. */
+  holdClock(): void {
     this.#count(0, 1);
   }
 
-  endQuestion(): void {
+  releaseClock(): void {
     this.#count(0, -1);
   }
 
@@ -93,19 +93,19 @@ export class AgentTime {
   close(): void {
     if (this.#isClosed) return;
     const parent = this.#parent;
-    if (parent !== undefined) parent.#count(-this.#work, -this.#questions);
+    if (parent !== undefined) parent.#count(-this.#work, -this.#holds);
     this.#isClosed = true;
     this.#stopTimer?.();
     if (this.#stands) this.#agent.account.resumeTime();
   }
 
   /** Counts on the path, as far as agents have not ended. */
-  #count(work: number, questions: number): void {
+  #count(work: number, holds: number): void {
     let isTurning = false;
     for (let at: AgentTime | undefined = this; at !== undefined && !at.#isClosed; at = at.#parent) {
       at.#work += work;
-      at.#questions += questions;
-      isTurning ||= at.#stands !== (at.#questions > 0 && at.#work === 0);
+      at.#holds += holds;
+      isTurning ||= at.#stands !== (at.#holds > 0 && at.#work === 0);
     }
     if (isTurning) this.#turn();
   }
@@ -114,7 +114,7 @@ export class AgentTime {
   #turn(): void {
     if (this.#isClosed) return;
     if (this.#parent !== undefined) this.#parent.#turn();
-    const stands = this.#questions > 0 && this.#work === 0;
+    const stands = this.#holds > 0 && this.#work === 0;
     if (stands === this.#stands) return;
     const { account } = this.#agent;
     this.#stands = stands;

@@ -32,7 +32,7 @@ export async function consult<T>(
 
 /** What an agent makes of what its user's code threw. */
 export function brokenBy(agent: AgentRuntime, cause: unknown): Consulted<never> {
-  if (agent.signal.aborted) return { type: "cancelled" };
+  if (agent.cancelSignal.aborted) return { type: "cancelled" };
   return { type: "failed", error: errorRecord(cause) };
 }
 
@@ -133,7 +133,7 @@ export function hookContext(
     role: agent.role.name,
     stepNumber,
     hookName,
-    signal: agent.signal.abortSignal,
+    signal: agent.cancelSignal.abortSignal,
     requestStop: (message: string) => {
       checkText("message", message);
       const reason = { code: "stop_requested", message, data: {} };

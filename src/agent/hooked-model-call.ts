@@ -67,11 +67,12 @@ class InnerCalls {
   #isClosed = false;
 
   constructor(agent: AgentRuntime, call: InferCall) {
-    this.#end = linkedController(agent.signal);
-    this.#start = linkedController(agent.stopSignal);
-    const { signal } = this.#end.controller;
+    this.#end = linkedController(agent.cancelSignal);
+    this.#start = linkedController(agent.startSignal);
+    const { signal: cancelSignal } = this.#end.controller;
+    const { signal: startSignal } = this.#start.controller;
     this.#agent = agent;
-    this.#call = { ...call, signals: { signal, stopSignal: this.#start.controller.signal } };
+    this.#call = { ...call, signals: { cancelSignal, startSignal } };
     this.#time = new WrappedTime(agent.run.clock);
   }
 
@@ -145,8 +146,8 @@ class InnerCalls {
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#underWay.size > 0) {
-      this.#end.controller.abort(this.#agent.signal.reason);
-      this.#start.controller.abort(this.#agent.signal.reason);
+      this.#end.controller.abort(this.#agent.cancelSignal.reason);
+      this.#start.controller.abort(this.#agent.cancelSignal.reason);
       await Promise.all(this.#underWay);
     }
     this.#end.unlink();
@@ -163,10 +164,10 @@ class InnerCalls {
    * by our own count if that cannot be true.
    */
   outcomeOf(bounded: BoundedOutcome<ModelReply>): InferOutcome {
-    const { model, hooks, signal } = this.#agent;
+    const { model, hooks, cancelSignal } = this.#agent;
     const { lease } = this.#call;
     const usage = this.#usage;
-    if (signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
+    if (cancelSignal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
     if (bounded.type === "threw") {
       const { error } = bounded;
       const unanswered = this.#unanswered.get(error); // The model's own, passed on; else a hook broke.

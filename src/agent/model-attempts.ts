@@ -104,8 +104,8 @@ class Attempts implements RetryOptions {
     const isOfStep = effectPosition.sideCall === undefined;
     this.#agent = agent;
     this.#call = call;
-    this.signal = signals.signal;
-    this.startSignal = signals.stopSignal;
+    this.signal = signals.cancelSignal;
+    this.startSignal = signals.startSignal;
     this.clock = clock;
     this.policy = settings.retry;
     this.graceMs = settings.graceMs;

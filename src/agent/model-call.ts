@@ -31,7 +31,7 @@ export async function reserve(
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
     let hasWaited = false;
-    const outcome = await agent.account.reserve(ask, agent.stopSignal, (accountPath) => {
+    const outcome = await agent.account.reserve(ask, agent.startSignal, (accountPath) => {
       hasWaited = true;
       if (recorder.announce("budget.queued"))
         agent.record({ type: "budget.queued", accountPath }, position);

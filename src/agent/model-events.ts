@@ -24,7 +24,7 @@ export interface InferCall {
    * of them waits for room that it holds. Left out: there are no hooks around it.
    */
   readonly number?: number;
-  readonly signals: { readonly signal: AnySignal; readonly stopSignal: AnySignal };
+  readonly signals: { readonly cancelSignal: AnySignal; readonly startSignal: AnySignal };
 }
 
 export function describeModel({ provider, id }: Model): {

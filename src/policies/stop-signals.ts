@@ -36,8 +36,8 @@ export function statusOf(reason: StopReason): TerminalStatus {
   }
 }
 
-/** The signal of an agent that was aborted for this reason. */
-export function abortSignal(reason: CancelReason): StopSignal {
+/** Returns the stop signal of an agent that was cancelled for this reason. */
+export function toStopSignal(reason: CancelReason): StopSignal {
   const { message, agentId } = reason;
   if (reason.type === "deadline") {
     const data = { deadlineAtMs: reason.deadlineAtMs, agentId };

@@ -64,7 +64,7 @@ class ClockFixture {
 test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the same, not a millisecond more", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { wallTimeMs: 10_000 });
-  agent.beginQuestion();
+  agent.holdClock();
   expect(fixture.clock.pendingTimers).toBe(0);
   fixture.clock.advance(60_000);
   expect([fixture.ended, fixture.refusal("lead"), fixture.left("lead")]).toEqual([
@@ -72,7 +72,7 @@ test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the sa
     undefined,
     10_000,
   ]);
-  agent.endQuestion();
+  agent.releaseClock();
   agent.beginWork();
   fixture.clock.advance(9_999);
   expect([fixture.ended, fixture.left("lead"), fixture.refusal("lead")]).toEqual([
@@ -90,14 +90,14 @@ test("time that was used before the question counts, and so does work while it w
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { wallTimeMs: 100 });
   fixture.clock.advance(30);
-  agent.beginQuestion();
+  agent.holdClock();
   fixture.clock.advance(1_000);
   agent.beginWork();
   fixture.clock.advance(20);
   agent.endWork();
   fixture.clock.advance(1_000);
   expect([fixture.left("lead"), fixture.stoodMs("lead")]).toEqual([50, 2_000]);
-  agent.endQuestion();
+  agent.releaseClock();
   fixture.clock.advance(49);
   expect(fixture.ended).toEqual([]);
   fixture.clock.advance(1);
@@ -108,7 +108,7 @@ test("a limit is reached also while the agent works with a question open", () =>
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { wallTimeMs: 100 });
   agent.beginWork();
-  agent.beginQuestion();
+  agent.holdClock();
   fixture.clock.advance(100);
   expect(fixture.ended).toEqual([["lead", 100, 100]]);
 });
@@ -118,7 +118,7 @@ test("a sibling that works while the question waits uses the parent's time, not 
   fixture.open("lead", { wallTimeMs: 100 });
   const asker = fixture.open("lead/a", { wallTimeMs: 50 });
   const worker = fixture.open("lead/b", { wallTimeMs: 90 });
-  asker.beginQuestion();
+  asker.holdClock();
   worker.beginWork();
   fixture.clock.advance(60);
   expect(["lead", "lead/a", "lead/b"].map((path) => fixture.left(path))).toEqual([40, 40, 30]);
@@ -128,7 +128,7 @@ test("a sibling that works while the question waits uses the parent's time, not 
   // Now the parent stands still as well. The sibling was asked nothing: its own time continues, and it ends.
   expect(fixture.ended).toEqual([["lead/b", 90, 90]]);
   expect(fixture.left("lead")).toBe(40);
-  asker.endQuestion();
+  asker.releaseClock();
   fixture.clock.advance(40);
   expect(fixture.ended.slice(1)).toEqual([["lead", 1_100, 1_100]]);
   expect(fixture.left("lead/a")).toBe(0);
@@ -138,9 +138,9 @@ test("a question two levels down makes the clocks of all above it stand still", 
   const fixture = new ClockFixture();
   for (const path of ["lead", "lead/a"]) fixture.open(path, { wallTimeMs: 10 });
   const asker = fixture.open("lead/a/b");
-  asker.beginQuestion();
+  asker.holdClock();
   fixture.clock.advance(500);
-  asker.endQuestion();
+  asker.releaseClock();
   expect(fixture.left("lead/a/b")).toBe(10);
   fixture.clock.advance(10);
   expect(fixture.ended.map(([path, atMs]) => [path, atMs])).toEqual([
@@ -152,12 +152,12 @@ test("a question two levels down makes the clocks of all above it stand still", 
 proves(["R58"], "a fixed deadline ends an agent also while its clock stands still", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { wallTimeMs: 100, deadlineAtMs: 300 });
-  agent.beginQuestion();
+  agent.holdClock();
   fixture.clock.advance(299);
   expect([fixture.ended, fixture.left("lead")]).toEqual([[], 1]);
   fixture.clock.advance(1);
   expect([fixture.ended, fixture.refusal("lead")]).toEqual([[["lead", 300, 300]], ["lead", 300]]);
-  agent.endQuestion();
+  agent.releaseClock();
   fixture.clock.advance(1_000);
   expect([fixture.ended.length, fixture.clock.pendingTimers]).toEqual([1, 0]);
 });
@@ -168,9 +168,9 @@ proves(
   () => {
     const fixture = new ClockFixture();
     const agent = fixture.open("lead", { wallTimeMs: 100, deadlineAtMs: 150 });
-    agent.beginQuestion();
+    agent.holdClock();
     fixture.clock.advance(60);
-    agent.endQuestion();
+    agent.releaseClock();
     fixture.clock.advance(90);
     expect(fixture.ended).toEqual([["lead", 150, 150]]);
   },
@@ -179,16 +179,16 @@ proves(
 test("several questions: the clock continues when the last is decided", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { wallTimeMs: 10 });
-  agent.beginQuestion();
-  agent.beginQuestion();
+  agent.holdClock();
+  agent.holdClock();
   fixture.clock.advance(50);
-  agent.endQuestion();
+  agent.releaseClock();
   fixture.clock.advance(50);
   expect(fixture.left("lead")).toBe(10);
-  agent.endQuestion();
+  agent.releaseClock();
   agent.beginWork();
   agent.beginWork();
-  agent.beginQuestion();
+  agent.holdClock();
   agent.endWork();
   fixture.clock.advance(4);
   agent.endWork();
@@ -201,13 +201,13 @@ test("question and work that begin and end in one millisecond leave the time as 
   const agent = fixture.open("lead", { wallTimeMs: 10 });
   fixture.clock.advance(3);
   for (const isWorkFirst of [false, true]) {
-    agent.beginQuestion();
+    agent.holdClock();
     agent.beginWork();
-    agent.beginQuestion();
+    agent.holdClock();
     if (isWorkFirst) agent.endWork();
-    agent.endQuestion();
+    agent.releaseClock();
     if (!isWorkFirst) agent.endWork();
-    agent.endQuestion();
+    agent.releaseClock();
   }
   expect([fixture.stoodMs("lead"), fixture.left("lead"), fixture.clock.pendingTimers]).toEqual([
     0, 7, 1,
@@ -247,7 +247,7 @@ test("work without a question touches no timer", () => {
 test("a question in the millisecond in which the time is over puts nothing off", () => {
   const fixture = new ClockFixture();
   let agent: AgentTime | undefined;
-  fixture.clock.setTimer(10, () => agent?.beginQuestion());
+  fixture.clock.setTimer(10, () => agent?.holdClock());
   agent = fixture.open("lead", { wallTimeMs: 10 });
   fixture.clock.advance(100);
   expect(fixture.ended).toEqual([["lead", 10, 10]]);
@@ -258,9 +258,9 @@ test("a question that opens one millisecond before leaves one", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { wallTimeMs: 10 });
   fixture.clock.advance(9);
-  agent.beginQuestion();
+  agent.holdClock();
   fixture.clock.advance(100);
-  agent.endQuestion();
+  agent.releaseClock();
   expect([fixture.ended, fixture.left("lead")]).toEqual([[], 1]);
   fixture.clock.advance(1);
   expect(fixture.ended).toEqual([["lead", 110, 110]]);
@@ -290,7 +290,7 @@ test("an agent that ends stops its timer, and what it left open counts no longer
   const fixture = new ClockFixture();
   const lead = fixture.open("lead", { wallTimeMs: 100 });
   const child = fixture.open("lead/a", { wallTimeMs: 100 });
-  child.beginQuestion();
+  child.holdClock();
   fixture.clock.advance(30);
   child.close();
   child.close();
@@ -298,8 +298,8 @@ test("an agent that ends stops its timer, and what it left open counts no longer
     [30, 30, 1],
   );
   fixture.clock.advance(20);
-  child.endQuestion();
-  child.beginQuestion();
+  child.releaseClock();
+  child.holdClock();
   child.beginWork();
   fixture.clock.advance(20);
   expect([fixture.stoodMs("lead/a"), fixture.stoodMs("lead"), fixture.left("lead")]).toEqual([
@@ -314,7 +314,7 @@ test("work that an agent left behind does not keep the clocks above going", () =
   const lead = fixture.open("lead", { wallTimeMs: 100 });
   const child = fixture.open("lead/a");
   child.beginWork();
-  lead.beginQuestion();
+  lead.holdClock();
   fixture.clock.advance(10);
   child.close();
   fixture.clock.advance(40);
@@ -361,21 +361,21 @@ test("a node's time stands still with its questions; at the deadline it is abort
   child.beginWork();
   fixture.clock.advance(4);
   child.endWork();
-  child.beginQuestion();
+  child.holdClock();
   fixture.clock.advance(50);
-  child.endQuestion();
+  child.releaseClock();
   expect([lead.account.stoodMs, child.account.stoodMs]).toEqual([50, 50]);
   fixture.clock.advance(5);
-  expect([lead.signal.aborted, child.signal.aborted]).toEqual([false, false]);
+  expect([lead.cancelSignal.aborted, child.cancelSignal.aborted]).toEqual([false, false]);
   fixture.clock.advance(1);
-  const reason: unknown = lead.signal.reason;
+  const reason: unknown = lead.cancelSignal.reason;
   expect(reason).toEqual({
     type: "deadline",
     message: "The time limit of lead is over.",
     deadlineAtMs: 60,
     agentId: "lead",
   });
-  expect(child.signal.reason).toBe(reason);
+  expect(child.cancelSignal.reason).toBe(reason);
   child.close();
   lead.close();
   expect(fixture.clock.pendingTimers).toBe(0);
@@ -385,11 +385,11 @@ test("an agent with a stop request starts nothing further, and continues what it
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
-  expect([child.stopSignal.aborted, child.stopSignal]).toEqual([false, child.stopSignal]);
+  expect([child.startSignal.aborted, child.startSignal]).toEqual([false, child.startSignal]);
   child.requestStop(STOP_REQUEST);
   child.requestStop(STOP_REQUEST);
-  expect([child.stopSignal.aborted, child.signal.aborted]).toEqual([true, false]);
-  expect([lead.stopSignal.aborted, child.takeStopRequests()]).toEqual([
+  expect([child.startSignal.aborted, child.cancelSignal.aborted]).toEqual([true, false]);
+  expect([lead.startSignal.aborted, child.takeStopRequests()]).toEqual([
     false,
     [STOP_REQUEST, STOP_REQUEST],
   ]);
@@ -401,13 +401,13 @@ test("an agent that must end starts nothing further; after its end no signal rea
   const [child, over] = [node(fixture, lead, "lead/a"), node(fixture, lead, "lead/b")];
   over.close();
   lead.cancel("Enough.");
-  expect([lead, child, over].map(({ stopSignal }) => stopSignal.aborted)).toEqual([
+  expect([lead, child, over].map(({ startSignal }) => startSignal.aborted)).toEqual([
     true,
     true,
     false,
   ]);
   const late = node(fixture, lead, "lead/c");
-  expect(late.stopSignal.aborted).toBe(true);
+  expect(late.startSignal.aborted).toBe(true);
 });
 
 proves(

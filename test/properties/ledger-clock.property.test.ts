@@ -105,7 +105,7 @@ class Player {
       return;
     }
     if (type === "working") agent.clock.beginWork();
-    else agent.clock.beginQuestion();
+    else agent.clock.holdClock();
     this.#log.push({ type, agent: index, fromMs: nowMs, untilMs: Infinity });
   }
 
@@ -115,7 +115,7 @@ class Player {
     if (period === undefined || period.untilMs < Infinity) return;
     const clock = this.#agents[period.agent]?.clock;
     if (period.type === "working") clock?.endWork();
-    else clock?.endQuestion();
+    else clock?.releaseClock();
     period.untilMs = this.#time.nowMs();
   }
 

@@ -184,24 +184,24 @@ interface ReplyEnd {
   readonly signal: CancelSignal;
   /** Ends the calls: no further one begins, those under way are aborted, and their subagents are cancelled. */
   readonly end: () => void;
-  /** Removes the listener on the agent's `stopSignal`. */
+  /** Removes the listener on the agent's `startSignal`. */
   readonly release: () => void;
 }
 
 function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
   const signal = new CancelSignal();
-  const { stopSignal, identity, run } = agent;
+  const { startSignal, identity, run } = agent;
   const end = (): void => {
     if (signal.aborted) return;
     const { agentId, agentPath } = identity;
     // Where the agent itself must end, that has reached the subagents already.
-    const cancelled = cancelReasonOf(stopSignal);
+    const cancelled = cancelReasonOf(startSignal);
     const message = `${agentPath} stops.`;
     signal.abort(cancelled ?? { type: "stopped", message, agentId });
     if (cancelled === undefined) run.subagents.cancelStartedBy(agent, stepId);
   };
-  const release = stopSignal.aborted ? end : onAbort(stopSignal, end);
-  if (stopSignal.aborted) end();
+  const release = startSignal.aborted ? end : onAbort(startSignal, end);
+  if (startSignal.aborted) end();
   return { signal, end, release };
 }
 

@@ -100,15 +100,15 @@ async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise
 
 /** Waits until these subagents settle, or until a message of another comes or the agent must end. */
 async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
-  const { stopSignal, background } = agent;
+  const { startSignal, background } = agent;
   const settled = background.allSettled(childIds);
-  if (stopSignal.aborted) return;
+  if (startSignal.aborted) return;
   const news = Promise.withResolvers<void>();
   const hear = (): void => news.resolve();
   const unsubscribe = agent.openMailbox().onMail((message) => {
     if (message.from === undefined) hear();
   });
-  const forget = onAbort(stopSignal, hear);
+  const forget = onAbort(startSignal, hear);
   await Promise.race([settled, news.promise]);
   unsubscribe();
   forget();

@@ -157,7 +157,7 @@ async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallO
   const spans =
     timed === undefined ? spanOf("tool", startedAtMs, workedAtMs) : [...timed.hooks, ...timed.tool];
   // A result that an agent which only stops got in time counts. What the abort made the tool throw does not.
-  const hasResult = bounded.type === "returned" && !agent.signal.aborted;
+  const hasResult = bounded.type === "returned" && !agent.cancelSignal.aborted;
   if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
   const outcome = readBodyOutcome(toolName, bounded);
   const formatting = spanOf("formatting", workedAtMs, clock.nowMs());

@@ -59,7 +59,7 @@ export async function askedAbout(
   const question = makeQuestion(call, "approval", decision.reason, shownArguments(bound));
   agent.emit({ type: "question.asked", question }, call.position);
   const deferral = deferralOf(call, bound, question); // First: the approver may change the value.
-  agent.beginQuestion();
+  agent.holdClock();
   let edited: OwnCall | RejectedCall | undefined;
   const reply = await askApprover(call, question, {
     problemWith: (answer) => {
@@ -71,7 +71,7 @@ export async function askedAbout(
   });
   if (call.signal.aborted) {
     recordAnswer(call, question, { answer: "denied", by: "end" });
-    agent.endQuestion();
+    agent.releaseClock();
     return { type: "cancelled" };
   }
   const { answer, failure } = reply;
@@ -80,7 +80,7 @@ export async function askedAbout(
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
     return { type: "deferred", deferral: { ...deferral, question: { ...question, reason } } };
   }
-  agent.endQuestion();
+  agent.releaseClock();
   return decideQuestion(call, bound, deferral, isLate ? {} : { ...reply, edited });
 }
 
@@ -166,7 +166,7 @@ async function changedCall(
     const denied = reason === undefined ? undefined : { by: by ?? point, reason };
     return await permittedAgain(call, edited, denied);
   } catch (cause) {
-    if (call.agent.signal.aborted) return { type: "cancelled" };
+    if (call.agent.cancelSignal.aborted) return { type: "cancelled" };
     return {
       ...refuseCall(edited.tool, "blocked", "A hook before it failed."),
       failure: errorRecord(cause),
@@ -228,7 +228,7 @@ export async function callExternally(call: CallInProgress, bound: ExternalCall):
   agent.emit({ type: "question.asked", question }, position);
   if (agent.run.settings.approvals.unanswered === "deny")
     return await endWithAnswer(call, question, undefined);
-  agent.beginQuestion();
+  agent.holdClock();
   return { type: "deferred", deferral: deferralOf(call, bound, question) };
 }
 

@@ -206,7 +206,7 @@ export function forbiddenOutcome(call: CallInProgress, rejected: RejectedCall): 
 /** Lets the hooks that follow a call see its result, and change what the model reads of it. */
 async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<CallOutcome> {
   const { agent, stepNumber, toolName, position } = call;
-  if (agent.signal.aborted) return outcome;
+  if (agent.cancelSignal.aborted) return outcome;
   const { type, text } = outcome;
   const { callId } = position;
   try {
@@ -221,7 +221,7 @@ async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<Cal
     const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
     return { ...outcome, ...rewritten, ...defined({ metadata }) };
   } catch (cause) {
-    return agent.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
+    return agent.cancelSignal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
   }
 }
 

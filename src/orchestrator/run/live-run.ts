@@ -107,12 +107,12 @@ export class LiveRun {
     if (isInScope()) return;
     const { clock, tree } = this.run;
     const sinceMs = clock.nowMs();
-    let release = slots.acquire(this.root.signal);
+    let release = slots.acquire(this.root.cancelSignal);
     if (release instanceof Promise) {
       const agents = tree.nodes.filter(({ hasEnded }) => !hasEnded);
-      for (const agent of agents) agent.beginQuestion();
+      for (const agent of agents) agent.holdClock();
       release = await release;
-      for (const agent of agents) agent.endQuestion();
+      for (const agent of agents) agent.releaseClock();
     }
     if (release === undefined) return;
     const releaseOnce = release;
@@ -188,8 +188,8 @@ export class LiveRun {
  */
 function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
-  return tree.nodes.filter(({ settled, stopSignal }) => {
+  return tree.nodes.filter(({ settled, startSignal }) => {
     if (settled?.status !== "paused") return false;
-    return stopSignal.aborted || pausedChildrenOf(settled).some(hasEnded);
+    return startSignal.aborted || pausedChildrenOf(settled).some(hasEnded);
   });
 }

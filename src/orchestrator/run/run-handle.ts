@@ -131,8 +131,8 @@ export class RunHandle implements Run {
     const { root } = this.#live;
     root.stepper = stepper;
     // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
-    if (root.signal.aborted) stepper.open();
-    else root.signal.onAbort(() => stepper.open());
+    if (root.cancelSignal.aborted) stepper.open();
+    else root.cancelSignal.onAbort(() => stepper.open());
   }
 
   async cancel(message = "The caller cancelled the run."): Promise<RunResult<JsonValue>> {
