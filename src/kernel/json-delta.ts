@@ -33,16 +33,20 @@ function objectDelta(
   after: Readonly<Record<string, unknown>>,
 ): JsonDelta | undefined {
   const keys: Record<string, JsonDelta> = {};
-  for (const [key, part] of Object.entries(after)) {
+  let isChanged = false;
+  for (const key of Object.keys(after)) {
+    const part = after[key];
     if (part === undefined) continue;
     const delta = before[key] === undefined ? { set: toPlain(part) } : deltaOf(before[key], part);
-    if (delta !== undefined) keys[key] = delta;
+    if (delta === undefined) continue;
+    keys[key] = delta;
+    isChanged = true;
   }
-  const gone = Object.keys(before).filter(
-    (key) => before[key] !== undefined && after[key] === undefined,
-  );
+  const gone: string[] = [];
+  for (const key of Object.keys(before))
+    if (before[key] !== undefined && after[key] === undefined) gone.push(key);
   if (gone.length > 0) return { keys, gone };
-  return Object.keys(keys).length === 0 ? undefined : { keys };
+  return isChanged ? { keys } : undefined;
 }
 
 /** The value after the change. Throws a `TypeError` if the delta was made for another value. */
