@@ -52,34 +52,45 @@ export function describeStart(body: SpanOpening, { agentPath }: EventScope): Spa
   switch (body.type) {
     case "run.started":
     case "run.resumed":
-      return startAs(OPERATION.workflow, body.role, { [GEN_AI.workflowName]: body.role });
+      return {
+        name: spanName(OPERATION.workflow, body.role),
+        attributes: {
+          [GEN_AI.operation]: OPERATION.workflow,
+          [GEN_AI.workflowName]: body.role,
+        },
+      };
     case "agent.started":
     case "agent.resumed":
-      return startAs(OPERATION.agent, readLastName(agentPath), {
-        [GEN_AI.agentName]: body.role,
-        [GEN_AI.requestModel]: body.model,
-      });
+      return {
+        name: spanName(OPERATION.agent, readLastName(agentPath)),
+        attributes: {
+          [GEN_AI.operation]: OPERATION.agent,
+          [GEN_AI.agentName]: body.role,
+          [GEN_AI.requestModel]: body.model,
+        },
+      };
     case "model.requested":
-      return startAs(OPERATION.model, body.model, {
-        [GEN_AI.provider]: body.provider,
-        [GEN_AI.requestModel]: body.model,
-        [SERVER.address]: body.server?.address,
-        [SERVER.port]: body.server?.port,
-      });
+      return {
+        name: spanName(OPERATION.model, body.model),
+        attributes: {
+          [GEN_AI.operation]: OPERATION.model,
+          [GEN_AI.provider]: body.provider,
+          [GEN_AI.requestModel]: body.model,
+          [SERVER.address]: body.server?.address,
+          [SERVER.port]: body.server?.port,
+        },
+      };
     case "tool.started":
     case "tool.resumed":
     case "tool.rejected": {
       const tool = knownToolName(body);
-      const start = startAs(OPERATION.tool, tool, { [GEN_AI.toolName]: tool });
-      const { spawn } = body.type === "tool.rejected" ? body : {};
-      return spawn === undefined ? start : { ...start, name: rejectedName(spawn) };
+      const spawn = body.type === "tool.rejected" ? body.spawn : undefined;
+      return {
+        name: spawn === undefined ? spanName(OPERATION.tool, tool) : rejectedName(spawn),
+        attributes: { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: tool },
+      };
     }
   }
-}
-
-function startAs(operation: string, target: string, attributes: Attributes): SpanStart {
-  const name = spanName(operation, target);
-  return { name, attributes: { [GEN_AI.operation]: operation, ...attributes } };
 }
 
 /** A subagent that is not started has a known role, or a name that the model may have invented. */
@@ -345,11 +356,13 @@ export function setUsage(span: Span, usage: Usage): void {
   if (usage.estimatedCalls !== 0) span.setAttribute(ESPALIER.usageEstimated, true);
 }
 
+const SUBTREE_ATTRIBUTES = Object.entries(SUBTREE);
+
 function setSubtree(span: Span, usage: Usage): void {
   const costUsd = knownUsd(usage);
-  const { costMicroUsd: _inMicroUsd, ...counts } = usage;
-  const amounts: Readonly<Record<string, number | undefined>> = { ...counts, costUsd };
-  for (const [axis, name] of Object.entries(SUBTREE)) setAttribute(span, name, amounts[axis]);
+  const amounts: Readonly<Record<string, number | null | undefined>> = { ...usage, costUsd };
+  for (const [axis, name] of SUBTREE_ATTRIBUTES)
+    setAttribute(span, name, amounts[axis] ?? undefined);
 }
 
 /** A model call that ended because its agent had to end has not failed. */
