@@ -535,26 +535,12 @@ export class AgentRuntime {
     return Object.fromEntries(this.#ordinals ?? []);
   }
 
-  /** Counts one more child and gives its path in the tree: `lead/researcher#2`. */
-  countChild(roleName: string): string {
-    this.breadth += 1;
-    this.countBelow(1);
+  /** Gives the next child of this role its path in the tree: `lead/researcher#2`. No two agents share a path, also if one is never set up. */
+  nameChild(roleName: string): string {
     this.#ordinals ??= new Map();
     const ordinal = (this.#ordinals.get(roleName) ?? 0) + 1;
     this.#ordinals.set(roleName, ordinal);
     return `${this.identity.agentPath}/${roleName}#${ordinal}`;
-  }
-
-  /** Undoes `countChild` for a child that was never set up. Its ordinal stays taken, so that no two agents share a path. */
-  uncountChild(): void {
-    this.breadth -= 1;
-    this.countBelow(-1);
-  }
-
-  /** So many more subagents were started below it. */
-  countBelow(by: number): void {
-    this.subagentsBelow += by;
-    this.parent?.countBelow(by);
   }
 }
 

@@ -43,7 +43,6 @@ export function idempotencyKeyOf({ runId, stepId, callId }: EspalierEvent): stri
 /** What the journal has is what the process said. */
 export function checkKept(result: RunResult, run: RestoredRun): void {
   expect(run.accounts).toEqual(result.accounts);
-  expect(run.subagentsByDepth).toEqual(result.subagentsByDepth);
   expect(run.refusalsByCode).toEqual(result.refusalsByCode);
   expect(
     run.agents.map((agent) => [agent.agentPath, agent.state.status, lastTextOf(agent.state)]),
@@ -69,7 +68,7 @@ export function endsOf({ agents, accounts }: RestoredRun, events: readonly Espal
         agent.execution,
         agent.task,
         agent.isDetached,
-        agent.children,
+        agents.filter(({ parentAgentId }) => parentAgentId === agent.agentId).length,
       ],
       steps: stepsOf(agent),
       messages: agent.state.conversation.messages.map(

@@ -132,14 +132,12 @@ const TOP_KEYS = [
   "questions",
   "refusalsByCode",
   "runId",
-  "subagentsByDepth",
   "traceId",
   "version",
 ] as const;
 const AGENT_KEYS = [
   "agentId",
   "agentPath",
-  "children",
   "depth",
   "execution",
   "executionId",
@@ -219,7 +217,7 @@ const WRONG: readonly (readonly [readonly (string | number)[], unknown])[] = [
   [["agents", 0, "state", "log", "failures", "toolErrors"], -1],
   [["agents", 0, "state", "log", "failures", "retriesByTool", "read"], 0.5],
   [["limits", "maxDepth"], null],
-  [["subagentsByDepth", "1"], "two"],
+  [["refusalsByCode", "depth_limit"], "two"],
   [["questions"], {}],
   [["questions", 0, "kind"], "guess"],
   [["agents"], []],

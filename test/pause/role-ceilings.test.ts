@@ -193,8 +193,6 @@ describe("a paused run is refused when", () => {
     },
     "an agent is not as deep as its parent is high": { "agents.1.depth": 0 },
     "an agent has another path than its role": { "agents.1.agentPath": "lead/other#1" },
-    "an agent has started fewer subagents than the run has": { "agents.0.children": 0 },
-    "its counts by depth are not those of its agents": { subagentsByDepth: {} },
     "a result of a call that has run is missing": { "agents.1.state.step.executions": [] },
     "a paused agent is awaited by nobody": { "agents.1.isDetached": true },
     "a deadline is not that of the parent": { "accounts.1.fixedDeadlineAtMs": 5 },

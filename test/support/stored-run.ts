@@ -35,7 +35,6 @@ function agent(agentId: string, parentAgentId: string | null, state: object): ob
     spawnCallId: isRoot ? null : SECOND.callId,
     spawnStepId: isRoot ? null : STEP_ID,
     startedAtMs: 1,
-    children: isRoot ? 2 : 0,
     ordinals: isRoot ? { helper: 2 } : {},
     execution: 1,
     isDetached: false,
@@ -99,7 +98,6 @@ export function stored() {
     leaseCount: 2,
     limits: { maxDepth: 2, maxBreadthPerParent: 4, maxTotalSubagents: 8 },
     refusalsByCode: { depth_limit: 1 },
-    subagentsByDepth: { "1": 2 },
     questions: question.type === "question" ? [question.question] : [],
     answered: ["execution_0.1.0"],
     agents: [

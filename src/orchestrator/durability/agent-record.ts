@@ -7,10 +7,8 @@ export function taskToKeep({ task, facts, currentState }: AgentRuntime): Message
   return currentState.log.isBriefed ? task : facts.task;
 }
 
-/** What is recorded of an agent besides its state and its children. */
-export function agentRecord(
-  node: AgentRuntime,
-): Omit<PausedAgent, "state" | "children" | "ordinals"> {
+/** What is recorded of an agent besides its state and the names of its subagents. */
+export function agentRecord(node: AgentRuntime): Omit<PausedAgent, "state" | "ordinals"> {
   const { identity, role, facts } = node;
   const { runId: _ofAll, ...place } = identity;
   return {

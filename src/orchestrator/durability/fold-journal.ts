@@ -95,7 +95,6 @@ class Fold {
   readonly #runId: RunId;
   readonly #agents = new Map<AgentId, FoldedAgent>();
   #refusals: Record<string, number> = {};
-  #byDepth: Record<string, number> = {};
   #definitions: Record<string, string> = {};
   #stops: readonly StopSignal[] = [];
   readonly #failed = new Set<AgentId>();
@@ -173,7 +172,6 @@ class Fold {
         limits: head.limits,
         ...(head.session === undefined ? {} : { session: head.session }),
         refusalsByCode: this.#refusals,
-        subagentsByDepth: this.#byDepth,
         questions,
         answered: this.#answered.filter((questionId) => !open.has(questionId)),
         agents,
@@ -313,7 +311,6 @@ class Fold {
     this.#lastAtMs = run.pausedAtMs;
     this.#trace = traceOf(run);
     this.#refusals = { ...run.refusalsByCode };
-    this.#byDepth = { ...run.subagentsByDepth };
     this.#definitions = { ...run.definitions };
   }
 
@@ -321,10 +318,7 @@ class Fold {
     const agent = new FoldedAgent(created);
     this.#agents.set(created.agentId, agent);
     this.#ledger.adopt(account);
-    const parent = this.#parent(agent);
-    if (parent === undefined) return;
-    parent.noteChild(agent, { isNew: true, nth });
-    this.#byDepth[created.depth] = (this.#byDepth[created.depth] ?? 0) + 1;
+    this.#parent(agent)?.noteChild(agent, { isNew: true, nth });
   }
 
   #takeEvent(event: RecordOf<"event">["event"]): void {

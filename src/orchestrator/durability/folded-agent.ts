@@ -48,7 +48,6 @@ export class FoldedAgent {
   #created: CreatedAgent;
   /** Changed in place, and frozen at the end. */
   #state: unknown;
-  #children = 0;
   #ordinals: Record<string, number> = {};
   /** When its present execution began; undefined: it has not. */
   #startedAtMs: number | undefined;
@@ -68,10 +67,9 @@ export class FoldedAgent {
   }
 
   /** One of a run that had been paused before it had a journal. */
-  static restored({ state, children, ordinals, ...created }: PausedAgent): FoldedAgent {
+  static restored({ state, ordinals, ...created }: PausedAgent): FoldedAgent {
     const agent = new FoldedAgent(created);
     agent.#state = { ...state };
-    agent.#children = children;
     agent.#ordinals = { ...ordinals };
     agent.#startedAtMs = created.startedAtMs;
     return agent;
@@ -97,7 +95,6 @@ export class FoldedAgent {
     const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#created;
     this.#work.children.push({ childId, callId, nth });
     if (!isNew) return;
-    this.#children += 1;
     const number = Number(childNameOf(agentPath).split("#").at(-1));
     this.#ordinals[role] = Math.max(this.#ordinals[role] ?? 0, number);
   }
@@ -235,7 +232,6 @@ export class FoldedAgent {
     for (const event of this.#recorded) inFlight.noteRecorded(fingerprintOf(event));
     return {
       ...this.#created,
-      children: this.#children,
       ordinals: this.#ordinals,
       state: this.#settledState(kept),
       inFlight,

@@ -25,8 +25,6 @@ interface IndexedRun {
   readonly run: PausedRunRecord;
   readonly agents: ReadonlyMap<AgentId, PausedAgent>;
   readonly accounts: ReadonlyMap<AgentId | null, Account>;
-  /** How many subagents each agent has. */
-  readonly children: ReadonlyMap<AgentId, number>;
   /** The usage of all accounts below each account. */
   readonly below: ReadonlyMap<AgentId, Usage>;
 }
@@ -43,34 +41,25 @@ export function findContradiction(run: PausedRunRecord): string | undefined {
     const problem = findAccountProblem(indexed, account) ?? findUsageProblem(indexed, account);
     if (problem !== undefined) return `the account of ${account.path}: ${problem}`;
   }
-  return findCountProblem(run) ?? findLostLimit(indexed) ?? findRaisedLimit(indexed);
+  return findLostLimit(indexed) ?? findRaisedLimit(indexed);
 }
 
 function indexRun(run: PausedRunRecord): IndexedRun {
-  const children = new Map<AgentId, number>();
   const below = new Map<AgentId, Usage>();
-  for (const { parentAgentId: id } of run.agents)
-    if (id !== null) children.set(id, (children.get(id) ?? 0) + 1);
   for (const { parentId: id, total } of run.accounts)
     if (id !== null) below.set(id, addUsage(below.get(id) ?? NO_USAGE, total));
   return {
     run,
     agents: new Map(run.agents.map((agent) => [agent.agentId, agent])),
     accounts: new Map(run.accounts.map((account) => [account.agentId, account])),
-    children,
     below,
   };
 }
 
 // Places in the tree
 
-function findPlaceProblem(
-  { agents, children }: IndexedRun,
-  agent: PausedAgent,
-): string | undefined {
+function findPlaceProblem({ agents }: IndexedRun, agent: PausedAgent): string | undefined {
   const { agentId, agentPath, role, depth, parentAgentId, state } = agent;
-  if (agent.children !== (children.get(agentId) ?? 0))
-    return "its count of subagents is not that of the run";
   if (parentAgentId === null)
     return agentPath === role && depth === 0 ? undefined : "it is not at its place in the tree";
   const parent = agents.get(parentAgentId);
@@ -85,15 +74,6 @@ function findPlaceProblem(
   const isForgotten =
     state.status === "paused" && listAwaitedChildren(parent).includes(agentId) === agent.isDetached;
   return isForgotten ? "it is paused, and its parent does not wait for it" : undefined;
-}
-
-function findCountProblem({ agents, subagentsByDepth }: PausedRunRecord): string | undefined {
-  const counts = new Map<string, number>();
-  for (const { depth } of agents.slice(1))
-    counts.set(String(depth), (counts.get(String(depth)) ?? 0) + 1);
-  return sameJson(Object.fromEntries(counts), subagentsByDepth)
-    ? undefined
-    : "its count of subagents is not that of its agents";
 }
 
 // Histories

@@ -98,8 +98,7 @@ export const CreatedAgentSchema = lazyObject(() => ({
 }));
 export const PausedAgentSchema = lazySchema(() =>
   CreatedAgentSchema().extend({
-    /** Subagents that it has started, and how many of each role were numbered. */
-    children: count(),
+    /** How many of its subagents of each role were numbered. */
     ordinals: z.record(z.string(), count()).readonly(),
     state: AgentSnapshotSchema(),
   }),
@@ -125,7 +124,6 @@ const PausedRunSchema = lazyObject(() => ({
   leaseCount: count(),
   limits: TreeLimitsSchema(),
   refusalsByCode: z.record(z.string(), count()).readonly(),
-  subagentsByDepth: z.record(z.string(), count()).readonly(),
   questions: z.array(QuestionSchema()).readonly(),
   /** Questions that were answered before: their answers are not taken again. */
   answered: z.array(QuestionIdSchema()).readonly(),

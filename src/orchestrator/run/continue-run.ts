@@ -379,7 +379,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
   const { ledger, tree } = runtime;
   const { agentId, executionId, parentAgentId, agentPath, draft } = agent;
   const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
-  parent?.countBelow(1);
+  if (parent !== undefined) tree.count(parent, 1);
   return new AgentRuntime(
     runtime,
     parent,
@@ -399,7 +399,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
       model: modelForAgent(runtime, role),
       state: agent.state,
       account: ledger.accountView(agentId),
-      before: { ...agent, subagentsBelow: 0 },
+      before: { ...agent, children: 0, subagentsBelow: 0 },
     },
   );
 }

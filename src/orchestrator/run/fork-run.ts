@@ -90,7 +90,6 @@ export function makeFork(
       eventCount: 0,
       leaseCount: 0,
       refusalsByCode: {},
-      subagentsByDepth: countsByDepth(agents),
       questions: [],
       answered: [],
       agents,
@@ -178,7 +177,6 @@ function withOwnIds(
       agentId: newIds.get(agentId) ?? agentId,
       parentAgentId: parentAgentId === null ? null : (newIds.get(parentAgentId) ?? null),
       executionId,
-      children: kept.filter((one) => one.parentAgentId === agentId).length,
       ordinals: agent === root ? names : agent.ordinals,
       execution: agent === root ? 0 : agent.execution, // The fork's first is yet to come.
       isDetached: false,
@@ -306,11 +304,6 @@ function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["o
     ordinals.set(role, Math.max(ordinals.get(role) ?? 0, ordinal));
   }
   return Object.fromEntries(ordinals);
-}
-
-function countsByDepth(agents: readonly PausedAgent[]): Readonly<Record<string, number>> {
-  const atDepth = Map.groupBy(agents.slice(1), ({ depth }) => depth);
-  return Object.fromEntries([...atDepth].map(([depth, { length }]) => [depth, length]));
 }
 
 /**

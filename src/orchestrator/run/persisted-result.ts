@@ -10,6 +10,7 @@ import {
   type PausedAgent,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
+import type { RestoredRun } from "../durability/restored-run.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { contentText } from "../../protocol/message-content.ts";
@@ -30,7 +31,7 @@ export async function readStoredResult(folded: FoldedRun): Promise<RunResult<Jso
     throw invalidJournal(runId, recordCount, new TypeError("it lacks the record of its result"));
   // Parsing freezes a list at its top only: what is copied can be frozen whole.
   const said = structuredClone(folded.said);
-  const { traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } = run;
+  const { traceId, definitions, refusalsByCode, accounts, failedIds } = run;
   const { atMs, prices, session } = said;
   try {
     return buildResult({
@@ -45,7 +46,7 @@ export async function readStoredResult(folded: FoldedRun): Promise<RunResult<Jso
         traceId,
         prices,
         definitions,
-        subagentsByDepth,
+        subagentsByDepth: countByDepth(run),
         refusalsByCode,
         accounts,
       }),
@@ -53,6 +54,11 @@ export async function readStoredResult(folded: FoldedRun): Promise<RunResult<Jso
   } catch (cause) {
     throw invalidJournal(runId, recordCount, cause);
   }
+}
+
+function countByDepth({ agents }: RestoredRun): Readonly<Record<string, number>> {
+  const atDepth = Map.groupBy(agents.slice(1), ({ depth }) => depth);
+  return Object.fromEntries([...atDepth].map(([depth, { length }]) => [depth, length]));
 }
 
 /** Returns the result with its paused run signed, where there is a key: the store is what only the application writes. */

@@ -368,7 +368,7 @@ export function makePausedRun(
     eventCount: recorder.eventCount,
     leaseCount: ledger.leaseCount,
     limits: { ...limits },
-    ...countsOf(counts),
+    refusalsByCode: countsOf(counts).refusalsByCode,
     questions,
     agents: nodes.map(makePausedAgent),
     definitions: definitions.toJSON(),
@@ -386,6 +386,5 @@ export function makePausedRun(
 function makePausedAgent(node: AgentRuntime): PausedAgent {
   const { identity, settled } = node;
   if (settled === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
-  const { breadth: children, ordinals } = node;
-  return { ...agentRecord(node), children, ordinals, state: snapshotOf(settled) };
+  return { ...agentRecord(node), ordinals: node.ordinals, state: snapshotOf(settled) };
 }

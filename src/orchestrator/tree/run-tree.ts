@@ -13,10 +13,7 @@ import type { PriceUsed } from "../../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 
 /** What is known of a run that was paused. */
-export type Before = Pick<
-  RestoredRun,
-  "subagentsByDepth" | "refusalsByCode" | "prices" | "failedIds"
->;
+export type Before = Pick<RestoredRun, "refusalsByCode" | "prices" | "failedIds">;
 
 const NONE: readonly never[] = Object.freeze([]);
 /** Subagents that were started and refused. A result keeps it in place of the tree. */
@@ -59,8 +56,6 @@ export class RunTree {
     if (before === undefined) return;
     const refusals = Object.entries(before.refusalsByCode);
     if (refusals.length > 0) this.counts.refusals = new Map(refusals);
-    for (const [depth, count] of Object.entries(before.subagentsByDepth))
-      this.#count(Number(depth), count);
   }
 
   /** An agent fails. */
@@ -175,16 +170,14 @@ export class RunTree {
 
   /** Takes a place below `parent`, for which there must be room: see `findStartableRole`. Returns its path. */
   take(parent: AgentRuntime, roleName: string): string {
-    const childPath = parent.countChild(roleName);
-    this.#count(parent.identity.depth + 1, 1);
-    return childPath;
+    this.count(parent, 1);
+    return parent.nameChild(roleName);
   }
 
   /** Undoes the admission of a child that could not be set up. */
   giveBack(parent: AgentRuntime): void {
     invariant(parent.breadth > 0, "T3: a place is given back once");
-    parent.uncountChild();
-    this.#count(parent.identity.depth + 1, -1);
+    this.count(parent, -1);
   }
 
   /** How many subagents an agent may still start, as things stand. */
@@ -202,9 +195,13 @@ export class RunTree {
     refusals.set(code, (refusals.get(code) ?? 0) + 1);
   }
 
-  #count(depth: number, by: number): void {
+  /** So many more subagents of an agent were started. */
+  count(parent: AgentRuntime, by: number): void {
+    parent.breadth += by;
+    for (const at of parent.pathUp()) at.subagentsBelow += by;
     this.total += by;
     const { byDepth } = this.counts;
+    const depth = parent.identity.depth + 1;
     byDepth[depth] = (byDepth[depth] ?? 0) + by;
   }
 }
