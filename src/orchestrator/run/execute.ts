@@ -16,13 +16,7 @@ import { requireStorage, type Settings } from "../tree/settings.ts";
 import type { PreparedRun } from "./live-run.ts";
 import { makeOtherRunError, type LiveRuns } from "./live-runs.ts";
 import { readStoredResult, signResult } from "./persisted-result.ts";
-import {
-  makeCrashLoopError,
-  layToRest,
-  openQuarantine,
-  takeOwnership,
-  type ClaimedRun,
-} from "./quarantine.ts";
+import { openQuarantine, takeOwnership, type ClaimedRun } from "./quarantine.ts";
 import {
   assertFree,
   readRun,
@@ -257,9 +251,10 @@ export class OrderExecution {
     return await prepareRecovery(settings, runId, how);
   }
 
-  #claim(): Promise<ClaimedRun> {
+  #claim(mostCrashes?: number): Promise<ClaimedRun> {
     const { runId } = this.#order;
-    return takeOwnership(this.#live.settings, runId, { isOwnerLost: this.#mayTakeOver });
+    const how = { isOwnerLost: this.#mayTakeOver };
+    return takeOwnership(this.#live.settings, runId, how, mostCrashes);
   }
 
   async #contextNow(): Promise<unknown> {
@@ -292,12 +287,8 @@ export class OrderExecution {
     const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = this.#order;
     const session =
       sessionId === undefined ? undefined : await sessionHandle(settings, sessionId, {});
-    const claimed = isMade ? await this.#claim() : undefined;
-    if (claimed !== undefined && claimed.crashes >= settings.maxCrashes) {
-      const cause = makeCrashLoopError(runId, claimed.crashes);
-      await layToRest(store, claimed.ownership, cause);
-      throw cause;
-    }
+    // Nothing is kept that could fail: such a run rests one crash earlier.
+    const claimed = isMade ? await this.#claim(settings.maxCrashes - 1) : undefined;
     try {
       const { onPiece } = this.#options;
       const given = defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent });

@@ -80,20 +80,22 @@ export interface ClaimedRun {
 /**
  * Claims a run before anything of it is read, and before any code of the user's runs: whatever kills
  * the process from here on is counted. Rejects like the store. Rejects with `crash_loop` if processes
- * have died even while they ended the run for its crashes; the run rests then.
+ * have died even while they ended the run for its crashes, or more than `mostCrashes`; the run rests then.
  */
 export async function takeOwnership(
   settings: Settings,
   runId: RunId,
-  { takeOver = false, isOwnerLost = false }: Pick<ClaimOptions, "takeOver" | "isOwnerLost">,
+  how: Pick<ClaimOptions, "takeOver" | "isOwnerLost">,
+  mostCrashes = settings.maxCrashes,
 ): Promise<ClaimedRun> {
   const { store, clock, staleAfterMs } = requireStorage(settings);
+  const { takeOver = false, isOwnerLost = false } = how;
   const claim = { owner: newOwner(), staleAfterMs, takeOver, isOwnerLost };
   // If the acknowledgement is lost, this process owns the run all the same, and no other does.
   const ownership = await tried(clock, () => store.claim(runId, claim));
   try {
     const { crashes = 0 } = (await store.find(runId)) ?? {};
-    if (crashes <= settings.maxCrashes) return { ownership, crashes };
+    if (crashes <= mostCrashes) return { ownership, crashes };
     const cause = makeCrashLoopError(runId, crashes);
     await layToRest(store, ownership, cause);
     throw cause;
