@@ -27,8 +27,7 @@ export class RunSession {
   }
 
   get settings(): SessionSettings {
-    const { retention, onFailure, showBoundaries } = this.#ref;
-    return { retention, onFailure, showBoundaries };
+    return this.#ref;
   }
 
   /** The run begins, or continues: nothing else may use the handle until it has settled. Throws like `SessionWriter.begin`. */

@@ -3,6 +3,7 @@
 import { checkBoolean, checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import { messageRetention, type MessageRetentionPolicy } from "../../policies/retention-policy.ts";
+import type { SessionRef } from "./session-ref.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 
 /** What becomes of the messages of an execution that failed. */
@@ -34,11 +35,7 @@ export interface SessionForkOptions {
 }
 
 /** How a session is used, with the defaults in the place of what was left out. */
-export interface SessionSettings {
-  readonly retention: MessageRetentionPolicy;
-  readonly onFailure: OnFailedExecution;
-  readonly showBoundaries: boolean;
-}
+export type SessionSettings = Omit<SessionRef, "sessionId" | "version">;
 
 /** Throws `invalid_option`. */
 export function sessionSettings(options: SessionOptions): SessionSettings {

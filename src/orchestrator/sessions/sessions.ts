@@ -35,7 +35,7 @@ export function startingSession(session: Session): RunSession {
   const writer = writerOf("start options.session", session);
   writer.assertReady();
   const { id: sessionId, version, settings } = writer;
-  return new RunSession({ sessionId, version, ...settings }, writer);
+  return new RunSession({ ...settings, sessionId, version }, writer);
 }
 
 /** A run that continues, as far as its session is concerned. */
