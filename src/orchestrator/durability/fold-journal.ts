@@ -6,7 +6,6 @@ import { Turns } from "../../kernel/throttle.ts";
 import { findAskedQuestions } from "../../agent/agent-state.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { lazySchema, z } from "../../protocol/lazy-schema.ts";
-import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   AgentIdSchema,
   type AgentId,
@@ -50,14 +49,10 @@ export interface FoldedRun {
   readonly said: RecordOf<"result"> | undefined;
   /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
   readonly unknownIds: readonly AgentId[];
-  /** The span of the run had not ended. */
-  readonly isSpanOpen: boolean;
+  /** Spans that had not ended: none, if it had settled. */
+  readonly spans: OpenSpans;
   /** The span of its caller, if no event that says so is kept. */
   readonly traceparent: string | undefined;
-  /** Spans that had not ended: none, if it had settled. */
-  readonly lostSpans: readonly LostSpan[];
-  /** When its last event happened, on the time line of spans. */
-  readonly lastSpanUs: number;
 }
 
 /** A run according to a journal that can be continued. */
@@ -192,10 +187,8 @@ class Fold {
       posts: this.#posts,
       said: this.#said,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
-      isSpanOpen: this.#spans.isRunOpen,
+      spans: this.#spans,
       traceparent: this.#eventCount === 0 ? head.traceparent : undefined,
-      lostSpans: this.#spans.lost(),
-      lastSpanUs: this.#spans.lastUs,
     };
   }
 

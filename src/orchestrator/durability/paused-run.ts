@@ -3,7 +3,7 @@
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { shown } from "../../kernel/check.ts";
-import { canonicalJson, isRecord } from "../../kernel/json.ts";
+import { canonicalJson, isRecord, type JsonObject } from "../../kernel/json.ts";
 import { AgentSnapshotSchema } from "../../agent/agent-snapshot.ts";
 import { AccountSchema } from "../../protocol/account.ts";
 import {
@@ -302,6 +302,11 @@ export function listAwaitedChildren(agent: PausedAgent): readonly AgentId[] {
   const started = stepOf(agent)?.executions.flatMap(({ startedIds }) => startedIds ?? []) ?? [];
   const queued = state.log.subtasks.flatMap(({ childId }) => childId ?? []);
   return [...delegated, ...started, ...queued, ...state.log.background];
+}
+
+/** Returns the error for a run that cannot continue with what it is handed: roles, tools, hooks. */
+export function cannotContinue(message: string, data: JsonObject): EspalierError {
+  return new EspalierError({ code: "invalid_paused_run", message, data });
 }
 
 /** Returns the error for a value that is not a paused run, or that contradicts itself. */

@@ -17,7 +17,11 @@ import { type Answer, AnswerSchema, isOverdue, type Question } from "../../proto
 import { bindCall, type BoundCall, rebindCall } from "../../tools/bind-call.ts";
 import type { ToolSet } from "../../tools/tool-set.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
+import {
+  cannotContinue,
+  type PausedAgent,
+  type PausedRunRecord,
+} from "../durability/paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 
@@ -69,32 +73,40 @@ export function matchAnswers(
 export interface AnswerChecks {
   readonly nowMs: number;
   readonly toolsOf: (agent: RestoredAgent) => ToolSet;
-  /** Default true. False: questions may stay open. */
-  readonly areAllNeeded?: boolean;
 }
 
-/** The answers by question. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run` if a tool is gone. */
+/**
+ * Returns the answers by question; questions may stay open. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run`
+ * if a tool is gone.
+ */
 export function checkAnswers(
   run: RestoredRun,
   given: unknown,
-  { nowMs, toolsOf, areAllNeeded = true }: AnswerChecks,
+  { nowMs, toolsOf }: AnswerChecks,
 ): ReadonlyMap<QuestionId, Answer> {
   const explainOther = (index: number, answer: Answer) => explainUnknownAnswer(index, answer, run);
   const answers = matchAnswers(given, { questions: run.questions, nowMs, explainOther });
   for (const question of run.questions) {
     const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
-    if (agent === undefined) continue;
-    checkAskedTool(toolsOf(agent), question, answers.get(question.questionId));
-  }
-  const missing = run.questions.find(
-    (question) => !answers.has(question.questionId) && !isOverdue(question, nowMs),
-  );
-  if (missing !== undefined && areAllNeeded) {
-    const { questionId, agentPath } = missing;
-    const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Answer it, too.`;
-    throw makeInvalidAnswer(message, { problem: "missing", questionId, agentPath });
+    if (agent !== undefined)
+      checkAskedTool(toolsOf(agent), question, answers.get(question.questionId));
   }
   return answers;
+}
+
+/** Throws `invalid_answer` if a question that is not overdue has no answer. */
+export function assertAllAnswered(
+  { questions }: RestoredRun,
+  answers: ReadonlyMap<QuestionId, Answer>,
+  nowMs: number,
+): void {
+  const missing = questions.find(
+    (question) => !answers.has(question.questionId) && !isOverdue(question, nowMs),
+  );
+  if (missing === undefined) return;
+  const { questionId, agentPath } = missing;
+  const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Answer it, too.`;
+  throw makeInvalidAnswer(message, { problem: "missing", questionId, agentPath });
 }
 
 /** Throws `invalid_answer` for what is no list. */
@@ -110,11 +122,8 @@ function checkAskedTool(tools: ToolSet, question: Question, answer: Answer | und
   const tool = tools.find(toolName);
   const isOwn = tool?.kind === "function" || tool?.kind === "delegation";
   if (tool === undefined || (kind === "approval" ? !isOwn : tool.kind !== "external")) {
-    throw new EspalierError({
-      code: "invalid_paused_run",
-      message: `Expected the tool ${toolName}, which question ${questionId} of ${agentPath} is about, got none of its kind. Resume with the roles that the run was started with.`,
-      data: { toolName, questionId, agentPath },
-    });
+    const message = `Expected the tool ${toolName}, which question ${questionId} of ${agentPath} is about, got none of its kind. Resume with the roles that the run was started with.`;
+    throw cannotContinue(message, { toolName, questionId, agentPath });
   }
   if (answer?.type !== "approved" || answer.arguments === undefined) return;
   const bound = rebindCall(tool, answer.arguments);
@@ -324,11 +333,8 @@ function makeAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierE
   const { agentPath } = agent;
   const { callId, toolName } = call;
   const { questionId } = deferral.question;
-  return new EspalierError({
-    code: "invalid_paused_run",
-    message: `Expected the call ${callId} of ${toolName}, which question ${questionId} of ${agentPath} is about, to have the arguments that its model wrote, got others. Resume the paused run as it was stored, with the beforeTool hooks that it was paused with.`,
-    data: { toolName, questionId, agentPath },
-  });
+  const message = `Expected the call ${callId} of ${toolName}, which question ${questionId} of ${agentPath} is about, to have the arguments that its model wrote, got others. Resume the paused run as it was stored, with the beforeTool hooks that it was paused with.`;
+  return cannotContinue(message, { toolName, questionId, agentPath });
 }
 
 // Calls that this process has paused: it has parsed them itself, and does not parse them again

@@ -17,7 +17,7 @@ import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { type ArgumentProblem, problemLines } from "../../tools/arguments/argument-problems.ts";
 import type { ToolGuard } from "../../tools/tool-guard.ts";
 import { type BudgetGrant, checkRaisable } from "../../budget/ledger-grant.ts";
-import type { PausedAgent } from "../durability/paused-run.ts";
+import { cannotContinue, type PausedAgent } from "../durability/paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import { makeDynamicRole } from "../tree/admission.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
@@ -33,11 +33,9 @@ export function rootRole(
   const name = run.agents[0]?.role;
   const role = given ?? roles.find((one) => one.name === name);
   if (role !== undefined && role.name === name) return role;
-  throw new EspalierError({
-    code: "invalid_paused_run",
-    message: `Expected the role "${name}", which the run was started with, got ${role === undefined ? "none" : `"${role.name}"`}. List it in the orchestrator's roles, or hand it in as options.role.`,
-    data: { role: name ?? "" },
-  });
+  const got = role === undefined ? "none" : `"${role.name}"`;
+  const message = `Expected the role "${name}", which the run was started with, got ${got}. List it in the orchestrator's roles, or hand it in as options.role.`;
+  throw cannotContinue(message, { role: name ?? "" });
 }
 
 /** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
@@ -54,11 +52,8 @@ export function findAgentRoles(
         : makeDynamicRole(parent, { role: name, draft }, registry);
     if (role === undefined || "code" in role) {
       const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
-      throw new EspalierError({
-        code: "invalid_paused_run",
-        message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
-        data: { role: name, agentPath },
-      });
+      const message = `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`;
+      throw cannotContinue(message, { role: name, agentPath });
     }
     roles.set(agentId, role);
   }
@@ -91,11 +86,8 @@ export function placeGrants(
       const advice = isLimited
         ? "Grant it more of what it lacked: options.grants."
         : "Fork it instead: orchestrator.fork.";
-      throw new EspalierError({
-        code: "invalid_paused_run",
-        message: `Expected a run that can continue, got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`,
-        data: { runId: run.runId, status, reason: reason.code },
-      });
+      const message = `Expected a run that can continue, got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`;
+      throw cannotContinue(message, { runId: run.runId, status, reason: reason.code });
     }
   }
   return asked.map(({ budget, by, agentPath = root?.agentPath ?? "" }, index) => {

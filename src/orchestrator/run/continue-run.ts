@@ -17,7 +17,7 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import { subagentOutcome } from "../tree/agent-report.ts";
 import { restoreToolLimits } from "../tree/child-context.ts";
 import { type NextExecution, continueAgent, modelForAgent } from "../tree/create-agent.ts";
-import { type AnswerChecks, checkAnswers } from "./check-answers.ts";
+import { type AnswerChecks, assertAllAnswered, checkAnswers } from "./check-answers.ts";
 import {
   assertReady,
   checkOutputs,
@@ -73,12 +73,9 @@ export function checkContinuation(
     nowMs,
     toolsOf: ({ agentId }) => registry.partsOf(roles.get(agentId) ?? registry.root).tools,
   };
-  const before = checkAnswers(run, answers, { ...checks, areAllNeeded: false });
-  const mailed = sortMailedAnswers(run, mail, before, { ...checks, wasCutOff });
-  const given = checkAnswers(run, [...before.values(), ...mailed.answers], {
-    ...checks,
-    areAllNeeded,
-  });
+  const given = new Map(checkAnswers(run, answers, checks));
+  const settled = takeMailedAnswers(run, mail, given, { ...checks, wasCutOff });
+  if (areAllNeeded) assertAllAnswered(run, given, nowMs);
   assertReady(run, registry);
   const grants = placeGrants(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
@@ -96,52 +93,49 @@ export function checkContinuation(
     session,
     answers: given,
     grants,
-    mail: [mail, mailed.settled] as const,
+    mail: [mail, settled] as const,
   };
 }
 
-/** Returns the answers among the mail that fit, and which mail needs nothing further, with what was wrong with it. */
-function sortMailedAnswers(
+/** Adds the answers among the mail that fit. Returns which mail needs nothing further, with what was wrong with it. */
+function takeMailedAnswers(
   run: RestoredRun,
   mail: readonly ReceivedMail[],
-  given: ReadonlyMap<QuestionId, Answer>,
+  given: Map<QuestionId, Answer>,
   { wasCutOff, ...checks }: AnswerChecks & Pick<Arrival, "wasCutOff">,
 ) {
   const known = new Set(given.keys());
-  const answers: Answer[] = [];
   const settled = new Map<number, string | undefined>();
   for (const { number, mail: one } of mail) {
     if (one.type !== "answer") continue;
+    const { answer } = one;
     settled.set(number, undefined);
-    if (known.has(one.answer.questionId)) continue;
-    known.add(one.answer.questionId);
+    if (known.has(answer.questionId)) continue;
+    known.add(answer.questionId);
     try {
-      checkAnswers(run, [one.answer], { ...checks, areAllNeeded: false });
-      answers.push(one.answer);
+      checkAnswers(run, [answer], checks);
+      given.set(answer.questionId, answer);
     } catch (cause) {
       if (!EspalierError.is(cause) || cause.code !== "invalid_answer") throw cause;
       // Its approver was being asked when the process died: it will be asked again.
-      const isAskedAgain = wasCutOff || isToBeAsked(run, one.answer.questionId);
+      const isAskedAgain = wasCutOff || isToBeAsked(run, answer.questionId);
       if (isAskedAgain && cause.data["problem"] === "unknown") settled.delete(number);
       else settled.set(number, cause.message);
     }
   }
-  return { answers, settled };
+  return settled;
 }
 
 /** Whether a question is about a call that has not begun: the run was asked to pause before the call could be asked about once more. */
 function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
   return agents.some(({ state }) => {
-    if (state.status !== "paused" || state.step === undefined) return false;
-    const { stepId, executions, deferrals, reply } = state.step;
-    const begun = new Set([
-      ...executions.map(({ call }) => call.callId),
-      ...deferrals.map(({ callId }) => callId),
-    ]);
-    return (
-      reply?.message.toolCalls.some(
-        ({ callId }, index) => !begun.has(callId) && questionId === questionIdOf(stepId, index),
-      ) === true
+    if (state.status !== "paused" || state.step?.reply === undefined) return false;
+    const { stepId, deferrals } = state.step;
+    const { toolCalls } = state.step.reply.message;
+    const waiting = new Set(deferrals.map(({ callId }) => callId));
+    return pendingCallsOf(state).some(
+      (call) =>
+        !waiting.has(call.callId) && questionId === questionIdOf(stepId, toolCalls.indexOf(call)),
     );
   });
 }
@@ -196,7 +190,7 @@ function restoreParts(
   const { pauses, traceId: previousTraceId, spanId: previousSpanId, isSampled: wasSampled } = run;
   const recovery =
     folded?.status === "open"
-      ? { lostCalls: folded.lost.length, isSpanOpen: folded.isSpanOpen }
+      ? { lostCalls: folded.lost.length, isSpanOpen: folded.spans.isRunOpen }
       : undefined;
   const { traceparent } = folded ?? {};
   const resumed = {
@@ -216,7 +210,8 @@ function restoreParts(
     isRefusable: true, // Another process may have continued it from the same store.
     mail: ready.mail,
     beforeFirstEvent: () => {
-      if (folded?.status === "open") runtime.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
+      if (folded?.status !== "open") return;
+      runtime.recorder.endLost(folded.spans.lost(), folded.spans.lastUs);
     },
     afterFirstEvent: () => {
       for (const record of recordGrants) record();
