@@ -3,7 +3,8 @@
 // R34. The clock stands still exactly while the agent, or one below it, has a reason to (`holdClock`) and no effect of any
 //      of them is under way. An agent that works meanwhile uses up its own time and its ancestors', never that of the asking agent.
 // R58. Only a limit in time waits with it; a fixed deadline is watched all along.
-// X6.  It looks at the agent's own limit in time when a threshold of it is due, with the timer of the deadline.
+//
+// The timer of the deadline also fires when a threshold of the agent's own limit in time is due (X6).
 
 import type { Clock } from "../kernel/clock.ts";
 import { nextThreshold } from "../policies/budget.ts";

@@ -5,13 +5,16 @@
 // B5. Waiters are served in order. A waiter gets its lease if every account on its path has room for
 //     it, and no earlier waiter contests one of these accounts. Waiters cannot deadlock: only calls in
 //     flight hold leases, and each call ends without a waiter.
-// W1. A pass reads the queue from front to back. It skips a waiter below a contested account that can
-//     contest no further account. It ends once all remaining waiters would be skipped, so that it is
-//     short if one account blocks all of them.
-// W2. Waiters below different topmost limits cannot block each other. A pass forgets the contests below
-//     a topmost limit where something changed, and keeps the others.
-// W3. The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild
-//     computes the bounds from the waiters.
+//
+// A pass reads the queue from front to back. It skips a waiter below a contested account that can contest
+// no further account. It ends once all remaining waiters would be skipped, so that it is short if one
+// account blocks all of them.
+//
+// Waiters below different topmost limits cannot block each other. A pass forgets the contests below a
+// topmost limit where something changed, and keeps the others.
+//
+// The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild computes
+// the bounds from the waiters.
 
 import type { LeaseAsk, LeaseOutcome } from "./lease.ts";
 import { invariant } from "../kernel/assert.ts";

@@ -1,7 +1,8 @@
 // The port through which runs are kept: one journal for each, written by one owner at a time, and one mailbox, into which any process may post.
 // A store knows nothing of what is in a record or in a post: it keeps texts, in order, and whole batches of them or nothing.
 //
-// D1. What `append` has resolved for is there after a crash of the process and of the machine, unless the store says otherwise.
+// A batch whose `append` has resolved survives a crash of the process and of the machine, unless the store documents otherwise.
+//
 // D4. A run has one owner. A takeover bumps its epoch; from then on nothing is taken from the one before (`run_fenced`).
 // D5. A batch or a post that was taken, but whose acknowledgement was lost, may be handed in again: it is taken once.
 

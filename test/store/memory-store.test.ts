@@ -1,4 +1,4 @@
-// Goal: the store in memory keeps every promise of the ports but D1.
+// Goal: the store in memory keeps every promise of the ports but one: it loses all at a crash.
 // Method: the contract suite; heartbeats and staleness by hand.
 
 import { describe, expect, test } from "vitest";

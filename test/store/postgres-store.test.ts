@@ -290,7 +290,7 @@ describe.skipIf(server === undefined)("connections", () => {
 });
 
 describe.skipIf(!isOurs)("the server", () => {
-  test("D1: what was acknowledged is there after it was stopped, and after it has crashed", async () => {
+  test("what was acknowledged is there after it was stopped, and after it has crashed", async () => {
     const store = open();
     const held = await store.create(runId, "", ownerOf("a"));
     const machine = server?.machine ?? expect.fail("no server of our own");

@@ -1,4 +1,4 @@
-// Goal: whatever a disk does, the store says what is wrong, keeps what it had, and takes nothing by halves (D1, D5).
+// Goal: whatever a disk does, the store says what is wrong, keeps what it had, and takes nothing by halves (D5).
 // Method: full disks by a bound on pages, files of others, cut and overwritten files, locks by a second connection, failing commits.
 
 import { spawnSync } from "node:child_process";
@@ -269,7 +269,7 @@ describe("commits that fail", () => {
 });
 
 describe("files", () => {
-  test("D1: of a log that was cut off anywhere, whole batches are there, in order", async () => {
+  test("of a log that was cut off anywhere, whole batches are there, in order", async () => {
     const path = newPath();
     const store = sqliteStore(path);
     const held = await store.create(runId, "", ownerOf("a"));

@@ -1,4 +1,4 @@
-// Goal: several processes share a file; one that is killed loses nothing that was acknowledged, and what it owned is free at once (D1, D4).
+// Goal: several processes share a file; one that is killed loses nothing that was acknowledged, and what it owned is free at once (D4).
 // Method: real processes, killed by SIGKILL in the midst of their appends, and superseded by others.
 
 import { spawn, type ChildProcessByStdio } from "node:child_process";
@@ -33,7 +33,7 @@ function records(count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => recordOf(index + 1));
 }
 
-test("D1: a process that is killed in the midst of its appends loses nothing that was acknowledged", async () => {
+test("a process that is killed in the midst of its appends loses nothing that was acknowledged", async () => {
   const path = join(folder, "killed.db");
   for (const [round, batches] of [1, 2, 25, 60, 110].entries()) {
     const child = append(path, runId, `token_${round}`, "1000000");

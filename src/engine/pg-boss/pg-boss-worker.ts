@@ -1,8 +1,8 @@
 // A worker of the engine over pg-boss. Owns what it has fetched: sees to it that each job shows signs of life, and reports how it ended.
 //
-// W1. A job is fetched only where there is room for it, and given back unled if the worker closes meanwhile.
-// W2. Every report about a job names the attempt that was fetched (`retryCount`): if it was taken away, the report has no effect.
-// W3. What cannot be reported is no longer kept alive, and so is led once more.
+// - A job is fetched only if there is room for it. It is returned without being run if the worker closes meanwhile.
+// - Each report names the attempt of the job (`retryCount`), and has no effect if another worker has the job now.
+// - A job whose end cannot be reported gets no more heartbeats, so that it is run once more.
 
 import type { Job } from "pg-boss";
 

@@ -1,9 +1,9 @@
 // A worker behind a Restate server. Owns the port at which it listens, and what is led over it.
 //
-// W1. Of one run, one `settle` at a time: what Restate delivers anew, after it lost the worker or itself, waits until the earlier one has
-//     left.
-// W2. `leave` is aborted when Restate does not wait any more, and when the worker closes: first nothing new is taken, then all is left,
-//     then what was said goes out, then connections end.
+// - A run has one `settle` at a time. An invocation that Restate delivers again, after it or the worker was lost, waits until
+//   the earlier one has ended.
+// - `leave` is aborted if Restate no longer waits, and if the worker closes. A worker that closes first takes nothing new, then
+//   releases its runs, sends its replies and ends its connections.
 
 import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";

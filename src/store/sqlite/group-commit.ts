@@ -1,10 +1,10 @@
 // Writes that come in the same turn of the event loop are committed together: a commit waits for the disk, and a tree of agents writes
 // many small batches. Owns the line of writes and the transaction around them.
 //
-// G1. A write is settled only after the commit that holds it; a refused one only then, too: what refused it may have been in the group.
-// G2. Writes are done in the order in which they were asked for.
-// G3. What fails harms no other: each write has a savepoint, and if a whole group fails, each of it is tried on its own.
-// G4. While another process has the file locked, nothing is blocked but the writes themselves.
+// - A write settles only after the commit of its group, also if it is refused: the reason may be an earlier write of the group.
+// - Writes are done in the order of their requests.
+// - A write that fails harms no other. Each has a savepoint, and if a whole group fails, its writes are tried one by one.
+// - While another process has the file locked, only writes wait.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
