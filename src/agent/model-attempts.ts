@@ -17,7 +17,7 @@ import {
   type RetryOptions,
 } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
-import { readable, withoutData } from "../model/written-by.ts";
+import { toReadable, withoutData } from "../model/written-by.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { SpanContent } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
@@ -354,7 +354,7 @@ export async function extendLease(
 }
 
 function requestContent({ messages, tools }: ModelRequest): SpanContent {
-  return { type: "request", messages: messages.map(readable), tools };
+  return { type: "request", messages: messages.map(toReadable), tools };
 }
 
 function replyContent({ message, finishReason, rawFinishReason }: ModelReply): SpanContent {

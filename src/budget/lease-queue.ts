@@ -43,7 +43,7 @@ interface WaitingAccount extends AccountFigures {
   answer(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome;
 }
 
-interface Waiter {
+interface LeaseWaiter {
   readonly account: WaitingAccount;
   readonly ask: AccountAsk;
   readonly askedAtMs: number;
@@ -54,7 +54,7 @@ interface Waiter {
   dueAtMs: number;
 }
 
-type Bounds = Record<SpendAxis, number>;
+type AmountBounds = Record<SpendAxis, number>;
 
 interface AccountNode {
   readonly account: AccountFigures;
@@ -63,8 +63,8 @@ interface AccountNode {
   /** The number of waiters below the account. */
   count: number;
   /** The most that one of them needs at least, and the most that one would be given. */
-  readonly least: Bounds;
-  readonly wanted: Bounds;
+  readonly least: AmountBounds;
+  readonly wanted: AmountBounds;
 }
 
 /** A pass with more visits without a grant or a new contest computes the bounds of all nodes again. */
@@ -72,7 +72,7 @@ const MAX_VAIN_VISITS = 64;
 
 export class LeaseQueue {
   readonly #clock: Now;
-  readonly #waiters = new Set<Waiter>();
+  readonly #waiters = new Set<LeaseWaiter>();
   readonly #nodes = new Map<AccountFigures, AccountNode>();
   /** Nodes where a waiter may lack room. */
   readonly #tight = new Set<AccountNode>();
@@ -111,7 +111,7 @@ export class LeaseQueue {
   }
 
   /** Adds a waiter to the nodes above it. */
-  #enter(waiter: Waiter): void {
+  #enter(waiter: LeaseWaiter): void {
     const { account, ask } = waiter;
     const [least, wanted] = [makeLeastHold(ask), makeWantedHold(account, ask)];
     const nodes: AccountNode[] = [];
@@ -129,7 +129,7 @@ export class LeaseQueue {
     waiter.nodes = nodes;
   }
 
-  #leave(waiter: Waiter): void {
+  #leave(waiter: LeaseWaiter): void {
     this.#waiters.delete(waiter);
     for (const node of waiter.nodes) {
       this.#changed.add(node.top);
@@ -222,13 +222,13 @@ export class LeaseQueue {
   }
 
   /** Reads the deadline of a waiter if it may have passed. */
-  #watchDeadline(waiter: Waiter, nowMs: number): void {
+  #watchDeadline(waiter: LeaseWaiter, nowMs: number): void {
     if (waiter.dueAtMs <= nowMs) waiter.dueAtMs = deadlineAtMs(waiter.account, nowMs) ?? Infinity;
     if (waiter.dueAtMs > nowMs) this.#dueAtMs = Math.min(this.#dueAtMs, waiter.dueAtMs);
   }
 
   /** Marks the accounts at which a waiter lacks room; true if there are new ones. */
-  #contest({ account, nodes }: Waiter, hold: Amounts): boolean {
+  #contest({ account, nodes }: LeaseWaiter, hold: Amounts): boolean {
     const before = this.#contested.size;
     for (const node of nodes) if (lacksRoom(account, node.account, hold)) this.#contested.add(node);
     return this.#contested.size > before;
@@ -245,7 +245,7 @@ export class LeaseQueue {
   }
 
   /** True if this waiter cannot go, nor contest another account. */
-  #isSkipped({ nodes }: Waiter): boolean {
+  #isSkipped({ nodes }: LeaseWaiter): boolean {
     let isBlocked = false;
     for (const node of nodes)
       if (this.#contested.has(node)) isBlocked = true;

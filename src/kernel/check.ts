@@ -16,6 +16,12 @@ export function checkCount(field: string, value: unknown, advice = NO_LIMIT): vo
   throw mismatch(field, "a whole number from 0 up", value, advice);
 }
 
+/** Throws `invalid_option` unless `value` is a whole number from 1 up. */
+export function checkAtLeastOne(field: string, value: unknown, advice: string): void {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return;
+  throw mismatch(field, "a whole number from 1 up", value, advice);
+}
+
 /** Throws `invalid_option` unless `value` is a finite number from 0 up. What is left out must mean what `advice` says. */
 export function checkAmount(field: string, value: unknown, advice = NO_LIMIT): void {
   if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;

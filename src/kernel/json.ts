@@ -18,6 +18,15 @@ export function parseJson(text: string): JsonValue {
   throw new SyntaxError("JSON.parse gave nothing.");
 }
 
+/** Returns the value of a JSON text, or `undefined` for any other text. */
+export function tryParseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Throws a `SyntaxError` also for text that is nested deeper than the call stack: a reviver is called recursively. */
 function parseMinusZeros(text: string): unknown {
   try {

@@ -42,7 +42,7 @@ export function prefixOf(
   while (messages < last.messages.length) {
     const [message, other] = [last.messages[messages], next.messages[messages]];
     // Most messages are the very same value: only what was made anew is looked at.
-    if (message !== other && !isSameMessage(message, other)) break;
+    if (message !== other && !isSameForProvider(message, other)) break;
     messages += 1;
   }
   return messages >= last.messages.length - ephemeralCount
@@ -54,12 +54,12 @@ export function prefixOf(
 export function ephemeralAtEnd(messages: readonly Message[], tail: readonly Message[]): number {
   const from = messages.length - tail.length;
   const areThere = tail.every((message, index) => {
-    return isSameMessage(message, messages[from + index]);
+    return isSameForProvider(message, messages[from + index]);
   });
   return areThere ? tail.length : 0;
 }
 
-function isSameMessage(left: Message | undefined, right: Message | undefined): boolean {
+function isSameForProvider(left: Message | undefined, right: Message | undefined): boolean {
   if (left === undefined || right === undefined) return left === right;
   return left === right || serializeMessage(left) === serializeMessage(right);
 }

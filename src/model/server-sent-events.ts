@@ -1,8 +1,9 @@
 // EventSplitter: cuts a stream of server-sent events into the data of each.
 // Owns the line and the event that have not ended yet. Names, ids and comments are skipped: nothing here uses them.
-// E1. The work grows with the bytes, however small the pieces are: what is held is not looked through again.
+//
+// The work grows with the bytes, however small the pieces are: what is held is not looked through again.
 
-import { parseWireJson } from "./wire-json.ts";
+import { tryParseJson } from "../kernel/json.ts";
 
 // GrowingBytes: bytes that come in pieces of any size, kept as one.
 // Owns a copy, which grows by doubling up to the most that is kept: pieces of a single byte cost no object each, and each byte is copied a
@@ -78,7 +79,7 @@ export function beginsWithEvent(text: string): boolean | undefined {
 
 /** Returns true unless the last data of a stream was cut. All servers of models send JSON. */
 export function isWholeData(data: string): boolean {
-  return data === END_MARK || parseWireJson(data) !== undefined;
+  return data === END_MARK || tryParseJson(data) !== undefined;
 }
 
 export class EventSplitter {

@@ -134,7 +134,7 @@ class StrictWriter {
         path,
         isObject(properties) ? "an object of more keys" : "a record of any keys",
       );
-    const required = readNames(schema["required"]);
+    const required = filterTexts(schema["required"]);
     const entries = Object.entries(properties);
     this.#keys += entries.length;
     if (this.#keys > MOST_KEYS) throw new NotStrict(path, `more than ${MOST_KEYS} keys`);
@@ -247,7 +247,7 @@ class NullReader {
 
   #readObject(schema: JsonObject, value: JsonObject): Read {
     const { properties = {}, additionalProperties: others } = schema;
-    const required = readNames(schema["required"]);
+    const required = filterTexts(schema["required"]);
     const kept: [string, JsonValue][] = [];
     let fits = required.every((key) => Object.hasOwn(value, key));
     let taken = 0;
@@ -305,7 +305,7 @@ function readTypes({ type }: JsonObject): readonly JsonValue[] {
   return isJsonList(type) ? type : [type];
 }
 
-function readNames(value: JsonValue | undefined): readonly string[] {
+function filterTexts(value: JsonValue | undefined): readonly string[] {
   return toList(value).filter((name) => typeof name === "string");
 }
 

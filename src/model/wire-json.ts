@@ -7,15 +7,6 @@ import { isCost, type TokenUsage } from "./token-usage.ts";
 /** An object of JSON that a server sent, unchecked. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The value of a JSON text; undefined if it is none. */
-export function parseWireJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns true for an error in the words of a server; many replies have one that is `null`. */
 function isErrorReport(error: unknown): boolean {
   return isText(error) || Object.keys(readFields(error)).length > 0;

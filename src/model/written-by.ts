@@ -153,7 +153,7 @@ function withoutParts({
 }
 
 /** The message as people may read it: with its reasoning, and without data that only its model, or nothing, can read. */
-export function readable(message: Message): Message {
+export function toReadable(message: Message): Message {
   return message.role === "assistant" ? withoutData(message) : withoutContent(message);
 }
 

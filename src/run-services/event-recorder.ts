@@ -135,11 +135,11 @@ export class EventRecorder implements SpanSource {
     const journal = this.#journal;
     if (this.#sinks.length === 0 && journal === undefined) return;
     const event: EspalierEvent = { seq, atMs, ...scope, ...ids, ...body };
-    if (journal !== undefined) hand(journal, event);
+    if (journal !== undefined) deliverEvent(journal, event);
     if (this.#sinks.length === 0) return;
     deepFreeze(event);
     inScope(scope, { idsOf: () => ids }, () => {
-      for (const sink of this.#sinks) hand(sink, event);
+      for (const sink of this.#sinks) deliverEvent(sink, event);
     });
   }
 
@@ -212,7 +212,7 @@ export class EventRecorder implements SpanSource {
   }
 }
 
-function hand(sink: EventSink, event: EspalierEvent): void {
+function deliverEvent(sink: EventSink, event: EspalierEvent): void {
   callListener(
     sink,
     () => sink.take(event),

@@ -131,12 +131,12 @@ export class LivePieces {
     this.#sequence += 1;
     if (!this.isHeard) return;
     const piece: StreamPiece = Object.freeze({ ...source, sequence: this.#sequence, ...body });
-    for (const listener of this.#listeners) hand(listener, piece);
+    for (const listener of this.#listeners) deliverPiece(listener, piece);
   }
 }
 
 /** A listener that throws harms no run (E2). */
-function hand(listener: PieceListener, piece: StreamPiece): void {
+function deliverPiece(listener: PieceListener, piece: StreamPiece): void {
   callListener(
     listener,
     () => listener(piece),

@@ -79,13 +79,13 @@ export function sqlTextsIn(dialect: SqlDialect): (query: SqlQuery) => string {
   return (query) => {
     const known = texts.get(query.text);
     if (known !== undefined) return known;
-    const made = textOf(dialect, query);
+    const made = renderQuery(dialect, query);
     texts.set(query.text, made);
     return made;
   };
 }
 
-function textOf(dialect: SqlDialect, { text, values }: SqlQuery): string {
+function renderQuery(dialect: SqlDialect, { text, values }: SqlQuery): string {
   let count = 0;
   const marks = values.map((value) => {
     if (value === NOW_MS) return dialect.nowMs;

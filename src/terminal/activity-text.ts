@@ -11,15 +11,15 @@ const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", 
 const SPINNER_FRAME_MS = 100;
 
 /** What stands before a question, and its colour: that of all that waits for a person. */
-export const QUESTION: Sign = { icon: "?", style: "magenta" };
+export const QUESTION: StatusSign = { icon: "?", style: "magenta" };
 
-interface Sign {
+interface StatusSign {
   readonly icon: string;
   readonly style: Style;
 }
 
 /** Sign and colour of a status. */
-export const REST_SIGNS: Readonly<Record<SettledStatus, Sign>> = {
+export const REST_SIGNS: Readonly<Record<SettledStatus, StatusSign>> = {
   paused: { icon: "‖", style: "magenta" },
   completed: { icon: "✔", style: "green" },
   stopped: { icon: "■", style: "yellow" },
@@ -73,11 +73,11 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
 function callsText(calls: readonly CallUnderWay[]): string {
   const subagents = calls.filter(({ kind }) => kind === "delegation").length;
   const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
-  const asked = listTools(calls, "question").map((name) => `asks: ${name}`);
-  return [...waiting, ...asked, ...listTools(calls, "tool")].join(", ");
+  const asked = nameTools(calls, "question").map((name) => `asks: ${name}`);
+  return [...waiting, ...asked, ...nameTools(calls, "tool")].join(", ");
 }
 
-function listTools(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {
+function nameTools(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {
   const ofKind = calls.filter((call) => call.kind === kind);
   return countNames(ofKind.map(({ toolName }) => shortLine(toolName)));
 }

@@ -60,10 +60,10 @@ interface SettledGroup {
  */
 export function treeRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   for (const fold of FOLDS) {
-    const rows = upTo(maxRows + 1, grow({ agent: root, branch: "", below: "" }, fold));
+    const rows = takeRows(maxRows + 1, grow({ agent: root, branch: "", below: "" }, fold));
     if (rows.length <= maxRows) return rows;
   }
-  return cut(root, maxRows);
+  return fitRows(root, maxRows);
 }
 
 /** How many agents there are in trees. */
@@ -87,7 +87,7 @@ export function restOf({ activity }: ShownAgent): SettledStatus | undefined {
 
 const RESTS = ["paused", "completed", "stopped", "failed", "cancelled"] as const;
 
-interface Fold {
+interface FoldRule {
   /** An ended agent stands for all below it. */
   readonly hidesBelowEnded: boolean;
   /** Settled siblings of one role and status share a line. */
@@ -96,16 +96,16 @@ interface Fold {
   readonly drops: (rest: SettledStatus | undefined) => boolean;
 }
 
-const FOLDS: readonly Fold[] = [
+const FOLDS: readonly FoldRule[] = [
   { hidesBelowEnded: false, mergesSettled: false, drops: () => false },
   { hidesBelowEnded: true, mergesSettled: false, drops: () => false },
   { hidesBelowEnded: true, mergesSettled: true, drops: () => false },
 ];
 const ONE_A_LINE = { hidesBelowEnded: true, mergesSettled: false };
-const RUNNING_ONLY: Fold = { ...ONE_A_LINE, drops: (rest) => rest !== undefined };
-const PAUSED_ONLY: Fold = { ...ONE_A_LINE, drops: isEnded };
+const RUNNING_ONLY: FoldRule = { ...ONE_A_LINE, drops: (rest) => rest !== undefined };
+const PAUSED_ONLY: FoldRule = { ...ONE_A_LINE, drops: isEnded };
 
-interface Place {
+interface DrawnPlace {
   readonly agent: ShownAgent;
   /** Drawn before the agent's name. */
   readonly branch: string;
@@ -113,7 +113,7 @@ interface Place {
   readonly below: string;
 }
 
-function* grow({ agent, branch, below }: Place, fold: Fold): Generator<TreeRow, void> {
+function* grow({ agent, branch, below }: DrawnPlace, fold: FoldRule): Generator<TreeRow, void> {
   const rest = restOf(agent);
   const isFolded = fold.hidesBelowEnded && isEnded(rest);
   yield { kind: "agent", branch, agent, hidden: isFolded ? countAgents(agent.children).agents : 0 };
@@ -128,7 +128,7 @@ function* grow({ agent, branch, below }: Place, fold: Fold): Generator<TreeRow, 
   }
 }
 
-function upTo(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
+function takeRows(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
   const taken: TreeRow[] = [];
   for (const row of rows) {
     taken.push(row);
@@ -139,7 +139,7 @@ function upTo(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
 
 function twigsOf(
   children: readonly ShownAgent[],
-  fold: Fold,
+  fold: FoldRule,
 ): readonly (ShownAgent | SettledGroup)[] {
   const kept = children.filter((child) => !fold.drops(restOf(child)));
   if (!fold.mergesSettled) return kept;
@@ -147,7 +147,7 @@ function twigsOf(
     const rest = restOf(agent);
     return rest === undefined ? "" : `${rest} ${agent.role}`;
   });
-  return [...alike.values()].flatMap(merged);
+  return [...alike.values()].flatMap(mergeSettled);
 }
 
 function isEnded(rest: SettledStatus | undefined): boolean {
@@ -155,7 +155,7 @@ function isEnded(rest: SettledStatus | undefined): boolean {
 }
 
 /** Siblings that are alike, as one, unless they run. */
-function merged(agents: readonly ShownAgent[]): readonly (ShownAgent | SettledGroup)[] {
+function mergeSettled(agents: readonly ShownAgent[]): readonly (ShownAgent | SettledGroup)[] {
   const [first] = agents;
   const status = first === undefined ? undefined : restOf(first);
   if (first === undefined || status === undefined || agents.length === 1) return agents;
@@ -178,11 +178,11 @@ function sumOf(amounts: readonly Spent[]): Spent {
  * The running agents as far as they fit, or the paused ones if none runs, and one line for all
  * others.
  */
-function cut(root: ShownAgent, maxRows: number): readonly TreeRow[] {
+function fitRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   const place = { agent: root, branch: "", below: "" };
   const counts = countAgents([root]);
   const fold = counts.running > 0 ? RUNNING_ONLY : PAUSED_ONLY;
-  const kept = upTo(Math.max(1, maxRows - 1), grow(place, fold));
+  const kept = takeRows(Math.max(1, maxRows - 1), grow(place, fold));
   if (maxRows <= 1) return kept;
   const shown = kept.flatMap((row) => (row.kind === "agent" ? [restOf(row.agent)] : []));
   const hidden = {

@@ -83,12 +83,12 @@ const PERCENT = 100;
 
 /** The line for an event, without its time; undefined if the event is not worth one. */
 export function plainLine(event: EspalierEvent): string | undefined {
-  const text = agentText(event) ?? callText(event) ?? pauseText(event);
+  const text = describeAgentEvent(event) ?? describeCallEvent(event) ?? describePauseEvent(event);
   return text === undefined ? undefined : `${shortLine(event.agentPath)} ${text}`;
 }
 
 /** What an agent does, and what is done to it. */
-function agentText(event: EspalierEvent): string | undefined {
+function describeAgentEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.started":
       return `started: ${firstLine(event.task, LONGEST_TEXT)}`;
@@ -136,7 +136,7 @@ function endText(event: EspalierEvent<"agent.ended">): string {
 }
 
 /** What went wrong with a model call or a tool call, or was done about it. */
-function callText(event: EspalierEvent): string | undefined {
+function describeCallEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "model.warned":
       return `the model warned: ${short(event.warning)}`;
@@ -175,7 +175,7 @@ function callText(event: EspalierEvent): string | undefined {
 }
 
 /** What leads to a pause, and out of it. */
-function pauseText(event: EspalierEvent): string | undefined {
+function describePauseEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.paused":
       return `paused (${shortLine(event.reason.code)}: ${short(event.reason.message)})`;

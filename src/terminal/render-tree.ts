@@ -70,7 +70,7 @@ export function renderRun(view: ShownRun, options: RenderOptions): readonly stri
  */
 export function renderTree(root: ShownAgent, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
-  const rows = treeRows(root, Math.max(1, height - 1)).map((row) => cellsOf(row, nowMs));
+  const rows = treeRows(root, Math.max(1, height - 1)).map((row) => buildCells(row, nowMs));
   const isSteady = restOf(root) !== undefined;
   const columns = COLUMNS.map(({ key, usualWidth = 0, ...column }) => ({
     ...column,
@@ -103,7 +103,7 @@ const COLUMNS: readonly ColumnShape[] = [
   { key: "remark", title: "task", minWidth: 16, rank: 5 },
 ];
 
-function cellsOf(row: TreeRow, nowMs: number): RowCells {
+function buildCells(row: TreeRow, nowMs: number): RowCells {
   switch (row.kind) {
     case "agent":
       return agentCells(row.branch, row.agent, row.hidden, nowMs);

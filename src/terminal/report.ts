@@ -91,7 +91,7 @@ function budgetLines(result: RunResult, width: number, paint: Paint): readonly s
   const columns: readonly Column<BudgetRow>[] = [
     { title: "axis", cell: ({ axis }) => axis.label, minWidth: 8 },
     { title: "limit", align: "right", cell: ({ axis, limit }) => axis.text(limit) },
-    { title: "spent", align: "right", cell: (row) => spentText(row, result) },
+    { title: "spent", align: "right", cell: (row) => showSpent(row, result) },
     { title: "left", align: "right", cell: (row) => leftText(row, result) },
   ];
   return table(columns, rows, width, paint);
@@ -119,7 +119,7 @@ function budgetRows({ accounts, durationMs, usage }: RunResult): readonly Budget
 }
 
 /** Of a cost only so much is known. */
-function spentText({ axis, spent }: BudgetRow, { usage }: RunResult): string {
+function showSpent({ axis, spent }: BudgetRow, { usage }: RunResult): string {
   return axis.axis === "costMicroUsd" ? costText(usage.total) : axis.text(spent);
 }
 

@@ -40,7 +40,7 @@ function endOfCells(line: string, most: number): { readonly end: number; readonl
   let cells = 0;
   // Each code point of `SIMPLE` needs a cell, so `first` has all that can fit.
   for (const character of SIMPLE.test(first) ? first : segments(line)) {
-    const needed = cellsOf(character);
+    const needed = measureCharacter(character);
     if (cells + needed > most) break;
     end += character.length;
     cells += needed;
@@ -59,7 +59,7 @@ function* segments(line: string): Generator<string, void> {
 }
 
 /** Returns the cells of one character. */
-function cellsOf(character: string): number {
+function measureCharacter(character: string): number {
   const known = knownCells.get(character);
   if (known !== undefined) return known;
   if (knownCells.size === MOST_KNOWN) knownCells.clear();

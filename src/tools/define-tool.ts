@@ -133,7 +133,7 @@ export function defineDelegation<Input extends ToolInput>(
 ): DelegationTool {
   checkKeys("tool", definition, DELEGATION_FIELDS);
   const { execute } = definition;
-  const { descriptor, schema } = describeTool(definition);
+  const { descriptor, schema } = buildDescriptor(definition);
   checkFunction(`${descriptor.name}.execute`, execute, EXECUTE_ADVICE);
   return delegationTool(descriptor, schema, execute);
 }
@@ -149,7 +149,7 @@ function checkedFunctionTool<Input extends ToolInput>(
   definition: ToolDefinition<Input>,
 ): FunctionTool {
   const { execute, needsApproval, isSequential = false, isRepeatable = true } = definition;
-  const { descriptor, schema } = describeTool(definition);
+  const { descriptor, schema } = buildDescriptor(definition);
   checkFunction(`${descriptor.name}.execute`, execute, EXECUTE_ADVICE);
   const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
   if (!isKnown && typeof needsApproval !== "function") {
@@ -177,7 +177,7 @@ function checkedFunctionTool<Input extends ToolInput>(
 function checkedExternalTool<Input extends ToolInput>(
   definition: ExternalToolDefinition<Input>,
 ): ExternalTool {
-  const { descriptor, schema } = describeTool(definition);
+  const { descriptor, schema } = buildDescriptor(definition);
   const foreign = Object.keys(definition).find((key) => !EXTERNAL_FIELDS.includes(key));
   if (foreign !== undefined) {
     const advice = "The program that executes it decides about that.";
@@ -189,7 +189,7 @@ function checkedExternalTool<Input extends ToolInput>(
 }
 
 /** What is checked of every definition, and made of it. */
-function describeTool<Input extends ToolInput>(
+function buildDescriptor<Input extends ToolInput>(
   definition: ToolBasics<Input> & ToolSettings,
 ): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InputOf<Input>> } {
   const { name, description, input, isStrict = false, strictSchema: isHeld } = definition;

@@ -77,11 +77,6 @@ export class Listener {
   }
 }
 
-/** True for a host that only this machine can reach. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
-}
-
 function isInUse(cause: unknown): boolean {
   const inner: unknown = cause instanceof EspalierError ? cause.cause : cause;
   return inner instanceof Error && "code" in inner && inner.code === "EADDRINUSE";

@@ -5,7 +5,7 @@ import type { Clock } from "../kernel/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerAction } from "../view/viewer-data.ts";
 import type { Authorize } from "./gate.ts";
-import { isLoopback } from "./listener.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 import type { ViewerContent } from "./shown-content.ts";
 
 /** How a viewer shows runs, and to whom. */

@@ -24,7 +24,8 @@ import {
 } from "./run-actions.ts";
 import { Gate, type GateOptions, keptToken, newToken, tokenProof } from "./gate.ts";
 import { HeldRuns } from "./held-run.ts";
-import { isLoopback, Listener } from "./listener.ts";
+import { Listener } from "./listener.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 import { Page } from "./page.ts";
 import { refusedRequest, RefusedRequest, sendJson } from "./reply.ts";
 import { RunList } from "./run-list.ts";

@@ -297,7 +297,7 @@ function endedEvent(
     resultCharacters: fullText.length,
     ...defined({ errorCode, severity, errorName }),
     ...defined({ shownCharacters, attachments: attachments?.length, usage }),
-    ...(type === "succeeded" || isSubagentReport(call, outcome)
+    ...(type === "succeeded" || isDelegationReport(call, outcome)
       ? {}
       : { message: describeCallFailure(outcome) }),
     durationMs: endedAtMs - startedAtMs,
@@ -347,6 +347,6 @@ function describeCallFailure({ text, fullText = text, words }: CallOutcome): str
 }
 
 /** True for the report of a subagent, which is JSON. */
-function isSubagentReport({ bound }: CallInProgress, { words }: CallOutcome): boolean {
+function isDelegationReport({ bound }: CallInProgress, { words }: CallOutcome): boolean {
   return bound.tool?.kind === "delegation" && words === undefined;
 }

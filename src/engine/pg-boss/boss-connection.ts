@@ -69,11 +69,11 @@ export function bossFailed(what: string, cause: unknown): EspalierError {
   const code = isRecord(cause) && typeof cause["code"] === "string" ? cause["code"] : undefined;
   // Errors of several attempts at once have a code only.
   const words = messageOf(cause) || code || "no reason";
-  const message = `Expected pg-boss to ${what}, got: ${words}. ${adviceFor(code)}`;
+  const message = `Expected pg-boss to ${what}, got: ${words}. ${chooseAdvice(code)}`;
   return new EspalierError({ code: "engine_failed", message, cause });
 }
 
-function adviceFor(code: string | undefined): string {
+function chooseAdvice(code: string | undefined): string {
   // SQLSTATEs: the database takes no writes; it does not let us in, or there is no such one.
   if (code === "25006")
     return "The server or the user is set to read only: connect to the primary, with default_transaction_read_only off.";

@@ -45,13 +45,17 @@ export function serviceNameOf(role: string, version: string): string {
   return `espalier.${readable}.${sha256(JSON.stringify([role, version])).slice(0, 32)}`;
 }
 
-type Sdk = Pick<typeof RestateSdk, "object" | "RetryableError">;
+type ObjectSdk = Pick<typeof RestateSdk, "object" | "RetryableError">;
 
 /** Leads a run until it rests. `lost` is aborted when Restate does not wait for it any more. */
-type Settle = (runId: RunId, lost: AbortSignal) => Promise<RunSettled>;
+type LeadRun = (runId: RunId, lost: AbortSignal) => Promise<RunSettled>;
 
 /** The object under that name. */
-export function leadingObject({ object, RetryableError }: Sdk, name: string, settle: Settle) {
+export function leadingObject(
+  { object, RetryableError }: ObjectSdk,
+  name: string,
+  settle: LeadRun,
+) {
   const lead = async (context: RestateSdk.ObjectContext): Promise<void> => {
     const settled = await settle(
       idOf<"RunId">(context.key),

@@ -1,11 +1,12 @@
 // Entry `espalier/restate`: runs are led by way of a Restate server, which hands each to one worker at a time, and to another one as soon
 // as that is gone. Its packages are loaded when they are needed: a client needs one of them, a worker both.
 
-import { isIP, isIPv4 } from "node:net";
+import { isIP } from "node:net";
 
 import { withoutSecrets } from "../../kernel/address.ts";
 import { checkCount, checkFields, mismatch, type FieldChecks } from "../../kernel/check.ts";
 import { defined, isPlainObject } from "../../kernel/json.ts";
+import { isLoopback } from "../../kernel/loopback.ts";
 import type { Engine } from "../engine.ts";
 import { handOver } from "./restate-ingress.ts";
 import { serveRestate, type RestateListener } from "./restate-worker.ts";
@@ -89,10 +90,6 @@ function listenerOf(options: RestateEngineOptions): RestateListener {
     throw mismatch("options.workerUrl", "given where host is every address", workerUrl, advice);
   }
   return { host, port, identityKeys, ...defined({ adminUrl, headers, workerUrl }) };
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 }
 
 function checkUrl(field: string, value: unknown): void {

@@ -8,7 +8,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { loadingError } from "../../kernel/optional-package.ts";
 import { type RunTicket, unknownRole } from "../engine.ts";
 import { LEAD, serviceNameOf } from "./leading-object.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { findHeaderSecrets, quotesSecret, redactValues } from "../../kernel/redact-values.ts";
 
 const PACKAGE = "@restatedev/restate-sdk-clients";
@@ -17,7 +17,7 @@ const RETRY = { maxAttempts: 4, initialInterval: 250 } as const;
 /** How long one attempt may take. */
 const TIMEOUT_MS = 10_000;
 
-type Sdk = Pick<typeof Clients, "connect" | "rpc">;
+type ClientSdk = Pick<typeof Clients, "connect" | "rpc">;
 
 /** Where Restate takes runs, and the headers of each request. */
 interface Ingress {
@@ -31,7 +31,7 @@ export async function handOver(
   ticket: RunTicket,
   atMs?: number,
 ): Promise<void> {
-  const { connect, rpc } = await loaded();
+  const { connect, rpc } = await loadClientSdk();
   const url = address.replace(/\/+$/, "");
   const ingress = connect({ url, headers, retry: RETRY });
   const service = serviceNameOf(ticket.role, ticket.version);
@@ -54,7 +54,7 @@ export async function handOver(
   }
 }
 
-async function loaded(): Promise<Sdk> {
+async function loadClientSdk(): Promise<ClientSdk> {
   try {
     return await import("@restatedev/restate-sdk-clients");
   } catch (cause) {
@@ -86,15 +86,15 @@ const REGISTRATION_TIMEOUT_MS = 30_000;
  */
 export async function registerWorker(registration: Registration): Promise<void> {
   const { services } = registration;
-  const { status, text } = await replyTo(registration);
+  const { status, text } = await sendRegistration(registration);
   if (status >= 300) throw failed(registration, text, { status });
-  const missing = services.filter((name) => !namesIn(text).includes(name));
+  const missing = services.filter((name) => !listServices(text).includes(name));
   if (missing.length === 0) return;
   const got = `a worker without ${missing.join(", ")} there`;
   throw failed(registration, got, { advice: "Check adminUrl and workerUrl." });
 }
 
-async function replyTo(
+async function sendRegistration(
   registration: Registration,
 ): Promise<{ readonly status: number; readonly text: string }> {
   const { adminUrl, headers, workerUrl } = registration;
@@ -122,8 +122,9 @@ function failed(
 }
 
 /** The services that it found. */
-function namesIn(text: string): readonly unknown[] {
-  const reply = replyOf(text);
+function listServices(text: string): readonly unknown[] {
+  // Undefined if something else than Restate replied.
+  const reply = tryParseJson(text);
   const found = isRecord(reply) ? reply["services"] : undefined;
   if (!Array.isArray(found)) return [];
   return found.map((one: unknown) => (isRecord(one) ? one["name"] : undefined));
@@ -154,22 +155,13 @@ function restateFailed(failure: RestateFailure): EspalierError {
   const secrets = findHeaderSecrets(headers);
   const got = redactValues(failure.got, secrets);
   const cause = quotesSecret(failure.cause, secrets) ? undefined : failure.cause;
-  const reply = replyOf(got);
+  const reply = tryParseJson(got);
   const detail = isRecord(reply) && typeof reply["message"] === "string" ? reply["message"] : got;
   const words = detail.slice(0, QUOTED) || "an empty reply";
   const said = status === undefined ? words : `status ${status}: ${words}`;
   const message = `Expected Restate at ${url} ${expected}, got ${said}. ${advice}`;
   const data = { url, ...(status === undefined ? {} : { status }) };
   return new EspalierError({ code: "engine_failed", message, data, cause });
-}
-
-/** A reply of Restate: JSON. Undefined for what is none, since something else replied. */
-function replyOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function adviceOn(status: number | undefined): string {

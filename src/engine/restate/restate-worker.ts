@@ -43,7 +43,7 @@ export async function serveRestate(
   executor: RunExecutor,
   listener: RestateListener,
 ): Promise<EngineWorker> {
-  const worker = new RestateWorker(executor, listener, await loaded());
+  const worker = new RestateWorker(executor, listener, await loadWorkerSdk());
   const port = await worker.listen();
   const close = (): Promise<void> => worker.close();
   const { adminUrl, headers = {} } = listener;
@@ -59,9 +59,9 @@ export async function serveRestate(
   return { close };
 }
 
-type Sdk = Pick<typeof RestateSdk, "object" | "RetryableError" | "createEndpointHandler">;
+type WorkerSdk = Pick<typeof RestateSdk, "object" | "RetryableError" | "createEndpointHandler">;
 
-async function loaded(): Promise<Sdk> {
+async function loadWorkerSdk(): Promise<WorkerSdk> {
   try {
     return await import("@restatedev/restate-sdk");
   } catch (cause) {
@@ -84,7 +84,7 @@ class RestateWorker {
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
 
-  constructor(executor: RunExecutor, listener: RestateListener, sdk: Sdk) {
+  constructor(executor: RunExecutor, listener: RestateListener, sdk: WorkerSdk) {
     this.#executor = executor;
     this.#listener = listener;
     // Restate opens a further connection where one is full: to another worker, maybe, of those behind one address.
@@ -117,7 +117,7 @@ class RestateWorker {
     return this.#closed;
   }
 
-  #handler({ object, RetryableError, createEndpointHandler }: Sdk) {
+  #handler({ object, RetryableError, createEndpointHandler }: WorkerSdk) {
     const { roles, version } = this.#executor;
     const { identityKeys } = this.#listener;
     const services = roles.map((role) =>

@@ -2,7 +2,7 @@
 // known by their marks, so that none of its packages is loaded; what they quote of a request is left out.
 
 import { messageOf, type ModelErrorCode } from "../../kernel/error.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import {
   AdapterFailures,
   changedError,
@@ -16,7 +16,7 @@ import {
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
 import { findLostTokens } from "./raw-events.ts";
-import { findErrorInBody, readFields, isText, parseWireJson, type Fields } from "../wire-json.ts";
+import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
@@ -148,7 +148,7 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   const { code: providerCode, type: providerType } = readFields(report);
   if (/event-stream/i.test(String(readFields(responseHeaders)["content-type"]))) {
     // The first events of a stream report it, or a refusal is sent as a stream. A package chooses the status of a report, 500 by default.
-    const lost = findLostTokens(isText(responseBody) ? parseWireJson(responseBody) : undefined);
+    const lost = findLostTokens(isText(responseBody) ? tryParseJson(responseBody) : undefined);
     const known = status === 500 ? {} : { statusCode: status };
     const reported = { message, ...known, ...readFields(report) };
     const failure = failures.reported(reported, lost.lostOutputTokens);
@@ -170,7 +170,7 @@ function delayInHeaders(headers: unknown): number | undefined {
 
 /** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
 function findSdkReport({ data, responseBody }: Fields): unknown {
-  const parsed = isText(responseBody) ? parseWireJson(responseBody) : data;
+  const parsed = isText(responseBody) ? tryParseJson(responseBody) : data;
   return findErrorInBody(parsed) ?? findErrorInBody(readFields(parsed)["response"]);
 }
 

@@ -14,7 +14,7 @@ import type {
 } from "@ai-sdk/provider";
 
 import type { Clock } from "../../kernel/clock.ts";
-import { defined, isRecord } from "../../kernel/json.ts";
+import { defined, isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { CacheKey, ModelRequest } from "../model.ts";
 import { heldTools } from "../held-tools.ts";
@@ -26,7 +26,7 @@ import {
   type FetchedAddresses,
   addProviderOptions,
 } from "./ai-sdk-providers.ts";
-import { readFields, parseWireJson, type Fields } from "../wire-json.ts";
+import { readFields, type Fields } from "../wire-json.ts";
 import { mendedJson } from "../../kernel/mend-json.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -113,7 +113,7 @@ export function toCallOptions(
 
 // OutputCap: a cap on output tokens that holds, whatever a provider makes of it.
 // Owns what was learnt of one model. A lease of the budget is as large as the cap: a provider that asks for more would overdraw it.
-// C1. A budget for reasoning is within the cap: `@ai-sdk/anthropic` adds the budget to the cap that it is given.
+// A budget for reasoning is within the cap: `@ai-sdk/anthropic` adds the budget to the cap that it is given.
 
 /** The options of a request before its cap is known. */
 export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | "abortSignal"> & {
@@ -187,7 +187,7 @@ export function sentCap(body: unknown): number {
 
 /** Some providers give the body as an object, some as text. */
 function fieldsOfBody(body: unknown): Fields {
-  return readFields(typeof body === "string" ? parseWireJson(body) : body);
+  return readFields(typeof body === "string" ? tryParseJson(body) : body);
 }
 
 // Our messages as a prompt of the AI SDK. A reply goes back in its pieces, each with the data that the provider gave to it.
@@ -280,7 +280,7 @@ type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 /** The value of arguments: providers want one, and most of them an object. */
 export function argumentsValue(text: string): unknown {
   if (text.trim() === "") return {};
-  const value = parseWireJson(text);
+  const value = tryParseJson(text);
   if (isRecord(value)) return value;
   const meant = mendedJson(text);
   return isRecord(meant) ? meant : { invalid: text };

@@ -1,9 +1,10 @@
 // A `fetch` for providers of the AI SDK that sends prompt and key to no other server.
 
 import { failures } from "./ai-sdk-errors.ts";
-import { readFields, parseWireJson, findErrorInBody } from "../wire-json.ts";
+import { readFields, findErrorInBody } from "../wire-json.ts";
 import { followRedirect, isRedirect } from "../http-errors.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
+import { tryParseJson } from "../../kernel/json.ts";
 import {
   GrowingBytes,
   beginsWithEvent,
@@ -53,7 +54,7 @@ export async function sameOriginFetch(
 
 /** Returns true for a request that asks for a stream of events, in the form of any provider. */
 function requestsEvents(url: string, body = new ArrayBuffer()): boolean {
-  const { stream } = readFields(parseWireJson(Buffer.from(body).toString()));
+  const { stream } = readFields(tryParseJson(Buffer.from(body).toString()));
   return stream === true || url.includes(":streamGenerateContent");
 }
 
@@ -184,7 +185,7 @@ class BodyRewriter {
 
   #eventOf(data: string): Uint8Array {
     if (!this.#hasEvents) {
-      const event = parseWireJson(data);
+      const event = tryParseJson(data);
       const error = readFields(event)["type"] === undefined ? findErrorInBody(event) : undefined;
       // Anthropic's provider would hide a bare error that came first.
       if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
@@ -197,7 +198,7 @@ class BodyRewriter {
   #checkBeginning(): void {
     const text = this.#opening;
     if (this.#hasEvents || BLANK.test(text)) return;
-    const body = parseWireJson(text);
+    const body = tryParseJson(text);
     const error = findErrorInBody(body);
     if (error !== undefined) throw failures.reported(error, undefined);
     if (this.#isEvents === true && beginsWithEvent(text) !== false) return;

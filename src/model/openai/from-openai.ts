@@ -1,7 +1,13 @@
 // What a Chat Completions response or chunk says, and the reply that it stands for. Lenient towards servers that leave out or bend what OpenAI sends; strict about what
 // the loop relies on: a message, and calls that name their tool.
 
-import { defined, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import {
+  defined,
+  isRecord,
+  type JsonObject,
+  type JsonValue,
+  tryParseJson,
+} from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
@@ -24,7 +30,6 @@ import {
   isText,
   readList,
   namesServerTools,
-  parseWireJson,
   toTokenUsage,
   addCachedInput,
   type Fields,
@@ -59,7 +64,7 @@ export function parseBody(
   limits: ReplyLimits,
   refuse: (got: string, lostOutputTokens: number | undefined) => Error,
 ): Fields {
-  const response = parseWireJson(body);
+  const response = tryParseJson(body);
   if (isRecord(response)) return response;
   const error = findErrorInBody(response);
   if (error !== undefined) throw failures.reported(error, undefined);
@@ -80,7 +85,7 @@ export function dataBytes(data: ProviderData | undefined): number {
 export function readFailedCall(report: unknown): CompletionCall | undefined {
   if (!isRecord(report) || report["code"] !== "tool_use_failed") return undefined;
   const written = joinTexts(report["failed_generation"]);
-  const call = parseWireJson(written);
+  const call = tryParseJson(written);
   if (isRecord(call)) {
     const { name, argumentsText } = readCall({ function: call });
     return name === "" ? undefined : { id: "", name, argumentsText };

@@ -7,7 +7,7 @@
 import { APIError, OpenAI, type ClientOptions } from "openai";
 
 import { CancelSignal, offAbort, onAbort, invoke } from "../../kernel/cancel.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { findHeaderSecrets, findKeySecrets } from "../../kernel/redact-values.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
@@ -61,7 +61,6 @@ import { heldTools, unheld } from "../held-tools.ts";
 import { isLastReplyMended } from "./request-fields.ts";
 import { ResponsesApi } from "./streamed-response.ts";
 import type { WireSettings } from "./to-openai.ts";
-import { parseWireJson } from "../wire-json.ts";
 
 // LeanClient: what we have of the client of the `openai` package: the head of a request, and its own errors.
 // Owns the heads, which are built once. Its way to send is passed by: it takes as long as ours for the whole of a request, describes each
@@ -149,7 +148,7 @@ class LeanClient extends OpenAI {
 
   #refusal(response: WireResponse, opening: string): APIError {
     const { status } = response;
-    const parsed = parseWireJson(opening);
+    const parsed = tryParseJson(opening);
     const report: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Google sends a list of one.
     const headers = response.headers();
     try {
@@ -375,7 +374,7 @@ class AnswerReader {
   #readBody(broken?: unknown): ModelReply {
     const { bytes } = this.#opening;
     const body = UTF8.decode(bytes);
-    if (broken !== undefined && !isRecord(parseWireJson(body))) throw broken;
+    if (broken !== undefined && !isRecord(tryParseJson(body))) throw broken;
     try {
       return this.#api.read(body, this.#limits);
     } catch (thrown) {

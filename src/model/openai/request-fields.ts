@@ -1,13 +1,13 @@
 // The fields of a request besides messages, tools and cap: how the model is to answer, in the words of each interface. Pure.
 
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
 import { promptCacheKey, wireText } from "../well-formed.ts";
 import { remembered } from "../remembered.ts";
 import type { OpenAiApi, RequestOptions, WireRequest } from "./answer-options.ts";
-import { type Fields, parseWireJson } from "../wire-json.ts";
+import { type Fields } from "../wire-json.ts";
 import { mendedJson } from "../../kernel/mend-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
@@ -92,7 +92,7 @@ export function toolsWriter(
  */
 export function mendedArguments(text: string): string | undefined {
   if (text.trim() === "") return "{}";
-  if (isRecord(parseWireJson(text))) return undefined;
+  if (isRecord(tryParseJson(text))) return undefined;
   const meant = mendedJson(text);
   return JSON.stringify(isRecord(meant) ? meant : { [UNREADABLE]: text });
 }

@@ -4,7 +4,7 @@
 // - A reply is complete once a finish reason or the end mark has come; before that it is never handed out.
 // - What is kept of a reply is never longer than its limit.
 
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
@@ -45,7 +45,6 @@ import {
   readFields,
   isText,
   readList,
-  parseWireJson,
   showsServerTools,
   type Fields,
 } from "../wire-json.ts";
@@ -145,7 +144,7 @@ export class StreamedReply {
       this.#takeText(alike);
       return;
     }
-    const chunk = parseWireJson(data);
+    const chunk = tryParseJson(data);
     if (!isRecord(chunk)) {
       const error = findErrorInBody(chunk);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
@@ -307,7 +306,7 @@ export class StreamedReply {
       call.cameWhole =
         call.argumentsText.isEmpty &&
         argumentsText.trimEnd().endsWith("}") &&
-        isRecord(parseWireJson(argumentsText));
+        isRecord(tryParseJson(argumentsText));
     call.argumentsText.push(argumentsText);
     this.#say(call, argumentsText);
     if (piece.data !== undefined) {
@@ -352,7 +351,7 @@ export class StreamedReply {
 
 /** The text of a chunk that has nothing else to say; undefined of any other. */
 function bareText(data: string): string | undefined {
-  const chunk = parseWireJson(data);
+  const chunk = tryParseJson(data);
   const choice = isRecord(chunk) ? findFirstChoice(chunk) : undefined;
   if (!isRecord(chunk) || choice === undefined || findReport(chunk) !== undefined) return undefined;
   if ((findUsage(chunk, choice) ?? choice["finish_reason"] ?? null) !== null) return undefined;

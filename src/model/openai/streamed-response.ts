@@ -6,7 +6,7 @@
 // - What is kept of a reply is never longer than its limit.
 // - An event that says nothing of the reply is not even parsed: some of them repeat all of the request.
 
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import {
@@ -36,7 +36,7 @@ import {
 import { GrowingText } from "./growing-text.ts";
 import { failures } from "./openai-errors.ts";
 import type { ReplyStream, Relented, WireApi, WireRequest } from "./answer-options.ts";
-import { findErrorInBody, readFields, isText, parseWireJson, type Fields } from "../wire-json.ts";
+import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
 import { sendable, textOnly } from "../written-by.ts";
@@ -130,7 +130,7 @@ export class StreamedResponse implements ReplyStream {
     }
     const type = findEdgeType(data);
     if (type !== undefined && !StreamedResponse.#readers.has(type)) return;
-    const event = parseWireJson(data);
+    const event = tryParseJson(data);
     if (!isRecord(event)) {
       const error = findErrorInBody(event);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);

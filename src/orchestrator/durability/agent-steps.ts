@@ -102,7 +102,8 @@ export class AgentSteps {
   isOwn(value: unknown): boolean {
     if (!isRecord(value)) return false;
     if (value["type"] === "restored") return agentOf(value, this.agentId) !== undefined;
-    const isOfAgent = idOf(value) === this.agentId || idOf(value["agent"]) === this.agentId;
+    const isOfAgent =
+      readAgentId(value) === this.agentId || readAgentId(value["agent"]) === this.agentId;
     return isOfAgent && STEPS_RECORDS.has(String(value["type"]));
   }
 
@@ -243,7 +244,7 @@ export class AgentSteps {
 }
 
 function agentOf(value: Readonly<Record<string, unknown>>, agentId: AgentId): unknown {
-  return agentsIn(value["run"]).find((one) => idOf(one) === agentId);
+  return agentsIn(value["run"]).find((one) => readAgentId(one) === agentId);
 }
 
 /** The agents of a paused run, which is not checked. */
@@ -252,7 +253,7 @@ export function agentsIn(run: unknown): readonly unknown[] {
   return Array.isArray(agents) ? agents : [];
 }
 
-function idOf(value: unknown): unknown {
+function readAgentId(value: unknown): unknown {
   return isRecord(value) ? value["agentId"] : undefined;
 }
 

@@ -22,7 +22,12 @@ import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
-import { problemOf, recordFrom, type JournalRecord, type RecordOf } from "./journal-record.ts";
+import {
+  describeInvalidRecord,
+  recordFrom,
+  type JournalRecord,
+  type RecordOf,
+} from "./journal-record.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 
 /** A run according to its journal. */
@@ -69,7 +74,7 @@ export async function foldJournal(
   lines: AsyncIterable<string> | Iterable<string>,
 ): Promise<FoldedJournal> {
   const codec = new RecordCodec();
-  const fold = new Fold(runId);
+  const fold = new JournalFold(runId);
   const reading = new Turns(RECORDS_PER_TURN);
   for await (const line of lines)
     await reading.did(fold.takeLine(() => codec.read(line).map(recordFrom)));
@@ -81,12 +86,12 @@ export async function foldRecords(
   runId: RunId,
   records: readonly JournalRecord[],
 ): Promise<FoldedRun> {
-  const fold = new Fold(runId);
+  const fold = new JournalFold(runId);
   for (const record of records) fold.takeLine(() => [record]);
   return await fold.end();
 }
 
-class Fold {
+class JournalFold {
   readonly #runId: RunId;
   readonly #agents = new Map<AgentId, FoldedAgent>();
   #refusals: Record<string, number> = {};
@@ -411,7 +416,7 @@ export function madeOfLine<Value>(runId: RunId, number: number, read: () => Valu
 export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_journal",
-    message: `Expected a journal that espalier wrote, got one of which record ${number} cannot be read: ${problemOf(cause)}. Restore it from a copy; nothing was changed.`,
+    message: `Expected a journal that espalier wrote, got one of which record ${number} cannot be read: ${describeInvalidRecord(cause)}. Restore it from a copy; nothing was changed.`,
     data: { runId, record: number },
     cause,
   });

@@ -229,7 +229,7 @@ export class FoldedAgent {
     inFlight.operations = inFlight.operations.filter(({ callId }) => !over.has(callId));
     inFlight.signals = this.#signals;
     inFlight.messages = this.#messages;
-    for (const event of this.#recorded) inFlight.noteRecorded(fingerprintOf(event));
+    for (const event of this.#recorded) inFlight.noteRecorded(fingerprintEvent(event));
     return {
       ...this.#created,
       ordinals: this.#ordinals,
@@ -273,7 +273,7 @@ const STAMPS = new Set([
   "spanId",
 ]);
 
-function fingerprintOf(event: StoredEvent): string {
+function fingerprintEvent(event: StoredEvent): string {
   const body = Object.fromEntries(Object.entries(event).filter(([key]) => !STAMPS.has(key)));
   return fingerprint(body, { stepId: event["stepId"], callId: event["callId"] });
 }

@@ -184,7 +184,7 @@ export type JournalRecord = {
 /** The record of one kind. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
 
-/** The record that a value is. Throws for what is none; `problemOf` says why. */
+/** The record that a value is. Throws for what is none; `describeInvalidRecord` gives the reason. */
 export function recordFrom(value: unknown): JournalRecord {
   const kind = isRecord(value) ? value["type"] : undefined;
   if (isKind(kind)) return RECORDS[kind]().parse(value);
@@ -197,7 +197,7 @@ function isKind(kind: unknown): kind is keyof Records {
 }
 
 /** What is wrong with a record that cannot be read, in one line. */
-export function problemOf(cause: unknown): string {
+export function describeInvalidRecord(cause: unknown): string {
   const [issue] = cause instanceof z.ZodError ? cause.issues : [];
   if (issue === undefined) return messageOf(cause);
   return [...(issue.path.length === 0 ? [] : [issue.path.join(".")]), issue.message].join(": ");

@@ -58,7 +58,7 @@ export interface OpenJournal {
 /** Why a caller waits until a record is kept: to begin something, for what has begun, or at the end of the run. */
 type Purpose = "begin" | "underWay" | "end";
 
-interface Waiter {
+interface RecordWaiter {
   readonly number: number;
   readonly purpose: Purpose;
   readonly resolve: () => void;
@@ -70,7 +70,7 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #codec: RecordCodec;
   readonly #break: (cause: unknown) => void;
-  #waiters: Waiter[] = [];
+  #waiters: RecordWaiter[] = [];
   /** How many records were put in, and how many of them are kept. */
   #last = 0;
   #kept = 0;
@@ -306,7 +306,7 @@ export class Journal {
 
   /** Resolves one wait in each turn of the event loop: what follows is done before the next one, so that a replay has the same order. */
   async #resolve(): Promise<void> {
-    const isDue = ({ number, purpose }: Waiter): boolean =>
+    const isDue = ({ number, purpose }: RecordWaiter): boolean =>
       number <= this.#kept && this.#mayLearn(purpose);
     const due = this.#waiters.filter(isDue);
     this.#waiters = this.#waiters.filter((waiter) => !isDue(waiter));

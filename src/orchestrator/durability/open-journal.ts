@@ -40,7 +40,7 @@ export function newJournal(
 ): RunJournal {
   const owner = newOwner();
   const own = (): Promise<Ownership> =>
-    tried(storage.clock, () => opened(storage, run.runId, title, owner));
+    tried(storage.clock, () => createOrClaim(storage, run.runId, title, owner));
   const open = async (): Promise<OpenJournal> => ({
     ownership: claimed ?? (await own()),
     recordCount: 0,
@@ -50,7 +50,7 @@ export function newJournal(
 }
 
 /** Makes the journal of a run, or takes it over if nothing is in it: the process that made it has died before its first record. */
-async function opened(
+async function createOrClaim(
   { store, staleAfterMs }: RunStorage,
   runId: RunId,
   title: string,

@@ -78,7 +78,7 @@ export class OpenSpans {
     if (scope === undefined) return;
     const isNew = scope.ids === NO_IDS;
     // A process that recovers a run may have to give its span another id.
-    if (isNew || event.type === "run.resumed") scope.ids = idsIn(event);
+    if (isNew || event.type === "run.resumed") scope.ids = pickTraceIds(event);
     if (!isNew) return;
     this.#counts.set(event.traceId, this.#countIn(event) + 1);
     noteElsewhere(scope);
@@ -119,7 +119,7 @@ export class OpenSpans {
   }
 }
 
-function idsIn({ traceId, spanId, parentSpanId, isSampled }: TraceIds): TraceIds {
+function pickTraceIds({ traceId, spanId, parentSpanId, isSampled }: TraceIds): TraceIds {
   return { traceId, spanId, ...defined({ parentSpanId, isSampled }) };
 }
 

@@ -119,7 +119,7 @@ function findQueueProblem(
 
 // The step in whose middle an agent is paused
 
-type OpenStep = NonNullable<Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]>;
+type PausedStep = NonNullable<Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]>;
 
 function findStepProblem(agent: PausedAgent): string | undefined {
   const { state, executionId } = agent;
@@ -148,7 +148,7 @@ function findStepProblem(agent: PausedAgent): string | undefined {
 /** A question must be about the call that the model made. */
 function findDeferralProblem(
   { agentId, agentPath }: PausedAgent,
-  { stepId, deferrals }: OpenStep,
+  { stepId, deferrals }: PausedStep,
   toolCalls: readonly ToolCall[],
 ): string | undefined {
   for (const deferral of deferrals) {
@@ -274,7 +274,7 @@ function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
     .some((message) => message.role === "user" && message.origin === "subtask");
 }
 
-type ShownStep = Pick<OpenStep, "context" | "usage" | "startedAtMs">;
+type ShownStep = Pick<PausedStep, "context" | "usage" | "startedAtMs">;
 
 /** The steps of the execution with what each has used, the open one included. */
 function stepsOf(state: PausedAgent["state"]): readonly ShownStep[] {

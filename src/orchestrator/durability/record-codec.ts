@@ -38,7 +38,7 @@ const ALONE = -1;
 interface Template {
   [key: string]: unknown;
 }
-type Parts = Readonly<Record<string, unknown>>;
+type Members = Readonly<Record<string, unknown>>;
 
 /** Stands for an object with a key that a copy of ours would take for its prototype. */
 const NOT_COPIED: unknown = Object.freeze({});
@@ -81,7 +81,7 @@ export class RecordCodec {
       this.#lines.push(JSON.stringify(record));
       return;
     }
-    if (this.#areRead) this.#templates = this.#templates.map(copied);
+    if (this.#areRead) this.#templates = this.#templates.map(copyDeep);
     this.#areRead = false;
     this.#entries.push(this.#entry(record));
     if (this.#entries.length === MOST_IN_LINE) this.#endLine();
@@ -194,7 +194,7 @@ export class RecordCodec {
     return isChanged ? changes : undefined;
   }
 
-  #objectChange(before: unknown, value: Parts): unknown {
+  #objectChange(before: unknown, value: Members): unknown {
     if (Object.hasOwn(value, "__proto__")) {
       this.#copy = NOT_COPIED;
       return [WHOLE, JSON.stringify(value)];
@@ -214,7 +214,7 @@ export class RecordCodec {
   }
 
   /** Copies have the shape that the value has in the engine: objects to which keys are added one by one are slow. */
-  #newObject(keys: readonly string[], value: Parts): Template {
+  #newObject(keys: readonly string[], value: Members): Template {
     const copy: Template = { ...value };
     const written: Template = { ...value };
     for (const key of keys) {
@@ -234,7 +234,7 @@ export class RecordCodec {
     return written;
   }
 
-  #partsChange(copy: Template, keys: readonly string[], value: Parts): Template | undefined {
+  #partsChange(copy: Template, keys: readonly string[], value: Members): Template | undefined {
     let changes: Template | undefined;
     for (const key of keys) {
       const part = value[key];
@@ -295,7 +295,7 @@ export class RecordCodec {
     return change.map((item) => this.#changed(undefined, item));
   }
 
-  #changedList(before: unknown[], change: Parts): unknown {
+  #changedList(before: unknown[], change: Members): unknown {
     const after = Object.isFrozen(before) ? [...before] : before;
     for (const [key, part] of Object.entries(change)) {
       if (key === LENGTH) after.length = Number(part);
@@ -304,11 +304,11 @@ export class RecordCodec {
     return after;
   }
 
-  #changedObject(before: Template, change: Parts): unknown {
+  #changedObject(before: Template, change: Members): unknown {
     let after = Object.isFrozen(before) ? { ...before } : before;
     for (const key of Object.keys(change)) {
       const part = change[key];
-      if (part === GONE) after = without(after, key);
+      if (part === GONE) after = omitKey(after, key);
       else if (typeof part === "string") after[key] = this.#text(part);
       else if (typeof part !== "object" || part === null) after[key] = part;
       else after[key] = this.#changed(Object.hasOwn(after, key) ? after[key] : undefined, part);
@@ -339,7 +339,7 @@ function checkVersion(version: unknown): void {
 }
 
 /** Anew: an object from which keys are deleted is slow from then on. */
-function without(object: Template, key: string): Template {
+function omitKey(object: Template, key: string): Template {
   const { [key]: _gone, ...rest } = object;
   return rest;
 }
@@ -357,12 +357,12 @@ function isTemplate(value: unknown): value is Template {
 }
 
 /** What was read, to be changed in place. */
-function copied(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(copied);
+function copyDeep(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyDeep);
   if (!isRecord(value)) return value;
   if (Object.hasOwn(value, "__proto__")) return NOT_COPIED;
   const copy: Template = {};
-  for (const [key, part] of Object.entries(value)) copy[key] = copied(part);
+  for (const [key, part] of Object.entries(value)) copy[key] = copyDeep(part);
   return copy;
 }
 

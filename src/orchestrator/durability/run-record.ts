@@ -48,7 +48,7 @@ const RECORDS_PER_PLACE = 800;
 /** Texts that are kept once read: most agents refer to the same few. */
 const MOST_TEXTS = 100;
 
-interface Place {
+interface ReadPoint {
   /** Lines before it. */
   readonly lines: number;
   readonly codec: () => RecordCodec;
@@ -72,7 +72,7 @@ export class RunRecord {
   readonly #codec = new RecordCodec();
   #lineCount = 0;
   #recordCount = 0;
-  readonly #places: Place[] = [{ lines: 0, codec: () => new RecordCodec() }];
+  readonly #places: ReadPoint[] = [{ lines: 0, codec: () => new RecordCodec() }];
   readonly #agents = new Map<AgentId, KnownAgent>();
   /** By the hash of a text, the number of the last line that has it. */
   readonly #definitions = new Map<string, number>();

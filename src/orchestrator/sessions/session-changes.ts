@@ -51,7 +51,7 @@ export function extended(
 }
 
 /** The session with what an execution has added put after what is there. On record already: the same session. */
-export function merged(
+export function mergeExecution(
   record: SessionRecord,
   execution: SessionExecution,
   added: readonly StoredMessage[],
@@ -66,10 +66,10 @@ export function merged(
 function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecution): Usage {
   return executions
     .filter((one) => one.runId === runId)
-    .reduce((rest, earlier) => without(rest, earlier.usage), usage);
+    .reduce((rest, earlier) => subtractEarlier(rest, earlier.usage), usage);
 }
 
-function without(usage: Usage, earlier: Usage): Usage {
+function subtractEarlier(usage: Usage, earlier: Usage): Usage {
   const rest = Object.entries(toAmounts(subtractUsage(usage, earlier)));
   const amounts = Object.fromEntries(rest.map(([name, left]) => [name, Math.max(0, left)]));
   return toUsage(UsageSchema().parse(amounts));

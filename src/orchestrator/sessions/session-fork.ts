@@ -49,7 +49,7 @@ export function forked(
   const last = lastExecution(record, executionId);
   if (last === undefined) {
     if (atStep === undefined) return emptyRecord(sessionId, nowMs);
-    throw unknownStep(atStep, "left out, since the session has no history");
+    throw invalidForkStep(atStep, "left out, since the session has no history");
   }
   const upTo = record.executions.slice(0, record.executions.indexOf(last) + 1);
   const messages = adopted(cutAfter(record, last, atStep), upTo, last);
@@ -63,7 +63,7 @@ export function forked(
     ...emptyRecord(sessionId, nowMs),
     messages: messages.map((message) => renamed(message, names)),
     executions: executions.map((one) =>
-      copied(record.sessionId, one === last ? cutExecution(one, atStep) : one, names),
+      copyExecution(record.sessionId, one === last ? cutExecution(one, atStep) : one, names),
     ),
     executionCount: executions.length,
     forkedFrom: {
@@ -98,7 +98,7 @@ function cutAfter(
     one.executionId === executionId && one.note === undefined;
   if (atStep === undefined) return messages.slice(0, messages.findLastIndex(isOf) + 1);
   if (atStep < 1 || atStep > steps)
-    throw unknownStep(atStep, `a step of ${executionId} (1 to ${steps})`);
+    throw invalidForkStep(atStep, `a step of ${executionId} (1 to ${steps})`);
   const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
   // Messages after the results of the step belong to what followed.
@@ -110,7 +110,7 @@ function cutAfter(
   const isReply = (one: StoredMessage): boolean =>
     isOf(one) && one.role === "assistant" && stepNumberOf(one) === replied;
   if (replied === undefined || kept.some(isReply)) return kept;
-  throw unknownStep(atStep, `a step of ${executionId} whose history is still there`);
+  throw invalidForkStep(atStep, `a step of ${executionId} whose history is still there`);
 }
 
 /** A summary that a later execution made of what had been before belongs to the last one of the fork. */
@@ -129,7 +129,7 @@ function adopted(
   });
 }
 
-function unknownStep(got: unknown, expected: string): EspalierError {
+function invalidForkStep(got: unknown, expected: string): EspalierError {
   return mismatch("fork options.atStep", expected, got, "Or leave it out: at its end.");
 }
 
@@ -175,7 +175,7 @@ function renamed(message: StoredMessage, names: Names): StoredMessage {
   };
 }
 
-function copied(
+function copyExecution(
   sessionId: SessionId,
   { forkedFrom: _earlier, ...execution }: SessionExecution,
   names: Names,

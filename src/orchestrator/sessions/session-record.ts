@@ -128,7 +128,7 @@ export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionR
  * @throws EspalierError `unsupported_version` or `invalid_session`.
  */
 export function readSessionRecord(sessionId: SessionId, body: unknown): SessionRecord {
-  const value = parsed(sessionId, body);
+  const value = parseBody(sessionId, body);
   const version = isRecord(value) ? value["version"] : undefined;
   if (typeof version === "number" && version !== SESSION_VERSION)
     throw new EspalierError({
@@ -139,26 +139,26 @@ export function readSessionRecord(sessionId: SessionId, body: unknown): SessionR
   const result = SessionRecordSchema().safeParse(value);
   if (!result.success) {
     const problem = z.prettifyError(new z.ZodError(result.error.issues.slice(0, MOST_ISSUES)));
-    throw unreadable(sessionId, problem, result.error);
+    throw unreadableSession(sessionId, problem, result.error);
   }
-  const problem = inconsistency(sessionId, result.data);
-  if (problem !== undefined) throw unreadable(sessionId, problem);
+  const problem = findContradiction(sessionId, result.data);
+  if (problem !== undefined) throw unreadableSession(sessionId, problem);
   return deepFreeze(structuredClone(result.data));
 }
 
 const MOST_ISSUES = 3;
 
-function parsed(sessionId: SessionId, body: unknown): unknown {
-  if (typeof body !== "string") throw unreadable(sessionId, `its body is ${shown(body)}`);
+function parseBody(sessionId: SessionId, body: unknown): unknown {
+  if (typeof body !== "string") throw unreadableSession(sessionId, `its body is ${shown(body)}`);
   try {
     return JSON.parse(body);
   } catch (cause) {
-    throw unreadable(sessionId, "it is no JSON; perhaps it was cut off", cause);
+    throw unreadableSession(sessionId, "it is no JSON; perhaps it was cut off", cause);
   }
 }
 
 /** What does not fit together in it; undefined: nothing. */
-function inconsistency(sessionId: SessionId, record: SessionRecord): string | undefined {
+function findContradiction(sessionId: SessionId, record: SessionRecord): string | undefined {
   const { messages, executions, executionCount } = record;
   if (record.sessionId !== sessionId)
     return `it is the session ${JSON.stringify(record.sessionId)}`;
@@ -186,7 +186,7 @@ function inconsistency(sessionId: SessionId, record: SessionRecord): string | un
 
 /** The number that is in the id of a message. */
 export function messageNumberOf({ messageId, executionId }: StoredMessage): number {
-  return numberIn(messageId.slice(executionId.length + ".m".length));
+  return parseCount(messageId.slice(executionId.length + ".m".length));
 }
 
 /** The greatest number among these messages; 0: there are none. */
@@ -196,15 +196,15 @@ export function greatestNumber(messages: readonly StoredMessage[]): number {
 
 /** The number of the step that a message is of; 0: of none. */
 export function stepNumberOf({ stepId, executionId }: StoredMessage): number {
-  return stepId === undefined ? 0 : numberIn(stepId.slice(executionId.length + ".".length));
+  return stepId === undefined ? 0 : parseCount(stepId.slice(executionId.length + ".".length));
 }
 
-function numberIn(text: string): number {
+function parseCount(text: string): number {
   const number = Number(text);
   return Number.isSafeInteger(number) && number > 0 ? number : 0;
 }
 
-function unreadable(sessionId: SessionId, problem: string, cause?: unknown): EspalierError {
+function unreadableSession(sessionId: SessionId, problem: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_session",
     message: `Expected session ${JSON.stringify(sessionId)} as it was written, got something else: ${problem}. Restore it from a copy, or remove it from the store.`,

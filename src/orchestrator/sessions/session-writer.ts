@@ -21,7 +21,7 @@ import {
   cleared,
   extended,
   hasExecution,
-  merged,
+  mergeExecution,
   historyFor,
   withoutExecution,
   type ExecutionBoundary,
@@ -204,7 +204,7 @@ export class SessionWriter implements Session {
     await this.#using("a merge", async () => {
       for (let attempt = 1; ; attempt += 1) {
         const kept = await readStored(this.#parts);
-        const next = merged(kept.record, session.execution, newMessages);
+        const next = mergeExecution(kept.record, session.execution, newMessages);
         if (next === kept.record) return kept;
         try {
           return await writeStored(this.#parts, next, kept.version);

@@ -92,7 +92,7 @@ export class PostgresDriver implements SqlDriver {
     let isBroken = true;
     try {
       const lent = { client, textOf: this.#textOf };
-      await this.#prepared.get(() => perform(lent, prepare(this.#options)));
+      await this.#prepared.get(() => perform(lent, openSchema(this.#options)));
       const value = await use(lent);
       isBroken = false;
       return value;
@@ -143,7 +143,7 @@ async function perform<T>({ client, textOf }: Lent, work: SqlWork<T>): Promise<T
   }
 }
 
-function prepare({ schema, access }: PostgresDriverOptions): SqlWork<void> {
+function openSchema({ schema, access }: PostgresDriverOptions): SqlWork<void> {
   return access === "read" ? checkSchema(schema) : prepareSchema(schema);
 }
 

@@ -1,7 +1,7 @@
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { storeFailed, type StoreFailure } from "../store-errors.ts";
 
-interface Fault {
+interface PostgresFault {
   /** SQLSTATE, or how it begins. */
   readonly code: string;
   readonly reason: StoreFailure;
@@ -13,7 +13,7 @@ const RIGHTS = "Check its name, its password and its rights.";
 const READ_ONLY = "Connect to the server that takes writes.";
 
 /** The first that fits counts. */
-const FAULTS: readonly Fault[] = [
+const FAULTS: readonly PostgresFault[] = [
   { code: "08", reason: "connection", advice: AGAIN },
   { code: "57P", reason: "connection", advice: AGAIN },
   { code: "53300", reason: "busy", advice: "Allow more connections, or use fewer." },
@@ -31,25 +31,25 @@ const FAULTS: readonly Fault[] = [
   { code: "XX00", reason: "corrupt", advice: "Restore it from a copy." },
 ];
 
-const CONNECTION: Omit<Fault, "code"> = {
+const CONNECTION: Omit<PostgresFault, "code"> = {
   reason: "connection",
   advice: "Check that the server runs and can be reached, and try again.",
 };
-const OTHER: Omit<Fault, "code"> = { reason: "other", advice: "See its cause." };
+const OTHER: Omit<PostgresFault, "code"> = { reason: "other", advice: "See its cause." };
 
 /** What the driver or the server said, as an error of ours. */
 export function postgresFailed(cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
-  const { reason, advice } = faultOf(cause);
+  const { reason, advice } = findPostgresFault(cause);
   return storeFailed(
     reason,
-    `Expected PostgreSQL to keep the store, got: ${wordsOf(cause)}. ${advice}`,
+    `Expected PostgreSQL to keep the store, got: ${describeError(cause)}. ${advice}`,
     cause,
   );
 }
 
 /** Errors of several attempts at once have a code only. */
-function wordsOf(cause: unknown): string {
+function describeError(cause: unknown): string {
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
   return messageOf(cause) || String(code);
 }
@@ -57,11 +57,11 @@ function wordsOf(cause: unknown): string {
 /** Whether the connection can be used after an error: only if the server itself has reported it, and continues. */
 export function isConnectionSound(cause: unknown): boolean {
   if (EspalierError.is(cause)) return true;
-  const { reason } = faultOf(cause);
+  const { reason } = findPostgresFault(cause);
   return isOfServer(cause) && reason !== "connection" && reason !== "read_only";
 }
 
-function faultOf(cause: unknown): Omit<Fault, "code"> {
+function findPostgresFault(cause: unknown): Omit<PostgresFault, "code"> {
   // What no server has said is said of the way to it.
   if (!isOfServer(cause)) return cause instanceof TypeError ? OTHER : CONNECTION;
   const code = String(cause.code);

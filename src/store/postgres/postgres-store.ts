@@ -1,7 +1,7 @@
 // Entry `espalier/store/postgres`: runs and sessions in a PostgreSQL database, for processes on several machines.
 
 import {
-  checkCount,
+  checkAtLeastOne,
   checkKeys,
   checkMethods,
   defaultAdvice,
@@ -94,16 +94,11 @@ function ownPool(options: PostgresStoreOptions): Connections {
     const advice = "Say where the database is, or hand in a pool.";
     throw mismatch("connectionString", "text that is not empty", connectionString, advice);
   }
-  checkAtLeastOne("maxConnections", maxConnections, DEFAULT_MAX_CONNECTIONS);
-  checkAtLeastOne("timeoutMs", timeoutMs, DEFAULT_TIMEOUT_MS);
+  checkAtLeastOne("maxConnections", maxConnections, defaultAdvice(DEFAULT_MAX_CONNECTIONS));
+  checkAtLeastOne("timeoutMs", timeoutMs, defaultAdvice(DEFAULT_TIMEOUT_MS));
   const pool = new MadeOnce<OwnPool>();
   return {
     open: () => pool.get(() => openPool({ connectionString, maxConnections, timeoutMs })),
     end: async () => await (await pool.made)?.end(),
   };
-}
-
-function checkAtLeastOne(field: string, value: number, standard: number): void {
-  checkCount(field, value, defaultAdvice(standard));
-  if (value === 0) throw mismatch(field, "a whole number from 1 up", 0, defaultAdvice(standard));
 }

@@ -78,11 +78,11 @@ export class FileDriver implements SqlDriver {
 
   async #open(): Promise<SqliteDatabase> {
     if (this.#isClosed) throw storeClosed();
-    return await this.#database.get(() => opened(this.#options));
+    return await this.#database.get(() => openDatabase(this.#options));
   }
 }
 
-async function opened(options: FileDriverOptions): Promise<SqliteDatabase> {
+async function openDatabase(options: FileDriverOptions): Promise<SqliteDatabase> {
   const { path, durability } = options;
   const database = await options.open(path, "write");
   try {

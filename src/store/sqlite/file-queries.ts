@@ -38,11 +38,11 @@ export interface OpenFile {
 
 export function performIn<T>(file: OpenFile, work: SqlWork<T>): T {
   let step = work.next();
-  while (step.done !== true) step = work.next(rowsOf(file, step.value));
+  while (step.done !== true) step = work.next(runQuery(file, step.value));
   return step.value;
 }
 
-function rowsOf({ database, nowMs }: OpenFile, query: SqlQuery): readonly unknown[] {
+function runQuery({ database, nowMs }: OpenFile, query: SqlQuery): readonly unknown[] {
   const values = query.values.map((value) => (typeof value === "symbol" ? nowMs : value));
   return database.prepare(textOf(query)).all(...values);
 }

@@ -44,7 +44,7 @@ export function openerOf(driver: SqliteDriver): OpenSqlite {
 }
 
 async function openWithNode(path: string, access: SqliteAccess): Promise<SqliteDatabase> {
-  const { DatabaseSync } = await loaded("node", () => import("node:sqlite"));
+  const { DatabaseSync } = await loadDriver("node", () => import("node:sqlite"));
   const name = access === "still" ? immutable(path) : path;
   const database = new DatabaseSync(name, { readOnly: access !== "write" });
   const prepare = cached((sql) => database.prepare(sql));
@@ -67,7 +67,7 @@ function immutable(path: string): URL {
 }
 
 async function openWithBetterSqlite(path: string, access: SqliteAccess): Promise<SqliteDatabase> {
-  const { default: Database } = await loaded("better-sqlite3", () => import("better-sqlite3"));
+  const { default: Database } = await loadDriver("better-sqlite3", () => import("better-sqlite3"));
   // It takes no URL. A connection that may write removes the files beside it at its end.
   const readonly = access === "read";
   const database = new Database(path, { readonly, fileMustExist: access !== "write" });
@@ -116,7 +116,7 @@ const MISSING: readonly unknown[] = [
   "ERR_UNKNOWN_BUILTIN_MODULE",
 ];
 
-async function loaded<T>(driver: SqliteDriver, load: () => Promise<T>): Promise<T> {
+async function loadDriver<T>(driver: SqliteDriver, load: () => Promise<T>): Promise<T> {
   try {
     return await load();
   } catch (cause) {

@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { storeFailed, type StoreFailure } from "../store-errors.ts";
 
-interface Fault {
+interface SqliteFault {
   /** SQLite's primary result code, and its name. */
   readonly number: number;
   readonly name: string;
@@ -17,7 +17,7 @@ const READ_ONLY = "Allow this process to write to the file and to its folder.";
 const NOT_THERE = "Check its path, and that its folder is there and may be written to.";
 const NO_STORE = "Restore it from a copy, or choose another path.";
 
-const FAULTS: readonly Fault[] = [
+const FAULTS: readonly SqliteFault[] = [
   { number: 3, name: "SQLITE_PERM", reason: "denied", advice: NOT_ALLOWED },
   { number: 5, name: "SQLITE_BUSY", reason: "busy", advice: LOCKED },
   { number: 6, name: "SQLITE_LOCKED", reason: "busy", advice: LOCKED },
@@ -38,7 +38,10 @@ export function sqliteFailed(path: string, cause: unknown): EspalierError {
     const message = `Expected the store ${JSON.stringify(path)} to be a file, got a folder. Name a file in it.`;
     return storeFailed("cannot_open", message, cause);
   }
-  const { reason, advice } = faultOf(cause) ?? { reason: "other", advice: "See its cause." };
+  const { reason, advice } = findSqliteFault(cause) ?? {
+    reason: "other",
+    advice: "See its cause.",
+  };
   const message = `Expected the store ${JSON.stringify(path)} to work, got: ${messageOf(cause)}. ${advice}`;
   return storeFailed(reason, message, cause);
 }
@@ -54,11 +57,11 @@ function isFolder(path: string): boolean {
 
 /** Whether others had it locked: nothing was done, and it may be tried again. */
 export function isBusy(cause: unknown): boolean {
-  return faultOf(cause)?.reason === "busy";
+  return findSqliteFault(cause)?.reason === "busy";
 }
 
 /** Extended codes hold the primary one: in their last byte, or before the second underscore (`SQLITE_IOERR_WRITE`). */
-function faultOf(cause: unknown): Fault | undefined {
+function findSqliteFault(cause: unknown): SqliteFault | undefined {
   if (!(cause instanceof Error)) return undefined;
   const number: unknown = Reflect.get(cause, "errcode");
   if (typeof number === "number") return FAULTS.find((fault) => fault.number === (number & 0xff));

@@ -17,7 +17,7 @@ import {
   type FinishedSpan,
 } from "./export-queue.ts";
 import { warnOfVariable, type TracingVariables } from "./otel-variables.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 import { registeredApi } from "../spans/api-versions.ts";
 import { ESPALIER, SERVICE_NAME } from "../gen-ai-attributes.ts";
@@ -147,7 +147,7 @@ const report = (...parts: readonly unknown[]): void => {
       : /^Failed to parse trace export response: .*'<'/.test(String(part)),
   );
   const at = parts.indexOf("Received Partial Success response:");
-  const answer = at === -1 ? undefined : parseJsonText(String(parts[at + 1]));
+  const answer = at === -1 ? undefined : tryParseJson(String(parts[at + 1]));
   // `{"rejectedSpans":"7","errorMessage":"…"}`: JSON has 64 bits as text. 0 is only advice.
   const rejectedSpans = isRecord(answer) ? Number(answer["rejectedSpans"]) : 0;
   if (isForeign || rejectedSpans > 0) {
@@ -174,14 +174,6 @@ const LOGGER: DiagLogger = {
   warn: report,
   error: report,
 };
-
-function parseJsonText(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 // A service for each role, where traces are read in Jaeger: it colours and filters by service, and a
 // tree of one service is one colour. Spans of other libraries stay with the service of the program.

@@ -31,7 +31,7 @@ import type {
 } from "../../protocol/span-tree.ts";
 import { addUsage, subtractUsage, type Usage, NO_USAGE, toAmounts } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
-import { findFailure, findOutcome, describeStart, type SpanEnd } from "../spans/span-attributes.ts";
+import { findFailure, nameOutcome, describeStart, type SpanEnd } from "../spans/span-attributes.ts";
 import {
   TOKEN_TYPE,
   UNKNOWN,
@@ -208,7 +208,7 @@ function measureEnd(
       [GEN_AI.requestModel]: answeredBy.model,
     }),
     [GEN_AI.agentName]: role,
-    [ESPALIER.outcome]: findOutcome(end),
+    [ESPALIER.outcome]: nameOutcome(end),
     [ERROR_TYPE]: findFailure(end),
   };
   for (const metric of DURATIONS[opening.type]) instruments.measure(metric, seconds, dimensions);

@@ -246,7 +246,7 @@ function setAnswering(
 export type SpanEnd = SpanClosing | keyof typeof OUTCOME;
 
 /** How something ended, for a span and for metrics; undefined for a model that replied. */
-export function findOutcome(end: SpanEnd): string | undefined {
+export function nameOutcome(end: SpanEnd): string | undefined {
   if (typeof end === "string") return OUTCOME[end];
   if ("status" in end) return end.status;
   if ("outcome" in end) return end.outcome;

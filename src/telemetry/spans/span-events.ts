@@ -149,7 +149,7 @@ export function toSideSpan(
         attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
       };
     case "question.answered":
-      return describeAnswer(body, moment, sinceUs);
+      return describeApproval(body, moment, sinceUs);
     case "budget.reserved":
       return toWaitSpan("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
     case "budget.settled": {
@@ -194,7 +194,7 @@ export function findWaitBefore(
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
-function describeAnswer(
+function describeApproval(
   body: EventBody<"question.answered">,
   moment: SpanMoment,
   sinceUs: number,
@@ -220,7 +220,7 @@ export function findWaitAcrossPause(
   if (body.type !== "question.answered") return undefined;
   const { waitedMs } = body;
   if (moment.atUs - Math.round(waitedMs * 1_000) + WAIT_IS_RIGHT_TO_US > sinceUs) return undefined;
-  const side = describeAnswer(body, moment, -Infinity);
+  const side = describeApproval(body, moment, -Infinity);
   const answer = span.spanContext();
   const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: answer.traceId };
   return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, answer)] };

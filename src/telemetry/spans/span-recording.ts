@@ -35,7 +35,7 @@ import {
   knownRole,
   knownToolName,
   readLastName,
-  findOutcome,
+  nameOutcome,
   setChild,
   setClosing,
   setDelegation,
@@ -111,7 +111,7 @@ export function recordSpanEnd(
   const { span } = open;
   open.closedAtUs = atUs;
   if (end === "left" || !span.isRecording()) return;
-  const outcome = findOutcome(end);
+  const outcome = nameOutcome(end);
   if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
   if (typeof end !== "string") setClosing(span, end);
   if (outcome === undefined) return;

@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
 import { RecordCodec } from "../../orchestrator/durability/record-codec.ts";
 import {
-  problemOf,
+  describeInvalidRecord,
   recordFrom,
   type JournalRecord,
 } from "../../orchestrator/durability/journal-record.ts";
@@ -79,7 +79,7 @@ function readLine(line: string, number: number, reader: RecordCodec): readonly J
     return records;
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    throw invalidLine(number, `cannot be read: ${problemOf(cause)}`, cause);
+    throw invalidLine(number, `cannot be read: ${describeInvalidRecord(cause)}`, cause);
   }
 }
 

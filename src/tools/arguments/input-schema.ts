@@ -16,7 +16,7 @@ import {
 import { checkedInput, type InputSchema } from "./check-input.ts";
 import type { Reading } from "./coerce.ts";
 import { lookUp } from "./schema-pointer.ts";
-import { noZodSchema, type Place, UnusablePart, unusableSchema } from "./unusable-schema.ts";
+import { noZodSchema, type SchemaPath, UnusablePart, unusableSchema } from "./unusable-schema.ts";
 import type { ValidationIssue } from "./validation-issue.ts";
 import { zodIssues } from "./zod-issues.ts";
 
@@ -105,7 +105,7 @@ function toJsonSchema(field: string, input: z.ZodType): JsonValue {
 
 interface Node {
   readonly zodSchema: z.core.$ZodTypes;
-  readonly path: Place;
+  readonly path: SchemaPath;
 }
 
 /** Throws an `UnusablePart` if no call could ever be checked against this part. */

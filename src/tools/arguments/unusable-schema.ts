@@ -43,14 +43,14 @@ export function isZodLike(value: unknown): value is object {
 }
 
 /** Where a part of a schema is, as JSON Schema has it: `["properties", "when"]`. */
-export type Place = readonly (string | number)[];
+export type SchemaPath = readonly (string | number)[];
 
 /** A part of a schema that no model can fill in. */
 export class UnusablePart extends TypeError {
-  readonly path: Place;
+  readonly path: SchemaPath;
   readonly type: string;
 
-  constructor(path: Place, reason: string, type: string) {
+  constructor(path: SchemaPath, reason: string, type: string) {
     super(reason);
     this.path = path;
     this.type = type;
@@ -97,7 +97,7 @@ function unusablePartIn(input: z.ZodType): UnusablePart | undefined {
 }
 
 /** `["properties", "visits", "items", "properties", "when"]` is `.visits[].when`. */
-function pathWords([word, ...rest]: Place): string {
+function pathWords([word, ...rest]: SchemaPath): string {
   if (word === undefined) return "";
   const [name, ...below] = rest;
   if (word === "properties" && name !== undefined) return `.${name}${pathWords(below)}`;

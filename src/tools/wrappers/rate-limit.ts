@@ -3,7 +3,7 @@
 // At most `maxCalls` starts lie in any window of `perMs`: a place is free again `perMs` after the start that took it.
 // First come, first served: no call starts while an earlier one waits. A call that leaves the queue takes no place with it.
 
-import { checkKeys, misdefinition } from "../../kernel/check.ts";
+import { checkAtLeastOne, checkKeys, misdefinition } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { TurnQueue } from "../../kernel/turn-queue.ts";
 import { checkSpan } from "../tool-settings.ts";
@@ -11,7 +11,7 @@ import { timeText } from "../tool-timeout.ts";
 import type { ToolContext, ToolRuntime } from "../tool-context.ts";
 import { ToolError } from "../tool-error.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkAtLeastOne, checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
+import { checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
 
 /** What a rate limit allows. */
 export interface RateLimitOptions {

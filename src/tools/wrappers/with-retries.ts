@@ -2,14 +2,21 @@
 // model's transport, this one, and corrected calls by the model.
 
 import { invoke, sleep } from "../../kernel/cancel.ts";
-import { checkAmount, checkFunction, checkKeys, defaultAdvice, shown } from "../../kernel/check.ts";
+import {
+  checkAmount,
+  checkAtLeastOne,
+  checkFunction,
+  checkKeys,
+  defaultAdvice,
+  shown,
+} from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
 import type { ToolContext, ToolRuntime } from "../tool-context.ts";
 import { severityOf } from "../tool-error.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkAtLeastOne, checkWrappable, closable, withRun } from "./wrapped-tool.ts";
+import { checkWrappable, closable, withRun } from "./wrapped-tool.ts";
 
 /** What `withRetries` takes besides the tool. */
 export interface RetriesOptions {

@@ -1,6 +1,5 @@
 // What all wrappers share: the same tool with another use of its calls. Nothing is kept between two calls here.
 
-import { mismatch } from "../../kernel/check.ts";
 import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { checkTool } from "../check-tool.ts";
 import { ToolError } from "../tool-error.ts";
@@ -11,12 +10,6 @@ import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
 export function checkWrappable(wrapper: string, tool: unknown): void {
   const advice = "A wrapper goes around a tool with an execute of its own.";
   checkTool(`${wrapper}.tool`, tool, ["function"], advice);
-}
-
-/** Throws `invalid_option` unless `value` is a whole number from 1 up. */
-export function checkAtLeastOne(field: string, value: unknown, advice: string): void {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return;
-  throw mismatch(field, "a whole number from 1 up", value, advice);
 }
 
 /** The tool, whose calls do what `change` makes of them. Name, schema and settings stay. */
