@@ -2,11 +2,11 @@
 // comes while the rest is made, which takes as long.
 
 import { route } from "./app/route.ts";
-import { LiveRun } from "./data/live-run.ts";
+import { FollowedRun } from "./data/followed-run.ts";
 import { takeToken } from "./data/token.ts";
 
 const { value: first } = route;
 /** The run that is shown first. The code that shows it closes it. */
-export const firstRun = first.screen === "run" ? new LiveRun(first.runId) : undefined;
+export const firstRun = first.screen === "run" ? new FollowedRun(first.runId) : undefined;
 
 takeToken();

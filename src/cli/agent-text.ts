@@ -213,7 +213,7 @@ function requestLines(
     const from = inheritedFrom[index] ?? null;
     const origin = "origin" in message ? ` (${message.origin})` : "";
     const heir = from === null ? "" : `, from ${pathOf(from)}`;
-    return [`  ${message.role}${origin}${heir}`, ...indented(messageText(message))];
+    return [`  ${message.role}${origin}${heir}`, ...indentLines(messageText(message))];
   });
   const tools = request.tools.map(({ name }) => name);
   return [...messages, ...(tools.length === 0 ? [] : [`  tools: ${tools.join(", ")}`])];
@@ -240,11 +240,11 @@ function saidLines(step: KeptStep): readonly string[] {
     const said = refusal ?? text;
     const end =
       finishReason === "stop" || finishReason === "tool_calls" ? "" : ` (${finishReason})`;
-    return said === "" ? [] : [`Said${end}:`, ...indented(said)];
+    return said === "" ? [] : [`Said${end}:`, ...indentLines(said)];
   }
   if (step.reply === undefined) return ["The model has not replied."];
   const { text } = step.reply.message;
-  return text === "" ? [] : ["Said:", ...indented(text)];
+  return text === "" ? [] : ["Said:", ...indentLines(text)];
 }
 
 function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly string[] {
@@ -259,12 +259,16 @@ function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly strin
     if (execution === undefined) return [...head, "    … has not ended"];
     const code = execution.errorCode === undefined ? "" : ` (${execution.errorCode})`;
     const took = durationText(execution.endedAtMs - execution.startedAtMs);
-    return [...head, `    ${execution.type}${code}, ${took}`, ...indented(execution.text, "    ")];
+    return [
+      ...head,
+      `    ${execution.type}${code}, ${took}`,
+      ...indentLines(execution.text, "    "),
+    ];
   });
   return ["Calls:", ...lines];
 }
 
-function indented(text: string, by = "    "): readonly string[] {
+function indentLines(text: string, by = "    "): readonly string[] {
   return headOf(text)
     .split("\n")
     .map((line) => by + line);

@@ -93,7 +93,7 @@ export function budgetText(budget: Budget): string {
     budget.steps === undefined ? undefined : numberOf(budget.steps, "step"),
     budget.totalTokens === undefined ? undefined : numberOf(budget.totalTokens, "token"),
     budget.toolCalls === undefined ? undefined : numberOf(budget.toolCalls, "tool call"),
-    budget.wallTimeMs === undefined ? undefined : timeText(budget.wallTimeMs),
+    budget.wallTimeMs === undefined ? undefined : writeTimeOption(budget.wallTimeMs),
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? "no limits" : parts.join(", ");
 }
@@ -106,7 +106,7 @@ function milliseconds(text: string): number | undefined {
     : Math.round(Number(count) * unitMs);
 }
 
-function timeText(ms: number): string {
+function writeTimeOption(ms: number): string {
   const [unit, unitMs] =
     Object.entries(UNITS_MS)
       .toReversed()

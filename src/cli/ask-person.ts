@@ -96,7 +96,7 @@ class Asking {
     const question = this.#question;
     const isEditable = jsonLine(question.arguments).length <= LONGEST_IN_PROMPT;
     const choices = APPROVALS.filter(({ value }) => isEditable || value !== "edit");
-    const choice = await this.#chosen(`May ${nameOf(question)} run?`, choices);
+    const choice = await this.#chosen(`May ${shortenToolName(question)} run?`, choices);
     if (choice === "approve") return approve(question);
     if (choice === "edit") return await this.#edited();
     if (choice !== "deny") return undefined;
@@ -119,7 +119,7 @@ class Asking {
 
   async #result(): Promise<Answer | undefined> {
     const question = this.#question;
-    const choice = await this.#chosen(`What came of ${nameOf(question)}?`, RESULTS);
+    const choice = await this.#chosen(`What came of ${shortenToolName(question)}?`, RESULTS);
     if (choice === "result") {
       const text = await this.#written("Its result: JSON, or text");
       return text === undefined ? undefined : giveResult(question, jsonOrText(text));
@@ -151,7 +151,7 @@ class Asking {
   async #written(
     message: string,
     initialValue = "",
-    problemWith: (text: string) => string | undefined = isSaid,
+    problemWith: (text: string) => string | undefined = requireText,
   ): Promise<string | undefined> {
     const validate = (text: string | undefined): string | undefined => problemWith(text ?? "");
     return await this.#prompted((common) =>
@@ -180,10 +180,10 @@ class Asking {
   }
 }
 
-function nameOf({ toolName }: Question): string {
+function shortenToolName({ toolName }: Question): string {
   return shortLine(toolName, LONGEST_NAME);
 }
 
-function isSaid(text: string): string | undefined {
+function requireText(text: string): string | undefined {
   return text.trim() === "" ? "Say it in words." : undefined;
 }

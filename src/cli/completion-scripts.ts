@@ -43,7 +43,7 @@ function completed(command: Command) {
   };
 }
 
-function wordsOf({ below, options }: Completed): string {
+function listCompletions({ below, options }: Completed): string {
   return [...below, ...options.map(({ flag }) => flag), "--help"].join(" ");
 }
 
@@ -55,7 +55,7 @@ function bash(commands: readonly Completed[]): string {
   const cases = commands.map((command) => {
     const { name, asks } = command;
     const ids = asks === undefined ? "" : ` [[ $current == -* ]] || words="$(${asking(asks)})";`;
-    return `    ${name}) words="${wordsOf(command)}";${ids} ;;`;
+    return `    ${name}) words="${listCompletions(command)}";${ids} ;;`;
   });
   return `# espalier completion for bash: source it, or put it into your completions folder.
 _espalier() {
@@ -78,7 +78,7 @@ function zsh(commands: readonly Completed[]): string {
     const { name, asks } = command;
     const ids =
       asks === undefined ? "" : ` [[ $PREFIX == -* ]] || found=(\${(f)"$(${asking(asks)})"});`;
-    return `    ${name}) found=(${wordsOf(command)});${ids} ;;`;
+    return `    ${name}) found=(${listCompletions(command)});${ids} ;;`;
   });
   return `#compdef espalier
 # espalier completion for zsh: source it after compinit, or put it into a folder of $fpath as _espalier.
@@ -97,7 +97,7 @@ if [ "$funcstack[1]" = "_espalier" ]; then _espalier "$@"; else compdef _espalie
 `;
 }
 
-function quoted(text: string): string {
+function quoteForFish(text: string): string {
   return `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
 }
 
@@ -105,12 +105,12 @@ function fish(commands: readonly Completed[]): string {
   const lines = commands.flatMap(({ name, summary, options, below, asks }) => {
     const seen = `-n '__fish_seen_subcommand_from ${name}'`;
     return [
-      `complete -c espalier -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
+      `complete -c espalier -n __fish_use_subcommand -f -a ${name} -d ${quoteForFish(summary)}`,
       ...below.map((one) => `complete -c espalier ${seen} -f -a ${one}`),
       ...(asks === undefined ? [] : [`complete -c espalier ${seen} -f -a '(${asking(asks)})'`]),
       ...options.map(
         (option) =>
-          `complete -c espalier ${seen} -l ${option.flag.slice(2)} -d ${quoted(option.summary)}`,
+          `complete -c espalier ${seen} -l ${option.flag.slice(2)} -d ${quoteForFish(option.summary)}`,
       ),
     ];
   });

@@ -82,7 +82,7 @@ function readTool(folder: ConfinedFolder): FunctionTool {
       signal.throwIfAborted();
       const place = await folder.place(input.path);
       const { bytes, size } = await folder.read(place, MAX_SHOWN_BYTES);
-      const text = textOf(bytes, size > bytes.length);
+      const text = decodeText(bytes, size > bytes.length);
       if (text === undefined)
         throw new Error(`${JSON.stringify(place.path)} is not text (${size} bytes).`);
       const shown = size > bytes.length ? `, the first ${bytes.length} are shown` : "";
@@ -98,11 +98,11 @@ function searchTool(folder: ConfinedFolder): FunctionTool {
       "Finds a text, upper or lower case, in the files of a folder and all below it, or in one " +
       `file. Gives the first ${MAX_MATCHES} lines.`,
     input: z.object({ text: z.string().min(1).max(200), path: path.default(".") }),
-    execute: async (input, { signal }) => await search(folder, input, signal),
+    execute: async (input, { signal }) => await searchFiles(folder, input, signal),
   });
 }
 
-async function search(
+async function searchFiles(
   folder: ConfinedFolder,
   input: { readonly text: string; readonly path: string },
   signal: AbortSignal,
@@ -142,7 +142,7 @@ async function* filesBelow(
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   signal.throwIfAborted();
-  let listing: Listing;
+  let listing: FolderListing;
   try {
     listing = await folder.list(await folder.place(path));
   } catch {
@@ -169,7 +169,7 @@ async function matchesIn(folder: ConfinedFolder, path: string, needle: string) {
     return { matches: [], isComplete: false };
   }
   const isCut = excerpt.size > excerpt.bytes.length;
-  const lines = (textOf(excerpt.bytes, isCut) ?? "").split("\n");
+  const lines = (decodeText(excerpt.bytes, isCut) ?? "").split("\n");
   const matches = lines.flatMap((line, index) => {
     if (!line.toLowerCase().includes(needle)) return [];
     return [{ path, line: index + 1, text: line.trim().slice(0, MAX_LINE_LENGTH) }];
@@ -180,7 +180,7 @@ async function matchesIn(folder: ConfinedFolder, path: string, needle: string) {
 /**
  * The bytes as text; undefined if they are none. A character that the end cuts in two is left out.
  */
-function textOf(bytes: Uint8Array, isCut: boolean): string | undefined {
+function decodeText(bytes: Uint8Array, isCut: boolean): string | undefined {
   if (bytes.includes(0)) return undefined;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
@@ -197,7 +197,7 @@ interface FolderPlace {
   readonly realPath: string;
 }
 
-interface Listing {
+interface FolderListing {
   readonly folders: readonly string[];
   readonly files: readonly string[];
   /** Symbolic links. They are named, never followed. */
@@ -230,12 +230,12 @@ export class ConfinedFolder {
 
   /** Finds what a path names. Throws if it is not allowed, or not there. */
   place(path: string): Promise<FolderPlace> {
-    return placeIn(this.#root, path);
+    return resolvePlace(this.#root, path);
   }
 
   /** Returns what lies directly in a folder, sorted by name. Throws if it is no folder. */
-  list(place: FolderPlace): Promise<Listing> {
-    return this.#read(place, "listed", listed);
+  list(place: FolderPlace): Promise<FolderListing> {
+    return this.#read(place, "listed", readListing);
   }
 
   /** Returns the sizes of files in a folder: a folder may have too many to measure all. */
@@ -269,21 +269,21 @@ export class ConfinedFolder {
 
 const OFF_LIMITS = "node_modules";
 
-async function placeIn(root: string, path: string): Promise<FolderPlace> {
+async function resolvePlace(root: string, path: string): Promise<FolderPlace> {
   const wanted = path.trim() === "" ? "." : path;
   if (isAbsolute(wanted) || win32.isAbsolute(wanted)) {
-    throw new Error(`${quoted(path)} is an absolute path. ${PATHS_ARE}`);
+    throw new Error(`${quotePath(path)} is an absolute path. ${PATHS_ARE}`);
   }
   const segments = segmentsOf(wanted);
   if (segments.includes(".."))
-    throw new Error(`${quoted(path)} goes upwards with "..". ${PATHS_ARE}`);
+    throw new Error(`${quotePath(path)} goes upwards with "..". ${PATHS_ARE}`);
   checkVisible(segments, path);
   const realPath = await follow(join(root, wanted), path);
   const inside = relative(root, realPath);
   const realSegments = segmentsOf(inside);
   if (realSegments[0] === ".." || isAbsolute(inside)) {
     throw new Error(
-      `${quoted(path)} is or lies behind a link that leads out of the folder. ${NOT_ALLOWED}`,
+      `${quotePath(path)} is or lies behind a link that leads out of the folder. ${NOT_ALLOWED}`,
     );
   }
   checkVisible(realSegments, path);
@@ -297,7 +297,7 @@ const NOT_ALLOWED = "Leave it out.";
 function checkVisible(segments: readonly string[], path: string): void {
   if (!segments.some(isHidden)) return;
   throw new Error(
-    `${quoted(path)} is off limits: hidden names and ${OFF_LIMITS} are left out. ${NOT_ALLOWED}`,
+    `${quotePath(path)} is off limits: hidden names and ${OFF_LIMITS} are left out. ${NOT_ALLOWED}`,
   );
 }
 
@@ -323,13 +323,13 @@ async function follow(absolutePath: string, path: string): Promise<string> {
     return await realpath(absolutePath);
   } catch (cause) {
     throw new Error(
-      `There is no ${quoted(path)} (${codeOf(cause) ?? "unknown error"}). List its folder to see what there is.`,
+      `There is no ${quotePath(path)} (${codeOf(cause) ?? "unknown error"}). List its folder to see what there is.`,
       { cause },
     );
   }
 }
 
-async function listed(folder: string): Promise<Listing> {
+async function readListing(folder: string): Promise<FolderListing> {
   const entries = await readdir(folder, { withFileTypes: true });
   const visible = entries.filter((entry) => !isHidden(entry.name));
   const namesOf = (isWanted: (entry: Dirent) => boolean): readonly string[] =>
@@ -352,14 +352,15 @@ async function sizeOf(folder: string, name: string): Promise<readonly SizedFile[
 }
 
 function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
-  if (cause instanceof WrongKind) return new Error(`${quoted(path)} ${cause.message}`, { cause });
+  if (cause instanceof WrongKind)
+    return new Error(`${quotePath(path)} ${cause.message}`, { cause });
   if (verb === "listed" && codeOf(cause) === "ENOTDIR")
-    return new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
+    return new Error(`${quotePath(path)} is a file, not a folder. Read it.`, { cause });
   const why =
     cause instanceof MovedError
       ? ": another process moved it meanwhile. Try again, or leave it out."
       : ` (${codeOf(cause) ?? "unknown error"}).`;
-  return new Error(`${quoted(path)} cannot be ${verb}${why}`, { cause });
+  return new Error(`${quotePath(path)} cannot be ${verb}${why}`, { cause });
 }
 
 /** The place is not a regular file. The message follows its path. */
@@ -390,7 +391,7 @@ async function firstBytes(file: FileHandle, count: number): Promise<Uint8Array> 
   return buffer.subarray(0, filled);
 }
 
-function quoted(path: string): string {
+function quotePath(path: string): string {
   return JSON.stringify(path);
 }
 

@@ -18,7 +18,7 @@ import type { Shell } from "./shell.ts";
  */
 export async function importFile(file: string, shell: Shell): Promise<unknown> {
   const endWatch = await watchExit(file, shell);
-  const module = await loaded(file).finally(endWatch);
+  const module = await importModule(file).finally(endWatch);
   const value: unknown = Reflect.get(module, "default");
   if (value !== undefined) return value;
   throw new UsageError(
@@ -26,12 +26,12 @@ export async function importFile(file: string, shell: Shell): Promise<unknown> {
   );
 }
 
-async function loaded(file: string): Promise<object> {
+async function importModule(file: string): Promise<object> {
   try {
     const module: unknown = await import(pathToFileURL(file).href);
     return typeof module === "object" && module !== null ? module : {};
   } catch (cause) {
-    const message = cause instanceof Error ? await findProblem(file, cause) : undefined;
+    const message = cause instanceof Error ? await explainLoadError(file, cause) : undefined;
     if (message !== undefined) throw new UsageError(message, { cause });
     throw await describeThrown(file, cause);
   }
@@ -102,7 +102,7 @@ const HEADED = /^(?:file:\/\/)?(\/\S+:\d+|[A-Za-z]:\\[^\n]+:\d+)\n/u;
 const WITHOUT_STRIPPING = `or run the command with a loader: NODE_OPTIONS="--import tsx" espalier …`;
 
 /** What is wrong with a file that cannot be loaded, and what to do; undefined: it was loaded, and its code threw. */
-async function findProblem(file: string, error: Error): Promise<string | undefined> {
+async function explainLoadError(file: string, error: Error): Promise<string | undefined> {
   const { message } = error;
   const place = HEADED.exec(error.stack ?? "")?.[1] ?? (await syntaxErrorPlace(file, error));
   const at = place ?? file;

@@ -4,19 +4,19 @@ import type { JsonObject, JsonValue } from "espalier";
 
 /** The JSON object that a text is; undefined: it is none. */
 export function objectIn(text: string): JsonObject | undefined {
-  const value = parsed(text);
+  const value = parseStorable(text);
   return isObject(value) ? value : undefined;
 }
 
 /** The JSON value that a text is, or the text itself. */
 export function jsonOrText(text: string): JsonValue {
-  return parsed(text) ?? text;
+  return parseStorable(text) ?? text;
 }
 
-function parsed(text: string): JsonValue | undefined {
+function parseStorable(text: string): JsonValue | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isJson(value) && isStorable(value, MOST_LEVELS) ? value : undefined;
+    return isParsed(value) && isStorable(value, MOST_LEVELS) ? value : undefined;
   } catch {
     return undefined;
   }
@@ -37,7 +37,7 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
 }
 
 /** `JSON.parse` gives JSON and nothing else. */
-function isJson(value: unknown): value is JsonValue {
+function isParsed(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 

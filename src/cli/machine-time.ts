@@ -7,7 +7,7 @@ export function wallTimeMs(): number {
 }
 
 /** Wakes once; the function that it gives takes that back. */
-export function setTimer(delayMs: number, wake: () => void): () => void {
+export function wakeAfter(delayMs: number, wake: () => void): () => void {
   // oxlint-disable-next-line no-restricted-globals -- an adapter to the machine
   const timer = setTimeout(wake, delayMs);
   return () => clearTimeout(timer);

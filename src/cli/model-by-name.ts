@@ -67,7 +67,7 @@ type CreateModel = (id: string) => Parameters<typeof aiSdkModel>[0];
 /** Returns the provider of a package. It sends prompt and key to no other server. */
 async function providerOf(name: string, provider: string): Promise<CreateModel> {
   const packageName = `@ai-sdk/${provider}`;
-  const module = await loaded(packageName, name);
+  const module = await importPackage(packageName, name);
   const wanted = `create${provider.replaceAll("-", "")}`;
   const keys = Object.keys(module);
   const key = keys.find((one) => one.toLowerCase() === wanted);
@@ -83,7 +83,7 @@ async function providerOf(name: string, provider: string): Promise<CreateModel> 
   );
 }
 
-async function loaded(packageName: string, name: string): Promise<object> {
+async function importPackage(packageName: string, name: string): Promise<object> {
   try {
     const module: unknown = await import(packageName);
     if (typeof module === "object" && module !== null) return module;

@@ -115,11 +115,11 @@ function placeOf(said: string, folder: string): StorePlace {
  */
 export async function openStore(place: StorePlace): Promise<ChosenStore> {
   if (place.type === "file" && place.isDefault) makeOwnFolder(resolve(place.path, ".."));
-  return await opened(place, await made(place, "write"));
+  return await probeStore(place, await made(place, "write"));
 }
 
 /** Throws UsageError if there is no such file. */
-function checkThere(place: StorePlace): void {
+function checkStoreExists(place: StorePlace): void {
   if (place.type !== "file" || existsSync(place.path)) return;
   const advice = place.isDefault
     ? "Start one: espalier run …, or say where they are: --store."
@@ -144,7 +144,7 @@ export async function openProjectStore(
   const isEmpty = use === "list" && place.type === "file" && !existsSync(place.path);
   const kept =
     isEmpty && call.text("store") === undefined
-      ? await opened(place, memoryStore())
+      ? await probeStore(place, memoryStore())
       : await openExistingStore(place, use);
   return { ...kept, project };
 }
@@ -156,8 +156,8 @@ export async function openProjectStore(
  * @throws as `openProjectStore`.
  */
 export async function openExistingStore(place: StorePlace, use: StoreUse): Promise<ChosenStore> {
-  checkThere(place);
-  const kept = await opened(place, await made(place, use === "write" ? "write" : "read"));
+  checkStoreExists(place);
+  const kept = await probeStore(place, await made(place, use === "write" ? "write" : "read"));
   if (use !== "view" || place.type === "given") return kept;
   let writer: Promise<Store> | undefined;
   const reader = kept.store;
@@ -185,7 +185,7 @@ function bound(store: Store, others: Pick<Store, "post" | "close">): Store {
   });
 }
 
-async function opened(place: StorePlace, store: Store): Promise<ChosenStore> {
+async function probeStore(place: StorePlace, store: Store): Promise<ChosenStore> {
   // What is wrong with a store shows when it is asked for something.
   try {
     await store.list({ limit: 1 });

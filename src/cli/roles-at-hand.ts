@@ -51,11 +51,11 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
   const { shell, project } = search;
   const file = resolve(shell.cwd, name);
   if (extname(name) === ROLE_FILE) {
-    checkThere(file, name);
+    checkFileExists(file, name);
     return await fromFile(roleTextIn(file), dirname(file), search);
   }
   if (!PROGRAM.test(name)) return await roleNamed(name, search);
-  checkThere(file, name);
+  checkFileExists(file, name);
   const exported = await importFile(file, shell);
   if (isRole(exported)) return inCode(exported, [], project, search);
   const config = await checkedConfig(exported, file);
@@ -100,7 +100,7 @@ function namesOf({ config: { roles = [] } }: Project): readonly string[] {
   return typeof roles === "string" ? [] : roles.map(({ name }) => name);
 }
 
-function checkThere(file: string, name: string): void {
+function checkFileExists(file: string, name: string): void {
   if (existsSync(file)) return;
   throw new UsageError(`Expected a file, got ${JSON.stringify(name)}, which is not there.`);
 }
@@ -129,7 +129,7 @@ async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Pr
   const coded = typeof config.roles === "string" ? [] : (config.roles ?? []);
   const isCoded = (name: string): boolean => coded.some((role) => role.name === name);
   const texts = reachableFrom(root, folder).filter((text) => text === root || !isCoded(text.name));
-  const models = await modelsOf(texts, search);
+  const models = await findModels(texts, search);
   const servers = await connect(
     knownServers(project, [folder, project.folder]),
     (name) => texts.some(({ tools }) => tools.some((tool) => tool.startsWith(`${name}_`))),
@@ -166,7 +166,7 @@ function namesNoModel({ model, isReadable }: FoundRole): boolean {
 }
 
 /** The models that files name, and the one for those that name none. What is wrong with one is said of the line that names it. */
-async function modelsOf(texts: readonly FoundRole[], search: RoleSearch) {
+async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   const { model, shell, project } = search;
   const { modelByName } = await import("./model-by-name.ts");
   const ownModels = new Map(Object.entries(project.config.models ?? {}));
@@ -227,7 +227,7 @@ const FIRST_LINE = /^\u{FEFF}?---[ \t]*\r?\n/u;
 /** A role file, as far as it can be read. */
 function roleTextIn(file: string): FoundRole {
   const text = readFileSync(file, "utf8");
-  const names = namesIn(text, file);
+  const names = tryReadNames(text, file);
   const name = names?.name ?? basename(file, ENDING);
   return { ...(names ?? NOTHING_NAMED), file, text, name, isReadable: names !== undefined };
 }
@@ -260,7 +260,7 @@ function reachableFrom(root: FoundRole, folder: string): readonly FoundRole[] {
 
 const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };
 
-function namesIn(text: string, file: string): RoleFileNames | undefined {
+function tryReadNames(text: string, file: string): RoleFileNames | undefined {
   try {
     return roleFileNames(text, file);
   } catch {

@@ -76,12 +76,12 @@ export class RunReading {
   /** What stands above its tree, once its beginning was read. */
   head(nowMs: number): RunHead {
     const facts = factsOnceAnswered(this.fold.snapshot().run, this.questions.length === 0);
-    return runHead(this.stored, factsOnceRefused(facts, this.refusal), onlooker(nowMs));
+    return runHead(this.stored, factsOnceRefused(facts, this.refusal), observeFromHere(nowMs));
   }
 
   /** What is known of it without reading. */
   listing(nowMs: number): RunListing {
-    return runListing(this.stored, undefined, onlooker(nowMs));
+    return runListing(this.stored, undefined, observeFromHere(nowMs));
   }
 }
 
@@ -129,11 +129,11 @@ export function aloneText({ runId, status }: RunListing, command: string): strin
     : `Run ${runId} does not go on: no process leads it. Lead it here: ${command} resume ${runId}`;
 }
 
-function onlooker(nowMs: number): Onlooker {
-  return { nowMs, hostname: hostname(), processId: process.pid, isProcessGone };
+function observeFromHere(nowMs: number): Onlooker {
+  return { nowMs, hostname: hostname(), processId: process.pid, isProcessGone: hasProcessEnded };
 }
 
-function isProcessGone(processId: number): boolean {
+function hasProcessEnded(processId: number): boolean {
   try {
     process.kill(processId, 0);
     return false;

@@ -48,9 +48,9 @@ export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): s
   const sections = [
     describeRunHead(head, style),
     whyLines(fold),
-    section("Agents that did not complete", fold.agents.flatMap(agentLine)),
-    section("Calls that failed", fold.agents.flatMap(describeFailedCalls)),
-    section("Spawns that were refused", refusalLines(fold)),
+    listSection("Agents that did not complete", fold.agents.flatMap(agentLine)),
+    listSection("Calls that failed", fold.agents.flatMap(describeFailedCalls)),
+    listSection("Spawns that were refused", refusalLines(fold)),
   ];
   const isWell = sections.slice(1).every((lines) => lines.length === 0);
   if (isWell) sections.push(["Nothing went wrong."]);
@@ -121,7 +121,7 @@ function refusalLines(fold: RunFold): readonly string[] {
   });
 }
 
-function section(title: string, lines: readonly string[]): readonly string[] {
+function listSection(title: string, lines: readonly string[]): readonly string[] {
   if (lines.length === 0) return [];
   const more = lines.length > MOST_ROWS ? [`  … ${lines.length - MOST_ROWS} more`] : [];
   const shown = lines.slice(0, MOST_ROWS).map((line) => `  ${singleLine(plainText(line))}`);
@@ -160,8 +160,8 @@ function isLost({ status }: RunRow): boolean {
 function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
   return [
     { title, cell: ({ runId }) => shortLine(runId) },
-    { title: "state", cell: (row) => statusCell(row.status, describeReason(row)), minWidth: 12 },
-    right("agents", 3, countAgents),
+    { title: "state", cell: (row) => statusCell(row.status, explainStatus(row)), minWidth: 12 },
+    right("agents", 3, showAgentCount),
     right("tokens", 2, ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens))),
     right("cost", 1, ({ spent }) => (spent === undefined ? "" : costText(spent))),
     right("time", 4, ({ durationMs: ms }) => (ms === undefined ? "" : durationText(ms))),
@@ -174,7 +174,7 @@ function right(title: string, rank: number, cell: (row: RunRow) => string): Colu
   return { title, align: "right", cell, rank };
 }
 
-function describeReason({ status, reason, questions = [] }: RunRow): string {
+function explainStatus({ status, reason, questions = [] }: RunRow): string {
   if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
   if (reason === undefined) return "";
   const isRefused = status === "paused" && !PAUSES.has(reason.code);
@@ -189,7 +189,7 @@ function toolOf({ toolName }: { readonly toolName: string }): string {
   return shortLine(toolName);
 }
 
-function countAgents({ agents, failedAgents = 0 }: RunRow): string {
+function showAgentCount({ agents, failedAgents = 0 }: RunRow): string {
   if (agents === undefined) return "";
   return failedAgents === 0 ? String(agents) : `${failedAgents} ✖ of ${agents}`;
 }
@@ -259,10 +259,10 @@ const LIMITS_HEADING = "Limits on the way, the first one first:";
 
 /** Why, the first cause first. */
 export function causeLines(causes: readonly Cause[]): readonly string[] {
-  return causes.flatMap(describeCause).map(plainText);
+  return causes.flatMap(describeRootCause).map(plainText);
 }
 
-function describeCause({
+function describeRootCause({
   agentPath,
   step,
   toolName,

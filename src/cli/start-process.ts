@@ -18,7 +18,7 @@ export async function startProcess(): Promise<void> {
   reserveStdout();
   const output = watchOutput(shell);
   const args = process.argv.slice(2);
-  prepare(shell, args);
+  prepareProcess(shell, args);
   const exitCode = await performArguments(args, shell);
   await Promise.all([flushed(shell.stdout), flushed(shell.stderr)]);
   // What configurations, servers and drivers leave open must not keep a command that has done its work.
@@ -49,7 +49,7 @@ function watchOutput(shell: Shell): { readonly isLost: boolean } {
 /** Warnings of Node about how it reads a file. Where that is an error, the error says what to do. */
 const UNWANTED = /^(?:Module type of|Failed to load the ES module) /u;
 
-function prepare(shell: Shell, args: readonly string[]): void {
+function prepareProcess(shell: Shell, args: readonly string[]): void {
   shell.stderr.on("error", () => {});
   // Warnings are for people here: a line each, without those on features of Node that we have tried.
   process.removeAllListeners("warning");

@@ -14,7 +14,7 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 export function parseJson(text: string): JsonValue {
   // JSON text has no -0 of its own: after one more round trip it would be 0.
   const parsed: unknown = text.includes("-0") ? parseMinusZeros(text) : JSON.parse(text);
-  if (isJsonDefined(parsed)) return parsed;
+  if (isJson(parsed)) return parsed;
   throw new SyntaxError("JSON.parse gave nothing.");
 }
 
@@ -42,7 +42,7 @@ function withoutMinusZero(_key: string, value: unknown): unknown {
 }
 
 /** `JSON.parse` gives JSON and nothing else. */
-function isJsonDefined(value: unknown): value is JsonValue {
+export function isJson(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 

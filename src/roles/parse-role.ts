@@ -11,7 +11,7 @@ import {
   CODE_FIELDS,
   DATA_FIELDS,
   FILE_FIELDS,
-  listNames,
+  enumerateNames,
   type RoleFileSettings,
 } from "./role-file-options.ts";
 import { errorsIn, type FileErrorAt } from "./plain-yaml.ts";
@@ -85,7 +85,7 @@ function toolsOf(field: string, given: unknown, { tools }: RoleFileSettings): re
   const named = readNames(field, given).flatMap((name, index) => {
     const found = toolsNamed(name, tools);
     if (found.length > 0) return found;
-    const expected = `the name of a given tool (${listNames(tools.keys())})`;
+    const expected = `the name of a given tool (${enumerateNames(tools.keys())})`;
     const advice = "Correct the name, or give the tool where the files are read.";
     throw misdefinition(`${field}[${index}]`, expected, name, advice);
   });

@@ -85,12 +85,12 @@ export function checkExtensions(
 ): void {
   const unknown = [...extensions.keys()].find((name) => !names.includes(name));
   if (unknown === undefined) return;
-  const expected = `the name of a role in the files (${listNames(names)})`;
+  const expected = `the name of a role in the files (${enumerateNames(names)})`;
   throw mismatch(`${owner}.extend.${unknown}`, expected, unknown, "Correct the name.");
 }
 
 /** Names, for a message. */
-export function listNames(names: Iterable<string>): string {
+export function enumerateNames(names: Iterable<string>): string {
   return [...names].join(", ") || "there are none";
 }
 
@@ -99,7 +99,7 @@ function listedIn(models: Readonly<Record<string, Model>>): RoleFileSettings["mo
   return (field, name) => {
     const model = byName.get(name);
     if (model !== undefined) return model;
-    const expected = `the name of a given model (${listNames(byName.keys())})`;
+    const expected = `the name of a given model (${enumerateNames(byName.keys())})`;
     throw misdefinition(field, expected, name, "Correct the name, or add it to models.");
   };
 }

@@ -1,7 +1,7 @@
 // The result of a run as text: its tree, what is left of its budget, the use of each agent, and where to
 // find its trace. Pure.
 
-import type { RunResult, Usage, AgentId } from "../index.ts";
+import type { AgentReport, RunResult, Usage, AgentId } from "../index.ts";
 import { REST_SIGNS } from "./activity-text.ts";
 import {
   AXES,
@@ -217,8 +217,6 @@ export function treeOf(result: RunResult): ShownAgent | undefined {
     });
   return below(null)[0];
 }
-
-type AgentReport = RunResult["agents"][number];
 
 /** The steps in whose middle agents are paused; a result holds only those that are over. */
 function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {

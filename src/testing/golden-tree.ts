@@ -3,9 +3,9 @@
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId } from "../protocol/ids.ts";
 
-interface Branch {
+interface LabeledBranch {
   label: string;
-  readonly below: Branch[];
+  readonly below: LabeledBranch[];
 }
 
 /**
@@ -19,24 +19,24 @@ export function goldenTree(events: readonly EspalierEvent[]): string {
 }
 
 interface Drawing {
-  readonly roots: Branch[];
-  readonly agents: Map<AgentId, Branch>;
+  readonly roots: LabeledBranch[];
+  readonly agents: Map<AgentId, LabeledBranch>;
   /** Steps and calls, by execution and id. */
-  readonly open: Map<string, Branch>;
+  readonly open: Map<string, LabeledBranch>;
 }
 
 function draw(tree: Drawing, event: EspalierEvent): void {
-  const here = tree.open.get(keyOf(event));
+  const here = tree.open.get(keyStep(event));
   const step = tree.open.get(`${event.executionId} ${event.stepId}`);
   switch (event.type) {
     case "agent.started":
       tree.agents.set(event.agentId, branch(event.agentPath, spawningCall(tree, event)));
       break;
     case "step.started":
-      tree.open.set(keyOf(event), branch(`step ${event.number}`, tree.agents.get(event.agentId)));
+      tree.open.set(keyStep(event), branch(`step ${event.number}`, tree.agents.get(event.agentId)));
       break;
     case "tool.started":
-      tree.open.set(keyOf(event), branch(event.toolName, step));
+      tree.open.set(keyStep(event), branch(event.toolName, step));
       break;
     case "tool.rejected":
       branch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
@@ -66,8 +66,8 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       break;
   }
 
-  function branch(label: string, above: Branch | undefined): Branch {
-    const grown: Branch = { label, below: [] };
+  function branch(label: string, above: LabeledBranch | undefined): LabeledBranch {
+    const grown: LabeledBranch = { label, below: [] };
     (above?.below ?? tree.roots).push(grown);
     return grown;
   }
@@ -77,7 +77,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
 function spawningCall(
   tree: Drawing,
   start: EspalierEvent & { readonly type: "agent.started" },
-): Branch | undefined {
+): LabeledBranch | undefined {
   const parent = tree.agents.get(start.parentAgentId ?? start.agentId);
   for (const [key, call] of tree.open) {
     const isParents = parent?.below.some((step) => step.below.includes(call)) === true;
@@ -86,15 +86,15 @@ function spawningCall(
   return undefined;
 }
 
-function keyOf(event: EspalierEvent): string {
+function keyStep(event: EspalierEvent): string {
   return `${event.executionId} ${event.callId ?? event.stepId}`;
 }
 
-function describe(branch: Branch | undefined, words: string): void {
+function describe(branch: LabeledBranch | undefined, words: string): void {
   if (branch !== undefined) branch.label += ` ${words}`;
 }
 
-function lines(branch: Branch): readonly string[] {
+function lines(branch: LabeledBranch): readonly string[] {
   const { below } = branch;
   const rows = below.flatMap((child, index) => {
     const isLast = index === below.length - 1;

@@ -134,7 +134,7 @@ export const postChecks: readonly StoreCheck[] = [
     const before = await store.find(run1);
     await store.post(run1, { key: "a", body: "1" });
     const after = await store.find(run1);
-    deepStrictEqual(restOf(after), { ...restOf(before), status: "open" });
+    deepStrictEqual(omitTime(after), { ...omitTime(before), status: "open" });
     deepStrictEqual([after?.owner, after?.heartbeatAtMs], [null, null]);
     deepStrictEqual(await idsOpen(store), [run1]);
     // The process that gave it up, and never got the answer, may do so again: it stays open.
@@ -256,7 +256,7 @@ function timeless(posts: readonly Post[]): readonly Omit<Post, "atMs">[] {
   return posts.map(({ atMs: _time, ...rest }) => rest);
 }
 
-function restOf(run: StoredRun | undefined): object {
+function omitTime(run: StoredRun | undefined): object {
   const { updatedAtMs: _time, ...rest } = run ?? {};
   return rest;
 }

@@ -10,13 +10,13 @@ import type { Usage } from "../protocol/usage.ts";
 import { raiseAmounts } from "./amounts.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
-type Amounts = Record<string, number>;
+type UsedAmounts = Record<string, number>;
 
 /** The use of one agent. Changed in place by its `AgentFold`. */
 export class BudgetUse {
   readonly #above: BudgetUse | undefined;
-  readonly #own: Amounts = {};
-  readonly #tree: Amounts = {};
+  readonly #own: UsedAmounts = {};
+  readonly #tree: UsedAmounts = {};
   /** Tool calls of completed steps. */
   #completedCalls = 0;
   /** What was left when that was last said. */
@@ -42,7 +42,7 @@ export class BudgetUse {
 
   /** Returns what is left on the limited axes. */
   left(): Record<string, number> {
-    const left: Amounts = {};
+    const left: UsedAmounts = {};
     const above = this.#above?.left() ?? {};
     for (const [axis, amount] of Object.entries(this.#left)) {
       const since = (this.#tree[axis] ?? 0) - (this.#before[axis] ?? 0);
@@ -80,7 +80,7 @@ export class BudgetUse {
   /** Returns its own use on the limited axes. Time passes for an agent as for its subagents. */
   within(budget: AxisAmounts): AxisAmounts {
     const left = this.left();
-    const used: Amounts = {};
+    const used: UsedAmounts = {};
     for (const [axis, limit] of Object.entries(budget))
       used[axis] =
         axis === "wallTimeMs" ? Math.max(0, limit - (left[axis] ?? limit)) : (this.#own[axis] ?? 0);
@@ -122,18 +122,18 @@ export class BudgetUse {
 }
 
 /** A cost may be unknown. */
-function amountsOf(usage: Partial<Usage>): Amounts {
+function amountsOf(usage: Partial<Usage>): UsedAmounts {
   return Object.fromEntries(
     Object.entries(usage).map(([axis, amount]) => [axis, amount ?? 0] as const),
   );
 }
 
-function add(sums: Amounts, more: Partial<Usage> | Amounts): void {
+function add(sums: UsedAmounts, more: Partial<Usage> | UsedAmounts): void {
   for (const [axis, amount] of Object.entries(more)) sums[axis] = (sums[axis] ?? 0) + (amount ?? 0);
 }
 
 /** The part of a use that rows show. A cost of which no part is known is null. */
-function spentOf({ totalTokens = 0, costMicroUsd = 0, unpricedCalls = 0 }: Amounts): Spent {
+function spentOf({ totalTokens = 0, costMicroUsd = 0, unpricedCalls = 0 }: UsedAmounts): Spent {
   // As `knownCost`, whose file a command that shows runs would load for this line alone.
   const isUnknown = costMicroUsd === 0 && unpricedCalls > 0;
   return { totalTokens, costMicroUsd: isUnknown ? null : costMicroUsd, unpricedCalls };

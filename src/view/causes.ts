@@ -10,7 +10,7 @@ import type { Cause, RefusalRow } from "./viewer-data.ts";
 
 const MOST = 20;
 
-type Chain = readonly Cause[];
+type CauseChain = readonly Cause[];
 
 /**
  * Of a run whose root failed or was stopped: what that came from, and its way up. Of any other: the same of each agent that failed, the
@@ -37,7 +37,10 @@ export function causesOf(
 }
 
 /** The chains of agents, without those that stand in one before. */
-function chainsOf(broken: readonly AgentFold[], agents: readonly AgentFold[]): readonly Chain[] {
+function chainsOf(
+  broken: readonly AgentFold[],
+  agents: readonly AgentFold[],
+): readonly CauseChain[] {
   const seen = new Set<string>();
   return broken.flatMap((agent) => {
     if (seen.has(agent.agentId)) return [];
@@ -68,7 +71,7 @@ function firstAtEachLimit(agents: readonly AgentFold[]): readonly AgentFold[] {
 function refusedByLimits(
   agents: readonly AgentFold[],
   refusals: readonly RefusalRow[],
-): readonly Chain[] {
+): readonly CauseChain[] {
   const seen = new Set<string>();
   return refusals.flatMap(({ agent: index, step, code, message, atMs }) => {
     const agent = agents[index];
@@ -87,12 +90,12 @@ const REFUSED_BY_LIMITS: ReadonlySet<SpawnRefusal["code"]> = new Set<SpawnRefusa
   "budget_exhausted",
 ]);
 
-function earliestFirst(chains: readonly Chain[]): readonly Chain[] {
+function earliestFirst(chains: readonly CauseChain[]): readonly CauseChain[] {
   return chains.toSorted(([left], [right]) => (left?.atMs ?? 0) - (right?.atMs ?? 0));
 }
 
 /** Returns what an agent broke of, the first cause first, itself last. */
-function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.rest): Chain {
+function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.rest): CauseChain {
   if (at === undefined) return [];
   const own = causeIn(agent, at);
   const first = firstAtLimit(agent, at, agents);
@@ -106,7 +109,7 @@ function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.rest
 }
 
 /** Returns the chain of the subagent that had broken when a call ended. Empty if none had. */
-function chainBelow(call: CallFold, agents: readonly AgentFold[]): Chain {
+function chainBelow(call: CallFold, agents: readonly AgentFold[]): CauseChain {
   const { endSeq = Infinity } = call;
   for (const index of call.children) {
     const child = agents[index];

@@ -52,7 +52,7 @@ export function runListing(
   at: Onlooker,
 ): RunListing {
   const { runId, title, createdAtMs, updatedAtMs, owner } = listed;
-  const status = statusOf(listed, facts, at);
+  const status = chooseRowStatus(listed, facts, at);
   const leader = owner === null ? null : leaderOf(owner, at);
   return { runId, title, status, createdAtMs, updatedAtMs, leader };
 }
@@ -125,7 +125,7 @@ function leaderOf(
 }
 
 /** A journal may be a moment ahead of its entry, or behind it. */
-function statusOf(
+function chooseRowStatus(
   { status, owner, heartbeatAtMs }: ListedRun,
   facts: RunOverview | undefined,
   { nowMs, hostname, isProcessGone }: Onlooker,

@@ -79,7 +79,7 @@ export class Api {
           status: call.query.get("status") ?? undefined,
           q: call.query.get("q") ?? undefined,
           before: runIdOrNone(call.query.get("before")),
-          limit: numberIn(call.query, "limit"),
+          limit: readQueryNumber(call.query, "limit"),
         });
       case "questions":
         return await list.questions();
@@ -121,7 +121,7 @@ export class Api {
     if (rest.length === 0) return await agentDetailOf(run, agent);
     const [steps, number = ""] = rest;
     if (steps !== "steps" || rest.length !== 2) throw notFound();
-    const execution = numberIn(query, "execution");
+    const execution = readQueryNumber(query, "execution");
     return await stepDetail(run, { agent, number: wholeNumber("a step", number), execution });
   }
 
@@ -130,7 +130,9 @@ export class Api {
     const { runs, clock } = this.#parts;
     const last = request.headers["last-event-id"]?.toString();
     const after =
-      last === undefined ? (numberIn(query, "after") ?? 0) : wholeNumber("Last-Event-ID", last);
+      last === undefined
+        ? (readQueryNumber(query, "after") ?? 0)
+        : wholeNumber("Last-Event-ID", last);
     const run = await runs.look(runId);
     if (this.#feeds.size >= MOST_FEEDS || !runs.canWatch(run))
       throw refusedRequest(
@@ -161,11 +163,11 @@ function runIdIn(text: string): RunId {
 
 function logQueryIn(query: URLSearchParams): LogQuery {
   return {
-    after: numberIn(query, "after") ?? 0,
+    after: readQueryNumber(query, "after") ?? 0,
     ...defined({
       agentId: query.get("agent") ?? undefined,
       type: query.get("type") ?? undefined,
-      limit: numberIn(query, "limit"),
+      limit: readQueryNumber(query, "limit"),
     }),
   };
 }
@@ -174,7 +176,7 @@ function notFound() {
   return refusedRequest(404, "not_found", "Expected a route of the API, got another path.");
 }
 
-function numberIn(query: URLSearchParams, name: string): number | undefined {
+function readQueryNumber(query: URLSearchParams, name: string): number | undefined {
   const given = query.get(name);
   return given === null || given === "" ? undefined : wholeNumber(name, given);
 }

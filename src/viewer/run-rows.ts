@@ -36,7 +36,7 @@ export function learntOf(run: HeldRun, nowMs: number) {
   const questions = openOf(run, snapshot.questions);
   const answered = factsOnceAnswered(snapshot.run, questions.length === 0);
   const facts = factsOnceRefused(answered, run.mailed.refusal);
-  return { facts, questions, title: titleOf(run), stored: run.stored, atMs: nowMs };
+  return { facts, questions, title: chooseTitle(run), stored: run.stored, atMs: nowMs };
 }
 
 /** A row of a list. Left out of it is what has not been learnt. */
@@ -57,7 +57,7 @@ export function rowOf(
 export function runSnapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
   const snapshot = run.fold.snapshot();
   const questions = openOf(run, snapshot.questions);
-  const head = headOf(run, factsOnceAnswered(snapshot.run, questions.length === 0), nowMs);
+  const head = buildRunHead(run, factsOnceAnswered(snapshot.run, questions.length === 0), nowMs);
   return { ...snapshot, record: run.record, run: head, questions };
 }
 
@@ -72,7 +72,7 @@ export function patchOf(
   const questions = asked && openOf(run, asked);
   const { answered } = run.mailed;
   const isAnswered = run.fold.questions.every(({ questionId }) => answered.has(questionId));
-  const head = headOf(run, factsOnceAnswered(patch.run, isAnswered), nowMs);
+  const head = buildRunHead(run, factsOnceAnswered(patch.run, isAnswered), nowMs);
   return { ...patch, record: run.record, run: head, ...defined({ questions }) };
 }
 
@@ -87,13 +87,13 @@ export function mailText({ mailed: { answered, vain, refusal } }: HeldRun): stri
   return JSON.stringify([[...answered], [...vain], refusal]);
 }
 
-function headOf(run: HeldRun, facts: RunOverview, nowMs: number) {
+function buildRunHead(run: HeldRun, facts: RunOverview, nowMs: number) {
   const all = factsOnceRefused(facts, run.mailed.refusal);
-  return runHead({ ...run.stored, title: titleOf(run) }, all, onlooker(nowMs));
+  return runHead({ ...run.stored, title: chooseTitle(run) }, all, onlooker(nowMs));
 }
 
 /** The title that the store has was cut before anything was redacted: where that matters, it is made anew. */
-function titleOf({ content, fold, stored }: HeldRun): string {
+function chooseTitle({ content, fold, stored }: HeldRun): string {
   if (content.isWhole) return stored.title;
   const { root } = fold;
   if (root === undefined || !content.isShown) return roleIn(stored.title);

@@ -4,7 +4,7 @@
 // V1. With content off no text leaves that a person, a model, a tool or a provider wrote. What does leave are ids, numbers, and the names and
 //     codes that stand under the keys below: a key that is not among them is taken for one of content.
 
-import { isRecord, type JsonValue } from "../kernel/json.ts";
+import { isJson, isRecord, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import { QuestionSchema, type Question } from "../protocol/question.ts";
@@ -166,11 +166,6 @@ function emptied(key: string, part: unknown): unknown {
 
 /** These are objects always. */
 const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
-
-/** Events and questions are made of JSON. */
-function isJson(value: unknown): value is JsonValue {
-  return value !== undefined;
-}
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);

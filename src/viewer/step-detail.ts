@@ -223,9 +223,9 @@ function shownMessage(
   }
 }
 
-type Parts = NonNullable<Extract<Message, { readonly role: "tool" }>["content"]>;
+type ContentParts = NonNullable<Extract<Message, { readonly role: "tool" }>["content"]>;
 
-function partsOf(parts: Parts, content: ShownContent): Parts {
+function partsOf(parts: ContentParts, content: ShownContent): ContentParts {
   return parts.map((part) => {
     if (part.type === "text") return { ...part, text: content.text(part.text) };
     const { type, mediaType, name, uri, text } = part;

@@ -55,9 +55,9 @@ export function checkViewerOptions(options: ViewerOptions): void {
     storeName: checkText,
     content: checkContent,
     actions: checkActions,
-    port: checkPort,
+    port: checkPortOrNull,
     host: checkText,
-    authorize: checkFunction,
+    authorize: checkAuthorize,
     command: checkText,
     by: checkText,
     jaegerUrl: checkAddress,
@@ -90,7 +90,7 @@ function checkActions(field: string, actions: unknown): void {
   throw mismatch(field, `a list of ${ACTIONS.join(", ")}`, actions, "Give [] for none.");
 }
 
-function checkPort(field: string, port: unknown): void {
+function checkPortOrNull(field: string, port: unknown): void {
   const isPort =
     typeof port === "number" && Number.isInteger(port) && port >= 0 && port <= GREATEST_PORT;
   if (port === null || isPort) return;
@@ -102,7 +102,7 @@ function checkPort(field: string, port: unknown): void {
   );
 }
 
-function checkFunction(field: string, value: unknown): void {
+function checkAuthorize(field: string, value: unknown): void {
   if (typeof value === "function") return;
   throw mismatch(field, "a function", value, "Leave it out for a token.");
 }

@@ -173,7 +173,7 @@ class RunViewer implements Viewer {
     response: ServerResponse,
   ): Promise<void> {
     gate.checkHost(request);
-    const { path, query } = placeIn(request.url ?? "", prefix);
+    const { path, query } = splitUrl(request.url ?? "", prefix);
     const isApi = API.every((part, index) => path[index] === part);
     if (!isApi) return await this.#page.send(request, response, { path, prefix });
     const challenge = request.headers["espalier-challenge"];
@@ -211,7 +211,7 @@ async function withdrawn(signal: AbortSignal): Promise<undefined> {
 }
 
 /** The parts of a path below a prefix, each decoded, and what is asked. Throws 400 for what cannot be read, 404 for what is not below it. */
-function placeIn(
+function splitUrl(
   url: string,
   prefix: string,
 ): { readonly path: readonly string[]; readonly query: URLSearchParams } {

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 
 import { eventsOf } from "../../viewer/data/event-stream.ts";
 import { changesBetween } from "../../viewer/text/changes.tsx";
-import { indented, readable } from "../../viewer/text/json-text.ts";
+import { indentJson, indentIfJson } from "../../viewer/text/json-text.ts";
 import { lineOf } from "../../viewer/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";
 import { expectLinear, longText, REPEATED } from "../support/long-text.ts";
@@ -13,8 +13,8 @@ import { expectLinear, longText, REPEATED } from "../support/long-text.ts";
 const BYTES = 2_000_000;
 
 const PAGE_FUNCTIONS: Readonly<Record<string, (text: string) => unknown>> = {
-  readable,
-  indented: (text) => indented({ a: { b: text } }),
+  readable: indentIfJson,
+  indented: (text) => indentJson({ a: { b: text } }),
   lineOf: (text) => lineOf(text),
   changesBetween: (text) => changesBetween(text, `${text}!`),
 };
@@ -27,14 +27,14 @@ proves(["D422"], "lays out and compares expensive text in time that grows with i
 
 proves(["D422"], "indents lists in lists up to 50 levels, and deeper text as it came", () => {
   const deep = `${"[".repeat(400_000)}${"]".repeat(400_000)}`;
-  expect(readable(deep)).toBe(deep);
+  expect(indentIfJson(deep)).toBe(deep);
   const levels = 2_000;
   const nested = `${"[".repeat(levels)}"${"x".repeat(80)}"${"]".repeat(levels)}`;
   expectLinear("indented", nested, {
     bytes: 600_000,
-    work: (text) => readable(`[${text.replaceAll("][", "],[")}]`),
+    work: (text) => indentIfJson(`[${text.replaceAll("][", "],[")}]`),
   });
-  const shown = readable(nested);
+  const shown = indentIfJson(nested);
   expect(JSON.parse(shown)).toEqual(JSON.parse(nested));
   expect(shown.split("\n").length).toBeLessThan(110);
 });

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { eventsOf } from "../../viewer/data/event-stream.ts";
 import { RunState } from "../../viewer/data/run-state.ts";
 import { restsOf, TimeScale } from "../../viewer/run/time-scale.ts";
-import { indented, jsonParts, readable } from "../../viewer/text/json-text.ts";
+import { indentJson, jsonParts, indentIfJson } from "../../viewer/text/json-text.ts";
 import { lineOf, piecesOf } from "../../viewer/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";
 import { HOSTILE, UNSEEN } from "./fixture-runs.ts";
@@ -88,13 +88,13 @@ describe("text", () => {
   });
 
   test("JSON has a line for each member, and what is short stands on one", () => {
-    expect(indented({ path: "a", lines: [1, 400], empty: {}, none: [] })).toBe(
+    expect(indentJson({ path: "a", lines: [1, 400], empty: {}, none: [] })).toBe(
       '{\n  "path": "a",\n  "lines": [1, 400],\n  "empty": {},\n  "none": []\n}',
     );
     const long = { a: ["x".repeat(50), "y".repeat(50)] };
-    expect(JSON.parse(indented(long))).toEqual(long);
-    expect(readable("{ no json")).toBe("{ no json");
-    expect(readable('{"__proto__":1}')).toBe('{\n  "__proto__": 1\n}');
+    expect(JSON.parse(indentJson(long))).toEqual(long);
+    expect(indentIfJson("{ no json")).toBe("{ no json");
+    expect(indentIfJson('{"__proto__":1}')).toBe('{\n  "__proto__": 1\n}');
   });
 });
 

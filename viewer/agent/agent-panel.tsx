@@ -21,7 +21,7 @@ import { AgentOverview } from "./agent-overview.tsx";
 import { AgentSteps, stepKey } from "./agent-steps.tsx";
 import { StepPanel } from "./step-panel.tsx";
 
-interface PanelProps {
+interface AgentPanelProps {
   readonly state: RunState;
   readonly route: RunRoute & { readonly agent: string };
   readonly view: RunView;
@@ -35,7 +35,7 @@ const TAB_TEXTS: Readonly<Record<AgentTab, string>> = {
   log: "Log",
 };
 
-export function AgentPanel({ state, route, view, onClose }: PanelProps) {
+export function AgentPanel({ state, route, view, onClose }: AgentPanelProps) {
   void state.amounts.value;
   const { runId, agent } = route;
   const index = state.indexOf(agent);
@@ -83,7 +83,7 @@ export function AgentPanel({ state, route, view, onClose }: PanelProps) {
   );
 }
 
-function useFocusInPanel(route: PanelProps["route"]) {
+function useFocusInPanel(route: AgentPanelProps["route"]) {
   const panel = useRef<HTMLElement>(null);
   const last = useRef(route);
   useLostFocus(".agent-panel", () => {
@@ -99,7 +99,7 @@ function useFocusInPanel(route: PanelProps["route"]) {
   return panel;
 }
 
-interface ListedProps extends Pick<PanelProps, "view" | "route"> {
+interface ListedProps extends Pick<AgentPanelProps, "view" | "route"> {
   readonly index: number;
 }
 
@@ -166,13 +166,13 @@ function Tabs({ route, tab }: { readonly route: RunRoute; readonly tab: AgentTab
   );
 }
 
-interface BodyProps extends Omit<PanelProps, "onClose" | "view"> {
+interface TabBodyProps extends Omit<AgentPanelProps, "onClose" | "view"> {
   readonly tab: AgentTab;
   readonly version: string;
   readonly loaded: ReturnType<typeof useLoaded<Awaited<ReturnType<typeof api.agent>>>>;
 }
 
-function TabBody({ state, route, tab, loaded, version }: BodyProps) {
+function TabBody({ state, route, tab, loaded, version }: TabBodyProps) {
   const { runId, agent, step } = route;
   if (tab === "log") return <AgentLog runId={runId} agentId={agent} version={version} />;
   const detail = loaded.value;

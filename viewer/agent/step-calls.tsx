@@ -1,6 +1,6 @@
 import type { CallDetail, StepDetail } from "../../src/view/viewer-data.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
-import { readable } from "../text/json-text.ts";
+import { indentIfJson } from "../text/json-text.ts";
 import { Block, Code, Line } from "../text/shown-text.tsx";
 import type { OnRun } from "./agent-link.tsx";
 import { CallSummary } from "./agent-steps.tsx";
@@ -14,7 +14,7 @@ export function StepCalls({ step, state, route }: OnRun & { readonly step: StepD
         {step.callDetails.map((call) => (
           <li key={call.callId}>
             <CallSummary call={call} state={state} route={route} />
-            <Block text={readable(call.argumentsText)} />
+            <Block text={indentIfJson(call.argumentsText)} />
             <CallResult call={call} />
           </li>
         ))}
@@ -44,7 +44,7 @@ function CallResult({ call }: { readonly call: CallDetail }) {
                 : `${countText(result.length)} of ${countText(resultCharacters)} characters`}
             </span>
           </p>
-          <Block text={readable(result)} />
+          <Block text={indentIfJson(result)} />
         </div>
       )}
       {call.outcome === "open" && <p class="muted">under way</p>}

@@ -95,13 +95,13 @@ function lastStep({ steps, executions }: AgentDetail): number {
   return steps.findLast(({ execution }) => execution === executions)?.number ?? 1;
 }
 
-interface BodyProps extends OnRun {
+interface StepBodyProps extends OnRun {
   readonly step: StepDetail;
   readonly isWhole: boolean;
   readonly onWhole: (isWhole: boolean) => void;
 }
 
-function StepBody({ step, state, route, isWhole, onWhole }: BodyProps) {
+function StepBody({ step, state, route, isWhole, onWhole }: StepBodyProps) {
   return (
     <>
       <StepFacts step={step} />
@@ -153,7 +153,7 @@ function StepFacts({ step }: { readonly step: StepDetail }) {
         ["model", <Line text={`${context.model.provider} · ${context.model.id}`} />],
         usage && ["tokens", usageText(usage)],
         usage && ["cost", costText(usage)],
-        ["time", durationMs === undefined ? "under way" : timeText(durationMs, timing)],
+        ["time", durationMs === undefined ? "under way" : describeTiming(durationMs, timing)],
         step.finishReason === undefined
           ? undefined
           : ["ended with", <Line text={step.finishReason} />],
@@ -188,7 +188,7 @@ function usageText(usage: NonNullable<StepDetail["usage"]>): string {
   return `${countText(usage.inputTokens)} in${cached} · ${countText(usage.outputTokens)} out${thought}${estimated}`;
 }
 
-function timeText(durationMs: number, timing: StepDetail["timing"]): string {
+function describeTiming(durationMs: number, timing: StepDetail["timing"]): string {
   if (timing === undefined) return durationText(durationMs);
   const parts = [
     ["model", timing.inferenceMs],

@@ -6,7 +6,7 @@ import type { RunRoute } from "../app/route.ts";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { numberOf } from "../../src/view/amounts.ts";
-import { readable } from "../text/json-text.ts";
+import { indentIfJson } from "../text/json-text.ts";
 import { Block, Code, Line, Words } from "../text/shown-text.tsx";
 import { Changes } from "../text/changes.tsx";
 
@@ -99,7 +99,7 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
         <span class="muted number">{number}</span>
         <b>{message.role}</b>
         <span class="muted">
-          <Line text={originOf(message)} />
+          <Line text={showOrigin(message)} />
         </span>
         {from !== undefined && (
           <span class="inherited">
@@ -129,7 +129,7 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
             <p>
               <span class="muted">calls</span> <Code text={call.toolName} />
             </p>
-            <Block text={readable(call.argumentsText)} />
+            <Block text={indentIfJson(call.argumentsText)} />
           </div>
         ))}
       <Attachments message={message} />
@@ -137,13 +137,13 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
   );
 }
 
-function originOf(message: Message): string {
+function showOrigin(message: Message): string {
   if (message.role === "system" || message.role === "user") return message.origin;
   return message.role === "tool" ? message.toolName : "";
 }
 
 function Said({ message: { role, text } }: { readonly message: Message }) {
-  return role === "tool" ? <Block text={readable(text)} /> : <Words text={text} />;
+  return role === "tool" ? <Block text={indentIfJson(text)} /> : <Words text={text} />;
 }
 
 function Attachments({ message }: { readonly message: Message }) {

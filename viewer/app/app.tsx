@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 
 import { api } from "../data/api.ts";
-import type { LiveRun } from "../data/live-run.ts";
+import type { FollowedRun } from "../data/followed-run.ts";
 import { meta } from "../data/meta.ts";
 import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
@@ -28,7 +28,7 @@ const EVERY_MS = 2_000;
 const NO_QUESTIONS: readonly QuestionRow[] = [];
 
 interface AppProps {
-  readonly firstRun: LiveRun | undefined;
+  readonly firstRun: FollowedRun | undefined;
 }
 
 export function App({ firstRun }: AppProps) {

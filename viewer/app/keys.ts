@@ -9,16 +9,16 @@ export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
 const LEVELS = ["app", "screen", "panel", "form"] as const;
 export type KeyLevel = (typeof LEVELS)[number];
 
-interface Listener {
+interface KeyListener {
   readonly level: number;
   keys: KeyMap;
 }
 
-const listeners: Listener[] = [];
+const listeners: KeyListener[] = [];
 
 /** Keys of a part of the page, as long as it is shown. By the name of the key: `j`, `Enter`, `ArrowUp`. */
 export function useKeys(level: KeyLevel, keys: KeyMap): void {
-  const listener = useRef<Listener>({ level: LEVELS.indexOf(level), keys });
+  const listener = useRef<KeyListener>({ level: LEVELS.indexOf(level), keys });
   listener.current.keys = keys;
   // With what it belongs to, not a frame later: a key is meant for what is seen.
   useLayoutEffect(() => {

@@ -24,7 +24,7 @@ export function useRunTitle(runId: string, title: string): void {
 /** Sets the title of the tab, which the browser also keeps in its history. */
 export function useTitle(questions: number): void {
   const { screen } = route.value;
-  const place = nameOf(route.value);
+  const place = nameScreen(route.value);
   useEffect(() => {
     document.title = `${questions > 0 ? `(${questions}) ` : ""}${place} · espalier`;
   }, [questions, place]);
@@ -35,7 +35,7 @@ export function useTitle(questions: number): void {
   }, [screen]);
 }
 
-function nameOf(to: Route): string {
+function nameScreen(to: Route): string {
   if (to.screen !== "run") return SCREENS[to.screen];
   const { runId, title } = openedRun.value;
   const name = runId === to.runId && title !== "" ? title : `run ${to.runId}`;

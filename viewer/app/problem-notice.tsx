@@ -73,7 +73,7 @@ interface NoticeProps {
 }
 
 export function ProblemNotice({ problem, onRetry }: NoticeProps) {
-  const { title, advice, command } = adviceFor(problem);
+  const { title, advice, command } = findAdvice(problem);
   return (
     <div class="empty" role="alert">
       <h2>{title}</h2>
@@ -90,7 +90,7 @@ export function ProblemNotice({ problem, onRetry }: NoticeProps) {
   );
 }
 
-function adviceFor({ code, status }: Problem): Advice {
+function findAdvice({ code, status }: Problem): Advice {
   const known = ADVICE[code];
   if (known !== undefined) return known;
   if (status === 401) return ADVICE["unauthorized"] ?? { title: code };

@@ -62,19 +62,19 @@ export function lastVisited(): string {
 export function hrefOf(to: Route): string {
   switch (to.screen) {
     case "runs":
-      return `${BASE}${search({ q: to.q })}`;
+      return `${BASE}${writeQuery({ q: to.q })}`;
     case "questions":
       return `${BASE}questions`;
     case "run": {
       const { screen: _screen, runId, step, ...rest } = to;
-      return `${BASE}r/${encodeURIComponent(runId)}${search({ ...rest, step: step?.toString() })}`;
+      return `${BASE}r/${encodeURIComponent(runId)}${writeQuery({ ...rest, step: step?.toString() })}`;
     }
     case "unknown":
       return BASE;
   }
 }
 
-function search(values: Readonly<Record<string, string | undefined>>): string {
+function writeQuery(values: Readonly<Record<string, string | undefined>>): string {
   const set = Object.entries(values).flatMap(([name, value = ""]) =>
     value === "" ? [] : [[name, value]],
   );

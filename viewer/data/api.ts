@@ -32,20 +32,20 @@ interface InterruptedCalls {
   readonly calls: readonly OpenToolCall[];
 }
 
-export interface RunFilter {
+export interface RunSearch {
   readonly q?: string | undefined;
   readonly before?: string | undefined;
 }
 
 export const api = {
   meta: (signal: AbortSignal) => get<ViewerMeta>("meta", signal),
-  runs: (filter: RunFilter, signal: AbortSignal) =>
+  runs: (filter: RunSearch, signal: AbortSignal) =>
     get<RunPage>(`runs${query({ limit: "200", ...filter })}`, signal),
   questions: (signal: AbortSignal) => get<Inbox>("questions", signal),
   run: (runId: string, signal: AbortSignal) => get<RunSnapshot>(runPath(runId), signal),
   agent: (runId: string, agentId: string, signal: AbortSignal) =>
     get<AgentDetail>(agentPath(runId, agentId), signal),
-  step: ({ runId, agentId, step, execution }: StepPlace, signal: AbortSignal) =>
+  step: ({ runId, agentId, step, execution }: StepAddress, signal: AbortSignal) =>
     get<StepDetail>(`${agentPath(runId, agentId)}/steps/${step}${query({ execution })}`, signal),
   log: (
     runId: string,
@@ -62,7 +62,7 @@ export const api = {
   },
 };
 
-export interface StepPlace {
+export interface StepAddress {
   readonly runId: string;
   readonly agentId: string;
   readonly step: number;
@@ -101,7 +101,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
   });
   if (response.ok) return response;
   const said: unknown = await response.json().catch(() => undefined);
-  throw isSaid(said)
+  throw isErrorBody(said)
     ? new Problem(said.code, said.message, response.status)
     : new Problem("unknown", `The server answered ${response.status}.`, response.status);
 }
@@ -117,7 +117,7 @@ export function isAnswer<Answer>(value: unknown): value is Answer {
   return typeof value === "object" && value !== null;
 }
 
-function isSaid(value: unknown): value is { readonly code: string; readonly message: string } {
+function isErrorBody(value: unknown): value is { readonly code: string; readonly message: string } {
   return (
     typeof value === "object" &&
     value !== null &&
@@ -129,7 +129,7 @@ function isSaid(value: unknown): value is { readonly code: string; readonly mess
 }
 
 /** What went wrong, as a problem: a fault of the page has the code `page_fault`. */
-export function problemOf(error: unknown): Problem {
+export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem("page_fault", error instanceof Error ? error.message : String(error), 0);
 }

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { problemOf, type Problem } from "./api.ts";
+import { toProblem, type Problem } from "./api.ts";
 import { pause } from "./page-clock.ts";
 
 /** What has been loaded so far, and what is wrong. A value stays while it is loaded again, and when that fails. */
@@ -37,7 +37,7 @@ export function useLoaded<Value>(
         if (!signal.aborted) setLoaded({ key, value, problem: undefined });
       } catch (error) {
         if (signal.aborted) return;
-        const problem = problemOf(error);
+        const problem = toProblem(error);
         setLoaded((before) => ({
           key,
           value: before.key === key ? before.value : undefined,

@@ -3,12 +3,12 @@
 
 import { batch, signal } from "@preact/signals";
 
-import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
+import { isJsonObject } from "../../src/kernel/json.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { announce } from "../app/announcer.tsx";
-import { api, newKey, Problem, problemOf } from "../data/api.ts";
-import { indented, readJson } from "../text/json-text.ts";
+import { api, newKey, Problem, toProblem } from "../data/api.ts";
+import { indentJson, readJson } from "../text/json-text.ts";
 
 export type Draft =
   | { readonly at: "none" }
@@ -89,7 +89,7 @@ class AnswerDrafts {
   edit(question: QuestionRow): void {
     this.set(question, {
       at: "edit",
-      text: question.kind === "approval" ? indented(editable(question)) : "",
+      text: question.kind === "approval" ? indentJson(editable(question)) : "",
     });
   }
 
@@ -102,10 +102,10 @@ class AnswerDrafts {
     }
     if (question.kind === "external") {
       const answer: Answer = { type: "result", ...refOf(question), result: read.value };
-      this.set(question, { at: "confirm", answer, edited: indented(read.value) });
-    } else if (isObject(read.value)) {
+      this.set(question, { at: "confirm", answer, edited: indentJson(read.value) });
+    } else if (isJsonObject(read.value)) {
       const answer: Answer = { type: "approved", ...refOf(question), arguments: read.value };
-      this.set(question, { at: "confirm", answer, edited: indented(read.value) });
+      this.set(question, { at: "confirm", answer, edited: indentJson(read.value) });
     } else this.set(question, { at: "edit", text, fault: "Arguments are an object: { … }." });
   }
 
@@ -134,7 +134,7 @@ class AnswerDrafts {
       this.#setAll(all, (one) => ({ at: "sent", text, lastVain: one.question.vainAnswer?.number }));
       announce(text);
     } catch (error) {
-      const problem = problemOf(error);
+      const problem = toProblem(error);
       this.#setAll(all, ({ answer: refused }) => refusedDraft(refused, problem));
       if (problem.code === "invalid_answer") this.vain.value = { question, problem };
     }
@@ -157,7 +157,7 @@ function refusedDraft(answer: Answer, problem: Problem): Draft {
   const edited = answer.type === "approved" ? answer.arguments : undefined;
   return edited === undefined || problem.code !== "invalid_answer"
     ? { at: "refused", problem }
-    : { at: "edit", text: indented(edited), fault: problem.message };
+    : { at: "edit", text: indentJson(edited), fault: problem.message };
 }
 
 export const answerDrafts = new AnswerDrafts();
@@ -191,8 +191,4 @@ export function editable({ arguments: shown, writtenArguments = shown }: Questio
 
 function refOf({ questionId, argumentsHash }: QuestionRow) {
   return { questionId, argumentsHash };
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ import { numberOf } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
 import { allows, shownContent } from "../data/meta.ts";
 import { announce } from "../app/announcer.tsx";
-import { indented } from "../text/json-text.ts";
+import { indentJson } from "../text/json-text.ts";
 import { Changes } from "../text/changes.tsx";
 import { commandText } from "../text/command.ts";
 import { Code, Line } from "../text/shown-text.tsx";
@@ -271,7 +271,7 @@ function Confirm({
               : "The model will read this result:"}
           </p>
           {question.kind === "approval" ? (
-            <Changes from={indented(editable(question))} to={edited} />
+            <Changes from={indentJson(editable(question))} to={edited} />
           ) : (
             <Changes from="" to={edited} />
           )}

@@ -1,10 +1,10 @@
-import type { LiveRun } from "../data/live-run.ts";
+import type { FollowedRun } from "../data/followed-run.ts";
 import { momentText } from "../text/ago.tsx";
 import { nowMs } from "../data/page-clock.ts";
 import { useRef } from "preact/hooks";
 import { Code, Line } from "../text/shown-text.tsx";
 
-export function LostBanner({ live }: { readonly live: LiveRun }) {
+export function LostBanner({ live }: { readonly live: FollowedRun }) {
   const lostAtMs = useRef<number | undefined>(undefined);
   const isLost = live.liveness.value === "lost";
   if (!isLost) lostAtMs.current = undefined;

@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 
 import type { OpenToolCall, RunHead, ViewerAction } from "../../src/view/viewer-data.ts";
-import { api, newKey, problemOf } from "../data/api.ts";
+import { api, newKey, toProblem } from "../data/api.ts";
 import { allows } from "../data/meta.ts";
 import { announce } from "../app/announcer.tsx";
 import { focusIfFree, useLostFocus } from "../app/focused.ts";
@@ -24,7 +24,7 @@ const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
 };
 
 /** The actions that make sense for a run that stands so. */
-function fitting({ status, leader }: RunHead): readonly PlainAction[] {
+function listActions({ status, leader }: RunHead): readonly PlainAction[] {
   const possible = leader === null && status === "needs_you" ? CANCEL : (FITTING[status] ?? []);
   return possible.filter(allows);
 }
@@ -70,7 +70,7 @@ async function confirming({ runId }: RunHead, action: PlainAction): Promise<Stag
     const again = action === "resume" ? (await api.interrupted(runId)).calls : [];
     return { at: "confirm", action, key: newKey(), again };
   } catch (error) {
-    return { at: "said", text: problemOf(error).message, isBad: true };
+    return { at: "said", text: toProblem(error).message, isBad: true };
   }
 }
 
@@ -86,7 +86,7 @@ export function RunActions({ run }: { readonly run: RunHead }) {
       setStage({ at: "said", text, isBad: false });
       announce(text);
     } catch (error) {
-      setStage({ at: "said", text: problemOf(error).message, isBad: true });
+      setStage({ at: "said", text: toProblem(error).message, isBad: true });
     }
   };
   const choose = async (action: PlainAction): Promise<void> => {
@@ -122,7 +122,7 @@ export function RunActions({ run }: { readonly run: RunHead }) {
           <Line text={stage.text} most={2_000} />
         </span>
       )}
-      {fitting(run).map((action) => (
+      {listActions(run).map((action) => (
         <button
           key={action}
           disabled={stage.at === "sending" || stage.at === "asking"}

@@ -1,5 +1,5 @@
 import type { RunHead } from "../../src/view/viewer-data.ts";
-import type { LiveRun } from "../data/live-run.ts";
+import type { FollowedRun } from "../data/followed-run.ts";
 import { allows, meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
@@ -23,7 +23,7 @@ import { RunActions } from "./run-actions.tsx";
 import { timeNow } from "./run-time.ts";
 
 interface HeaderProps {
-  readonly live: LiveRun;
+  readonly live: FollowedRun;
   readonly state: RunState;
   readonly errors: readonly ErrorStop[];
   readonly errorAt: number;
@@ -51,7 +51,7 @@ export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps
             go on with it: <Code text={commandText(`resume ${run.runId}`)} />
           </span>
         )}
-        <Facts run={run} />
+        <RunFacts run={run} />
         {errors.length > 0 && (
           <ErrorStops state={state} errors={errors} errorAt={errorAt} onError={onError} />
         )}
@@ -60,7 +60,7 @@ export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps
   );
 }
 
-function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
+function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun }) {
   const { status, reason, leader } = run;
   if (status === "working" || status === "needs_you")
     return (
@@ -108,7 +108,7 @@ function needsLeader({ status }: RunHead): boolean {
   return status === "waiting" || status === "lost" || status === "paused";
 }
 
-function Facts({ run }: { readonly run: RunHead }) {
+function RunFacts({ run }: { readonly run: RunHead }) {
   const { spent } = run;
   const isAtWork = run.leader !== null && !needsLeader(run);
   const { durationMs, restMs } = timeNow(run);

@@ -10,7 +10,7 @@ import { Panel } from "../app/panel.tsx";
 import { Pending } from "../app/problem-notice.tsx";
 import { CLOSED, goTo, noteVisit, replaceRoute, type RunRoute } from "../app/route.ts";
 import { AT } from "../data/agent-row.ts";
-import { LiveRun } from "../data/live-run.ts";
+import { FollowedRun } from "../data/followed-run.ts";
 import { meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import { numberOf } from "../../src/view/amounts.ts";
@@ -29,16 +29,16 @@ import { TreeView } from "./tree-view.tsx";
 
 interface RunProps {
   readonly route: RunRoute;
-  readonly firstRun: LiveRun | undefined;
+  readonly firstRun: FollowedRun | undefined;
 }
 
 export function RunScreen({ route, firstRun }: RunProps) {
   const { runId } = route;
   const [tries, setTries] = useState(0);
-  const [live, setLive] = useState<LiveRun | undefined>(undefined);
+  const [live, setLive] = useState<FollowedRun | undefined>(undefined);
   // Asked for before the page is painted: it is here the sooner.
   useLayoutEffect(() => {
-    const opened = isFor(runId, firstRun) ? firstRun : new LiveRun(runId);
+    const opened = isFor(runId, firstRun) ? firstRun : new FollowedRun(runId);
     setLive(opened);
     return () => opened.close();
   }, [runId, tries]);
@@ -57,13 +57,13 @@ export function RunScreen({ route, firstRun }: RunProps) {
   );
 }
 
-function isFor(runId: string, run: LiveRun | undefined): run is LiveRun {
+function isFor(runId: string, run: FollowedRun | undefined): run is FollowedRun {
   return run?.runId === runId && !run.isClosed;
 }
 
 interface OpenProps {
   readonly route: RunRoute;
-  readonly live: LiveRun;
+  readonly live: FollowedRun;
   readonly state: RunState;
 }
 

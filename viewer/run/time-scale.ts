@@ -15,7 +15,7 @@ export interface Rest {
   readonly toMs: number;
 }
 
-interface Piece extends Rest {
+interface TimePiece extends Rest {
   /** Where it is on the line, from 0 to 1. */
   readonly from: number;
   readonly to: number;
@@ -35,11 +35,11 @@ export function restsOf(spans: SpanNumbers, nowMs: number): readonly Rest[] {
 /** Where the milliseconds from 0 to `endMs` are on a line. */
 export class TimeScale {
   readonly endMs: number;
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly TimePiece[];
 
   constructor(endMs: number, rests: readonly Rest[]) {
     this.endMs = Math.max(1, endMs);
-    this.pieces = piecesOf(this.endMs, rests);
+    this.pieces = splitLine(this.endMs, rests);
   }
 
   at(ms: number): number {
@@ -81,7 +81,7 @@ export class TimeScale {
   }
 }
 
-function piecesOf(endMs: number, rests: readonly Rest[]): readonly Piece[] {
+function splitLine(endMs: number, rests: readonly Rest[]): readonly TimePiece[] {
   const long = rests
     .map(({ fromMs, toMs }) => ({ fromMs: Math.max(0, fromMs), toMs: Math.min(endMs, toMs) }))
     .filter(({ fromMs, toMs }) => toMs - fromMs > endMs * REST_SHARE);
@@ -89,7 +89,7 @@ function piecesOf(endMs: number, rests: readonly Rest[]): readonly Piece[] {
   const workMs = endMs - restMs;
   const workShare = workMs <= 0 ? 0 : 1 - long.length * REST_SHARE;
   const restShare = workMs <= 0 ? 1 / Math.max(1, long.length) : REST_SHARE;
-  const pieces: Piece[] = [];
+  const pieces: TimePiece[] = [];
   let ms = 0;
   let share = 0;
   const add = (toMs: number, width: number, isRest: boolean): void => {

@@ -29,7 +29,7 @@ export interface Sheet {
 
 export type TimeLine = Pick<Sheet, "scale" | "window" | "widthPx">;
 
-export interface Rows {
+export interface TimelineRows {
   readonly lines: readonly TreeLine[];
   /** The first of the lines, and how far above the sheet it begins. */
   readonly from: number;
@@ -41,7 +41,7 @@ export interface Rows {
   spansOf(index: number): SpanNumbers;
 }
 
-export function paintTimeline(sheet: Sheet, rows: Rows): void {
+export function paintTimeline(sheet: Sheet, rows: TimelineRows): void {
   const { context, widthPx, heightPx } = sheet;
   context.clearRect(0, 0, widthPx, heightPx);
   paintGrid(sheet);
@@ -87,7 +87,12 @@ function paintGrid(sheet: Sheet): void {
     context.fillRect(Math.round(xOf(sheet, ms)), 0, 1, heightPx);
 }
 
-function paintAgent(sheet: Sheet, rows: Rows, { index, isDimmed }: AgentLine, y: number): void {
+function paintAgent(
+  sheet: Sheet,
+  rows: TimelineRows,
+  { index, isDimmed }: AgentLine,
+  y: number,
+): void {
   const row = rows.agents[index];
   if (row === undefined) return;
   const { context, palette, scale } = sheet;
@@ -170,7 +175,12 @@ function paintEnd(
   context.stroke();
 }
 
-function paintGroup(sheet: Sheet, rows: Rows, { members, standing }: GroupLine, y: number): void {
+function paintGroup(
+  sheet: Sheet,
+  rows: TimelineRows,
+  { members, standing }: GroupLine,
+  y: number,
+): void {
   const { context, palette, widthPx, rowPx } = sheet;
   const bucketPx = 2;
   const changes = new Int32Array(Math.ceil(widthPx / bucketPx) + 2);

@@ -57,7 +57,7 @@ export function Timeline({ view, hover, onChoose }: TimelineProps) {
       void hover.at.value;
     };
     return drawnEachFrame(canvas.current, view, watched, (sheet) =>
-      paintTimeline(sheet, rowsOf(view, hover)),
+      paintTimeline(sheet, collectRows(view, hover)),
     );
   }, [view, hover]);
   const leave = (): void => {
@@ -77,7 +77,7 @@ export function Timeline({ view, hover, onChoose }: TimelineProps) {
   );
 }
 
-function rowsOf(view: RunView, hover: Hover) {
+function collectRows(view: RunView, hover: Hover) {
   const { state } = view;
   const { from, to } = view.range.peek();
   return {

@@ -5,7 +5,7 @@ import type { AgentRow, RefusalRow } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf, type Standing } from "../data/agent-row.ts";
 import type { RunFilterName } from "../app/route.ts";
 
-interface Place {
+interface LinePlace {
   readonly key: string;
   readonly depth: number;
   /** Its place among its siblings, from 1, and how many these are. */
@@ -13,7 +13,7 @@ interface Place {
   readonly siblings: number;
 }
 
-export interface AgentLine extends Place {
+export interface AgentLine extends LinePlace {
   readonly kind: "agent";
   readonly index: number;
   readonly fold: "open" | "closed" | "leaf";
@@ -22,7 +22,7 @@ export interface AgentLine extends Place {
   readonly below: number;
 }
 
-export interface GroupLine extends Place {
+export interface GroupLine extends LinePlace {
   readonly kind: "group";
   readonly parent: number;
   readonly role: string;
@@ -33,7 +33,7 @@ export interface GroupLine extends Place {
   readonly failedBelow: number;
 }
 
-export interface RefusalLine extends Place {
+export interface RefusalLine extends LinePlace {
   readonly kind: "refusal";
   readonly parent: number;
   readonly role: string;
@@ -72,7 +72,7 @@ const LEAST_FAILED_GROUP = 20;
 
 export function listLines(tree: Tree, filter: TreeFilter, folds: Folds): Listing {
   const counts = countBelow(tree.agents);
-  const fits = fitting(tree.agents, filter);
+  const fits = markFitting(tree.agents, filter);
   const refusals = Map.groupBy(tree.refusals, ({ agent }) => agent);
   const walk = new Walk({ tree, folds, counts, fits, refusals });
   walk.siblings([0].slice(0, tree.agents.length), { depth: 1, parent: -1 });
@@ -127,7 +127,7 @@ interface Fits {
   readonly marks: Uint8Array;
 }
 
-function fitting(agents: readonly AgentRow[], filter: TreeFilter): Fits | undefined {
+function markFitting(agents: readonly AgentRow[], filter: TreeFilter): Fits | undefined {
   const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0 && filter.show === "all") return undefined;
   const marks = new Uint8Array(agents.length);
@@ -187,7 +187,7 @@ interface WalkFacts {
   readonly refusals: ReadonlyMap<number, readonly RefusalRow[]>;
 }
 
-type Branch =
+type TreeBranch =
   | { readonly kind: "agent"; readonly index: number }
   | {
       readonly kind: "group";
@@ -227,7 +227,7 @@ class Walk {
     }
   }
 
-  #branches(indexes: readonly number[], parent: number): readonly Branch[] {
+  #branches(indexes: readonly number[], parent: number): readonly TreeBranch[] {
     const { tree, fits } = this.#facts;
     if (fits !== undefined || indexes.length < LEAST_GROUP) return indexes.map(alone);
     const parentId = tree.agents[parent]?.[AT.id] ?? "";
@@ -237,7 +237,7 @@ class Walk {
       return groupKey(parentId, standingOf(row), row[AT.role]);
     };
     const alike = Map.groupBy(indexes, keyOf);
-    return indexes.flatMap((index): readonly Branch[] => {
+    return indexes.flatMap((index): readonly TreeBranch[] => {
       const first = tree.agents[index];
       if (first === undefined) return [];
       const key = keyOf(index);
@@ -248,7 +248,7 @@ class Walk {
     });
   }
 
-  #agent(index: number, where: Omit<Place, "key">): void {
+  #agent(index: number, where: Omit<LinePlace, "key">): void {
     const { tree, folds, counts, fits } = this.#facts;
     const row = tree.agents[index];
     if (row === undefined) return;
@@ -275,7 +275,11 @@ class Walk {
     else this.folded += below;
   }
 
-  #group(branch: Branch & { kind: "group" }, parent: number, where: Omit<Place, "key">): void {
+  #group(
+    branch: TreeBranch & { kind: "group" },
+    parent: number,
+    where: Omit<LinePlace, "key">,
+  ): void {
     const { folds, counts } = this.#facts;
     const { key, members, first } = branch;
     const isOpen = folds.get(key) ?? false;
@@ -300,7 +304,7 @@ class Walk {
   }
 }
 
-function alone(index: number): Branch {
+function alone(index: number): TreeBranch {
   return { kind: "agent", index };
 }
 

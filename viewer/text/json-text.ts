@@ -1,4 +1,4 @@
-import type { JsonValue } from "../../src/kernel/json.ts";
+import { isJson, type JsonValue } from "../../src/kernel/json.ts";
 
 const LINE = 72;
 
@@ -8,13 +8,15 @@ const MOST_LEVELS = 50;
 /**
  * Returns a value as JSON on indented lines. Takes time in proportion to the length of the result.
  */
-export function indented(value: JsonValue, indent = ""): string {
+export function indentJson(value: JsonValue, indent = ""): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const isTop = indent === "";
   if (!isTop && lengthUpTo(LINE + 1, value) + indent.length <= LINE) return spaced(value);
   if (indent.length > 2 * MOST_LEVELS) return JSON.stringify(value);
   const inner = `${indent}  `;
-  const members = membersOf(value).map(([name, member]) => inner + name + indented(member, inner));
+  const members = membersOf(value).map(
+    ([name, member]) => inner + name + indentJson(member, inner),
+  );
   const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
   return members.length === 0 ? open + close : `${open}\n${members.join(",\n")}\n${indent}${close}`;
 }
@@ -47,7 +49,7 @@ function addParts(
   }
   const isDeep = indent.length > 2 * MOST_LEVELS;
   if (isDeep || typeof value !== "object" || value === null || !hasLines(value)) {
-    add(indented(value, indent), false);
+    add(indentJson(value, indent), false);
     return;
   }
   const inner = `${indent}  `;
@@ -107,12 +109,12 @@ function membersOf(
 const MOST_INDENTED = 1_000_000;
 
 /** Returns the text indented if it is JSON of more than one value, else the text. */
-export function readable(text: string): string {
+export function indentIfJson(text: string): string {
   if (text.length > MOST_INDENTED || !/^\s*[[{]/.test(text)) return text;
   const read = readJson(text);
   if (!("value" in read)) return text;
   try {
-    return indented(read.value);
+    return indentJson(read.value);
   } catch {
     // It is nested deeper than the stack allows.
     return text;
@@ -127,9 +129,4 @@ export function readJson(text: string): { readonly value: JsonValue } | { readon
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) };
   }
-}
-
-/** Whatever was parsed is. */
-function isJson(value: unknown): value is JsonValue {
-  return value !== undefined;
 }

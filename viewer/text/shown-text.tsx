@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 
 import { countText } from "../../src/view/amounts.ts";
-import { readable } from "./json-text.ts";
+import { indentIfJson } from "./json-text.ts";
 
 /**
  * What is not seen or sets the direction, and line breaks that are none in a text: all but tabs, line breaks, and what belongs to an emoji.
@@ -12,18 +12,18 @@ import { readable } from "./json-text.ts";
 const UNSEEN =
   /(?![\t\n]|\r\n|(?<=\p{Emoji})\ufe0f|(?<=\p{Emoji}\ufe0f?)\u200d(?=\p{Emoji}))[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-interface Piece {
+interface TextPiece {
   readonly text: string;
   readonly isUnseen: boolean;
 }
 
 /** The text in pieces: as it is, and signs that are shown by their number. */
-export function piecesOf(text: string): readonly Piece[] {
-  const pieces: Piece[] = [];
+export function piecesOf(text: string): readonly TextPiece[] {
+  const pieces: TextPiece[] = [];
   let from = 0;
   for (const { 0: sign, index } of text.matchAll(UNSEEN)) {
     if (index > from) pieces.push({ text: text.slice(from, index), isUnseen: false });
-    pieces.push({ text: numberOf(sign), isUnseen: true });
+    pieces.push({ text: nameCodePoint(sign), isUnseen: true });
     from = index + sign.length;
   }
   if (from < text.length) pieces.push({ text: text.slice(from), isUnseen: false });
@@ -38,7 +38,7 @@ export function lineOf(text: string, most = 400): string {
   return text.length > most ? `${line}…` : line;
 }
 
-function numberOf(sign: string): string {
+function nameCodePoint(sign: string): string {
   return `U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
@@ -77,7 +77,7 @@ export function Block({ text, isProse = false }: BlockProps) {
 
 /** The text of a message: words as words, and JSON as data. */
 export function Words({ text }: { readonly text: string }) {
-  const shown = readable(text);
+  const shown = indentIfJson(text);
   return <Block text={shown} isProse={shown === text} />;
 }
 

@@ -44,7 +44,7 @@ export const body: CommandBody = async (call) => {
   return 0;
 };
 
-interface Action {
+interface InitAction {
   readonly says: string;
   /** Gives an exit code. */
   readonly act: () => Promise<number>;
@@ -84,7 +84,7 @@ function planActions(
   call: CommandCall,
   manifest: Manifest | undefined,
   wishes: Wishes,
-): readonly Action[] {
+): readonly InitAction[] {
   const { cwd } = call.shell;
   const model =
     call.text("model") ?? readSetting(call.shell.env, "ESPALIER_MODEL") ?? DEFAULT_MODEL;
@@ -135,7 +135,7 @@ function packageActions(
   { shell, isOff }: CommandCall,
   manifest: Manifest,
   { isModule, hasMcpClient }: Wishes,
-): readonly Action[] {
+): readonly InitAction[] {
   const change = {
     ...(isModule ? { type: "module" } : {}),
     ...(SCRIPT.name in manifest.scripts
@@ -148,7 +148,7 @@ function packageActions(
       ? [`add to package.json the script ${SCRIPT.name}: ${SCRIPT.command}`]
       : []),
   ];
-  const written: readonly Action[] = changes.map((says, index) => ({
+  const written: readonly InitAction[] = changes.map((says, index) => ({
     says,
     act: async () => {
       // All changes are written at once, indented as before.

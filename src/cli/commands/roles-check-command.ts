@@ -57,13 +57,13 @@ async function checkedFile(
     const problem =
       missing === undefined
         ? undefined
-        : `${file}:${lineOf("subagents", text)}: Expected a role file or a role of the configuration named ${missing}, got none.`;
+        : `${file}:${findLine("subagents", text)}: Expected a role file or a role of the configuration named ${missing}, got none.`;
     return { file, role: name, problem };
   } catch (cause) {
     return { file, role: name, problem: describeCause(cause) };
   }
 }
 
-function lineOf(field: string, text: string): number {
+function findLine(field: string, text: string): number {
   return text.split("\n").findIndex((line) => line.startsWith(field)) + 1 || 1;
 }

@@ -21,7 +21,7 @@ const USUAL_LIMIT = 20;
 
 export const body: CommandBody = async (call) => {
   const { shell, has, text } = call;
-  const limit = readLimit(text("limit"));
+  const limit = parseLimit(text("limit"));
   const statuses = readStatuses(text("status"));
   const isWatched = checkWatched(call);
   await using kept = await openProjectStore(call, "list");
@@ -48,7 +48,7 @@ function checkWatched({ shell, has }: CommandCall): boolean {
   throw new UsageError(`Expected --watch on a terminal, and without --json. ${advice}.`);
 }
 
-function readLimit(said: string | undefined): number {
+function parseLimit(said: string | undefined): number {
   if (said === undefined) return USUAL_LIMIT;
   const limit = Number(said);
   if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LISTED) return limit;

@@ -35,10 +35,10 @@ export const body: CommandBody = async (call) => {
   }
   if (path === undefined) showRun(call, run, await resultIn(kept.store, run.stored));
   else if (step === undefined) {
-    const detail = agentDetail(agentAt(run, path), run.fold.refusals);
+    const detail = agentDetail(findNamedAgent(run, path), run.fold.refusals);
     const isJson = call.has("json");
     say(shell, isJson ? jsonLine(detail) : agentText(detail, run.fold, outputStyle(shell)));
-  } else await showStep(call, run, { agent: agentAt(run, path), step });
+  } else await showStep(call, run, { agent: findNamedAgent(run, path), step });
   return 0;
 };
 
@@ -73,7 +73,7 @@ async function showStep(
 ): Promise<void> {
   const { agentId, agentPath } = agent;
   const executions = await record.steps(agentId);
-  const { execution, number } = placeIn(said, executions.at(-1)?.execution ?? 1);
+  const { execution, number } = parseStepNumber(said, executions.at(-1)?.execution ?? 1);
   const recorded = executions.find((one) => one.execution === execution);
   const steps: readonly KeptStep[] = [
     ...(recorded?.steps ?? []),
@@ -103,7 +103,7 @@ function attemptsIn(row: StepRow | undefined): StepAttempts {
 const PLACE = /^(?:(\d+)\.)?(\d+)$/;
 
 /** `2`: of the last execution; `1.2`: of the first. */
-function placeIn(said: string, last: number) {
+function parseStepNumber(said: string, last: number) {
   const [, execution = String(last), number] = PLACE.exec(said) ?? [];
   if (number === undefined)
     throw new UsageError(
@@ -118,7 +118,7 @@ function numbersOf(steps: readonly KeptStep[]): string {
 }
 
 /** By its path, the end of one that no other agent has, or its id. */
-function agentAt({ fold }: RunReading, said: string): AgentFold {
+function findNamedAgent({ fold }: RunReading, said: string): AgentFold {
   const { agents } = fold;
   const exact = agents.find(({ agentPath, agentId }) => agentPath === said || agentId === said);
   if (exact !== undefined) return exact;

@@ -10,7 +10,7 @@ import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
 import { aloneText, resultIn, RunReading, namedPaths, namedRun } from "../run-reading.ts";
-import { setTimer, wallTimeMs } from "../machine-time.ts";
+import { wakeAfter, wallTimeMs } from "../machine-time.ts";
 import { openProjectStore } from "../project.ts";
 import { note, ownCommand, say, type Shell } from "../shell.ts";
 
@@ -79,7 +79,7 @@ class Follower {
     const stream = isWhole ? stdout : plain;
     // The time is that of the runs: what happened an hour ago is shown as an hour old.
     const monotonicMs = (): number => this.#pastMs ?? wallTimeMs();
-    const clock = { nowMs: wallTimeMs, monotonicMs, setTimer };
+    const clock = { nowMs: wallTimeMs, monotonicMs, setTimer: wakeAfter };
     this.#view = this.#isRaw ? undefined : terminalView({ stream, env, clock });
   }
 

@@ -79,8 +79,8 @@ export class Position {
 
   #readAnswer({ toolName, argumentsText }: ToolCall, answer: string): void {
     this.answered.add(`${toolName} ${argumentsText}`);
-    const { path, task } = inputSchema.parse(parseJson(argumentsText) ?? {});
-    const value = parseJson(answer);
+    const { path, task } = inputSchema.parse(tryParse(argumentsText) ?? {});
+    const value = tryParse(answer);
     if (toolName === SPAWN_TOOL) return this.#readEnding(parseTask(task), value);
     const listing = listingSchema.safeParse(value).data;
     const search = searchSchema.safeParse(value).data;
@@ -121,7 +121,7 @@ export function namePart({ folders, files }: SurveyPart): string {
 }
 
 function parseTask(task: string): SurveyPart {
-  const part = partSchema.safeParse(parseJson(task.slice(task.lastIndexOf("\n") + 1)));
+  const part = partSchema.safeParse(tryParse(task.slice(task.lastIndexOf("\n") + 1)));
   return part.success ? part.data : wholeFolder(task, 0);
 }
 
@@ -129,7 +129,7 @@ function wholeFolder(question: string, subagents: number): SurveyPart {
   return { folders: ["."], files: [], question, subagents };
 }
 
-function parseJson(text: string): unknown {
+function tryParse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -165,7 +165,7 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
   } catch (cause) {
     throw invalidPausedRun(strangeness(value, cause), cause);
   }
-  const problem = findMismatch(run);
+  const problem = findRunProblem(run);
   if (problem !== undefined) throw invalidPausedRun(problem);
   return run;
 }
@@ -204,7 +204,7 @@ export function parsePausedText(text: string): unknown {
 }
 
 /** What does not fit together in it; undefined: nothing. */
-function findMismatch(run: PausedRunRecord): string | undefined {
+function findRunProblem(run: PausedRunRecord): string | undefined {
   const [root] = run.agents;
   if (root?.parentAgentId !== null) return "its first agent is not a root";
   return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run) ?? strangeDefinition(run);

@@ -128,7 +128,7 @@ export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionR
  * @throws EspalierError `unsupported_version` or `invalid_session`.
  */
 export function readSessionRecord(sessionId: SessionId, body: unknown): SessionRecord {
-  const value = parseBody(sessionId, body);
+  const value = parseSession(sessionId, body);
   const version = isRecord(value) ? value["version"] : undefined;
   if (typeof version === "number" && version !== SESSION_VERSION)
     throw new EspalierError({
@@ -141,14 +141,14 @@ export function readSessionRecord(sessionId: SessionId, body: unknown): SessionR
     const problem = z.prettifyError(new z.ZodError(result.error.issues.slice(0, MOST_ISSUES)));
     throw unreadableSession(sessionId, problem, result.error);
   }
-  const problem = findContradiction(sessionId, result.data);
+  const problem = findSessionProblem(sessionId, result.data);
   if (problem !== undefined) throw unreadableSession(sessionId, problem);
   return deepFreeze(structuredClone(result.data));
 }
 
 const MOST_ISSUES = 3;
 
-function parseBody(sessionId: SessionId, body: unknown): unknown {
+function parseSession(sessionId: SessionId, body: unknown): unknown {
   if (typeof body !== "string") throw unreadableSession(sessionId, `its body is ${shown(body)}`);
   try {
     return JSON.parse(body);
@@ -158,7 +158,7 @@ function parseBody(sessionId: SessionId, body: unknown): unknown {
 }
 
 /** What does not fit together in it; undefined: nothing. */
-function findContradiction(sessionId: SessionId, record: SessionRecord): string | undefined {
+function findSessionProblem(sessionId: SessionId, record: SessionRecord): string | undefined {
   const { messages, executions, executionCount } = record;
   if (record.sessionId !== sessionId)
     return `it is the session ${JSON.stringify(record.sessionId)}`;

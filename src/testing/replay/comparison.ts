@@ -208,7 +208,7 @@ export function divergenceError(
   let same = 0;
   while (same < was.length && was[same] === is[same]) same += 1;
   const from = same > MOST_CHARACTERS / 2 ? same - LEAD_IN : 0;
-  const [shownWas, shownIs] = [cut(was, from), cut(is, from)];
+  const [shownWas, shownIs] = [excerpt(was, from), excerpt(is, from)];
   const where = `in step ${stepNumber}${segment === 1 ? "" : ` of segment ${segment}`}`;
   return new EspalierError({
     code: "replay_diverged",
@@ -217,7 +217,7 @@ export function divergenceError(
   });
 }
 
-function cut(text: string, from: number): string {
+function excerpt(text: string, from: number): string {
   const ending = text.length > from + MOST_CHARACTERS ? "…" : "";
   return `${from > 0 ? "…" : ""}${text.slice(from, from + MOST_CHARACTERS)}${ending}`;
 }

@@ -23,13 +23,13 @@ import type { Segment } from "./recording.ts";
 type EffectId = Pick<RecordOf<"effect">, "agentId" | "name">;
 
 /** An agent that waits for an outcome. */
-interface Waiter extends EffectId {
+interface OutcomeWaiter extends EffectId {
   readonly go: (outcome: unknown) => void;
 }
 
 /** Gives agents the recorded outcomes of effects. Owns who waits for which outcome. */
 export class OutcomeFeed {
-  readonly #waiters: Waiter[] = [];
+  readonly #waiters: OutcomeWaiter[] = [];
   /** The outcomes that were not released yet. */
   readonly #left: RecordOf<"effect">[];
   #isOver = false;

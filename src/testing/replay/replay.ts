@@ -7,7 +7,13 @@ import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
 import { makeSettings, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { invalidLine, readSegments, type Recording, type Segment } from "./recording.ts";
-import { beginningOf, type SegmentBegin, idsOf, type Beginning, type Original } from "./segment.ts";
+import {
+  beginningOf,
+  type SegmentBegin,
+  collectIds,
+  type Beginning,
+  type Original,
+} from "./segment.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -158,7 +164,7 @@ class Replayer {
       sinks: [...sinks, { take: () => this.#giveDue() }],
       limits,
       clock,
-      ids: idsOf(records, positions),
+      ids: collectIds(records, positions),
       store: memoryStore({ clock }), // The sessions of the user's are not written.
     });
     const led = beginning.create(settings, run, this.#journal());

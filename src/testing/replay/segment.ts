@@ -77,7 +77,12 @@ export async function beginningOf(segment: Segment): Promise<Beginning | undefin
   const run = folded?.run ?? (paused && restoredFrom(paused));
   const root = run?.agents[0];
   if (run === undefined || root === undefined) return undefined;
-  const common = { atMs, limits: run.limits, root, positions: new Map(run.agents.map(positionOf)) };
+  const common = {
+    atMs,
+    limits: run.limits,
+    root,
+    positions: new Map(run.agents.map(readPosition)),
+  };
   if (folded === undefined && type === "run.started") {
     const create = state && forkOf(run, root, first, state);
     return create && { ...common, type: "forked", given: [], create };
@@ -156,13 +161,13 @@ function forkOf(
   };
 }
 
-function positionOf({ agentId, agentPath, state }: RestoredAgent): [string, AgentPosition] {
+function readPosition({ agentId, agentPath, state }: RestoredAgent): [string, AgentPosition] {
   const stepNumber = state.step?.number ?? state.log.steps.at(-1)?.number ?? 0;
   return [agentId, { agentPath, stepNumber }];
 }
 
 /** Returns the ids of the recording by what they are for, and new ones for anything else. */
-export function idsOf(
+export function collectIds(
   records: readonly JournalRecord[],
   positions: Beginning["positions"],
 ): IdSource {

@@ -259,7 +259,7 @@ function writeCanonical(value: JsonValue, work: CheckWork): string {
   if (isScalar(value)) return String(value);
   if (isJsonList(value)) {
     const items = value.map((part) => writeCanonical(part, work));
-    return joinTexts("[", items, "]", work);
+    return joinCanonical("[", items, "]", work);
   }
   if (!isJsonObject(value)) return "";
   work.spend(priceOfEntries(value));
@@ -267,11 +267,16 @@ function writeCanonical(value: JsonValue, work: CheckWork): string {
     work.spend(UNITS_PER_LOOKUP + key.length / CHARACTERS_PER_UNIT);
     return `${JSON.stringify(key)}:${writeCanonical(part, work)}`;
   });
-  return joinTexts("{", texts.toSorted(), "}", work);
+  return joinCanonical("{", texts.toSorted(), "}", work);
 }
 
 /** Each level copies the text of all levels below it. */
-function joinTexts(open: string, texts: readonly string[], close: string, work: CheckWork): string {
+function joinCanonical(
+  open: string,
+  texts: readonly string[],
+  close: string,
+  work: CheckWork,
+): string {
   const text = `${open}${texts.join(",")}${close}`;
   work.spend(text.length / CHARACTERS_PER_UNIT);
   return text;

@@ -1,10 +1,10 @@
-// A run that is being looked at: its snapshot, then its feed, for as long as it is looked at. The feed is read from the last record that is
+// FollowedRun: a run that the page shows, its snapshot, then its feed. The feed is read from the last record that is
 // known, so what is shown is exact after any break. A tab that is hidden for 30 s gives its feed up: a browser has few connections to a server.
 
 import { signal, type Signal } from "@preact/signals";
 
 import type { FeedEntry } from "../../src/view/viewer-data.ts";
-import { api, isAnswer, Problem, problemOf } from "./api.ts";
+import { api, isAnswer, Problem, toProblem } from "./api.ts";
 import { eventsOf } from "./event-stream.ts";
 import { later, pause } from "./page-clock.ts";
 import { RunState } from "./run-state.ts";
@@ -15,7 +15,7 @@ const RETRIES_MS = [1000, 2000, 4000, 8000, 15_000] as const;
 /** `live`: its feed is open. `lost`: it is tried again. `resting`: the tab is hidden. `ended`: nothing more comes. */
 export type Liveness = "loading" | "live" | "lost" | "resting" | "ended";
 
-export class LiveRun {
+export class FollowedRun {
   readonly runId: string;
   /** Undefined until the first snapshot is here. It stays when the connection is lost. */
   readonly state: Signal<RunState | undefined> = signal(undefined);
@@ -60,8 +60,8 @@ export class LiveRun {
         continue;
       } catch (error) {
         if (this.#closing.signal.aborted) return;
-        if (this.liveness.value !== "resting") this.#lose(problemOf(error));
-        if (isFinal(this.problem.value)) return;
+        if (this.liveness.value !== "resting") this.#lose(toProblem(error));
+        if (isPermanent(this.problem.value)) return;
       }
       await this.#untilNextTry(tries);
       tries += 1;
@@ -120,7 +120,7 @@ export class LiveRun {
 }
 
 /** What trying again does not mend. */
-function isFinal(problem: Problem | undefined): boolean {
+function isPermanent(problem: Problem | undefined): boolean {
   if (problem === undefined) return false;
   return problem.status >= 400 && problem.status < 500 && problem.status !== 429;
 }
