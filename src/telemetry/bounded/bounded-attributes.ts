@@ -27,7 +27,7 @@ const shortenedOf = new WeakMap<Span, readonly string[]>();
 /** Sets an attribute, shortened if it is too long. One that is undefined is left out. */
 export function setAttribute(span: Span, name: string, value: AttributeValue | undefined): void {
   if (value === undefined) return;
-  const isShortened = exceedsLimit(value);
+  const isShortened = countAttributeCharacters(value) > MAX_ATTRIBUTE_CHARACTERS;
   span.setAttribute(name, isShortened ? shortenValue(name, value) : value);
   if (isShortened) noteShortened(span, [name]);
 }
@@ -50,7 +50,9 @@ export function boundAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
 } {
-  const shortened = Object.keys(attributes).filter((name) => exceedsLimit(attributes[name]));
+  const shortened = Object.keys(attributes).filter(
+    (name) => countAttributeCharacters(attributes[name]) > MAX_ATTRIBUTE_CHARACTERS,
+  );
   if (shortened.length === 0) return { bounded: attributes, shortened };
   const bounded = { ...attributes };
   for (const name of shortened) bounded[name] = shortenValue(name, attributes[name]);
@@ -63,11 +65,7 @@ export function boundEventAttributes(attributes: Attributes): Attributes {
   return boundAttributes(Object.fromEntries(there)).bounded;
 }
 
-function exceedsLimit(value: AttributeValue | undefined): boolean {
-  return countAttributeCharacters(value) > MAX_ATTRIBUTE_CHARACTERS;
-}
-
-/** Of a list, with what its entries cost besides. */
+/** Returns the length of a text, and of a list the length of its entries with a cost for each. */
 function countAttributeCharacters(value: AttributeValue | undefined): number {
   if (typeof value === "string") return value.length;
   if (!Array.isArray(value)) return 0;
