@@ -189,7 +189,8 @@ export class AgentRuntime {
     this.shape = tighterShape(parent?.shape ?? run.tree.limits, role.limits);
     this.toolLimits = facts.toolLimits ?? NO_TOOL_LIMITS;
     this.account = start.account;
-    this.tools = withoutRemoved(tools, this.toolLimits.removed);
+    const { removed } = this.toolLimits;
+    this.tools = removed.length === 0 ? tools : withoutRemoved(tools, removed);
     this.hooks = hooks;
     this.output = output;
     this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
@@ -205,7 +206,7 @@ export class AgentRuntime {
     this.persistence = run.journal?.persistenceOf(this);
     if (this.account.isTimed) run.watchTime();
     if (run.isTimeWatched) this.watchTime();
-    this.#follow(this.isDetached ? this.root : parent); // Last: if something throws before, no parent knows an incomplete agent.
+    this.#follow(); // Last: if something throws before, no parent knows an incomplete agent.
     if (this.hasEnded) this.close();
     else if (before !== undefined) this.time?.endIfOverdue();
   }
@@ -275,17 +276,17 @@ export class AgentRuntime {
     for (const agent of this.#followers ?? []) agent.#abort(reason);
   }
 
-  #follow(above: AgentRuntime | undefined): void {
+  /** The agent whose cancel reaches it: its parent, or the root once it was left to the run. */
+  get #above(): AgentRuntime | undefined {
+    return this.isDetached ? this.root : this.parent;
+  }
+
+  #follow(): void {
+    const above = this.#above;
     if (above === undefined || above === this) return;
     const reason = cancelReasonOf(above.cancelSignal);
     if (reason === undefined) (above.#followers ??= new Set()).add(this);
     else this.#abort(reason);
-  }
-
-  #unfollow(): void {
-    const { parent, root } = this;
-    if (parent !== undefined) parent.#followers?.delete(this);
-    root.#followers?.delete(this);
   }
 
   #rest(status: SettledStatus): void {
@@ -346,7 +347,8 @@ export class AgentRuntime {
   close(): void {
     if (this.settled !== undefined) this.#rest(this.settled.status);
     this.time?.close();
-    this.#unfollow();
+    const above = this.#above;
+    if (above !== undefined) above.#followers?.delete(this);
   }
 
   get hasEnded(): boolean {
@@ -465,9 +467,10 @@ export class AgentRuntime {
 
   /** Leaves it to the run: its parent may end. A cancel of the root still reaches it. */
   detach(): void {
+    const above = this.#above;
+    if (above !== undefined) above.#followers?.delete(this);
     this.isDetached = true;
-    this.#unfollow();
-    this.#follow(this.root);
+    this.#follow();
     this.time?.standAlone();
   }
 

@@ -455,7 +455,8 @@ export class BudgetAccount implements AccountFigures {
 
   /** The time for which the clock has stood still so far. */
   get stoodMs(): number {
-    return this.stoodMsAt(this.standsSinceMs === undefined ? 0 : this.#ledger.clock.nowMs());
+    if (this.standsSinceMs === undefined) return this.#stoodBeforeMs;
+    return this.stoodMsAt(this.#ledger.clock.nowMs());
   }
 
   stoodMsAt(nowMs: number): number {

@@ -63,11 +63,8 @@ export function callUsage({ model, priceOf }: Payer, lease: Lease, end: ModelCal
       ? [replyShare(model, lease, end)]
       : sharesOf(model, lease, end);
   let usage = NO_USAGE;
-  let isKnown = shares.length > 0 || priceOf(model) !== undefined;
-  for (const share of shares) {
-    usage = addUsage(usage, chargeShare(priceOf, share));
-    isKnown &&= isPriced(priceOf, share);
-  }
+  for (const share of shares) usage = addUsage(usage, chargeShare(priceOf, share));
+  const isKnown = shares.length === 0 ? priceOf(model) !== undefined : usage.unpricedCalls === 0;
   return toUsage({ ...usage, modelCalls: 1, steps: 1, unpricedCalls: isKnown ? 0 : 1 });
 }
 
@@ -77,17 +74,21 @@ export function usageOfOthers(
   lease: Lease,
   end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly ModelUsage[] | undefined {
-  const shares = sharesOf(model, lease, end);
   const [own] = modelsOf(model);
-  const unpriced = shares.find((share) => !isPriced(priceOf, share));
+  const charges = sharesOf(model, lease, end).map((share) => ({
+    asked: share.model,
+    usage: chargeShare(priceOf, share),
+  }));
+  const unpriced = charges.find(({ usage }) => usage.unpricedCalls > 0);
   const answered = end.type === "replied" ? end.answeredBy : undefined;
-  const others = shares.flatMap((share): readonly ModelUsage[] => {
-    const { provider, id } = share.model;
-    if (share.model === own || share.model === model) return [];
-    const count = share.model === answered ? 1 : 0;
-    const unpricedCalls = share === unpriced ? 1 : 0;
+  const others = charges.flatMap((charge): readonly ModelUsage[] => {
+    const { asked, usage } = charge;
+    if (asked === own || asked === model) return [];
+    const count = asked === answered ? 1 : 0;
+    const unpricedCalls = charge === unpriced ? 1 : 0;
     const counts = { modelCalls: count, steps: count, unpricedCalls };
-    return [{ provider, model: id, usage: toUsage({ ...chargeShare(priceOf, share), ...counts }) }];
+    const { provider, id } = asked;
+    return [{ provider, model: id, usage: toUsage({ ...usage, ...counts }) }];
   });
   return others.length === 0 ? undefined : others;
 }
@@ -156,21 +157,29 @@ function lostShare(
   return { model, requests, estimatedCalls: brokenAttempts };
 }
 
-/** What the requests of a share took and cost together. What the provider says that one cost is charged in place of its price, if it is believed. */
+/**
+ * Returns what the requests of a share took and cost together. A believed cost that the provider reports is
+ * charged in place of the price. `unpricedCalls` is 1 if the cost of a request is unknown. At another tier
+ * than the standard one the published price does not hold: such a request is charged by it all the same, so
+ * that no limit is passed for nothing.
+ */
 function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): Usage {
   const price = priceOf(model);
   let [inputTokens, cachedInputTokens, outputTokens, reasoningTokens] = [0, 0, 0, 0];
-  let reportedMicroUsd = 0;
+  let [reportedMicroUsd, unpricedCalls] = [0, 0];
   const priced: TokenUsage[] = [];
   for (const request of requests) {
     inputTokens += request.inputTokens;
     cachedInputTokens += request.cachedInputTokens;
     outputTokens += request.outputTokens;
     reasoningTokens += request.reasoningTokens;
-    const { reportedCostUsd } = request;
+    const { reportedCostUsd, serviceTier } = request;
     const reported = reportedCostUsd === undefined ? undefined : believedCost(price, request);
-    if (reported === undefined) priced.push(request);
-    else reportedMicroUsd += reported;
+    if (reported === undefined) {
+      priced.push(request);
+      const holds = model.price !== undefined || isStandardTier(serviceTier);
+      if (price === undefined || !holds) unpricedCalls = 1;
+    } else reportedMicroUsd += reported;
   }
   return {
     ...NO_USAGE,
@@ -181,21 +190,8 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
     totalTokens: inputTokens + outputTokens,
     costMicroUsd: reportedMicroUsd + (price === undefined ? 0 : costMicroUsd(price, ...priced)),
     estimatedCalls,
+    unpricedCalls,
   };
-}
-
-/**
- * Whether the cost of all requests is known. At another tier than the standard one the published price does not hold: they are charged by it all
- * the same, so that no limit is passed for nothing, and the call counts as one without a price.
- */
-function isPriced(priceOf: PriceOf, { model, requests }: Share): boolean {
-  const price = priceOf(model);
-  return requests.every((request) => {
-    const isReported = request.reportedCostUsd !== undefined;
-    if (isReported && believedCost(price, request) !== undefined) return true;
-    if (price === undefined) return false;
-    return model.price !== undefined || isStandardTier(request.serviceTier);
-  });
 }
 
 /** In micro-dollars. Servers that do not know the price of a request report 0: with it a limit would hold nothing. */

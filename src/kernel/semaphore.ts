@@ -6,14 +6,22 @@ import { TurnQueue } from "./turn-queue.ts";
 /** Gives a permit back. Call it once. */
 export type Release = () => void;
 
+/** Counts the holders at work. One that waits for its permit is not at work. */
+export interface WorkCount {
+  workBegins(): void;
+  workEnds(): void;
+}
+
 export class Semaphore {
   #free: number;
+  readonly #count: WorkCount | undefined;
   #isPaused = false;
   /** Created for the first call that has to wait. */
   #queue: TurnQueue | undefined;
 
-  constructor(permits: number) {
+  constructor(permits: number, count?: WorkCount) {
     this.#free = permits;
+    this.#count = count;
   }
 
   /** Returns a permit, or a promise if none is free. `undefined` if the signal is aborted first. */
@@ -25,7 +33,9 @@ export class Semaphore {
 
   #wait(signal: AnySignal): Release | undefined | Promise<Release | undefined> {
     this.#queue ??= new TurnQueue();
-    return this.#queue.enter(this, signal);
+    const entered = this.#queue.enter(this, signal);
+    const isWaiting = this.#count !== undefined && entered instanceof Promise;
+    return isWaiting ? uncounted(entered, this.#count) : entered;
   }
 
   /** Returns a permit if one is free. */
@@ -49,4 +59,14 @@ export class Semaphore {
     this.#free += 1;
     this.#queue?.serve();
   };
+}
+
+/** Takes a holder out of the count while it waits. */
+async function uncounted<T>(waiting: Promise<T>, count: WorkCount): Promise<T> {
+  count.workEnds();
+  try {
+    return await waiting;
+  } finally {
+    count.workBegins();
+  }
 }

@@ -2,7 +2,7 @@
 
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
-import { hashOf, type ContextManifest, type Tightening } from "../protocol/context-manifest.ts";
+import { hashOf, type ContextManifest } from "../protocol/context-manifest.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
@@ -38,15 +38,13 @@ export interface DelegationFacts {
   readonly results: readonly FramedResult[];
   /** Tools of its role that the subagent does not have. */
   readonly removedTools: readonly RemovedTool[];
-  /** Limits of its role that do not hold. */
-  readonly tightened: readonly Tightening[];
 }
 
-/** What a subagent starts with besides its instructions and its task, and the record of it. */
+/** What a subagent starts with besides its instructions and its task, and the record of it, but for its limits. */
 export interface InheritedContext {
   readonly messages: readonly Message[];
   readonly metadata: JsonObject;
-  readonly manifest: ContextManifest;
+  readonly manifest: Omit<ContextManifest, "tightened">;
 }
 
 /**
@@ -58,7 +56,7 @@ export interface InheritedContext {
 export function inheritContext(
   policy: SubagentContextPolicy,
   parent: ParentContext,
-  { siblings: endedSiblings, results, removedTools, tightened }: DelegationFacts,
+  { siblings: endedSiblings, results, removedTools }: DelegationFacts,
 ): InheritedContext {
   const messages = policy.inheritMessages
     ? inheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
@@ -92,7 +90,6 @@ export function inheritContext(
       failedAttempts: failed.length,
       parentConstraints: policy.parentConstraints,
       removedTools: removedTools.map((removed) => ({ ...removed })),
-      tightened: tightened.map((tightening) => ({ ...tightening })),
     },
   });
 }
@@ -112,7 +109,6 @@ export const NOTHING_INHERITED: InheritedContext = deepFreeze({
     failedAttempts: 0,
     parentConstraints: false,
     removedTools: [],
-    tightened: [],
   },
 });
 

@@ -97,7 +97,6 @@ function duplicateToolError(owner: string, name: string): EspalierError {
 
 /** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets (X14). */
 export function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
-  if (removed.length === 0) return tools;
   const gone = new Set<string>();
   const hidden = new Set<string>();
   for (const { toolName, rule } of removed)

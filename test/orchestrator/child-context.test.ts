@@ -1,20 +1,29 @@
 // Goal: what a subagent starts with is put together from the facts of its parent, and a request that cannot be met says so.
-// Method: hand-made facts of a parent and of the role of its subagent.
+// Method: hand-made facts of a parent and of the role of its subagent; for what is gathered, a run that has not begun.
 
 import { expect, test } from "vitest";
+import { z } from "zod";
 
 import {
   childContext,
+  gatherChildFacts,
   type ChildContext,
   type ChildFacts,
 } from "../../src/orchestrator/tree/child-context.ts";
 import { subagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../src/protocol/subagent.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { failCall } from "../../src/agent/tool-calls/call-outcome.ts";
+import { createAgent } from "../../src/orchestrator/tree/create-agent.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
+import { bareRun } from "../support/bare-run.ts";
+import { stepCalling } from "../support/stop-facts.ts";
 import { unfrozenParts } from "../support/frozen.ts";
-
-const TIGHTENED = [{ field: "limits.maxDepth", asked: 3, given: 2, source: "lead" }];
 
 function factsWith(
   given: Partial<SubagentContextPolicy>,
@@ -32,7 +41,6 @@ function factsWith(
     role: "leaf",
     toolNames: ["a", "b", "c", "Finish"],
     toolNamesBelow: new Set(),
-    tightened: TIGHTENED,
     beyondBounds: [],
   };
   return Object.defineProperties(facts, Object.getOwnPropertyDescriptors(more));
@@ -40,7 +48,7 @@ function factsWith(
 
 function childWith(...names: readonly string[]): Partial<ChildFacts> {
   const toolNames = names.length === 0 ? [] : [...names, "Finish"];
-  return { toolNames, toolNamesBelow: new Set(names), tightened: [] };
+  return { toolNames, toolNamesBelow: new Set(names) };
 }
 
 function born(outcome: ChildContext | SpawnRefusal): ChildContext {
@@ -60,7 +68,7 @@ proves(["R127", "R132"], "a plain request hands on the rules of all agents above
     ],
     removed,
   });
-  expect([context.manifest.removedTools, context.manifest.tightened]).toEqual([removed, TIGHTENED]);
+  expect(context.manifest.removedTools).toEqual(removed);
   expect(unfrozenParts(context)).toEqual([]);
 });
 
@@ -127,4 +135,94 @@ test("an error that is not about the context comes through as it is", () => {
     },
   );
   expect(() => childContext(facts, {})).toThrow(RangeError);
+});
+
+/** What is gathered for one more leaf of a lead that has a subagent, a failed call and a limit. */
+function gathered(context: Partial<SubagentContextPolicy>, request: Partial<SpawnRequest> = {}) {
+  const model = new ScriptedModel([]);
+  const tools = [
+    defineTool({
+      name: "read",
+      description: "Reads.",
+      input: z.object({}),
+      execute: () => "read",
+    }),
+  ];
+  const instructions = "Work.";
+  const leaf = defineAgent({ name: "leaf", purpose: "Works.", instructions, model, tools });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model,
+    context,
+    subagents: [leaf],
+  });
+  const run = bareRun(lead, new ManualClock());
+  const made = { instructions: "Go.", wallTimeMs: undefined };
+  const parent = createAgent(run, {
+    facts: { role: lead, task: "Lead.", metadata: {}, agentPath: "lead" },
+    limits: { steps: 3 },
+    ...made,
+  });
+  const agentPath = run.tree.take(parent, "leaf");
+  const facts = { role: leaf, task: "Work.", metadata: {}, agentPath };
+  createAgent(run, { facts, parent, limits: {}, ...made });
+  const next = run.tree.take(parent, "leaf");
+  const child = {
+    role: leaf,
+    agentPath: next,
+    request: { role: "leaf", task: "Work.", ...request },
+  };
+  const steps = [stepFailing("search")];
+  const given = gatherChildFacts(run, parent, child, { messages: [], steps });
+  const { siblings, constraints, failedAttempts, toolNamesBelow } = given;
+  return { siblings, constraints, failedAttempts, toolNamesBelow };
+}
+
+function stepFailing(toolName: string): StepRecord {
+  const step = stepCalling(1, toolName);
+  const executions = step.tools.executions.map((one) => ({
+    ...one,
+    ...failCall("tool_error", "No."),
+  }));
+  return { ...step, tools: { ...step.tools, executions } };
+}
+
+const UNREAD = {
+  siblings: [],
+  constraints: { remaining: {}, subagentsLeft: 0, deniedTools: [] },
+  failedAttempts: [],
+  toolNamesBelow: new Set(),
+};
+const SIBLINGS = [{ childName: "leaf#1", role: "leaf", result: undefined }];
+
+proves(["R127"], "of its parent nothing is gathered for a policy that shows none of it", () => {
+  expect(gathered({})).toEqual(UNREAD);
+  expect(gathered({ inheritMetadata: true, deniedTools: ["search"] })).toEqual(UNREAD);
+});
+
+test("each fact is gathered for the policy, or the request, that shows it", () => {
+  expect(gathered({ siblingResults: true })).toEqual({ ...UNREAD, siblings: SIBLINGS });
+  expect(gathered({}, { resultsOf: ["leaf#1"] })).toEqual({ ...UNREAD, siblings: SIBLINGS });
+  expect(gathered({ parentConstraints: true })).toEqual({
+    ...UNREAD,
+    constraints: { remaining: { steps: 3 }, subagentsLeft: 3, deniedTools: [] },
+  });
+  expect(gathered({ failedAttempts: true })).toEqual({
+    ...UNREAD,
+    failedAttempts: [
+      {
+        callId: "call_1_0",
+        toolName: "search",
+        stepNumber: 1,
+        code: "tool_error",
+        severity: "recoverable",
+        message: "No.",
+      },
+    ],
+  });
+  expect(gathered({}, { allowedTools: [] })).toEqual({
+    ...UNREAD,
+    toolNamesBelow: new Set(["read"]),
+  });
 });

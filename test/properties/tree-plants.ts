@@ -122,8 +122,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "one tool body more than there are slots",
     file: "run-services/limiter.ts",
-    from: "new Semaphore(toolCalls)",
-    to: "new Semaphore(toolCalls + 1)",
+    from: "new Semaphore(toolCalls, count)",
+    to: "new Semaphore(toolCalls + 1, count)",
     law: /X19/,
     seed: 37,
   },

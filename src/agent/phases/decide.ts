@@ -62,10 +62,12 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     case "continue": {
       // A text without the typed result that is due counts as a wait for subagents, and not as a miss.
       const isWait = agent.role.hasOutput && next.log.steps.slice(-1).some(isTextAlone);
-      const waiting = dropOutput(isWait ? recordWait(next) : next);
+      const waiting = isWait ? recordWait(next) : next;
+      // An agent that continues gives another typed result.
+      const open = waiting.log.output === undefined ? waiting : recordOutput(waiting, {});
       // It waits for its subagents before its next step if there is nothing else to do.
       const isIdle = outcome.work.every((one) => one === "subagents");
-      const continued = isIdle ? awaitSubagents(waiting) : waiting;
+      const continued = isIdle ? awaitSubagents(open) : open;
       recordContinuation(agent, continued, outcome);
       return continued;
     }
@@ -178,16 +180,10 @@ async function stop(
   if (chain?.patch.continueWith === undefined)
     return addSignal(agent, listOvershoots(agent, state), signal);
   const message = notice(chain.patch.continueWith);
-  const vetoed = recordVeto(dropOutput(state), message);
+  const vetoed = recordVeto(recordOutput(state, {}), message);
   const by = chain.changedBy.at(-1)?.hook;
   recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
   return vetoed;
-}
-
-/** Removes the typed result of an agent that continues: it gives another one. */
-function dropOutput(state: AgentState): AgentState {
-  if (state.log.output === undefined) return state;
-  return recordOutput(state, {});
 }
 
 /** Tells the model what is missing, where it would not know. */

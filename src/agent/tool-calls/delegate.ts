@@ -58,9 +58,7 @@ export async function delegate(
       use.type === "spawn"
         ? spawnWithHooks(call, use.request, delegation)
         : continueWithHooks(call, use.request, delegation);
-    const outcome = await awaitOutcome(call, asked);
-    closeCall(call);
-    return await recordDelegation(call, outcome, begun);
+    return await awaitAndRecord(call, asked, begun);
   }
   const bounds = { ...call.agent.bounds, signal: call.signal };
   const working = use(delegationContext(call));
@@ -71,20 +69,10 @@ export async function delegate(
   }
   const subtasks = closeCall(call);
   const children = await Promise.allSettled(call.spawned);
-  const ended = await awaitOutcome(call, findOutcome(call, tool.name, bounded, children));
+  const asked = findOutcome(call, tool.name, bounded, children);
   const inBackground = listChildren(children, "started");
   const startedIds = inBackground.length === 0 ? undefined : inBackground;
-  return await recordDelegation(call, { ...ended, ...defined({ subtasks, startedIds }) }, begun);
-}
-
-function recordDelegation(
-  call: CallInProgress,
-  outcome: CallOutcome | PausedChild,
-  begun: BegunCall,
-): CallEnd | Promise<CallEnd> {
-  return outcome.type === "paused"
-    ? recordPause(call, outcome, begun)
-    : recordEnd(call, outcome, begun);
+  return await awaitAndRecord(call, asked, begun, { subtasks, startedIds });
 }
 
 /** Waits further for a subagent that was paused with the call. */
@@ -94,21 +82,29 @@ export async function resumeDelegation(
 ): Promise<CallEnd> {
   const { agent, position } = call;
   const begun = recordBegin(call);
-  const ended = await awaitOutcome(call, agent.run.subagents.resume(agent, childId, position));
-  return await recordDelegation(call, { ...ended, ...defined({ subtasks, startedIds }) }, begun);
+  const asked = agent.run.subagents.resume(agent, childId, position);
+  return await awaitAndRecord(call, asked, begun, { subtasks, startedIds });
 }
 
-/** Waits for a delegation, and returns the outcome of its call. */
-async function awaitOutcome(
-  { toolName, signal }: CallInProgress,
-  outcome: Promise<DelegationOutcome>,
-): Promise<CallOutcome | PausedChild> {
+/** Waits for a delegation, and records the end of its call, or that it waits for a paused subagent. */
+async function awaitAndRecord(
+  call: CallInProgress,
+  asked: Promise<DelegationOutcome>,
+  begun: BegunCall,
+  left: Pick<PausedChild, "subtasks" | "startedIds"> = {},
+): Promise<CallEnd> {
+  let outcome: CallOutcome | PausedChild;
   try {
-    const ended = await outcome;
-    return ended.type === "paused" ? ended : delegatedOutcome(ended);
+    const ended = await asked;
+    outcome = ended.type === "paused" ? ended : delegatedOutcome(ended);
   } catch (cause) {
-    return signal.aborted ? CANCELLED : thrownOutcome(toolName, cause);
+    outcome = call.signal.aborted ? CANCELLED : thrownOutcome(call.toolName, cause);
   }
+  closeCall(call);
+  const whole = { ...outcome, ...defined(left) };
+  return whole.type === "paused"
+    ? recordPause(call, whole, begun)
+    : await recordEnd(call, whole, begun);
 }
 
 /** The result of a delegation, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */

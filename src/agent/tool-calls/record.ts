@@ -89,7 +89,7 @@ export async function recordEnd(
     shownAtMs = clock.nowMs();
     spans.push(...spanOf("hooks", workedAtMs, shownAtMs));
   }
-  outcome = cutOutcome(call, outcome);
+  if (outcome.text.length > call.settings.maxResultCharacters) outcome = cutOutcome(call, outcome);
   const endedAtMs = clock.nowMs();
   spans.push(...spanOf("formatting", shownAtMs, endedAtMs));
   return timed(emitEnd(call, outcome, { startedAtMs, endedAtMs }, begun), spans);
@@ -258,8 +258,7 @@ const ROOM_FOR_ADVICE = 2_000;
 function cutOutcome({ bound, settings }: CallInProgress, outcome: CallOutcome): CallOutcome {
   const { maxResultCharacters: most } = settings;
   const { type, text, words } = outcome;
-  // A failure has room for advice besides, and its own words have their own measure: a shorter one is never cut.
-  if (text.length <= most) return outcome;
+  // A failure has room for advice besides, and its own words have their own measure.
   const isSubagentReport = words === undefined && bound.tool?.kind === "delegation";
   const room = type === "succeeded" ? most : Math.max(most, ROOM_FOR_ADVICE);
   const cut =

@@ -19,7 +19,6 @@ import {
 } from "../../policies/inherit-context.ts";
 import type { FramedResult } from "../../policies/context-notes.ts";
 import type { SubagentContextPolicy } from "../../policies/subagent-context-policy.ts";
-import type { Tightening } from "../../protocol/context-manifest.ts";
 import type {
   DynamicRole,
   SpawnRefusal,
@@ -59,7 +58,6 @@ export interface ChildFacts extends ParentContext {
   /** The tools of its role and of all roles that can live below it. */
   readonly toolNamesBelow: ReadonlySet<string>;
   readonly noDepthLeft?: ChildToolFacts["noDepthLeft"];
-  readonly tightened: readonly Tightening[];
   /** Tools that were asked for with a new role and that its bounds do not have (X27). */
   readonly beyondBounds: readonly RemovedTool[];
 }
@@ -78,12 +76,11 @@ export function gatherChildFacts(
   child: {
     readonly role: AgentRole;
     readonly agentPath: string;
-    readonly tightened: readonly Tightening[];
     readonly request: SpawnRequest;
   },
   { messages, steps }: ParentHistory,
 ): ChildFacts {
-  const { role, tightened, request } = child;
+  const { role, request } = child;
   const { registry, tree } = run;
   const { context: policy } = parent.role;
   const needsSiblings = policy.siblingResults || request.resultsOf !== undefined;
@@ -107,7 +104,6 @@ export function gatherChildFacts(
         ? new Set()
         : registry.toolNamesOf(registry.reachableFrom(role)),
     noDepthLeft: findDepthLimit(run, parent, child),
-    tightened,
     beyondBounds: listBeyondBounds(run, parent, request.draft),
   };
 }
@@ -126,7 +122,7 @@ export function childContext(
   if (unknown !== undefined) return unknown;
   const results = request.resultsOf === undefined ? [] : askedResults(facts, request.resultsOf);
   if ("code" in results) return results;
-  const { agentPath, policy, toolNames: names, noDepthLeft, tightened } = facts;
+  const { agentPath, policy, toolNames: names, noDepthLeft } = facts;
   const rules = [
     ...facts.toolRules,
     ...toolRules(agentPath, policy),
@@ -138,7 +134,6 @@ export function childContext(
       siblings: () => facts.siblings.flatMap((sibling) => inShort(sibling)),
       results,
       removedTools,
-      tightened,
     });
     return shared({ ...inherited, toolLimits: { rules, removed: removedTools } });
   } catch (cause) {

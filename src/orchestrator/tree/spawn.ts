@@ -11,7 +11,7 @@ import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budge
 import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
 import { tightenedLimits } from "../../policies/subagent-limits.ts";
-import type { ContextManifest, Tightening } from "../../protocol/context-manifest.ts";
+import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
@@ -41,9 +41,9 @@ export function setUpChild(
     if ("code" in role) return role;
     agentPath = run.tree.take(parent, role.name);
     const { tightened, ...budget } = shareBudget(run, parent, role, asked);
-    const child = { role, agentPath, tightened, request };
+    const child = { role, agentPath, request };
     const context = inheritsNothing(parent, role, request)
-      ? withNothing(tightened)
+      ? NOTHING
       : childContext(gatherChildFacts(run, parent, child, call.history), request);
     if ("code" in context) {
       run.tree.giveBack(parent);
@@ -72,8 +72,10 @@ export function setUpChild(
       isBackground,
       nth: call.nth ?? 0,
     });
-    if (run.recorder.announce("subagent.spawned"))
-      recordSpawn(run, created, parent.scope(call), { isBackground, context: context.manifest });
+    if (run.recorder.announce("subagent.spawned")) {
+      const manifest = { ...context.manifest, tightened };
+      recordSpawn(run, created, parent.scope(call), { isBackground, context: manifest });
+    }
     return created;
   } catch (cause) {
     if (created !== undefined) {
@@ -102,10 +104,10 @@ function inheritsNothing(
   );
 }
 
-function withNothing(tightened: readonly Tightening[]): ChildContext {
-  const manifest = { ...NOTHING_INHERITED.manifest, tightened };
-  return { ...NOTHING_INHERITED, manifest, toolLimits: NO_TOOL_LIMITS };
-}
+const NOTHING: ChildContext = Object.freeze({
+  ...NOTHING_INHERITED,
+  toolLimits: NO_TOOL_LIMITS,
+});
 
 /**
  * Returns the limits of a subagent's account: what its role asks for, tightened by what holds above (R142,
@@ -180,10 +182,4 @@ export function openGroup(
   if (stepId === undefined || callId === undefined) return undefined;
   if (isAlone && parent.role.delegation.onFailure === "isolate") return undefined;
   return parent.groupOf(stepId, delegatedRoles.length);
-}
-
-/** The group that a child belongs to. */
-export function memberGroup(child: AgentRuntime): SpawnGroup | undefined {
-  const { spawnStepId: stepId, spawnCallId: callId } = child.facts;
-  return stepId === undefined || callId === undefined ? undefined : child.parent?.findGroup(stepId);
 }

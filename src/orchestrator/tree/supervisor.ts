@@ -23,7 +23,7 @@ import { continueChild } from "./continuation.ts";
 import { findStartableRole, recordRefusal, refuse, findChildRole } from "./admission.ts";
 import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
-import { childInEvents, openGroup, memberGroup, setUpChild } from "./spawn.ts";
+import { childInEvents, openGroup, setUpChild } from "./spawn.ts";
 import { subagentService } from "./subagent-service.ts";
 import { namesSubagent } from "./subagent-tools.ts";
 import { resultOfEnded } from "./agent-report.ts";
@@ -85,7 +85,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
       return refuse(this.run, parent, { role, refusal: child }, call);
     }
     group?.join(child);
-    return await this.#runChild(child, parent.scope(call), isBackground);
+    const scope = parent.scope(call);
+    return isBackground ? this.#runInBackground(child, scope) : await this.#runToEnd(child, scope);
   }
 
   /** What comes of a subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
@@ -97,23 +98,16 @@ export class Supervisor implements Subagents<AgentRuntime> {
     const childId = parent.persistence?.inFlight?.takeChild(call.callId ?? null, call.nth ?? 0);
     const child = childId === undefined ? undefined : this.run.tree.find(childId);
     if (child === undefined) return undefined;
-    if (!child.hasEnded) return this.#runChild(child, parent.scope(call), isBackground);
+    const scope = parent.scope(call);
+    if (!child.hasEnded)
+      return isBackground ? this.#runInBackground(child, scope) : this.#runToEnd(child, scope);
     const settled = settledOutcome(child);
     if (!isBackground) return settled;
     parent.openMailbox().report(child.identity.agentId, describeReport(settled));
     return makeReceipt(child);
   }
 
-  /** `scope`: the call that waits for the child, or that is given its receipt. */
-  #runChild(
-    child: AgentRuntime,
-    scope: EventScope,
-    isBackground: boolean,
-  ): SpawnOutcome | Promise<SpawnOutcome> {
-    return isBackground ? this.#runInBackground(child, scope) : this.#runToEnd(child, scope);
-  }
-
-  /** Runs a child until it ends or pauses, and returns how. */
+  /** Runs a child until it ends or pauses, and returns how. `scope`: the call that waits for it. */
   #runToEnd(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     const settling = this.runUntilSettled(child).then(() => this.#recordSettled(child, scope));
     child.settling = settling;
@@ -122,9 +116,12 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   #recordSettled(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
+    const { parent } = child;
+    const { spawnStepId } = child.facts;
     const ended = settledOutcome(child);
     if (this.run.recorder.announce("subagent.ended")) this.#recordEnd(child, ended, scope);
-    memberGroup(child)?.settle(child, ended.result.outcome === "completed");
+    const group = spawnStepId === undefined ? undefined : parent?.findGroup(spawnStepId);
+    group?.settle(child, ended.result.outcome === "completed");
     return ended;
   }
 
@@ -136,7 +133,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     this.run.recorder.record(at, { type: "subagent.ended", ...childInEvents(child), ...ending });
   }
 
-  /** Runs a child beside its parent, which reads of its end in a message; gives the receipt. */
+  /** Runs a child beside its parent, which reads of its end in a message; gives the receipt to the call of `scope`. */
   #runInBackground(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     const { parent, identity } = child;
     const { agentId: childId } = identity;
