@@ -69,6 +69,22 @@ proves(["E14"], "left, taken up, and left once more", async () => {
   expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
 });
 
+proves(["E13"], "leaves a run that an execution which is given up itself took up", async () => {
+  const done = doings();
+  const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
+  const { process, pushed, store } = engineWorld();
+  const one = process({ roles: [role] });
+  const leave = new AbortController();
+  const first = one.execute(ORDER, { leave: leave.signal, ...LONG });
+  await turns(20);
+  leave.abort();
+  const second = one.execute(ORDER, { leave: leave.signal, ...LONG });
+  const both = Promise.all([first, second].map(rejectionOf));
+  expect(await pushed(both, 5_000)).toMatchObject([{ code: "run_left" }, { code: "run_left" }]);
+  expect(one.activeRuns()).toEqual([]);
+  expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
+});
+
 proves(["E13"], "left twice at once is left once, and after it not at all", async () => {
   const done = doings();
   const role = solo(done, { hold: (_nth, signal) => aborted(signal) });

@@ -174,6 +174,19 @@ proves(["E12", "E13"], "delegations under way: each subagent's call is kept", as
   expect([counts(done), done.asked.length]).toEqual([[1, 1, 1, 1, 1, 1], 9]);
 });
 
+proves(["E13"], "subagents whose start was kept with another one's begin nothing", async () => {
+  const { process, pushed } = engineWorld();
+  const done = doings();
+  const role = lead(solo(done), 5);
+  const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
+  while (done.asked.length === 0) await turns(1);
+  expect(await pushed(run.leave(GRACE))).toBe(true);
+  expect(done.asked).toEqual(["solo 0"]);
+  const two = process({ roles: [role] });
+  const result = await pushed(two.execute({ ...ORDER, role: "lead" }));
+  expect([result.status, counts(done).length]).toEqual(["completed", 10]);
+});
+
 proves(["E13"], "a tool call that waits for a slot does not begin after the wish", async () => {
   const done = doings();
   const gate = latch();

@@ -70,7 +70,7 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #codec: RecordCodec;
   readonly #break: (cause: unknown) => void;
-  #waiters: RecordWaiter[] = [];
+  readonly #waiters: RecordWaiter[] = [];
   /** How many records were put in, and how many of them are kept. */
   #last = 0;
   #kept = 0;
@@ -304,14 +304,18 @@ export class Journal {
     return this.#opened;
   }
 
-  /** Resolves one wait in each turn of the event loop: what follows is done before the next one, so that a replay has the same order. */
+  /**
+   * Resolves one wait in each turn of the event loop: what follows is done before the next one, so that a
+   * replay has the same order, and a run that is given up in between begins nothing further (D7).
+   */
   async #resolve(): Promise<void> {
-    const isDue = ({ number, purpose }: RecordWaiter): boolean =>
-      number <= this.#kept && this.#mayLearn(purpose);
-    const due = this.#waiters.filter(isDue);
-    this.#waiters = this.#waiters.filter((waiter) => !isDue(waiter));
-    for (const { resolve } of due) {
-      resolve();
+    for (let index = 0, waiter; (waiter = this.#waiters[index]) !== undefined;) {
+      if (waiter.number > this.#kept || !this.#mayLearn(waiter.purpose)) {
+        index += 1;
+        continue;
+      }
+      this.#waiters.splice(index, 1);
+      waiter.resolve();
       await endOfTurn();
     }
     await endOfTurn();

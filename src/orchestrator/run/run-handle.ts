@@ -230,9 +230,13 @@ export class RunHandle implements Run {
     this.settled.catch(() => undefined); // The caller that gives a run up knows why it has no result.
     limiter.hold();
     const takenUp = new CancelSignal();
-    const left = this.#leave(journal, graceMs, takenUp).finally(() => (this.#leaving = undefined));
-    this.#leaving = { takenUp, left };
-    return await left;
+    const leaving = { takenUp, left: this.#leave(journal, graceMs, takenUp) };
+    this.#leaving = leaving;
+    try {
+      return await leaving.left;
+    } finally {
+      if (this.#leaving === leaving) this.#leaving = undefined;
+    }
   }
 
   async #leave(journal: RunJournal, graceMs: number, takenUp: CancelSignal): Promise<boolean> {
@@ -256,6 +260,7 @@ export class RunHandle implements Run {
     if (run.journal?.writer.resume() !== true) return false;
     run.limiter.resume();
     this.#leaving.takenUp.abort("taken up again");
+    this.#leaving = undefined; // In the same tick it may be given up once more.
     return true;
   }
 
