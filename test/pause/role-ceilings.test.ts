@@ -195,6 +195,9 @@ describe("a paused run is refused when", () => {
     "an agent has another path than its role": { "agents.1.agentPath": "lead/other#1" },
     "a result of a call that has run is missing": { "agents.1.state.step.executions": [] },
     "a paused agent is awaited by nobody": { "agents.1.isDetached": true },
+    "a subagent is in the background twice": {
+      "agents.0.state.log.background": ["agent_2", "agent_2"],
+    },
     "a deadline is not that of the parent": { "accounts.1.fixedDeadlineAtMs": 5 },
     "a count of failures is not that of the steps": {
       "agents.1.state.log.failures.toolErrors": 1,

@@ -2,6 +2,7 @@
 // proof: an alteration of every copy of a fact passes. What the roles in code allow holds then (run/role-ceilings.ts), and a signature
 // detects every alteration.
 
+import { backgroundOf } from "../../agent/agent-state.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { countFailures, NO_FAILURES } from "../../policies/failure-counts.ts";
 import { SPEND_AXES, type Account } from "../../protocol/account.ts";
@@ -83,6 +84,8 @@ function findHistoryProblem({ state, executionId }: PausedAgent): string | undef
   const isPaused = status === "paused";
   if (isPaused !== PAUSE_REASONS.has(reason.code)) return `it is ${status} for another reason`;
   if (isPaused && telemetry.endedAtMs !== undefined) return "it is paused, and has ended";
+  const background = backgroundOf(state);
+  if (new Set(background).size < background.length) return "a subagent is in its background twice";
   for (const [index, { number, stepId, tools }] of log.steps.entries()) {
     if (number !== index + 1) return `step ${index + 1} is missing`;
     if (isPaused && stepId !== stepIdOf(executionId, number))
