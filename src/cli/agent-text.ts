@@ -3,9 +3,10 @@
 import type { Message } from "espalier";
 import type {
   AgentDetail,
-  CallRow,
+  AttemptFold,
+  CallFold,
   RunFold,
-  StepRow,
+  StepFold,
   RecordedExecution,
   RecordedRequest,
 } from "espalier/view";
@@ -89,12 +90,12 @@ function describeSteps(
 }
 
 /** A line for the step, with its first call, and one for each further call. */
-function describeStepLines(step: StepRow, fold: RunFold, isNumbered: boolean): readonly Line[] {
+function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): readonly Line[] {
   const { execution, number, startedAtMs, endedAtMs, usage, error } = step;
   const calls = step.calls.flatMap((call) => [
     callText(call, fold),
     ...attemptLines(call.attempts).map((line) => `  ${line}`),
-    ...(call.message === undefined ? [] : [`  ${singleLine(call.message)}`]),
+    ...(call.message ? [`  ${singleLine(call.message)}`] : []),
   ]);
   const broke = error === undefined ? [] : [`✖ ${error.code}: ${singleLine(error.message)}`];
   const [first = "", ...others] = [...attemptLines(step.attempts), ...calls, ...broke];
@@ -110,21 +111,21 @@ function describeStepLines(step: StepRow, fold: RunFold, isNumbered: boolean): r
 }
 
 /** Returns a line for each failed attempt. */
-export function attemptLines(attempts: StepRow["attempts"] = []): readonly string[] {
+export function attemptLines(attempts: readonly AttemptFold[] = []): readonly string[] {
   return attempts.map((failed) => {
-    const { attempt, code, message = "" } = failed;
+    const { attempt, code, message } = failed;
     const why = message === "" ? "" : `: ${message}`;
     return singleLine(`↻ attempt ${attempt} failed (${sequelText(failed)}): ${code}${why}`);
   });
 }
 
 /** Returns what followed a failed attempt. */
-function sequelText({ delayMs, nextModel }: NonNullable<StepRow["attempts"]>[number]): string {
+function sequelText({ delayMs, nextModel }: AttemptFold): string {
   if (nextModel !== undefined) return `then ${nextModel}`;
   return delayMs === undefined ? "gave up" : `waited ${durationText(delayMs)}`;
 }
 
-const OUTCOMES: Readonly<Record<CallRow["outcome"], string>> = {
+const OUTCOMES: Readonly<Record<CallFold["outcome"], string>> = {
   open: "…",
   succeeded: "✔",
   retry: "✖ has to be corrected",
@@ -135,10 +136,10 @@ const OUTCOMES: Readonly<Record<CallRow["outcome"], string>> = {
 };
 
 function callText(
-  { toolName, outcome, errorCode, errorName, durationMs, child }: CallRow,
+  { toolName, outcome, errorCode, errorName, durationMs, children }: CallFold,
   fold: RunFold,
 ): string {
-  const path = child === undefined ? undefined : fold.agents[child]?.agentPath;
+  const path = fold.agents[children[0] ?? -1]?.agentPath;
   return [
     singleLine(toolName),
     OUTCOMES[outcome],
@@ -154,8 +155,8 @@ export type KeptStep = RecordedExecution["steps"][number] | NonNullable<Recorded
 
 /** Attempts that failed and were followed by others. */
 export interface StepAttempts {
-  readonly model: StepRow["attempts"];
-  readonly byCall: ReadonlyMap<string, StepRow["attempts"]>;
+  readonly model: readonly AttemptFold[] | undefined;
+  readonly byCall: ReadonlyMap<string, readonly AttemptFold[]>;
 }
 
 /** What is said of a step. */

@@ -3,7 +3,7 @@
 
 import type { SettledStatus } from "../index.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
-import type { AgentRest } from "../view/agent-rest.ts";
+import { SETTLED_STATUSES, type AgentRest } from "../view/agent-rest.ts";
 import type { Spent } from "../view/viewer-data.ts";
 
 /** An agent as it is drawn: out of a fold, or out of a result. */
@@ -82,10 +82,8 @@ export function countAgents(roots: readonly ShownAgent[]): AgentCounts {
 
 /** How an agent came to rest; undefined while it runs. */
 export function restOf({ activity }: ShownAgent): SettledStatus | undefined {
-  return RESTS.find((status) => status === activity);
+  return SETTLED_STATUSES.find((status) => status === activity);
 }
-
-const RESTS = ["paused", "completed", "stopped", "failed", "cancelled"] as const;
 
 interface FoldRule {
   /** An ended agent stands for all below it. */

@@ -3,13 +3,12 @@
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
-import type { SettledStatus } from "../protocol/stop.ts";
-import type { ExecutionRest } from "./agent-rest.ts";
+import { SETTLED_STATUSES, type ExecutionRest } from "./agent-rest.ts";
 import { raiseAmounts } from "./amounts.ts";
 import { BudgetUse } from "./budget-use.ts";
 import { ModelCalls } from "./model-calls.ts";
 import { SPAN_END_OF, SpanList, type SpanEnding } from "./span-list.ts";
-import { addCall, endCall, endStep, newAttempt, newStep } from "./step-fold.ts";
+import { addCall, endCall, endStep, newAttempt } from "./step-fold.ts";
 import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import type { ActivityName, AxisAmounts, Spent } from "./viewer-data.ts";
 
@@ -96,6 +95,8 @@ export class AgentFold {
   record = 0;
   /** Calls that have not ended, those that wait for a paused subagent too. */
   readonly #calls = new Map<CallId, CallFold>();
+  /** The spans of calls that are under way. */
+  readonly #callSpans = new Map<CallFold, number>();
   readonly #asks = new Map<QuestionId, AskFold>();
   readonly #modelCalls: ModelCalls;
   readonly #use: BudgetUse;
@@ -168,7 +169,7 @@ export class AgentFold {
 
   /** Calls and questions that are under way, in the order in which they began; questions last. */
   get openCalls(): readonly CallUnderWay[] {
-    const calls = [...this.#calls.values()].filter(({ span }) => span !== -1);
+    const calls = [...this.#calls.values()].filter((call) => this.#callSpans.has(call));
     return [...calls, ...this.#asks.values()];
   }
 
@@ -186,7 +187,7 @@ export class AgentFold {
 
   /** True if it is paused or has ended. */
   get isAtRest(): boolean {
-    return REST.has(this.activity);
+    return SETTLED_STATUSES.some((status) => status === this.activity);
   }
 
   /** A record changes it: its row is new to readers that know only earlier records. */
@@ -384,8 +385,9 @@ export class AgentFold {
     if (callId === null) return;
     const kind = event.kind === "delegation" ? "delegation" : "tool";
     const call = this.#calls.get(callId) ?? this.#addCall({ callId, toolName, kind, index }, atMs);
-    if (call.span === -1) {
-      call.span = this.spans.open(kind === "tool" ? "tool" : "wait", atMs, this.step);
+    if (!this.#callSpans.has(call)) {
+      const span = this.spans.open(kind === "tool" ? "tool" : "wait", atMs, this.step);
+      this.#callSpans.set(call, span);
       if (kind === "tool") this.#openTools += 1;
       else this.#openDelegations += 1;
     }
@@ -410,7 +412,7 @@ export class AgentFold {
       const beganAtMs = call.startedAtMs - event.queuedMs;
       this.spans.add("queue", { beganAtMs, atMs: call.startedAtMs, end: "ok" }, this.step);
     }
-    if (call.span === -1 && !isEnd)
+    if (!isEnd && !this.#callSpans.has(call))
       this.spans.add("tool", { beganAtMs: atMs, atMs, end: "rejected" }, this.step);
     this.#rest(call, atMs, SPAN_END_OF[outcome]);
     endCall(call, event);
@@ -454,9 +456,10 @@ export class AgentFold {
 
   /** A call is not under way any more. */
   #rest(call: CallFold, atMs: number, end: SpanEnding): void {
-    if (call.span === -1) return;
-    this.spans.close(call.span, atMs, end);
-    call.span = -1;
+    const span = this.#callSpans.get(call);
+    if (span === undefined) return;
+    this.spans.close(span, atMs, end);
+    this.#callSpans.delete(call);
     if (call.kind === "tool") this.#openTools -= 1;
     else this.#openDelegations -= 1;
   }
@@ -478,24 +481,18 @@ export class AgentFold {
   }
 
   #addStep(number: number, startedAtMs: number): StepFold {
-    const step = newStep({ execution: this.executions, number, startedAtMs });
+    const { executions: execution } = this;
+    const step: StepFold = { execution, number, startedAtMs, calls: [], attempts: [] };
     this.steps.push(step);
     return step;
   }
 }
 
-const REST: ReadonlySet<ActivityName> = new Set<SettledStatus>([
-  "paused",
-  "completed",
-  "stopped",
-  "failed",
-  "cancelled",
-]);
 const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>([
   "awaiting_budget",
   "delegating",
   "asking",
-  ...REST,
+  ...SETTLED_STATUSES,
 ]);
 
 /** Returns the agent, or the ancestor of it, that holds the account. */

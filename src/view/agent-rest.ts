@@ -2,6 +2,9 @@
 
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 
+/** Every status of an agent that does nothing: paused, or ended. */
+export const SETTLED_STATUSES = ["paused", "completed", "stopped", "failed", "cancelled"] as const;
+
 /** How an agent came to rest. */
 export interface AgentRest {
   /** How it came to rest. */

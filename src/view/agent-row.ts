@@ -3,15 +3,12 @@
 import { defined } from "../kernel/json.ts";
 import type { AgentFold } from "./agent-fold.ts";
 import { countNames, joinNames } from "./amounts.ts";
-import type { AttemptFold, CallFold, StepFold } from "./step-fold.ts";
 import {
   ACTIVITIES,
   type AgentDetail,
   type AgentRow,
-  type CallRow,
   type OpenToolCall,
   type RefusalRow,
-  type StepRow,
 } from "./viewer-data.ts";
 
 const LONGEST_TASK = 200;
@@ -64,7 +61,7 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
     used: agent.used,
     own: agent.own,
     subtree: agent.subtree,
-    steps: agent.steps.map(stepRow),
+    steps: structuredClone(agent.steps),
     ...defined({ given }),
     refusals: refusals.filter((one) => one.agent === agent.index),
   };
@@ -79,41 +76,6 @@ export function openToolCalls({
   return agents.flatMap(({ agentPath, openCalls }) =>
     openCalls.flatMap(({ kind, toolName }) => (kind === "tool" ? [{ agentPath, toolName }] : [])),
   );
-}
-
-function stepRow({ attempts, calls, ...step }: StepFold): StepRow {
-  const { execution, number, startedAtMs, ...ended } = step;
-  return {
-    execution,
-    number,
-    startedAtMs,
-    calls: calls.map(callRow),
-    ...attemptRows(attempts),
-    ...defined(ended),
-  };
-}
-
-function attemptRows(attempts: readonly AttemptFold[]): Pick<StepRow, "attempts"> {
-  if (attempts.length === 0) return {};
-  return {
-    attempts: attempts.map(({ message, ...attempt }) => ({
-      ...attempt,
-      ...(message === "" ? {} : { message }),
-    })),
-  };
-}
-
-function callRow({ callId, toolName, outcome, ...details }: CallFold): CallRow {
-  const { errorCode, errorName, durationMs, children } = details;
-  const message = details.message || undefined;
-  const [child] = children;
-  return {
-    callId,
-    toolName,
-    outcome,
-    ...defined({ errorCode, errorName, message, durationMs, child }),
-    ...attemptRows(details.attempts),
-  };
 }
 
 /** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `steps_limit`. */

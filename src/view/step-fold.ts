@@ -28,24 +28,22 @@ export interface CallFold extends CallUnderWay {
   readonly startedAtMs: number;
   /** What came of it; `open`: nothing yet. */
   outcome: ToolOutcomeType | "open";
-  /** Why it did not succeed. Undefined: it did, or has not ended. */
-  errorCode: string | undefined;
-  /** The name of a typed error that the tool threw. */
-  errorName: string | undefined;
+  /** Why it did not succeed. `undefined` if it did, or has not ended. */
+  errorCode?: string | undefined;
+  /** The name of a typed error that the tool threw, for example `TypeError`. */
+  errorName?: string | undefined;
   /** Why it did not succeed, at most 500 characters. Empty if content is not shown. */
-  message: string | undefined;
-  /** How long it was at work, without its wait for a slot; 0 if it was rejected. Undefined: it has not ended. */
-  durationMs: number | undefined;
+  message?: string | undefined;
+  /** How long it was at work, without its wait for a slot; 0 if it was rejected. `undefined` while it is open. */
+  durationMs?: number | undefined;
   /** The number of the event with which it ended. `undefined` while it is open. */
-  endSeq: number | undefined;
+  endSeq?: number | undefined;
   /** When it ended, in milliseconds since the epoch. `undefined` while it is open. */
-  endedAtMs: number | undefined;
+  endedAtMs?: number | undefined;
   /** What follows from its failure for the agent. `undefined` if it succeeded or has not ended. */
-  severity: ToolErrorSeverity | undefined;
+  severity?: ToolErrorSeverity | undefined;
   /** The indices of the agents that it started or continued, in that order. */
   readonly children: number[];
-  /** Where its span is; -1: it is not under way. */
-  span: number;
   /** Failed attempts of a wrapper that called the tool again. */
   readonly attempts: AttemptFold[];
 }
@@ -72,22 +70,16 @@ export interface StepFold {
   readonly number: number;
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** Milliseconds since the epoch. Undefined: it is open, or was cut off. */
-  endedAtMs: number | undefined;
-  /** In the order of the reply. */
+  /** Milliseconds since the epoch. `undefined` if it is open, or was cut off. */
+  endedAtMs?: number | undefined;
+  /** In the order of the reply: those that have begun, were rejected or were refused. */
   readonly calls: CallFold[];
   /** Failed attempts of its model calls, in order, without the one whose error cut it off. */
   readonly attempts: AttemptFold[];
-  /** What the step consumed, retries of its model call included. Undefined: it is not completed. */
-  usage: Usage | undefined;
-  /** Why it was cut off. Undefined: it was not. */
-  error: ErrorRecord | undefined;
-}
-
-/** A step that has just begun. */
-export function newStep(at: Pick<StepFold, "execution" | "number" | "startedAtMs">): StepFold {
-  const open = { endedAtMs: undefined, usage: undefined, error: undefined };
-  return { ...at, ...open, calls: [], attempts: [] };
+  /** What the step consumed, retries of its model call included. `undefined` if it is not completed. */
+  usage?: Usage | undefined;
+  /** Why it was cut off. `undefined` if it was not. */
+  error?: ErrorRecord | undefined;
 }
 
 /** Creates the record of an attempt that failed. */
@@ -122,10 +114,7 @@ export function addCall(
   { calls }: StepFold,
   at: Pick<CallFold, "callId" | "toolName" | "kind" | "index" | "startedAtMs">,
 ): CallFold {
-  const failure = { errorCode: undefined, errorName: undefined, message: undefined };
-  const end = { endSeq: undefined, endedAtMs: undefined, durationMs: undefined };
-  const open = { ...end, severity: undefined, outcome: "open", span: -1 } as const;
-  const call: CallFold = { ...at, ...failure, ...open, children: [], attempts: [] };
+  const call: CallFold = { ...at, outcome: "open", children: [], attempts: [] };
   const place = calls.findLastIndex(({ index }) => index <= call.index) + 1;
   calls.splice(place, 0, call);
   return call;

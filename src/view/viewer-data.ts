@@ -3,15 +3,15 @@
 
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import type { AgentId, RunId } from "../protocol/ids.ts";
+import type { AgentId, CallId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { ErrorRecord, StopReason, TerminalStatus } from "../protocol/stop.ts";
-import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import type { StepTiming } from "../protocol/step-timing.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 import type { Usage } from "../protocol/usage.ts";
+import type { CallFold, StepFold } from "./step-fold.ts";
 
 /**
  * How a run stands, for a person. `needs_you`: it waits for an answer, whether a process leads it or it is paused; `lost`: it was under way, and its
@@ -400,7 +400,7 @@ export interface AgentDetail {
   /** By its own calls and those of all below it. */
   readonly subtree: Spent;
   /** Of all its executions, in order. */
-  readonly steps: readonly StepRow[];
+  readonly steps: readonly StepFold[];
   /** What it was given besides instructions and task; undefined for the root. */
   readonly given?: ContextManifest | undefined;
   /** Spawns of its own that were refused, in order. */
@@ -411,64 +411,8 @@ export interface AgentDetail {
   readonly text?: string | undefined;
 }
 
-/** A step of an agent. */
-export interface StepRow {
-  /** The execution of the agent, from 1. */
-  readonly execution: number;
-  /** From 1, in its execution. */
-  readonly number: number;
-  /** Milliseconds since the epoch. */
-  readonly startedAtMs: number;
-  /** Milliseconds since the epoch. Left out: it is open, or was cut off. */
-  readonly endedAtMs?: number | undefined;
-  /** In the order of the reply: those that have begun, were rejected or were refused. */
-  readonly calls: readonly CallRow[];
-  /** Failed attempts of its model calls, without the one whose error cut it off. Left out: there were none. */
-  readonly attempts?: readonly AttemptRow[] | undefined;
-  /** What the step consumed, retries of its model call included. Left out: it is not completed. */
-  readonly usage?: Usage | undefined;
-  /** Why it was cut off. Left out: it was not. */
-  readonly error?: ErrorRecord | undefined;
-}
-
-/** An attempt that failed, and did not end its step or its tool call. */
-export interface AttemptRow {
-  /** From 1. */
-  readonly attempt: number;
-  /** The code of the error of the attempt. */
-  readonly code: string;
-  /** Why it failed. Left out if content is not shown. */
-  readonly message?: string;
-  /** Milliseconds until the next attempt. Left out: it was the last one of its model call. */
-  readonly delayMs?: number;
-  /** The model of a fallback that was asked next. Left out: the same one. */
-  readonly nextModel?: string;
-}
-
-/** A call of a step. */
-export interface CallRow {
-  /** As the model named it, or as it was given one. Unique within its step. */
-  readonly callId: string;
-  /** The tool that was called. */
-  readonly toolName: string;
-  /** What came of it; `open`: nothing yet. */
-  readonly outcome: ToolOutcomeType | "open";
-  /** Why it did not succeed. Left out: it did, or has not ended. */
-  readonly errorCode?: string | undefined;
-  /** The name of a typed error that the tool threw, for example `TypeError`. */
-  readonly errorName?: string | undefined;
-  /** Why it did not succeed, at most 500 characters. Left out if content is not shown. */
-  readonly message?: string | undefined;
-  /** How long it was at work, without its wait for a slot; 0 if it was rejected. Left out: it has not ended. */
-  readonly durationMs?: number | undefined;
-  /** The index of the agent that it started or resumed. */
-  readonly child?: number | undefined;
-  /** Failed attempts of a wrapper that called the tool again. Left out: there were none. */
-  readonly attempts?: readonly AttemptRow[] | undefined;
-}
-
 /** One step with its content. */
-export interface StepDetail extends StepRow {
+export interface StepDetail extends StepFold {
   /** Whose step it is. */
   readonly agentId: AgentId;
   /** How many steps the execution has so far. */
@@ -507,7 +451,13 @@ export interface ShownMessage {
 }
 
 /** A call of a step, with its content. */
-export interface CallDetail extends CallRow {
+export interface CallDetail extends Partial<CallFold> {
+  /** As the model named it, or as it was given one. Unique within its step. */
+  readonly callId: CallId;
+  /** The tool that was called. */
+  readonly toolName: string;
+  /** What came of it; `open`: nothing yet. */
+  readonly outcome: CallFold["outcome"];
   /** As the model wrote them, or what redaction leaves of that. */
   readonly argumentsText: string;
   /** What the model reads of the result. Left out: it has not ended. */

@@ -9,14 +9,9 @@ import type { AgentId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
+import type { CallFold } from "../view/step-fold.ts";
 import { agentDetail } from "../view/agent-row.ts";
-import type {
-  AgentDetail,
-  CallDetail,
-  CallRow,
-  ShownMessage,
-  StepDetail,
-} from "../view/viewer-data.ts";
+import type { AgentDetail, CallDetail, ShownMessage, StepDetail } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
 import { refusedRequest } from "./reply.ts";
 import type { ShownContent } from "./shown-content.ts";
@@ -58,7 +53,7 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
       "Expected a viewer that shows content, got one that does not.",
     );
   const { agent, number } = place;
-  const { steps } = agentDetail(agent, []);
+  const { steps } = agent;
   const execution = place.execution ?? steps.at(-1)?.execution;
   const inExecution = steps.filter((step) => step.execution === execution);
   const row = inExecution.find((step) => step.number === number);
@@ -151,7 +146,7 @@ function sameBeginning(before: readonly Message[], now: readonly Message[]): num
 
 function callDetails(
   { calls, executions, context: { toolNames } }: KnownStep,
-  rows: readonly CallRow[],
+  rows: readonly CallFold[],
   content: ShownContent,
 ): readonly CallDetail[] {
   return calls.map((call): CallDetail => {

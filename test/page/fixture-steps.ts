@@ -7,12 +7,11 @@ import {
   type AgentDetail,
   type AgentRow,
   type CallDetail,
-  type CallRow,
   type RunSnapshot,
   type ShownMessage,
   type StepDetail,
-  type StepRow,
 } from "../../src/view/viewer-data.ts";
+import type { CallFold, StepFold } from "../../src/view/step-fold.ts";
 import { HOSTILE } from "./fixture-runs.ts";
 
 function pathOf(snapshot: RunSnapshot, row: AgentRow): string {
@@ -24,21 +23,26 @@ function isHostileRow(row: AgentRow): boolean {
   return row[1].startsWith("hostile");
 }
 
-function callsOf(row: AgentRow, number: number): readonly CallRow[] {
+function callsOf(row: AgentRow, number: number): CallFold[] {
   if (number === row[10] && row[6] !== -1) return [];
   const hasFailed = row[18] >= number;
   return [
     {
-      callId: `call-${number}`,
+      callId: idOf<"CallId">(`call-${number}`),
+      kind: "tool",
+      index: 0,
+      startedAtMs: row[5] + (number - 1) * 6_000,
       toolName: isHostileRow(row) ? HOSTILE : "read",
       outcome: hasFailed ? "failed" : number === row[10] ? "open" : "succeeded",
       ...(hasFailed ? { errorCode: isHostileRow(row) ? HOSTILE : "tool_error" } : {}),
       durationMs: 40,
+      children: [],
+      attempts: [],
     },
   ];
 }
 
-function stepOf(row: AgentRow, number: number): StepRow {
+function stepOf(row: AgentRow, number: number): StepFold {
   const startedAtMs = row[5] + (number - 1) * 6_000;
   const isOpen = number === row[10] && row[6] === -1;
   return {
@@ -47,6 +51,7 @@ function stepOf(row: AgentRow, number: number): StepRow {
     startedAtMs,
     ...(isOpen ? {} : { endedAtMs: startedAtMs + 5_200 }),
     calls: callsOf(row, number),
+    attempts: [],
     ...(isOpen
       ? {}
       : {

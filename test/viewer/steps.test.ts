@@ -69,8 +69,8 @@ proves(
     const [lead, helper] = result.agents;
     if (lead === undefined || helper === undefined) throw new Error("There are three.");
     expect((await stepAt(place, lead.agentId, "1")).callDetails).toMatchObject([
-      { toolName: "SpawnSubagent", child: 1 },
-      { child: 2 },
+      { toolName: "SpawnSubagent", children: [1] },
+      { children: [2] },
     ]);
     expect((await askApi(place, `runs/${ID}/agents/${helper.agentId}`)).body).toMatchObject({
       text: "Seen: look of stone",

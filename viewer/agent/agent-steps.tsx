@@ -1,4 +1,5 @@
-import type { AgentDetail, CallRow, StepRow } from "../../src/view/viewer-data.ts";
+import type { AttemptFold, CallFold, StepFold } from "../../src/view/step-fold.ts";
+import type { AgentDetail, CallDetail } from "../../src/view/viewer-data.ts";
 import { Link } from "../app/link.tsx";
 import { tickMs } from "../data/page-clock.ts";
 import { costWords, durationText, shortCount } from "../../src/view/amounts.ts";
@@ -32,7 +33,7 @@ export function stepKey(step: number, execution = ""): string {
   return `${execution} ${step}`;
 }
 
-function StepLine({ step, detail, state, route }: StepsProps & { readonly step: StepRow }) {
+function StepLine({ step, detail, state, route }: StepsProps & { readonly step: StepFold }) {
   const { number, execution, startedAtMs, endedAtMs, usage, error } = step;
   const isEarlier = execution < detail.executions;
   const to = {
@@ -80,7 +81,11 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
 }
 
 /** The attempts that failed, without the one whose error cut the step off. */
-export function Attempts({ attempts = [] }: { readonly attempts?: StepRow["attempts"] }) {
+export function Attempts({
+  attempts = [],
+}: {
+  readonly attempts?: readonly AttemptFold[] | undefined;
+}) {
   if (attempts.length === 0) return null;
   return (
     <ul class="attempts" aria-label="Failed attempts">
@@ -88,7 +93,7 @@ export function Attempts({ attempts = [] }: { readonly attempts?: StepRow["attem
         <li key={index} class="attempt">
           <Icon sign="tool-error" />
           <span>attempt {attempt}</span> <Code text={code} />{" "}
-          {message !== undefined && (
+          {message !== "" && (
             <>
               <Line text={message} most={500} />{" "}
             </>
@@ -110,7 +115,7 @@ export function Attempts({ attempts = [] }: { readonly attempts?: StepRow["attem
   );
 }
 
-const OUTCOME_SIGNS: Readonly<Record<CallRow["outcome"], Sign>> = {
+const OUTCOME_SIGNS: Readonly<Record<CallFold["outcome"], Sign>> = {
   open: "working",
   succeeded: "completed",
   retry: "tool-error",
@@ -120,8 +125,13 @@ const OUTCOME_SIGNS: Readonly<Record<CallRow["outcome"], Sign>> = {
   cancelled: "cancelled",
 };
 
-export function CallSummary({ call, state, route }: OnRun & { readonly call: CallRow }) {
-  const { toolName, outcome, errorCode, errorName, message, durationMs, child } = call;
+export function CallSummary({
+  call,
+  state,
+  route,
+}: OnRun & { readonly call: CallFold | CallDetail }) {
+  const { toolName, outcome, errorCode, errorName, message, durationMs } = call;
+  const [child] = call.children ?? [];
   return (
     <span class="call">
       <Icon sign={OUTCOME_SIGNS[outcome]} />
@@ -137,7 +147,7 @@ export function CallSummary({ call, state, route }: OnRun & { readonly call: Cal
       {durationMs !== undefined && <span class="muted">{durationText(durationMs)}</span>}
       {child !== undefined && <AgentLink state={state} route={route} index={child} />}
       <Attempts attempts={call.attempts} />
-      {message !== undefined && (
+      {message !== undefined && message !== "" && (
         <span class="is-failed">
           <Line text={message} most={500} />
         </span>

@@ -2,7 +2,7 @@
 
 import type { RunResult } from "espalier";
 import { plainText } from "espalier/terminal";
-import { agentDetail, type AgentFold, type StepRow } from "espalier/view";
+import { agentDetail, type AgentFold, type StepFold } from "espalier/view";
 
 import { agentText, stepText, type KeptStep, type StepAttempts } from "../agent-text.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
@@ -87,15 +87,14 @@ async function showStep(
   const ref = { agentId, stepNumber: number, execution };
   const request = has("request") ? await record.request(ref) : undefined;
   const parts = { agentPath, execution, of: steps.length, step, request };
-  const rows = agentDetail(agent, []).steps;
-  const row = rows.find((one) => one.number === number && one.execution === execution);
+  const row = agent.steps.find((one) => one.number === number && one.execution === execution);
   const pathOf = (id: string): string =>
     fold.agents.find((one) => one.agentId === id)?.agentPath ?? id;
   if (has("json")) say(shell, jsonLine({ ...parts, attempts: row?.attempts, calls: row?.calls }));
   else say(shell, stepText({ ...parts, attempts: attemptsIn(row), pathOf }));
 }
 
-function attemptsIn(row: StepRow | undefined): StepAttempts {
+function attemptsIn(row: StepFold | undefined): StepAttempts {
   const byCall = new Map(row?.calls.map(({ callId, attempts }) => [callId, attempts]));
   return { model: row?.attempts, byCall };
 }
