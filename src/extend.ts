@@ -12,7 +12,7 @@ export type {
   OutputSchema,
   ToolSpec,
 } from "./model/model.ts";
-export type { FinishReason } from "./protocol/finish-reason.ts";
+export { FINISH_REASONS, type FinishReason } from "./protocol/finish-reason.ts";
 export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
 export { replyMessage, replyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
 export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
@@ -158,12 +158,14 @@ export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
 export type { ResumeGrant } from "./orchestrator/run/start-options.ts";
 export type { RetainedMessages } from "./policies/retention-policy.ts";
-export type {
-  DynamicRole,
-  SpawnRefusal,
-  SpawnRefusalCode,
-  SubagentOutcome,
-  SubagentReceipt,
+export {
+  SPAWN_REFUSAL_CODES,
+  SUBAGENT_OUTCOMES,
+  type DynamicRole,
+  type SpawnRefusal,
+  type SpawnRefusalCode,
+  type SubagentOutcome,
+  type SubagentReceipt,
 } from "./protocol/subagent.ts";
 export type { SessionExecution, SessionFork } from "./orchestrator/sessions/session-record.ts";
 export type { SessionOutcome, SessionResult } from "./orchestrator/sessions/session-outcome.ts";
@@ -171,7 +173,11 @@ export type { ShownPart, StepContext } from "./protocol/step-context.ts";
 export type { StepTiming } from "./protocol/step-timing.ts";
 export type { StopConditionAnswer } from "./policies/stop-conditions.ts";
 export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-record.ts";
-export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
+export {
+  TOOL_OUTCOME_TYPES,
+  type ToolExecution,
+  type ToolOutcomeType,
+} from "./protocol/tool-outcome.ts";
 export type { ToolFailureCode } from "./protocol/tool-failure.ts";
 export type { Unanswered } from "./agent/approver.ts";
 export type { ModelUsage, UsageReport } from "./protocol/usage.ts";

@@ -248,6 +248,7 @@ function constructorOf(name: string, node: ts.ConstructorDeclaration): readonly 
 function shapeOf(node: ts.Declaration): readonly string[] {
   if (ts.isVariableDeclaration(node) && node.type !== undefined)
     return [`const ${node.name.getText()}: ${node.type.getText()}`];
+  if (isListOfValues(node)) return [`const ${node.getText()}`];
   if (!ts.isTypeAliasDeclaration(node) || ts.isTypeLiteralNode(node.type)) return [];
   return [
     node
@@ -255,6 +256,14 @@ function shapeOf(node: ts.Declaration): readonly string[] {
       .replace(/^export /, "")
       .replace(/;$/, ""),
   ];
+}
+
+/** True for a list that a type takes its values from. */
+function isListOfValues(node: ts.Declaration): boolean {
+  const value = ts.isVariableDeclaration(node) ? node.initializer : undefined;
+  return (
+    value !== undefined && ts.isAsExpression(value) && ts.isArrayLiteralExpression(value.expression)
+  );
 }
 
 function withoutBody(node: ts.Declaration): string {

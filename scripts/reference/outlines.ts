@@ -194,7 +194,14 @@ export const OUTLINES: readonly Outline[] = [
     parts: [
       {
         title: "The result of a run",
-        names: ["RunResult", "AgentReport", "SubagentResult", "SubagentOutcome", "RemovedTool"],
+        names: [
+          "RunResult",
+          "AgentReport",
+          "SubagentResult",
+          "SubagentOutcome",
+          "SUBAGENT_OUTCOMES",
+          "RemovedTool",
+        ],
       },
       {
         title: "How it ended",
@@ -205,6 +212,7 @@ export const OUTLINES: readonly Outline[] = [
           "StopReason",
           "StopSignal",
           "StopCode",
+          "STOP_CODES",
           "PauseCode",
           "ErrorRecord",
           "AgentError",
@@ -232,6 +240,7 @@ export const OUTLINES: readonly Outline[] = [
           "ToolExecution",
           "ToolErrorRecord",
           "ToolOutcomeType",
+          "TOOL_OUTCOME_TYPES",
           "Definitions",
           "ShownPart",
         ],
@@ -250,6 +259,7 @@ export const OUTLINES: readonly Outline[] = [
           "Attachment",
           "AttachmentKind",
           "FinishReason",
+          "FINISH_REASONS",
         ],
       },
       {
@@ -263,6 +273,7 @@ export const OUTLINES: readonly Outline[] = [
           "SubagentReceipt",
           "SpawnRefusal",
           "SpawnRefusalCode",
+          "SPAWN_REFUSAL_CODES",
           "ContextManifest",
         ],
       },

@@ -3,7 +3,7 @@
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { checkFunction, checkName, misdefinition } from "../kernel/check.ts";
 import { deepFreeze } from "../kernel/json.ts";
-import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
+import { FINISH_REASONS, type FinishReason } from "../protocol/finish-reason.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -226,7 +226,7 @@ function checkCondition(field: string, condition: unknown): void {
 }
 
 function checkFinishReasons(finishReasons: readonly string[]): void {
-  const known: readonly string[] = FinishReasonSchema().options;
+  const known: readonly string[] = FINISH_REASONS;
   const expected = `one of ${known.join(", ")}`;
   const field = "finishReasonWas(finishReasons)";
   if (finishReasons.length === 0)

@@ -39,30 +39,33 @@ export interface SpawnRequest {
   readonly draft?: DynamicRole;
 }
 
-/** Why a subagent was not started. `blocked`: a guard or a hook denied the call; `tool_not_available`: a rule or a filter forbids the tool. */
-export type SpawnRefusalCode =
-  | "unknown_role"
+/** All values of `SpawnRefusalCode`. */
+export const SPAWN_REFUSAL_CODES = [
+  "unknown_role",
   /** The agent may not define roles of its own. */
-  | "forbidden_role"
+  "forbidden_role",
   /** A role that was defined at spawn cannot be used. */
-  | "invalid_role"
+  "invalid_role",
   /** The context that the subagent was to inherit could not be built. */
-  | "invalid_context"
+  "invalid_context",
   /** The agent has no subagent of that name. */
-  | "unknown_subagent"
-  | "subagent_running"
-  | "subagent_ended"
+  "unknown_subagent",
+  "subagent_running",
+  "subagent_ended",
   /** The outcome of others of the same reply leaves nothing to do for this one. */
-  | "group_decided"
+  "group_decided",
   /** A guard or a hook denied the call. */
-  | "blocked"
+  "blocked",
   /** A rule or a filter forbids the tool. */
-  | "tool_not_available"
-  | "depth_limit"
-  | "breadth_limit"
-  | "total_limit"
-  | "budget_exhausted"
-  | "setup_failed";
+  "tool_not_available",
+  "depth_limit",
+  "breadth_limit",
+  "total_limit",
+  "budget_exhausted",
+  "setup_failed",
+] as const;
+/** Why a subagent was not started. `blocked`: a guard or a hook denied the call; `tool_not_available`: a rule or a filter forbids the tool. */
+export type SpawnRefusalCode = (typeof SPAWN_REFUSAL_CODES)[number];
 
 /** A delegation that policy forbade. */
 export interface SpawnRefusal {
@@ -76,11 +79,19 @@ export interface SpawnRefusal {
   readonly current?: number | undefined;
 }
 
+/** All values of `SubagentOutcome`. */
+export const SUBAGENT_OUTCOMES = [
+  "completed",
+  "partial",
+  "no_output",
+  "failed",
+  "cancelled",
+] as const;
 /**
  * What a subagent's result is worth (X15). Only `completed` is a success. `partial`: it was stopped, and wrote something before.
  * `no_output`: it ended without failing, and there is neither a text nor a typed result.
  */
-export type SubagentOutcome = "completed" | "partial" | "no_output" | "failed" | "cancelled";
+export type SubagentOutcome = (typeof SUBAGENT_OUTCOMES)[number];
 
 /** How a subagent ended: the whole of what its parent learns (R135, R136). */
 export interface SubagentResult {
@@ -163,41 +174,11 @@ export const SpawnRequestSchema = lazyObject(() => ({
   draft: DynamicRoleSchema().exactOptional(),
 })) satisfies () => z.ZodType<SpawnRequest>;
 
-const SpawnRefusalCodeSchema = lazySchema(
-  () =>
-    z.enum([
-      "unknown_role",
-      "forbidden_role",
-      "invalid_role",
-      "invalid_context",
-      "unknown_subagent",
-      "subagent_running",
-      "subagent_ended",
-      "group_decided",
-      "blocked",
-      "tool_not_available",
-      "depth_limit",
-      "breadth_limit",
-      "total_limit",
-      "budget_exhausted",
-      "setup_failed",
-    ]) satisfies z.ZodType<SpawnRefusalCode>,
-);
-
 export const SpawnRefusalSchema = lazyObject(() => ({
-  code: SpawnRefusalCodeSchema(),
+  code: z.enum(SPAWN_REFUSAL_CODES),
   message: z.string(),
   maximum: z.number().optional(),
   current: z.number().optional(),
 })) satisfies () => z.ZodType<SpawnRefusal>;
 
-export const SubagentOutcomeSchema = lazySchema(
-  () =>
-    z.enum([
-      "completed",
-      "partial",
-      "no_output",
-      "failed",
-      "cancelled",
-    ]) satisfies z.ZodType<SubagentOutcome>,
-);
+export const SubagentOutcomeSchema = lazySchema(() => z.enum(SUBAGENT_OUTCOMES));

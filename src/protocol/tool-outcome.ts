@@ -7,18 +7,21 @@ import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
 
+/** All values of `ToolOutcomeType`. */
+export const TOOL_OUTCOME_TYPES = [
+  "succeeded",
+  "retry",
+  "failed",
+  "refused",
+  "not_executed",
+  "cancelled",
+] as const;
 /**
  * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
  * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
  * is discarded.
  */
-export type ToolOutcomeType =
-  | "succeeded"
-  | "retry"
-  | "failed"
-  | "refused"
-  | "not_executed"
-  | "cancelled";
+export type ToolOutcomeType = (typeof TOOL_OUTCOME_TYPES)[number];
 
 /** One tool call with its outcome: exactly one for every call in a history (L3). */
 export interface ToolExecution {
@@ -65,17 +68,7 @@ export interface ToolExecution {
   readonly endedAtMs: number;
 }
 
-export const ToolOutcomeTypeSchema = lazySchema(
-  () =>
-    z.enum([
-      "succeeded",
-      "retry",
-      "failed",
-      "refused",
-      "not_executed",
-      "cancelled",
-    ]) satisfies z.ZodType<ToolOutcomeType>,
-);
+export const ToolOutcomeTypeSchema = lazySchema(() => z.enum(TOOL_OUTCOME_TYPES));
 
 export const ToolExecutionSchema = lazyObject(() => ({
   call: ToolCallSchema(),

@@ -16,7 +16,7 @@ import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
 import { table, type Column } from "./table.ts";
 import { fit, painter, shortLine, singleLine, wrappedRows, type Paint } from "./terminal-text.ts";
-import type { SpawnRefusalCode } from "../extend.ts";
+import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "../extend.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 
 /** How a report is written. */
@@ -228,31 +228,18 @@ function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
   return steps;
 }
 
-/** Codes of refused spawns. `SpawnSubagent`: calls of any tool can have the code, and those of this tool are refused spawns. */
-const SPAWN_REFUSALS: Readonly<Record<SpawnRefusalCode, "any" | "SpawnSubagent">> = {
-  unknown_role: "any",
-  forbidden_role: "any",
-  invalid_role: "any",
-  invalid_context: "any",
-  unknown_subagent: "any",
-  subagent_running: "any",
-  subagent_ended: "any",
-  group_decided: "any",
-  blocked: "SpawnSubagent",
-  tool_not_available: "SpawnSubagent",
-  depth_limit: "any",
-  breadth_limit: "any",
-  total_limit: "any",
-  budget_exhausted: "any",
-  setup_failed: "any",
-};
-
-const REFUSED_TOOLS: ReadonlyMap<string, string> = new Map(Object.entries(SPAWN_REFUSALS));
+const REFUSALS: ReadonlySet<string> = new Set(SPAWN_REFUSAL_CODES);
+/** Calls of other tools can have these codes, too. */
+const REFUSALS_OF_ANY_TOOL: ReadonlySet<string> = new Set<SpawnRefusalCode>([
+  "blocked",
+  "tool_not_available",
+]);
 
 function refusedSpawns({ steps }: AgentReport): number {
   const executions = steps.flatMap((step) => step.tools.executions);
-  return executions.filter(({ errorCode = "", call }) => {
-    const toolName = REFUSED_TOOLS.get(errorCode);
-    return toolName === "any" || toolName === call.toolName;
-  }).length;
+  return executions.filter(
+    ({ errorCode = "", call: { toolName } }) =>
+      REFUSALS.has(errorCode) &&
+      (toolName === "SpawnSubagent" || !REFUSALS_OF_ANY_TOOL.has(errorCode)),
+  ).length;
 }
