@@ -10,7 +10,7 @@ import { resolve } from "node:path";
 import { calcPrice, findProvider } from "@pydantic/genai-prices";
 import { z } from "zod";
 
-import type { ModelRates } from "../src/model/model-price.ts";
+import type { ModelPrice } from "../src/model/model-price.ts";
 import { sourcePrice, SourcePricesSchema } from "../src/model/genai-prices/source-price.ts";
 
 /** A release of the package that the prices are from, and the day on which it was published. */
@@ -44,27 +44,18 @@ const SourceModelSchema = z.object({
   prices: SourcePricesSchema(),
 });
 
-/** US dollars per million tokens; `null`: the price of other input. */
-interface RowRates {
-  readonly inputUsd: number;
-  readonly cachedInputUsd: number | null;
-  readonly cacheWriteUsd: number | null;
-  readonly outputUsd: number;
-}
-
 /** What some models cost. */
-interface Row extends RowRates {
+interface Row {
   /** The names of the models that cost this. */
   readonly models: readonly string[];
-  /** Rates of requests whose input is longer, the shortest first. */
-  readonly tiers: readonly (RowRates & { readonly aboveInputTokens: number })[];
+  readonly price: ModelPrice;
   /** The rates depend on the time of the day: these are the highest. */
   readonly isHighest: boolean;
 }
 
 interface NamedPrice {
   readonly model: string;
-  readonly price: Omit<Row, "models">;
+  readonly cost: Omit<Row, "models">;
   readonly hasSnapshots: boolean;
 }
 
@@ -89,9 +80,9 @@ export function priceTable(
     .flatMap((model) => pricesOf(model, identify, asOf))
     .toSorted((left, right) => (left.model < right.model ? -1 : 1));
   const rows = new Map<string, Row>();
-  for (const { model, price } of priced) {
-    const key = JSON.stringify(price);
-    rows.set(key, { models: [...(rows.get(key)?.models ?? []), model], ...price });
+  for (const { model, cost } of priced) {
+    const key = JSON.stringify(cost);
+    rows.set(key, { models: [...(rows.get(key)?.models ?? []), model], ...cost });
   }
   return {
     asOf,
@@ -137,14 +128,14 @@ const NOT_CHAT =
 const SOME_DAY = "2099-12-31";
 
 function pricesOf(model: SourceModel, identify: Identify, asOf: string): readonly NamedPrice[] {
-  const price = priceOf(model, asOf);
-  if (price === undefined) return [];
+  const cost = costOf(model, asOf);
+  if (cost === undefined) return [];
   return namesOf(model.match)
     .filter((name) => CHAT_FAMILIES.test(name) && !NOT_CHAT.test(name))
     .filter((name) => identify(name) === model.id)
     .map((name) => {
       const hasSnapshots = identify(`${name}-${SOME_DAY}`) === model.id;
-      return { model: name, price, hasSnapshots };
+      return { model: name, cost, hasSnapshots };
     });
 }
 
@@ -157,25 +148,11 @@ function namesOf(match: z.infer<typeof MatchSchema>): readonly string[] {
 }
 
 /** Undefined: not a price for text in and text out. */
-function priceOf({ prices }: SourceModel, asOf: string): NamedPrice["price"] | undefined {
+function costOf({ prices }: SourceModel, asOf: string): NamedPrice["cost"] | undefined {
   const { price, isHighest = false } = sourcePrice(prices, asOf) ?? {};
   if (price === undefined || price.inputUsdPerMillion === 0 || price.outputUsdPerMillion === 0)
     return undefined;
-  const { tiers = [] } = price;
-  const above = tiers.map(({ aboveInputTokens, ...rates }) => ({
-    aboveInputTokens,
-    ...ratesOf(rates),
-  }));
-  return { ...ratesOf(price), tiers: above, isHighest };
-}
-
-function ratesOf(rates: ModelRates): RowRates {
-  return {
-    inputUsd: rates.inputUsdPerMillion,
-    cachedInputUsd: rates.cachedInputUsdPerMillion ?? null,
-    cacheWriteUsd: rates.cacheWriteUsdPerMillion ?? null,
-    outputUsd: rates.outputUsdPerMillion,
-  };
+  return { price, isHighest };
 }
 
 /** Returns the text of the file. */

@@ -3,15 +3,8 @@
 import { remembered } from "./remembered.ts";
 import { fallbackOf } from "./fallback.ts";
 import type { Model } from "./model.ts";
-import {
-  checkPrice,
-  copyPrice,
-  dearestPrice,
-  type ModelPrice,
-  isDay,
-  type ModelRates,
-} from "./model-price.ts";
-import { deepFreeze, defined } from "../kernel/json.ts";
+import { checkPrice, copyPrice, dearestPrice, type ModelPrice, isDay } from "./model-price.ts";
+import { deepFreeze } from "../kernel/json.ts";
 import table from "./price-table.json" with { type: "json" };
 
 /** A model whose price is looked up. */
@@ -98,35 +91,15 @@ export interface KnownPrice extends ModelPrice {
 export const PRICES_AS_OF: string = table.asOf;
 
 type PriceRow = (typeof table.rows)[number];
-type RowRates = Pick<PriceRow, "inputUsd" | "cachedInputUsd" | "cacheWriteUsd" | "outputUsd">;
 
 const ROWS: ReadonlyMap<string, PriceRow> = new Map(
   table.rows.flatMap((row) => row.models.map((model) => [model, row] as const)),
 );
 const prices = new WeakMap<PriceRow, KnownPrice>();
 
-function toKnownPrice({ tiers, isHighest, ...rates }: PriceRow): KnownPrice {
-  const above = tiers.map((tier) => ({
-    aboveInputTokens: tier.aboveInputTokens,
-    ...toRates(tier),
-  }));
-  return deepFreeze({
-    ...toRates(rates),
-    asOf: PRICES_AS_OF,
-    source: isHighest ? `${table.source}, highest rate` : table.source,
-    ...(above.length === 0 ? {} : { tiers: above }),
-  });
-}
-
-function toRates({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRates): ModelRates {
-  return {
-    inputUsdPerMillion: inputUsd,
-    ...defined({
-      cachedInputUsdPerMillion: cachedInputUsd ?? undefined,
-      cacheWriteUsdPerMillion: cacheWriteUsd ?? undefined,
-    }),
-    outputUsdPerMillion: outputUsd,
-  };
+function toKnownPrice({ price, isHighest }: PriceRow): KnownPrice {
+  const source = isHighest ? `${table.source}, highest rate` : table.source;
+  return deepFreeze({ ...copyPrice(price), asOf: PRICES_AS_OF, source });
 }
 
 /**

@@ -20,7 +20,7 @@ import {
   type SourceModel,
 } from "../../scripts/update-prices.ts";
 import { knownPrice } from "../../src/model/prices.ts";
-import { costMicroUsd } from "../../src/model/model-price.ts";
+import { costMicroUsd, type ModelPrice } from "../../src/model/model-price.ts";
 import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";
 
@@ -39,7 +39,7 @@ test("a table that was changed by hand, is of another release or is missing is f
   const differs = "The price table is not the one that its source gives.";
   const isOfAnother = `The price table is not of @pydantic/genai-prices ${installedVersion()}.`;
   const tables = [
-    COMMITTED.replace('"outputUsd": 10', '"outputUsd": 1'),
+    COMMITTED.replace('"outputUsdPerMillion": 10', '"outputUsdPerMillion": 1'),
     COMMITTED.replace(/ *"gpt-5-mini",\n/, ""),
     `${COMMITTED}\n`,
     COMMITTED.replace(table.source, "@pydantic/genai-prices 0.0.1"),
@@ -62,9 +62,9 @@ function isAmount(value: number): boolean {
 
 test("every price is a number above zero, and cached input is not dearer than other input", () => {
   const wrong = table.rows.filter(
-    ({ inputUsd, cachedInputUsd, outputUsd }) =>
-      ![inputUsd, cachedInputUsd ?? inputUsd, outputUsd].every(isAmount) ||
-      (cachedInputUsd ?? 0) > inputUsd,
+    ({ price: { inputUsdPerMillion: fresh, cachedInputUsdPerMillion: cached, ...others } }) =>
+      ![fresh, cached ?? fresh, others.outputUsdPerMillion].every(isAmount) ||
+      (cached ?? 0) > fresh,
   );
   expect(wrong).toEqual([]);
   expect(MODELS.length).toBeGreaterThan(50);
@@ -148,14 +148,14 @@ function rowOf(model: Partial<SourceModel>): PriceTable["rows"][number] | undefi
   return priceTable([whole], onlyGptX, { version: "1", asOf: "2026-06-15" }).rows[0];
 }
 
-/** The row of a model with these rates. */
-const row = (inputUsd: number, outputUsd: number): PriceTable["rows"][number] => ({
+/** The row of a model with these rates, and others. */
+const row = (
+  inputUsdPerMillion: number,
+  outputUsdPerMillion: number,
+  others: Partial<ModelPrice> = {},
+): PriceTable["rows"][number] => ({
   models: ["gpt-x"],
-  inputUsd,
-  cachedInputUsd: null,
-  cacheWriteUsd: null,
-  outputUsd,
-  tiers: [],
+  price: { inputUsdPerMillion, outputUsdPerMillion, ...others },
   isHighest: false,
 });
 
@@ -180,31 +180,28 @@ describe("of a model", () => {
           },
         },
       },
-      {
-        ...row(1, 4),
-        cachedInputUsd: 0.5,
+      row(1, 4, {
+        cachedInputUsdPerMillion: 0.5,
         tiers: [
           {
             aboveInputTokens: 200,
-            inputUsd: 3,
-            cachedInputUsd: 0.5,
-            cacheWriteUsd: null,
-            outputUsd: 5,
+            inputUsdPerMillion: 3,
+            cachedInputUsdPerMillion: 0.5,
+            outputUsdPerMillion: 5,
           },
           {
             aboveInputTokens: 300,
-            inputUsd: 3,
-            cachedInputUsd: 0.5,
-            cacheWriteUsd: null,
-            outputUsd: 6,
+            inputUsdPerMillion: 3,
+            cachedInputUsdPerMillion: 0.5,
+            outputUsdPerMillion: 6,
           },
         ],
-      },
+      }),
     ],
     [
       "a rate for input that is written to the cache",
       { prices: { ...rates(1, 2), cache_write_mtok: 1.25 } },
-      { ...row(1, 2), cacheWriteUsd: 1.25 },
+      row(1, 2, { cacheWriteUsdPerMillion: 1.25 }),
     ],
     [
       "a price cut in the past: what holds now",
@@ -243,7 +240,7 @@ describe("of a model", () => {
           { constraint: { type: "time_of_date" }, prices: rates(1, 2) },
         ],
       },
-      { ...row(1, 2), cachedInputUsd: 1, isHighest: true },
+      { ...row(1, 2, { cachedInputUsdPerMillion: 1 }), isHighest: true },
     ],
     ["no rates: no row", { prices: {} }, undefined],
     ["input only: no row", { prices: { input_mtok: 1 } }, undefined],
