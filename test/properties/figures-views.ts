@@ -192,7 +192,7 @@ function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent:
 /** Failed attempts that a view shows of each step: those before others, and the one that ended it. */
 function failedOf(agent: AgentFold): readonly number[] {
   return agentDetail(agent, []).steps.map(
-    ({ attempts = [], error }) => attempts.length + (error === undefined ? 0 : 1),
+    ({ attempts, error }) => attempts.length + (error === undefined ? 0 : 1),
   );
 }
 
