@@ -91,8 +91,8 @@ export const RunLogSchema = lazyObject(() => ({
   outputParse: z
     .strictObject({ schemaHash: z.string(), written: JsonValueSchema().exactOptional() })
     .exactOptional(),
-  /** True once the task is in the history, or was refused. */
-  isBriefed: z.boolean(),
+  /** True once the task is in the history, or was dropped: a refused task, or one whose hooks failed, leaves no trace there. */
+  isTaskHandled: z.boolean(),
   /** Consecutive replies with neither text nor calls. */
   uselessReplies: count(),
   /** Consecutive requests that the model refused as too long. */
@@ -269,7 +269,7 @@ const NOTHING_DONE: RunLog = deepFreeze({
   signals: [],
   errors: [],
   output: undefined,
-  isBriefed: false,
+  isTaskHandled: false,
   uselessReplies: 0,
   overflows: 0,
   failures: NO_FAILURES,

@@ -148,10 +148,10 @@ export function continueExecution(
   const messages = conversation.messages.concat(added);
   const next = pendingState({ ...conversation, messages });
   const { subtasks, background } = state.log;
-  const isBriefed =
-    state.log.isBriefed ||
+  const isTaskHandled =
+    state.log.isTaskHandled ||
     added.some((message) => message.role === "user" && message.origin === "task");
-  return shared({ ...next, log: { ...next.log, subtasks, background, isBriefed } });
+  return shared({ ...next, log: { ...next.log, subtasks, background, isTaskHandled } });
 }
 
 // Its steps
@@ -346,11 +346,11 @@ export function recordStep(
 
 // Its history
 
-/** The task goes into the history. Without a message it was refused. */
+/** Returns the state with the task in its history. Without a message the task was dropped. */
 export function recordTask(state: AgentState, messages: readonly Message[]): RunningState {
   assertRunning(state, "recordTask");
-  if (state.log.isBriefed) throw refuseChange(state, "recordTask");
-  return shared(withLog(withMessages(state, messages), { isBriefed: true }));
+  if (state.log.isTaskHandled) throw refuseChange(state, "recordTask");
+  return shared(withLog(withMessages(state, messages), { isTaskHandled: true }));
 }
 
 /** `reportedIds`: background subagents whose results are among the messages. */

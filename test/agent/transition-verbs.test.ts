@@ -245,11 +245,11 @@ proves(
     expect(transition(running, brief)).toEqual({
       ...running,
       conversation: added(conversation, brief.messages, 0),
-      log: { ...log, isBriefed: true },
+      log: { ...log, isTaskHandled: true },
     });
     expect(transition(running, { type: "brief", messages: [] })).toEqual({
       ...running,
-      log: { ...log, isBriefed: true },
+      log: { ...log, isTaskHandled: true },
     });
   },
 );

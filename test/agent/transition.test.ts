@@ -222,7 +222,7 @@ proves(
         signals: [],
         errors: [],
         output: undefined,
-        isBriefed: false,
+        isTaskHandled: false,
         uselessReplies: 0,
         overflows: 0,
         failures: { toolErrors: 0, consecutiveErrors: 0, retryErrors: 0, retriesByTool: {} },
@@ -284,7 +284,7 @@ proves(
     // Its message is the task, so that it is not taken in a second time.
     expect(transition(ended, nextExecution)).toEqual({
       ...fresh,
-      log: { ...fresh.log, subtasks: recordSubtasks.subtasks, isBriefed: true },
+      log: { ...fresh.log, subtasks: recordSubtasks.subtasks, isTaskHandled: true },
     });
     const idle = after(ended, nextExecution, markStarted, { ...end, status: "completed" });
     const again = transition(idle, { ...nextExecution, messages: [] });

@@ -228,7 +228,7 @@ describe("a journal", () => {
     ["M73"],
     "gives it back to a process that recovers the run, whatever was read",
     async () => {
-      for (const isBriefed of [true, false]) {
+      for (const isTaskHandled of [true, false]) {
         const store = memoryStore({ clock: new ManualClock() });
         const ids = sequentialIds();
         const process = (role: AgentRole): Orchestrator =>
@@ -237,11 +237,11 @@ describe("a journal", () => {
         const stuck = spyTool("draw", () => door.opened, { isRepeatable: true });
         const first = artist([asks("draw", {})], { tools: [stuck] });
         const run = process(first.role).start(first.role, TOLD);
-        const letter = isBriefed ? run.steer([DRAWN]) : undefined;
+        const letter = isTaskHandled ? run.steer([DRAWN]) : undefined;
         await until(() =>
-          isBriefed ? stuck.calls.length === 1 : first.model.requests.length === 1,
+          isTaskHandled ? stuck.calls.length === 1 : first.model.requests.length === 1,
         );
-        const second = artist([...(isBriefed ? [] : [asks("draw", {})]), says("Done.")], {
+        const second = artist([...(isTaskHandled ? [] : [asks("draw", {})]), says("Done.")], {
           tools: [draw({ isRepeatable: true })],
         });
         const again = await process(second.role).recover(run.runId, { takeOver: true });

@@ -232,7 +232,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     errors: ["failWith", "nextExecution"],
     output: ["nextExecution", "recordOutput"],
     outputParse: ["recordOutput"],
-    isBriefed: ["brief", "nextExecution"],
+    isTaskHandled: ["brief", "nextExecution"],
     uselessReplies: ["awaitSubagents", "discardReply", "nextExecution", "recordReply"],
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
     failures: ["incorporate", "nextExecution"],

@@ -66,7 +66,7 @@ export const SHARED_KEYS = [
   ...below(".log.errors[]", REASON),
   ...below(
     ".log",
-    "output isBriefed uselessReplies overflows vetoes waits background[] isAwaiting fired",
+    "output isTaskHandled uselessReplies overflows vetoes waits background[] isAwaiting fired",
   ),
   ...below(".log.outputParse", "schemaHash written"),
   ...below(".log.sections[]", "name text"),

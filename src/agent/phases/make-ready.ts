@@ -23,10 +23,10 @@ import { isOverflowing } from "./assemble-request.ts";
 
 /** Does what is due, until something holds the agent: then the state says so. */
 export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
-  let next = state.log.isBriefed ? state : await takeTask(agent, state);
+  let next = state.log.isTaskHandled ? state : await takeTask(agent, state);
   if (mustNotCallModel(agent, next)) return { state: next };
   const { retention } = agent;
-  if (retention !== undefined && !state.log.isBriefed) {
+  if (retention !== undefined && !state.log.isTaskHandled) {
     const { retain } = await import("./compact.ts");
     next = await retain(agent, next, retention);
   }
@@ -59,20 +59,21 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
           position: {},
           input: { role: role.name, task, metadata, ...content },
         });
-  if (hooked?.type === "failed") return failWith(agent, unbriefed(state), hooked.error);
-  if (hooked?.type === "cancelled") return unbriefed(state);
+  if (hooked?.type === "failed") return failWith(agent, dropTask(state), hooked.error);
+  if (hooked?.type === "cancelled") return dropTask(state);
   const { patch, changedBy = [] } = hooked?.value ?? {};
   const refusal = patch?.refuse;
   if (refusal !== undefined) {
     const reason = { code: "input_refused", message: refusal, data: {} };
     const name = changedBy.at(-1)?.hook;
-    return addSignal(agent, unbriefed(state), { source: "hook", reason, ...defined({ name }) });
+    return addSignal(agent, dropTask(state), { source: "hook", reason, ...defined({ name }) });
   }
   const said = patch?.task === undefined ? taskContent : withText(taskContent, patch.task);
   return await askConditions(agent, addTask(state, said));
 }
 
-function unbriefed(state: AgentState): AgentState {
+/** Marks the task as handled, with nothing of it in the history. */
+function dropTask(state: AgentState): AgentState {
   return recordTask(state, []);
 }
 

@@ -21,7 +21,7 @@ import { noticesNow, noticeTokens, withNotices } from "./notices.ts";
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
   // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
   const ready: ReadyState = await (isReady(agent, state)
-    ? { state: state.log.isBriefed ? state : addTask(state, agent.facts.task) }
+    ? { state: state.log.isTaskHandled ? state : addTask(state, agent.facts.task) }
     : makeReady(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
@@ -49,7 +49,7 @@ function isReady({ role, hooks, identity, retention }: AgentRuntime, { log }: Ag
   const isAsked =
     role.stopWhen.length > 0 || (identity.depth === 0 && hooks.points.has("userInput"));
   return (
-    (log.isBriefed || (!isAsked && retention === undefined)) &&
+    (log.isTaskHandled || (!isAsked && retention === undefined)) &&
     log.subtasks.length === 0 &&
     !log.isAwaiting &&
     role.compaction === undefined &&

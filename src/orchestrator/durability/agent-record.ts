@@ -4,7 +4,7 @@ import type { PausedAgent } from "./paused-run.ts";
 
 /** Content that is no text is kept once: with the task, until a message has it. */
 export function taskToKeep({ task, facts, currentState }: AgentRuntime): MessageContent {
-  return currentState.log.isBriefed ? task : facts.task;
+  return currentState.log.isTaskHandled ? task : facts.task;
 }
 
 /** What is recorded of an agent besides its state and the names of its subagents. */

@@ -116,7 +116,7 @@ type Steps = ReadonlySet<StepId | null>;
 function hasAnswered(root: PausedAgent | undefined): boolean {
   if (root === undefined) return false;
   const { conversation, log } = root.state;
-  const isLast = log.isBriefed && conversation.messages.at(-1)?.role === "assistant";
+  const isLast = log.isTaskHandled && conversation.messages.at(-1)?.role === "assistant";
   return isLast && log.subtasks.length === 0 && log.background.length === 0;
 }
 

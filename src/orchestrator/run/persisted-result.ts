@@ -120,7 +120,7 @@ async function pausedRun(
   for (const { state, inFlight: _nothing, kept: _same, ...agent } of all) {
     if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
     // As a pause keeps it: content that is not text is kept once, with the message that has it.
-    const task = state.log.isBriefed ? contentText(agent.task) : agent.task;
+    const task = state.log.isTaskHandled ? contentText(agent.task) : agent.task;
     agents.push({ ...agent, task, state: snapshotOf(state) });
     await turns.did();
   }
