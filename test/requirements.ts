@@ -360,7 +360,7 @@ const requirements = {
     text: "More budget can be granted to a running or stopped tree; the grant is a recorded event with its author",
   },
   X8: {
-    text: "Settlement law: every spawn settles exactly once with a terminal status, whatever ended it (answer, limit, error, cancel, crash and recovery)",
+    text: "Settlement law: every spawn ends exactly once with a terminal status, whatever ended it (answer, limit, error, cancel, crash and recovery)",
   },
   X9: {
     text: "A run cannot end while children live; the role chooses await (default), cancel or detach",

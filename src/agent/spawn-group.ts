@@ -76,8 +76,8 @@ export class SpawnGroup {
     this.#decide();
   }
 
-  /** A member settled. */
-  settle(member: GroupMember, isCompleted: boolean): void {
+  /** A member has ended. */
+  noteEnd(member: GroupMember, isCompleted: boolean): void {
     if (!this.#living.delete(member)) return;
     if (isCompleted) this.#completed += 1;
     else if (this.#onFailure === "fail_fast")

@@ -134,11 +134,10 @@ export interface SubagentResult {
 }
 
 /**
- * What came of a request: a subagent that ran and settled, one that works in the background from now on, one that is paused and not
- * settled yet, or a refusal.
+ * The outcome of a request: a subagent that has ended, one that works in the background from now on, one that is paused, or a refusal.
  */
 export type SpawnOutcome =
-  | { readonly type: "settled"; readonly result: SubagentResult }
+  | { readonly type: "ended"; readonly result: SubagentResult }
   | SubagentReceipt
   | { readonly type: "paused"; readonly childId: AgentId }
   | { readonly type: "refused"; readonly refusal: SpawnRefusal };

@@ -8,7 +8,7 @@ export function delegationText(
   outcome: Exclude<SpawnOutcome, { readonly type: "paused" }>,
 ): string {
   if (outcome.type === "refused") return outcome.refusal.message;
-  if (outcome.type === "settled") return reportText(outcome.result);
+  if (outcome.type === "ended") return reportText(outcome.result);
   const { childName } = outcome;
   const note = "It works in the background; its result will reach you as a message.";
   return canonicalJson({ subagent: childName, status: "running", note });

@@ -216,7 +216,7 @@ test("an abortive failure of a delegation ends its agent", async () => {
 for (const [what, execute] of [
   ["throws at once", () => expect.unreachable("at once")],
   ["gives nothing", () => Promise.resolve(undefined)],
-  ["gives an outcome that is none", () => Promise.resolve({ type: "settled" })],
+  ["gives an outcome that is none", () => Promise.resolve({ type: "ended" })],
   ["gives a refusal without a reason", () => Promise.resolve({ type: "refused" })],
   [
     "gives a refusal of its own making",

@@ -138,7 +138,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "what a subagent reported is lost over a pause",
     file: "orchestrator/tree/supervisor.ts",
-    from: "parent.openMailbox().report(childId, describeReport(settledOutcome(child)));",
+    from: "parent.openMailbox().report(childId, describeReport(makeEndedOutcome(child)));",
     to: ";",
     law: /X9|bug/,
     seed: 44,

@@ -369,14 +369,14 @@ const RESULT: SubagentResult = {
 };
 
 test("a delegation that completed tells status, text, steps and tokens of the whole subtree", () => {
-  expect(delegationText({ type: "settled", result: RESULT })).toBe(
+  expect(delegationText({ type: "ended", result: RESULT })).toBe(
     '{"outcome":"completed","steps":2,"subagent":"reader#1","text":"Three files.","totalTokens":20}',
   );
 });
 
 test("a typed result comes instead of the text", () => {
   const result = { ...RESULT, output: { files: 3 } };
-  expect(JSON.parse(delegationText({ type: "settled", result }))).toEqual({
+  expect(JSON.parse(delegationText({ type: "ended", result }))).toEqual({
     subagent: "reader#1",
     outcome: "completed",
     output: { files: 3 },
@@ -391,7 +391,7 @@ test("a delegation that did not complete says why, and keeps the partial text", 
   const ends = { partial: "stopped", failed: "failed", cancelled: "cancelled" } as const;
   for (const outcome of ["partial", "failed", "cancelled"] as const) {
     const result = { ...RESULT, outcome, status: ends[outcome], reason, usage };
-    expect(JSON.parse(delegationText({ type: "settled", result }))).toEqual({
+    expect(JSON.parse(delegationText({ type: "ended", result }))).toEqual({
       subagent: "reader#1",
       outcome,
       reason: "steps_limit",
@@ -405,7 +405,7 @@ test("a delegation that did not complete says why, and keeps the partial text", 
 
 test("a delegation that came to nothing says so: no text is no success (X15)", () => {
   const result = { ...RESULT, outcome: "no_output", text: "" } as const;
-  expect(delegationText({ type: "settled", result })).toBe(
+  expect(delegationText({ type: "ended", result })).toBe(
     '{"explanation":"Done.","outcome":"no_output","reason":"completed","steps":2,"subagent":"reader#1","text":"","totalTokens":20}',
   );
 });

@@ -142,7 +142,7 @@ describe("refusals", () => {
     const result = await s.run(lead.role);
     expect(
       outcomes.map((one) => (one.type === "refused" ? [one.type, one.refusal.code] : [one.type])),
-    ).toEqual([["settled"], ["refused", "total_limit"], ["refused", "unknown_role"]]);
+    ).toEqual([["ended"], ["refused", "total_limit"], ["refused", "unknown_role"]]);
     expect(result.refusalsByCode).toEqual({ total_limit: 1, unknown_role: 1 });
   });
 

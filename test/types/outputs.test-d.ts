@@ -90,7 +90,7 @@ test("code that delegates has the result of a subagent as JSON: it is named by i
     input: z.object({}),
     execute: async (_input, { spawn }) => {
       const outcome = await spawn({ role: "reviewer", task: "Review it." });
-      if (outcome.type !== "settled") return outcome;
+      if (outcome.type !== "ended") return outcome;
       const { output } = outcome.result;
       expectTypeOf(output).toEqualTypeOf<JsonValue | undefined>();
       // @ts-expect-error -- its type is not declared

@@ -148,7 +148,7 @@ function isOutcome(value: unknown): value is DelegationOutcome {
   if (type === "answered") return typeof value["text"] === "string";
   if (type === "started")
     return typeof childId === "string" && typeof value["childName"] === "string";
-  if (type === "settled") return isRecord(result) && isRecord(result["usage"]);
+  if (type === "ended") return isRecord(result) && isRecord(result["usage"]);
   if (type === "refused") return isRecord(refusal) && typeof refusal["message"] === "string";
   return type === "paused" && typeof childId === "string";
 }

@@ -354,7 +354,7 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     if (settled === undefined || settled.status === "paused") continue;
     const { status, log } = settled;
     const outcome = subagentOutcome({ status, text: lastTextOf(settled), output: log.output });
-    group.settle(node, outcome === "completed");
+    group.noteEnd(node, outcome === "completed");
   }
 }
 

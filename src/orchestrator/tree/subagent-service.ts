@@ -170,7 +170,7 @@ function reported(
     reportedIds.push(child.identity.agentId);
     parent.mailbox?.withdraw(child.identity.agentId);
     parent.noteReported(child.identity.agentId, call.stepId);
-    return delegationText({ type: "settled", result: resultOfEnded(child) });
+    return delegationText({ type: "ended", result: resultOfEnded(child) });
   });
   return { type: "answered", text: texts.join("\n"), reportedIds };
 }

@@ -1,6 +1,6 @@
 // Supervisor: runs the agents of one run until they settle, and serves their delegations. Owns no state of its own: tree, ledger and recorder do.
 //
-// T1. Every spawn settles exactly once: as a refusal, or with the result of a child that has ended; a paused one settles when it continues.
+// T1. Every spawn ends exactly once: as a refusal, or with the result of a child that has ended; a paused child ends once it continues.
 // T2. A parent's call waits for its child, and a parent settles after its children in the background, so no agent ends while a child runs,
 //     unless the child was detached; a paused child is ended before its parent.
 
@@ -101,31 +101,31 @@ export class Supervisor implements Subagents<AgentRuntime> {
     const scope = parent.scope(call);
     if (!child.hasEnded)
       return isBackground ? this.#runInBackground(child, scope) : this.#runToEnd(child, scope);
-    const settled = settledOutcome(child);
-    if (!isBackground) return settled;
-    parent.openMailbox().report(child.identity.agentId, describeReport(settled));
+    const ended = makeEndedOutcome(child);
+    if (!isBackground) return ended;
+    parent.openMailbox().report(child.identity.agentId, describeReport(ended));
     return makeReceipt(child);
   }
 
   /** Runs a child until it ends or pauses, and returns how. `scope`: the call that waits for it. */
   #runToEnd(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
-    const settling = this.runUntilSettled(child).then(() => this.#recordSettled(child, scope));
+    const settling = this.runUntilSettled(child).then(() => this.#recordChildEnd(child, scope));
     child.settling = settling;
     return settling;
   }
 
-  #recordSettled(child: AgentRuntime, scope: EventScope): SpawnOutcome {
+  #recordChildEnd(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
     const { parent } = child;
     const { spawnStepId } = child.facts;
-    const ended = settledOutcome(child);
-    if (this.run.recorder.announce("subagent.ended")) this.#recordEnd(child, ended, scope);
+    const ended = makeEndedOutcome(child);
+    if (this.run.recorder.announce("subagent.ended")) this.#recordEndEvent(child, ended, scope);
     const group = spawnStepId === undefined ? undefined : parent?.findGroup(spawnStepId);
-    group?.settle(child, ended.result.outcome === "completed");
+    group?.noteEnd(child, ended.result.outcome === "completed");
     return ended;
   }
 
-  #recordEnd(child: AgentRuntime, { result }: SettledSpawn, scope: EventScope): void {
+  #recordEndEvent(child: AgentRuntime, { result }: EndedSpawn, scope: EventScope): void {
     const { outcome, status, reason, usage } = result;
     // The end of a detached child is an event of no execution: that of its parent is over (L2).
     const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
@@ -141,7 +141,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       childId,
       this.#runToEnd(child, scope).then(
         (outcome) => {
-          if (outcome.type === "settled")
+          if (outcome.type === "ended")
             parent.openMailbox().report(childId, describeReport(outcome));
         },
         (cause: unknown) => {
@@ -206,7 +206,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       // A call whose end is kept has given the agent the result.
       else if (parent.persistence?.inFlight?.reportedIds.has(childId) === true)
         parent.noteReported(childId, parent.currentState.step?.stepId);
-      else parent.openMailbox().report(childId, describeReport(settledOutcome(child)));
+      else parent.openMailbox().report(childId, describeReport(makeEndedOutcome(child)));
     }
   }
 
@@ -218,7 +218,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       return { type: "refused", refusal: { code: "setup_failed", message } };
     }
     // Another call of its parent may have ended it.
-    if (child.hasEnded) return settledOutcome(child);
+    if (child.hasEnded) return makeEndedOutcome(child);
     return await this.#runToEnd(child, parent.scope(at));
   }
 
@@ -274,17 +274,17 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
 const NO_EXECUTION = { executionId: null, stepId: null, callId: null } as const;
 
-type SettledSpawn = Extract<SpawnOutcome, { readonly type: "settled" }>;
+type EndedSpawn = Extract<SpawnOutcome, { readonly type: "ended" }>;
 
-function settledOutcome(child: AgentRuntime): SettledSpawn {
-  return { type: "settled", result: resultOfEnded(child) };
+function makeEndedOutcome(child: AgentRuntime): EndedSpawn {
+  return { type: "ended", result: resultOfEnded(child) };
 }
 
 function makeReceipt({ identity, childName, role }: AgentRuntime): SpawnOutcome {
   return { type: "started", childId: identity.agentId, childName, role: role.name };
 }
 
-function describeReport(outcome: SettledSpawn): string {
+function describeReport(outcome: EndedSpawn): string {
   const { childName } = outcome.result;
   return `${childName}, which worked in the background, has ended. Its result: ${delegationText(outcome)}`;
 }
