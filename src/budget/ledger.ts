@@ -31,14 +31,14 @@ export class BudgetLedger implements LedgerParts {
 
   /** Opens an account below its parent's; the first one is the root's. */
   open(account: Omit<NewAccount, "nowMs">, parentId: AgentId | null): BudgetAccount {
-    const parent = parentId === null ? undefined : this.accountView(parentId);
+    const parent = parentId === null ? undefined : this.getAccount(parentId);
     return this.#add(openAccount({ ...account, nowMs: this.clock.nowMs() }, parent), parent);
   }
 
   /** Takes an account over as it was stored: below its parent's, which comes first. */
   adopt(account: Account): void {
     const { parentId } = account;
-    this.#add(account, parentId === null ? undefined : this.accountView(parentId));
+    this.#add(account, parentId === null ? undefined : this.getAccount(parentId));
   }
 
   #add(account: Account, parent: BudgetAccount | undefined): BudgetAccount {
@@ -73,7 +73,7 @@ export class BudgetLedger implements LedgerParts {
       this.adopt(account);
     }
     this.leaseCount = leaseCount;
-    for (const lease of leases) this.accountView(lease.agentId).adopt(lease);
+    for (const lease of leases) this.getAccount(lease.agentId).adopt(lease);
   }
 
   /** Returns the account that holds an open lease. */
@@ -81,16 +81,11 @@ export class BudgetLedger implements LedgerParts {
     return [...this.#accounts.values()].find((account) => account.getLease(leaseId) !== undefined);
   }
 
-  /** The account that the agent holds. */
-  accountView(agentId: AgentId): BudgetAccount {
+  /** Returns the account of an agent. */
+  getAccount(agentId: AgentId): BudgetAccount {
     const account = this.#accounts.get(agentId);
     invariant(account !== undefined, `${agentId} has an account`);
     return account;
-  }
-
-  /** The agent's account as it stands, as a plain value. */
-  account(agentId: AgentId): Account {
-    return this.accountView(agentId).snapshotAt(this.clock.nowMs());
   }
 
   /** All accounts, as plain values, in the order in which they were opened. */
@@ -110,7 +105,7 @@ export class BudgetLedger implements LedgerParts {
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
   grant(agentId: AgentId, given: BudgetGrant, field = "grant"): AccountGrant {
-    const account = this.accountView(agentId);
+    const account = this.getAccount(agentId);
     checkRaisable(account, given, field);
     const grant = account.raise({ ...given, atMs: this.clock.nowMs() });
     this.watch.onOperation?.({ operation: "grant", agentId, grant });

@@ -34,7 +34,7 @@ class ClockFixture {
     const time = this.#clocks.get(above);
     const agent = new AgentTime({
       run: { clock: this.clock },
-      account: this.ledger.accountView(agentId),
+      account: this.ledger.getAccount(agentId),
       parent: time === undefined ? undefined : { time },
       effectCount: 0,
       deadlineReached: (deadlineAtMs) => {
@@ -47,17 +47,17 @@ class ClockFixture {
 
   /** What keeps the agent from starting anything: the account and the time that it has used. */
   refusal(path: string): unknown {
-    const refusal = this.ledger.accountView(AgentIdSchema().parse(path)).exhausted();
+    const refusal = this.ledger.getAccount(AgentIdSchema().parse(path)).exhausted();
     return refusal === undefined ? undefined : [refusal.accountPath, refusal.spent];
   }
 
   /** For how long its clock has stood still. */
   stoodMs(path: string): number {
-    return this.ledger.accountView(AgentIdSchema().parse(path)).stoodMs;
+    return this.ledger.getAccount(AgentIdSchema().parse(path)).stoodMs;
   }
 
   left(path: string): number | undefined {
-    return this.ledger.accountView(AgentIdSchema().parse(path)).remaining()["wallTimeMs"];
+    return this.ledger.getAccount(AgentIdSchema().parse(path)).remaining()["wallTimeMs"];
   }
 }
 
@@ -229,7 +229,7 @@ test("work without a question touches no timer", () => {
   };
   const agentId = AgentIdSchema().parse("lead");
   fixture.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
-  const account = fixture.ledger.accountView(agentId);
+  const account = fixture.ledger.getAccount(agentId);
   const agent = new AgentTime({
     run: { clock },
     account,
@@ -344,7 +344,7 @@ function node(
       executionId: ExecutionIdSchema().parse(`execution of ${path}`),
       model: ROLE.model,
       state: { ...first, log: { ...first.log, signals } },
-      account: fixture.ledger.accountView(agentId),
+      account: fixture.ledger.getAccount(agentId),
     },
   );
 }

@@ -216,7 +216,7 @@ proves(["X2"], "a waiter that is aborted leaves the line and lets the others thr
 test("a request that was aborted before gets nothing and takes nothing", async () => {
   const fixture = family();
   const agentId = AgentIdSchema().parse("lead/a");
-  const answer = await fixture.ledger.accountView(agentId).reserve(FORTY, AbortSignal.abort());
+  const answer = await fixture.ledger.getAccount(agentId).reserve(FORTY, AbortSignal.abort());
   expect(answer).toEqual({ type: "cancelled", waitedMs: 0 });
   expect(fixture.account("lead").reserved).toEqual(NO_AMOUNTS);
 });
@@ -234,7 +234,7 @@ test("who waited and was answered no longer listens to its signal", async () => 
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 2));
   const { signal } = new AbortController();
-  const answer = fixture.ledger.accountView(AgentIdSchema().parse("lead/c")).reserve(FORTY, signal);
+  const answer = fixture.ledger.getAccount(AgentIdSchema().parse("lead/c")).reserve(FORTY, signal);
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   await fixture.release("lease_1");
   expect([(await answer).type, getEventListeners(signal, "abort").length]).toEqual(["granted", 0]);
@@ -247,7 +247,7 @@ test("B2: a lease is settled or released once; a second attempt throws and books
   await fixture.release("lease_2");
   const before = fixture.ledger.snapshot();
   const accounts = ["lead", ...CHILDREN].map((path) =>
-    fixture.ledger.accountView(AgentIdSchema().parse(path)),
+    fixture.ledger.getAccount(AgentIdSchema().parse(path)),
   );
   for (const leaseId of ["lease_1", "lease_2", "lease_3"].map((id) => LeaseIdSchema().parse(id)))
     for (const account of accounts) {
@@ -260,7 +260,7 @@ test("B2: a lease is settled or released once; a second attempt throws and books
 
 test("the gate settles and releases leases of the shared ledger", async () => {
   const fixture = family();
-  const gate = fixture.ledger.accountView(AgentIdSchema().parse("lead/a"));
+  const gate = fixture.ledger.getAccount(AgentIdSchema().parse("lead/a"));
   const first = await fixture.ask("lead/a", FORTY);
   const second = await fixture.ask("lead/a", FORTY);
   const [one, two] = [first.outcome, second.outcome];
@@ -282,9 +282,9 @@ proves(
     fixture.open("lead/free");
     fixture.open("other");
     fixture.open("other/own", { totalTokens: 200 });
-    fixture.ledger.accountView(AgentIdSchema().parse("lead"));
+    fixture.ledger.getAccount(AgentIdSchema().parse("lead"));
     const left = (path: string): unknown =>
-      fixture.ledger.accountView(AgentIdSchema().parse(path)).remaining();
+      fixture.ledger.getAccount(AgentIdSchema().parse(path)).remaining();
     expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
       { totalTokens: 100 },
       { totalTokens: 30 },
@@ -305,15 +305,15 @@ proves(
     const [lead, a, b] = ["lead", "lead/a", "lead/b"].map((path) => AgentIdSchema().parse(path));
     if (lead === undefined || a === undefined || b === undefined) throw new Error("three agents");
     expect([
-      fixture.ledger.accountView(lead).remaining(),
-      fixture.ledger.accountView(b).remaining(),
+      fixture.ledger.getAccount(lead).remaining(),
+      fixture.ledger.getAccount(b).remaining(),
     ]).toEqual([{ totalTokens: 70 }, { totalTokens: 70 }]);
-    expect(fixture.ledger.accountView(lead).usage()).toEqual({
+    expect(fixture.ledger.getAccount(lead).usage()).toEqual({
       own: NO_USAGE,
       descendants: callUsage(20, 10),
       total: callUsage(20, 10),
     });
-    expect(fixture.ledger.accountView(a).usage()).toEqual({
+    expect(fixture.ledger.getAccount(a).usage()).toEqual({
       own: callUsage(20, 10),
       descendants: NO_USAGE,
       total: callUsage(20, 10),
@@ -334,13 +334,13 @@ proves(
     await fixture.ask("lead/a/x", ask(20, 90));
     await fixture.settle("lease_2", callUsage(20, 10));
     const report = (path: string): unknown =>
-      fixture.ledger.accountView(AgentIdSchema().parse(path)).usage();
+      fixture.ledger.getAccount(AgentIdSchema().parse(path)).usage();
     const [ten, thirty] = [callUsage(5, 5), callUsage(20, 10)];
     const total = { ...callUsage(25, 15), modelCalls: 2, steps: 2 };
     expect(report("lead/a/x")).toEqual({ own: thirty, descendants: NO_USAGE, total: thirty });
     expect(report("lead/a")).toEqual({ own: NO_USAGE, descendants: thirty, total: thirty });
     expect(report("lead")).toEqual({ own: ten, descendants: thirty, total });
-    expect(fixture.ledger.accountView(AgentIdSchema().parse("lead/a/x")).remaining()).toEqual({
+    expect(fixture.ledger.getAccount(AgentIdSchema().parse("lead/a/x")).remaining()).toEqual({
       totalTokens: 20,
     });
   },
@@ -350,7 +350,7 @@ test("the rest of the whole run is the root's, whichever agent asks", async () =
   const fixture = family();
   fixture.open("lead/a/x", { totalTokens: 10, steps: 3 });
   await fixture.ask("lead/b", FORTY);
-  const gate = fixture.ledger.accountView(AgentIdSchema().parse("lead/a/x"));
+  const gate = fixture.ledger.getAccount(AgentIdSchema().parse("lead/a/x"));
   expect([gate.remaining(), gate.runRemaining()]).toEqual([
     { totalTokens: 10, steps: 3 },
     { totalTokens: 60 },
@@ -361,17 +361,17 @@ test("a new child is refused as soon as a limit would not let it take one step",
   const fixture = new LedgerFixture();
   fixture.open("lead", { steps: 1, toolCalls: 0 });
   const agentId = AgentIdSchema().parse("lead");
-  expect(fixture.ledger.accountView(agentId).exhaustedForChild()).toBeUndefined();
+  expect(fixture.ledger.getAccount(agentId).exhaustedForChild()).toBeUndefined();
   await fixture.ask("lead", FORTY);
   await fixture.settle("lease_1", callUsage(1, 1));
   const refusal = { axis: "steps", accountPath: "lead", maximum: 1, spent: 1, asked: 0 };
-  expect(fixture.ledger.accountView(agentId).exhaustedForChild()).toEqual(refusal);
+  expect(fixture.ledger.getAccount(agentId).exhaustedForChild()).toEqual(refusal);
 });
 
 test("an agent that ends gives back what it still holds, and the line is served", async () => {
   const fixture = family();
   const asked = await askAll(fixture, ["lead/a", "lead/a", "lead/b"]);
-  fixture.ledger.accountView(AgentIdSchema().parse("lead/a")).releaseOpen();
+  fixture.ledger.getAccount(AgentIdSchema().parse("lead/a")).releaseOpen();
   await answered();
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 10));
   expect(fixture.account("lead/a").reserved).toEqual(NO_AMOUNTS);
@@ -416,8 +416,8 @@ test("a ledger restored from JSON continues where the other stopped: usage, limi
   expect([resumed.snapshot(), resumed.leaseCount]).toEqual([fixture.ledger.snapshot(), 1]);
   const { signal } = new AbortController();
   const lead = AgentIdSchema().parse("lead");
-  expect(await resumed.accountView(lead).reserve(FORTY, signal)).toEqual(granted(2, 30, 10));
-  expect(resumed.accountView(lead).remaining()).toEqual({ totalTokens: 10 });
+  expect(await resumed.getAccount(lead).reserve(FORTY, signal)).toEqual(granted(2, 30, 10));
+  expect(resumed.getAccount(lead).remaining()).toEqual({ totalTokens: 10 });
   resumed.open({ agentId: AgentIdSchema().parse("lead/d"), path: "lead/d", limits: {} }, lead);
   expect(resumed.leaseCount).toBe(2);
 });

@@ -104,7 +104,7 @@ for (const level of LEVELS) {
 
   proves(["X3"], `toolCalls, tightest at ${level}: 10 are allowed, then none`, () => {
     const fixture = chain("toolCalls", level);
-    const gate = fixture.ledger.accountView(AgentIdSchema().parse(LEAF));
+    const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
     const answers = Array.from({ length: 12 }, () => gate.chargeToolCall());
     const refused = { ...refusal, axis: "toolCalls", asked: 1 };
     expect(answers).toEqual([...Array.from({ length: 10 }, () => undefined), refused, refused]);
@@ -117,7 +117,7 @@ for (const level of LEVELS) {
       const fixture = new LedgerFixture();
       fixture.clock.advance(3);
       for (const path of LEVELS) fixture.open(path, {}, 3 + (path === level ? TIGHT : LOOSE));
-      const gate = fixture.ledger.accountView(AgentIdSchema().parse(LEAF));
+      const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
       fixture.clock.advance(9);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       expect([gate.exhausted(), gate.chargeToolCall(), gate.remaining()]).toEqual([
@@ -160,7 +160,7 @@ proves(
     fixture.open("lead/b", {}, 20);
     fixture.open("lead/c");
     const deadlines = ["lead", "lead/a", "lead/b", "lead/c"].map((path) =>
-      fixture.ledger.accountView(AgentIdSchema().parse(path)).deadlineAtMs(),
+      fixture.ledger.getAccount(AgentIdSchema().parse(path)).deadlineAtMs(),
     );
     expect(deadlines).toEqual([50, 50, 20, 50]);
   },
@@ -182,7 +182,7 @@ test("when a deadline is past, no time is left, and never less", () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", {}, 10);
   fixture.clock.advance(25);
-  expect(fixture.ledger.accountView(AgentIdSchema().parse("lead")).remaining()).toEqual({
+  expect(fixture.ledger.getAccount(AgentIdSchema().parse("lead")).remaining()).toEqual({
     wallTimeMs: 0,
   });
 });
@@ -220,7 +220,7 @@ for (const level of LEVELS) {
       const fixture = timed(
         ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),
       );
-      const gate = fixture.ledger.accountView(AgentIdSchema().parse(LEAF));
+      const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
       fixture.clock.advance(9);
       expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
       fixture.clock.advance(1);
@@ -239,17 +239,17 @@ for (const level of LEVELS) {
       ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),
     );
     const [owner, leaf] = [AgentIdSchema().parse(level), AgentIdSchema().parse(LEAF)];
-    const gate = fixture.ledger.accountView(leaf);
+    const gate = fixture.ledger.getAccount(leaf);
     fixture.clock.advance(4);
-    fixture.ledger.accountView(owner).stopTime();
+    fixture.ledger.getAccount(owner).stopTime();
     fixture.clock.advance(60);
     expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 6 }]);
     expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
     fixture.clock.advance(40);
-    fixture.ledger.accountView(owner).resumeTime();
+    fixture.ledger.getAccount(owner).resumeTime();
     expect([
-      fixture.ledger.accountView(owner).stoodMs,
-      fixture.ledger.accountView(leaf).deadlineAtMs(),
+      fixture.ledger.getAccount(owner).stoodMs,
+      fixture.ledger.getAccount(leaf).deadlineAtMs(),
     ]).toEqual([100, 110]);
     fixture.clock.advance(6);
     expect(gate.exhausted()).toEqual({
@@ -269,7 +269,7 @@ for (const level of LEVELS) {
         ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { wallTimeMs: 5 })),
       );
       fixture.clock.advance(1);
-      for (const path of LEVELS) fixture.ledger.accountView(AgentIdSchema().parse(path)).stopTime();
+      for (const path of LEVELS) fixture.ledger.getAccount(AgentIdSchema().parse(path)).stopTime();
       fixture.clock.advance(8);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       fixture.clock.advance(1);
@@ -287,21 +287,21 @@ test("of a limit in time and a fixed deadline of one account the earlier one hol
   const lead = AgentIdSchema().parse("lead");
   const fixture = timed({ wallTimeMs: 10, deadlineAtMs: 15 });
   expect([
-    fixture.ledger.accountView(lead).deadlineAtMs(),
-    fixture.ledger.accountView(lead).ownDeadlineAtMs(),
+    fixture.ledger.getAccount(lead).deadlineAtMs(),
+    fixture.ledger.getAccount(lead).ownDeadlineAtMs(),
   ]).toEqual([10, 10]);
-  fixture.ledger.accountView(lead).excludeTime(4);
+  fixture.ledger.getAccount(lead).excludeTime(4);
   expect([
-    fixture.ledger.accountView(lead).deadlineAtMs(),
-    fixture.ledger.accountView(lead).ownDeadlineAtMs(),
+    fixture.ledger.getAccount(lead).deadlineAtMs(),
+    fixture.ledger.getAccount(lead).ownDeadlineAtMs(),
   ]).toEqual([14, 14]);
-  fixture.ledger.accountView(lead).excludeTime(4);
+  fixture.ledger.getAccount(lead).excludeTime(4);
   expect([
-    fixture.ledger.accountView(lead).deadlineAtMs(),
-    fixture.ledger.accountView(lead).ownDeadlineAtMs(),
+    fixture.ledger.getAccount(lead).deadlineAtMs(),
+    fixture.ledger.getAccount(lead).ownDeadlineAtMs(),
   ]).toEqual([15, 15]);
   fixture.clock.advance(15);
-  expect(fixture.ledger.accountView(lead).exhaustedForChild()).toEqual({
+  expect(fixture.ledger.getAccount(lead).exhaustedForChild()).toEqual({
     axis: "wallTimeMs",
     accountPath: "lead",
     maximum: 15,
@@ -313,7 +313,7 @@ test("of a limit in time and a fixed deadline of one account the earlier one hol
 function watched(...times: readonly Times[]): readonly (number | null)[] {
   const fixture = timed(...times);
   return LEVELS.map((path) =>
-    fixture.ledger.accountView(AgentIdSchema().parse(path)).ownDeadlineAtMs(),
+    fixture.ledger.getAccount(AgentIdSchema().parse(path)).ownDeadlineAtMs(),
   );
 }
 
@@ -346,11 +346,11 @@ proves(
     await fixture.ask(LEAF, ask(1, 1));
     const waiter = await fixture.ask(LEAF, ask(1, 1));
     const parent = AgentIdSchema().parse("lead/a");
-    fixture.ledger.accountView(parent).stopTime();
+    fixture.ledger.getAccount(parent).stopTime();
     fixture.clock.advance(30);
     await fixture.ask("lead", ask(1, 1));
     expect(waiter.outcome).toBeUndefined();
-    fixture.ledger.accountView(parent).resumeTime();
+    fixture.ledger.getAccount(parent).resumeTime();
     fixture.clock.advance(9);
     await fixture.ask("lead", ask(1, 1));
     expect(waiter.outcome).toBeUndefined();
@@ -367,33 +367,31 @@ test("the time between pause and resume counts only against fixed deadlines", ()
   fixture.ledger.open({ agentId: lead, path: "lead", limits: {}, wallTimeMs: 10 }, null);
   fixture.ledger.open({ agentId: child, path: "lead/a", limits: {}, deadlineAtMs: 1_500 }, lead);
   fixture.clock.advance(4);
-  fixture.ledger.accountView(lead).stopTime();
+  fixture.ledger.getAccount(lead).stopTime();
   fixture.clock.advance(3);
   const stored = JSON.stringify(fixture.ledger.snapshot());
   fixture.clock.advance(993);
   const resumed = new BudgetLedger(fixture.clock);
   resumed.restore(AccountSchema().array().parse(JSON.parse(stored)), 0);
-  resumed.accountView(lead).excludeTime(993);
-  expect([resumed.accountView(lead).stoodMs, resumed.accountView(lead).remaining()]).toEqual([
+  resumed.getAccount(lead).excludeTime(993);
+  expect([resumed.getAccount(lead).stoodMs, resumed.getAccount(lead).remaining()]).toEqual([
     996,
     { wallTimeMs: 6 },
   ]);
-  resumed.accountView(lead).excludeTime(1_000);
-  expect(resumed.accountView(child).remaining()).toEqual({ wallTimeMs: 500 });
+  resumed.getAccount(lead).excludeTime(1_000);
+  expect(resumed.getAccount(child).remaining()).toEqual({ wallTimeMs: 500 });
   for (const ms of [-1, Number.NaN, Infinity])
-    expect(() => resumed.accountView(lead).excludeTime(ms)).toThrow("for a time from 0 up");
+    expect(() => resumed.getAccount(lead).excludeTime(ms)).toThrow("for a time from 0 up");
 });
 
 test("a clock stands still once at a time", () => {
   const { ledger } = timed({});
   const lead = AgentIdSchema().parse("lead");
-  expect(() => ledger.accountView(lead).resumeTime()).toThrow(
-    "a clock that stands still can go on",
-  );
-  ledger.accountView(lead).stopTime();
-  expect(() => ledger.accountView(lead).stopTime()).toThrow("a clock that goes can stand still");
-  ledger.accountView(lead).resumeTime();
-  expect(ledger.accountView(lead).stoodMs).toBe(0);
+  expect(() => ledger.getAccount(lead).resumeTime()).toThrow("a clock that stands still can go on");
+  ledger.getAccount(lead).stopTime();
+  expect(() => ledger.getAccount(lead).stopTime()).toThrow("a clock that goes can stand still");
+  ledger.getAccount(lead).resumeTime();
+  expect(ledger.getAccount(lead).stoodMs).toBe(0);
 });
 
 proves(
@@ -404,7 +402,7 @@ proves(
     fixture.open("lead", { totalTokens: 100 });
     fixture.open("lead/a", {});
     const [lead, leaf] = ["lead", "lead/a"].map((path) =>
-      fixture.ledger.accountView(AgentIdSchema().parse(path)),
+      fixture.ledger.getAccount(AgentIdSchema().parse(path)),
     );
     if (lead === undefined || leaf === undefined) throw new Error("two accounts");
     const first = [lead.usage(), leaf.usage()];

@@ -45,7 +45,7 @@ class Crowd {
       const agentId = this.#open(`${between}/${index}`, member(index), above);
       const controller = new AbortController();
       this.controllers.push(controller);
-      this.#answers.push(this.ledger.accountView(agentId).reserve(ask, controller.signal));
+      this.#answers.push(this.ledger.getAccount(agentId).reserve(ask, controller.signal));
     }
   }
 
@@ -71,7 +71,7 @@ class Crowd {
     const leaseId = LeaseIdSchema().parse(`lease_${number}`);
     const holder = this.#holders.get(leaseId);
     if (holder === undefined) throw new Error(`There was no lease ${leaseId}.`);
-    this.ledger.accountView(holder).settle({ leaseId }, callUsage(...tokens));
+    this.ledger.getAccount(holder).settle({ leaseId }, callUsage(...tokens));
   }
 
   /** How many were granted, refused and cancelled. */
@@ -183,7 +183,7 @@ test("all that are aborted leave, the first first and the last first", async () 
 test("each is refused when its own time is over, one after the other", async () => {
   const options = { lead: { limits: { totalTokens: 10 } }, member: mortal };
   const done = await crowd(options, (one, size) => {
-    const lead = one.ledger.accountView(AgentIdSchema().parse("lead"));
+    const lead = one.ledger.getAccount(AgentIdSchema().parse("lead"));
     for (let index = 1; index < size; index += 1) {
       one.clock.advance(1);
       const tooMuch = { inputTokens: 100, maxOutputTokens: 1, price: undefined };
@@ -212,7 +212,7 @@ test("calls that settle elsewhere cost the same, however many wait in another pl
     const { signal } = new AbortController();
     const free = { inputTokens: 1, maxOutputTokens: 1, price: undefined };
     for (let number = 2; number < 102; number += 1) {
-      void one.ledger.accountView(other).reserve(free, signal);
+      void one.ledger.getAccount(other).reserve(free, signal);
       one.settle(number, [1, 1]);
     }
     looks.push(one.looks - before);

@@ -62,9 +62,9 @@ describe("a reserve", () => {
 
   proves(["X5"], "what is left to the parent has it, what is left to its children does not", () => {
     const fixture = keeping();
-    const gate = fixture.ledger.accountView(CHILD);
-    expect(fixture.ledger.accountView(LEAD).remaining()).toEqual({ totalTokens: 100 });
-    expect(fixture.ledger.accountView(LEAD).remainingForChildren()).toEqual({ totalTokens: 80 });
+    const gate = fixture.ledger.getAccount(CHILD);
+    expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({ totalTokens: 100 });
+    expect(fixture.ledger.getAccount(LEAD).remainingForChildren()).toEqual({ totalTokens: 80 });
     expect([gate.remaining(), gate.runRemaining()]).toEqual([
       { totalTokens: 80 },
       { totalTokens: 100 },
@@ -76,7 +76,7 @@ describe("a reserve", () => {
     "a child is not started for the reserve alone, and the refusal says what is kept",
     async () => {
       const fixture = keeping();
-      expect(fixture.ledger.accountView(LEAD).exhaustedForChild()).toBeUndefined();
+      expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toBeUndefined();
       await fixture.ask("lead", ask(30, 50));
       await fixture.settle("lease_1", callUsage(30, 50));
       const refusal = {
@@ -87,9 +87,9 @@ describe("a reserve", () => {
         asked: 0,
         kept: 20,
       };
-      expect(fixture.ledger.accountView(LEAD).exhaustedForChild()).toEqual(refusal);
-      expect(fixture.ledger.accountView(CHILD).exhausted()).toEqual(refusal);
-      expect(fixture.ledger.accountView(LEAD).exhausted()).toBeUndefined();
+      expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toEqual(refusal);
+      expect(fixture.ledger.getAccount(CHILD).exhausted()).toEqual(refusal);
+      expect(fixture.ledger.getAccount(LEAD).exhausted()).toBeUndefined();
     },
   );
 
@@ -100,20 +100,20 @@ describe("a reserve", () => {
     fixture.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
     fixture.open("lead/a/b");
     const left = ["lead", "lead/a", "lead/a/b"].map((path) =>
-      fixture.ledger.accountView(AgentIdSchema().parse(path)).remaining(),
+      fixture.ledger.getAccount(AgentIdSchema().parse(path)).remaining(),
     );
     expect(left).toEqual([
       { steps: 5, toolCalls: 3, outputTokens: 100 },
       { steps: 4, toolCalls: 2, outputTokens: 90 },
       { steps: 2, toolCalls: 2, outputTokens: 70 },
     ]);
-    const leaf = fixture.ledger.accountView(AgentIdSchema().parse("lead/a/b"));
+    const leaf = fixture.ledger.getAccount(AgentIdSchema().parse("lead/a/b"));
     expect([leaf.chargeToolCall(), leaf.chargeToolCall(), leaf.chargeToolCall()]).toEqual([
       undefined,
       undefined,
       { axis: "toolCalls", accountPath: "lead/a", maximum: 3, spent: 2, asked: 1, kept: 1 },
     ]);
-    expect(fixture.ledger.accountView(LEAD).chargeToolCall()).toBeUndefined();
+    expect(fixture.ledger.getAccount(LEAD).chargeToolCall()).toBeUndefined();
     await fixture.ask("lead/a/b", ask(1, 1));
     await fixture.settle("lease_1", callUsage(1, 1));
     const last = await fixture.ask("lead/a/b", ask(1, 200));
@@ -139,7 +139,7 @@ describe("a reserve", () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { steps: 2 }, { reserve: { steps: 9 } });
     fixture.open("lead/a");
-    expect(fixture.ledger.accountView(LEAD).remainingForChildren()).toEqual({ steps: 0 });
+    expect(fixture.ledger.getAccount(LEAD).remainingForChildren()).toEqual({ steps: 0 });
     const refusal = { axis: "steps", accountPath: "lead", maximum: 2, spent: 0, asked: 1, kept: 2 };
     expect((await fixture.ask("lead/a", ask(1, 1))).outcome).toMatchObject({ refusal });
     expect((await fixture.ask("lead", ask(1, 1))).outcome?.type).toBe("granted");
@@ -183,7 +183,7 @@ describe("a grant", () => {
       );
       fixture.clock.advance(7);
       fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
-      expect(fixture.ledger.accountView(LEAD).remaining()).toEqual({
+      expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({
         steps: 3,
         costMicroUsd: 290_005,
         wallTimeMs: 143,
@@ -275,9 +275,9 @@ describe("a grant", () => {
     ledger.open({ agentId: CHILD, path: "lead/a", limits: {}, wallTimeMs: 400 }, LEAD);
     ledger.grant(LEAD, { budget: { wallTimeMs: 50 }, by: BY });
     expect([
-      ledger.accountView(LEAD).deadlineAtMs(),
-      ledger.accountView(LEAD).ownDeadlineAtMs(),
-      ledger.accountView(CHILD).deadlineAtMs(),
+      ledger.getAccount(LEAD).deadlineAtMs(),
+      ledger.getAccount(LEAD).ownDeadlineAtMs(),
+      ledger.getAccount(CHILD).deadlineAtMs(),
     ]).toEqual([150, 150, 150]);
   });
 
@@ -311,8 +311,8 @@ describe("a grant", () => {
       const resumed = new BudgetLedger(fixture.clock);
       resumed.restore(stored, 1);
       resumed.grant(LEAD, { budget: { steps: 3 }, by: "Second." });
-      expect(resumed.accountView(LEAD).remaining()).toEqual({ steps: 4 });
-      expect(resumed.accountView(LEAD).remainingForChildren()).toEqual({ steps: 3 });
+      expect(resumed.getAccount(LEAD).remaining()).toEqual({ steps: 4 });
+      expect(resumed.getAccount(LEAD).remainingForChildren()).toEqual({ steps: 3 });
       expect(resumed.snapshot()[0]?.grants.map(({ by }) => by)).toEqual(["First.", "Second."]);
     },
   );
@@ -358,7 +358,7 @@ describe("thresholds", () => {
   test("tool calls reach thresholds, too", () => {
     const { fixture, reached } = told();
     fixture.open("lead", { toolCalls: 5 });
-    const gate = fixture.ledger.accountView(LEAD);
+    const gate = fixture.ledger.getAccount(LEAD);
     for (let call = 1; call <= 6; call += 1) gate.chargeToolCall();
     expect(reached).toEqual([
       ["lead", "toolCalls", 0.8, 4, 5],
@@ -381,9 +381,9 @@ describe("thresholds", () => {
       resumed.restore(fixture.ledger.snapshot(), fixture.ledger.leaseCount);
       const { signal } = new AbortController();
       for (const tokens of [10, 60]) {
-        const outcome = await resumed.accountView(LEAD).reserve(ask(tokens, 1), signal);
+        const outcome = await resumed.getAccount(LEAD).reserve(ask(tokens, 1), signal);
         if (outcome.type === "granted")
-          resumed.accountView(LEAD).settle(outcome.lease, callUsage(tokens, 0));
+          resumed.getAccount(LEAD).settle(outcome.lease, callUsage(tokens, 0));
       }
       expect(reached).toEqual([
         ["lead", "totalTokens", 0.8, 82, 100],
@@ -397,7 +397,7 @@ describe("thresholds", () => {
     const axis: SpendAxis = "toolCalls";
     fixture.open("lead", { [axis]: 0 });
     await spend(fixture, "lead", 5);
-    expect(fixture.ledger.accountView(LEAD).chargeToolCall()).toBeDefined();
+    expect(fixture.ledger.getAccount(LEAD).chargeToolCall()).toBeDefined();
     expect(reached).toEqual([]);
   });
 });

@@ -77,7 +77,7 @@ class Player {
     this.#ledger.open({ agentId: id, path, limits: {}, ...times }, above?.id ?? null);
     const clock = new AgentTime({
       run: { clock: this.#time },
-      account: this.#ledger.accountView(id),
+      account: this.#ledger.getAccount(id),
       parent: above === undefined ? undefined : { time: above.clock },
       effectCount: 0,
       deadlineReached: () => {
@@ -136,7 +136,7 @@ class Player {
         if (atMs < nowMs && this.#isStill(index, atMs)) stoodMs += 1;
       }
       check(
-        this.#ledger.accountView(agent.id).stoodMs === stoodMs,
+        this.#ledger.getAccount(agent.id).stoodMs === stoodMs,
         `${agent.id} stood ${stoodMs} ms`,
       );
       this.#checkEnd(index, overAtMs);

@@ -37,9 +37,9 @@ export function checkAccounts(
     const stood = stoodMs(expected.time, nowMs);
     hold(account.stoodMs === stood, `stood still for ${stood} ms`, account);
     const deadlineAtMs = deadlineOf(expected, nowMs);
-    const isSo = ledger.accountView(account.agentId).deadlineAtMs() === deadlineAtMs;
+    const isSo = ledger.getAccount(account.agentId).deadlineAtMs() === deadlineAtMs;
     hold(isSo, `the deadline is ${String(deadlineAtMs)}`, account);
-    checkRoom(ledger.accountView(account.agentId), expected, reference.accounts[0], nowMs);
+    checkRoom(ledger.getAccount(account.agentId), expected, reference.accounts[0], nowMs);
     const [used, total] = [toAmounts(account.own), toAmounts(account.total)];
     const below = childTotals.get(account.agentId) ?? {};
     for (const field of USAGE_FIELDS) {

@@ -64,7 +64,7 @@ class Player {
       if (copied.operation === "lease") this.#holders.set(copied.lease.leaseId, copied.agentId);
       const agentId = "agentId" in copied ? copied.agentId : this.#holders.get(copied.leaseId);
       if (agentId === undefined) throw wrong("a lease that was given", copied);
-      redoOperation(this.#copy.accountView(agentId), copied);
+      redoOperation(this.#copy.getAccount(agentId), copied);
     },
   };
   #ledger = new BudgetLedger(this.#clock, this.#watch);
@@ -94,7 +94,7 @@ class Player {
     const agentId = AgentIdSchema().parse(path);
     const times = { deadlineAtMs, wallTimeMs: limitMs };
     this.#ledger.open({ agentId, path, limits, reserve, ...times }, parentId);
-    this.#copy.adopt(this.#ledger.account(agentId));
+    this.#copy.adopt(this.#ledger.getAccount(agentId).snapshotAt(this.#ledger.clock.nowMs()));
     this.#reference.openAccount(
       above,
       { path, limits, reserve },
@@ -153,7 +153,7 @@ class Player {
     const sizes = { inputTokens: input, maxOutputTokens: output };
     const ask = { ...sizes, price: priced, minOutputTokens: least };
     this.#wait({ account, ask, extended: undefined }, (signal) =>
-      this.#ledger.accountView(agentId).reserve(ask, signal),
+      this.#ledger.getAccount(agentId).reserve(ask, signal),
     );
   }
 
@@ -260,7 +260,7 @@ class Player {
   #holderOf({ account }: ReferenceLease): BudgetAccount {
     const agentId = this.#ids[account.index];
     if (agentId === undefined) throw new Error("An account of the reference was never opened.");
-    return this.#ledger.accountView(agentId);
+    return this.#ledger.getAccount(agentId);
   }
 
   #end(lease: ReferenceLease, usage: Usage | undefined): void {
@@ -279,7 +279,7 @@ class Player {
     const ended = this.#ended[lease % Math.max(1, this.#ended.length)];
     if (ended === undefined) return;
     const { leaseId } = ended;
-    const account = this.#ledger.accountView(ended.agentId);
+    const account = this.#ledger.getAccount(ended.agentId);
     for (const again of [
       () => account.settle({ leaseId }, NO_USAGE),
       () => account.release({ leaseId }),
@@ -317,7 +317,7 @@ class Player {
     const account = this.#reference.accounts[agent % this.#reference.accounts.length];
     const agentId = account === undefined ? undefined : this.#ids[account.index];
     if (account === undefined || agentId === undefined) return;
-    const refusal = this.#ledger.accountView(agentId).chargeToolCall();
+    const refusal = this.#ledger.getAccount(agentId).chargeToolCall();
     const expected = this.#reference.chargeToolCall(account, this.#clock.nowMs());
     if (!isDeepStrictEqual(refusal, expected)) throw wrong(expected, refusal);
     if (expected === undefined) this.#book(account.index, { ...NO_USAGE, toolCalls: 1 });
@@ -341,10 +341,10 @@ class Player {
     const last = still.at(-1);
     if (last !== undefined && last.untilMs === undefined) {
       last.untilMs = this.#clock.nowMs();
-      this.#ledger.accountView(agentId).resumeTime();
+      this.#ledger.getAccount(agentId).resumeTime();
     } else {
       still.push({ fromMs: this.#clock.nowMs() });
-      this.#ledger.accountView(agentId).stopTime();
+      this.#ledger.getAccount(agentId).stopTime();
     }
   }
 
@@ -355,7 +355,7 @@ class Player {
     const nowMs = this.#clock.nowMs();
     closeStill(account.time, nowMs);
     account.time.still.push({ fromMs: nowMs - ms, untilMs: nowMs });
-    this.#ledger.accountView(agentId).excludeTime(ms);
+    this.#ledger.getAccount(agentId).excludeTime(ms);
   }
 
   #releaseAll(agent: number): void {
@@ -363,7 +363,7 @@ class Player {
     const agentId = account === undefined ? undefined : this.#ids[account.index];
     const held = this.#reference.open.filter((lease) => lease.account === account);
     if (agentId === undefined || held.some(({ isWaiting }) => isWaiting)) return;
-    const released = this.#ledger.accountView(agentId).releaseOpen();
+    const released = this.#ledger.getAccount(agentId).releaseOpen();
     if (
       !isDeepStrictEqual(
         released,
@@ -389,7 +389,7 @@ class Player {
   #restored(ledger: BudgetLedger, watch: LedgerWatch): BudgetLedger {
     const restored = new BudgetLedger(this.#clock, watch);
     const leases = [...this.#holders].flatMap(([leaseId, agentId]) => {
-      const open = ledger.accountView(agentId).getLease(leaseId);
+      const open = ledger.getAccount(agentId).getLease(leaseId);
       if (open === undefined) return [];
       const { parts: _parts, ...stored } = open;
       return [stored];

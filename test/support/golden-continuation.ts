@@ -44,7 +44,11 @@ export function stepWith({ text = "", calls = 0, tool = "work", ...more }: StepP
 }
 
 export function logOf(parts: Partial<RunLog>): RunLog {
-  return { ...pendingState({ messages: [], prefix: NO_PREFIX }).log, isTaskHandled: true, ...parts };
+  return {
+    ...pendingState({ messages: [], prefix: NO_PREFIX }).log,
+    isTaskHandled: true,
+    ...parts,
+  };
 }
 
 interface Case {

@@ -51,7 +51,7 @@ export class LedgerFixture {
   holderOf(leaseId: string): BudgetAccount {
     const agentId = this.#holders.get(leaseId);
     if (agentId === undefined) throw new Error(`There was no lease ${leaseId}.`);
-    return this.ledger.accountView(agentId);
+    return this.ledger.getAccount(agentId);
   }
 
   /** Opens the account of `path` below that of the path before its last slash. A number is a fixed deadline. */
@@ -69,9 +69,7 @@ export class LedgerFixture {
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
   async ask(path: string, question: LeaseAsk): Promise<Asked> {
     const agentId = AgentIdSchema().parse(path);
-    return await this.#asked((signal) =>
-      this.ledger.accountView(agentId).reserve(question, signal),
-    );
+    return await this.#asked((signal) => this.ledger.getAccount(agentId).reserve(question, signal));
   }
 
   async #asked(wait: (signal: AbortSignal) => Promise<LeaseOutcome>): Promise<Asked> {

@@ -140,7 +140,7 @@ test("T3: a slot can be given back once only", () => {
       executionId: ExecutionIdSchema().parse("execution_1"),
       model: role.model,
       state: pendingState({ messages: [], prefix: NO_PREFIX }),
-      account: ledger.accountView(agentId),
+      account: ledger.getAccount(agentId),
     },
   );
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });

@@ -145,7 +145,7 @@ class JournalFold {
 
   async #whole(head: RecordOf<"run">): Promise<FoldedRun> {
     const leases = [...this.#holders].flatMap(
-      ([leaseId, agentId]) => this.#ledger.accountView(agentId).getLease(leaseId) ?? [],
+      ([leaseId, agentId]) => this.#ledger.getAccount(agentId).getLease(leaseId) ?? [],
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
@@ -277,7 +277,7 @@ class JournalFold {
     }
     const agentId = "agentId" in done ? done.agentId : this.#holders.get(done.leaseId);
     if (agentId === undefined) throw new TypeError("it is of a lease that was not given");
-    redoOperation(this.#ledger.accountView(agentId), done);
+    redoOperation(this.#ledger.getAccount(agentId), done);
     if (done.operation === "toolCall") this.#agent(done.agentId).charge();
   }
 

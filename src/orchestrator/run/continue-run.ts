@@ -234,7 +234,7 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
   for (const { agentId, lease } of unsent) {
     const node = tree.find(agentId);
     if (node === undefined) continue;
-    ledger.accountView(agentId).release(lease);
+    ledger.getAccount(agentId).release(lease);
     recorder.record(scopeOutsideExecutions(node), {
       type: "budget.released",
       leaseId: lease.leaseId,
@@ -310,7 +310,7 @@ function restore(
   const pausedMs = clock.nowMs() - run.pausedAtMs;
   for (const { agentId, state } of run.agents)
     if (state.status === "paused" || state.status === "pending")
-      ledger.accountView(agentId).excludeTime(pausedMs);
+      ledger.getAccount(agentId).excludeTime(pausedMs);
   for (const agent of run.agents) {
     runtime.journal?.restoring(agent);
     const role = roles.get(agent.agentId);
@@ -393,7 +393,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
       executionId,
       model: modelForAgent(runtime, role),
       state: agent.state,
-      account: ledger.accountView(agentId),
+      account: ledger.getAccount(agentId),
       before: { ...agent, children: 0, subagentsBelow: 0 },
     },
   );

@@ -128,7 +128,7 @@ export function assembleRun(
     throw cause;
   }
   runtime.journal?.created(root, {
-    account: runtime.ledger.account(root.identity.agentId),
+    account: root.account.snapshotAt(runtime.clock.nowMs()),
     isBackground: false,
   });
   newRun.session?.begin(runtime.runId);

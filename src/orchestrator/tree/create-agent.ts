@@ -130,7 +130,7 @@ export function continueAgent(
   const messages = message === undefined ? [] : [message];
   const state = continueExecution(settled, { executionId, instructions, messages });
   const nowMs = clock.nowMs();
-  ledger.accountView(agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
+  ledger.getAccount(agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(
     run,
     // The parent may have been continued itself since it started this one.

@@ -68,7 +68,7 @@ export function setUpChild(
     // Nothing that may throw follows.
     const { background: isBackground = false } = request;
     run.journal?.created(created, {
-      account: run.ledger.account(created.identity.agentId),
+      account: created.account.snapshotAt(run.clock.nowMs()),
       isBackground,
       nth: call.nth ?? 0,
     });
