@@ -164,10 +164,10 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
     limits: { steps: 3 },
     ...made,
   });
-  const agentPath = run.tree.take(parent, "leaf");
+  const agentPath = run.tree.admit(parent, "leaf");
   const facts = { role: leaf, task: "Work.", metadata: {}, agentPath };
   createAgent(run, { facts, parent, limits: {}, ...made });
-  const next = run.tree.take(parent, "leaf");
+  const next = run.tree.admit(parent, "leaf");
   const child = {
     role: leaf,
     agentPath: next,

@@ -26,7 +26,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "the place of a subagent that could not be set up is kept",
     file: "orchestrator/tree/spawn.ts",
-    from: "if (agentPath !== undefined) run.tree.giveBack(parent);",
+    from: "if (agentPath !== undefined) run.tree.undoAdmission(parent);",
     to: "",
     law: /counts by depth|T3/,
     seed: 3,

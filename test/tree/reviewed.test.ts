@@ -144,9 +144,9 @@ test("T3: a slot can be given back once only", () => {
     },
   );
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
-  tree.take(node, "child");
-  tree.giveBack(node);
-  expect(() => tree.giveBack(node)).toThrow("T3");
+  tree.admit(node, "child");
+  tree.undoAdmission(node);
+  expect(() => tree.undoAdmission(node)).toThrow("T3");
 });
 
 test("text beyond ASCII is not undercounted", async () => {

@@ -123,8 +123,8 @@ export class RunTree {
     this.#delegations.set(key, steps.add(stepId));
   }
 
-  /** Keeps the agents that continue without a parent (X9). */
-  keep(settled: Promise<void>): void {
+  /** Tracks an agent that continues without its parent, until it has settled (X9). */
+  trackDetached(settled: Promise<void>): void {
     this.#detachedOpen += 1;
     const over = settled.then(() => {
       this.#detachedOpen -= 1;
@@ -168,14 +168,14 @@ export class RunTree {
     return { ...parent.shape, maxTotalSubagents };
   }
 
-  /** Takes a place below `parent`, for which there must be room: see `findStartableRole`. Returns its path. */
-  take(parent: AgentRuntime, roleName: string): string {
+  /** Admits a subagent below `parent`, for which there must be room: see `findStartableRole`. Returns its path. */
+  admit(parent: AgentRuntime, roleName: string): string {
     this.count(parent, 1);
     return parent.nameChild(roleName);
   }
 
   /** Undoes the admission of a child that could not be set up. */
-  giveBack(parent: AgentRuntime): void {
+  undoAdmission(parent: AgentRuntime): void {
     invariant(parent.breadth > 0, "T3: a place is given back once");
     this.count(parent, -1);
   }

@@ -21,7 +21,10 @@ import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { countsOf } from "./run-tree.ts";
 
-/** Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). */
+/**
+ * Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). Its role and the limits are
+ * checked once more, after `refuseSpawnEarly`: guards and approvers may have taken time.
+ */
 export function setUpChild(
   run: RunRuntime,
   parent: AgentRuntime,
@@ -35,21 +38,24 @@ export function setUpChild(
     return { code: "group_decided", message: `Not started: ${group.decision}` };
   if (parent.startSignal.aborted) return PARENT_ENDING;
   let agentPath: string | undefined;
-  let created: AgentRuntime | undefined;
+  let child: AgentRuntime;
+  let manifest: ChildContext["manifest"];
+  let tightened: ContextManifest["tightened"];
   try {
     const role = findStartableRole(run, parent, request);
     if ("code" in role) return role;
-    agentPath = run.tree.take(parent, role.name);
-    const { tightened, ...budget } = shareBudget(run, parent, role, asked);
-    const child = { role, agentPath, request };
+    agentPath = run.tree.admit(parent, role.name);
+    const { tightened: audit, ...budget } = shareBudget(run, parent, role, asked);
+    const asking = { role, agentPath, request };
     const context = inheritsNothing(parent, role, request)
       ? NOTHING
-      : childContext(gatherChildFacts(run, parent, child, call.history), request);
+      : childContext(gatherChildFacts(run, parent, asking, call.history), request);
     if ("code" in context) {
-      run.tree.giveBack(parent);
+      run.tree.undoAdmission(parent);
       return context;
     }
-    created = createAgent(run, {
+    [manifest, tightened] = [context.manifest, audit];
+    child = createAgent(run, {
       facts: {
         role,
         task: request.task,
@@ -65,26 +71,21 @@ export function setUpChild(
       inherited: context.messages,
       ...budget,
     });
-    // Nothing that may throw follows.
-    const { background: isBackground = false } = request;
-    run.journal?.created(created, {
-      account: created.account.snapshotAt(run.clock.nowMs()),
-      isBackground,
-      nth: call.nth ?? 0,
-    });
-    if (run.recorder.announce("subagent.spawned")) {
-      const manifest = { ...context.manifest, tightened };
-      recordSpawn(run, created, parent.scope(call), { isBackground, context: manifest });
-    }
-    return created;
   } catch (cause) {
-    if (created !== undefined) {
-      run.tree.remove(created);
-      run.ledger.forget(created.identity.agentId);
-    }
-    if (agentPath !== undefined) run.tree.giveBack(parent);
+    if (agentPath !== undefined) run.tree.undoAdmission(parent);
     return setupFailed(request.role, cause);
   }
+  const { background: isBackground = false } = request;
+  run.journal?.created(child, {
+    account: child.account.snapshotAt(run.clock.nowMs()),
+    isBackground,
+    nth: call.nth ?? 0,
+  });
+  if (run.recorder.announce("subagent.spawned")) {
+    const context = { ...manifest, tightened };
+    recordSpawn(run, child, parent.scope(call), { isBackground, context });
+  }
+  return child;
 }
 
 /** True for most subagents: neither a policy nor the request gives them anything of their parent, or takes a tool away. */

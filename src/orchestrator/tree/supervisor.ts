@@ -245,7 +245,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     child.detach();
     const { childDepth: _known, ...named } = childInEvents(child);
     this.run.recorder.record(parent.scope(), { type: "subagent.detached", ...named });
-    this.run.tree.keep(parent.background.allSettled([childId]));
+    this.run.tree.trackDetached(parent.background.allSettled([childId]));
     return Promise.resolve();
   }
 
@@ -256,7 +256,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
       if (late !== undefined && !late.some((one) => isAgentWithin(one, agent))) continue;
       this.#runInBackground(agent, parent.scope());
-      this.run.tree.keep(parent.background.allSettled([agent.identity.agentId]));
+      this.run.tree.trackDetached(parent.background.allSettled([agent.identity.agentId]));
     }
   }
 
