@@ -149,7 +149,7 @@ export interface Subagents<Agent> {
    * approver is asked about it (R137). `isReviewed`: a guard, a hook or an approver decides about it first; then those ahead of it in
    * its reply count as started. Undefined: it may start a subagent.
    */
-  checkSpawn(
+  refuseSpawnEarly(
     parent: Agent,
     request: SpawnRequest,
     call: DelegatedCall,
@@ -159,7 +159,7 @@ export interface Subagents<Agent> {
    * Records and counts that a guard, a hook, a rule or a filter forbids what `SpawnSubagent` with these arguments asks for (X14). Undefined:
    * they ask for nothing that can be read.
    */
-  forbid(
+  recordForbiddenSpawn(
     parent: Agent,
     input: JsonValue,
     refusal: SpawnRefusal,

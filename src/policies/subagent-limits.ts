@@ -98,8 +98,8 @@ export function tighterShape(above: TreeShape, own: Partial<SubagentLimits>): Tr
 
 const LIMITS = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as const;
 
-/** The bounds that a role asks for and that those above do not allow. `source`: the agent under which it is started. */
-export function tightenedLimits(
+/** Lists the limits that a role asks for and that those above do not allow. `source`: the agent under which it is started. */
+export function listTightenedLimits(
   above: SubagentLimits,
   own: Partial<SubagentLimits>,
   source: string,

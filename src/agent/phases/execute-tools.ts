@@ -17,7 +17,7 @@ import type { CallEnd, ExecutedCall } from "../effects.ts";
 import { addSignal, budgetSignal, failWith, lastStepSignal } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
 import { recordExecutions, recordOutput, recordResults } from "../transition.ts";
-import { planCalls, type CallBatch, type Plan } from "./plan-calls.ts";
+import { admitCalls, type CallBatch, type Admission } from "./admit-calls.ts";
 import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
@@ -99,7 +99,7 @@ async function runBatch(
     if (countsAsFailure(end) && isReplyOver(agent, state, plan, known)) endReply();
   };
   const batch: CallBatch = { calls, hooked: hooked?.calls, isFailing, skip, signal, onEnd };
-  const plan = planCalls(agent, state, batch);
+  const plan = admitCalls(agent, state, batch);
   const { persistence } = agent;
   const calling: Promise<CallEnd>[] = [];
   for (const call of plan.calls)
@@ -161,7 +161,7 @@ function countsAsFailure({ failure, execution }: ExecutedCall): boolean {
 function isReplyOver(
   { role: { errorBudget: budget, errorPolicy: policy } }: AgentRuntime,
   state: AgentState,
-  { output }: Plan,
+  { output }: Admission,
   known: readonly ExecutedCall[],
 ): boolean {
   if (known.some(({ failure }) => failure !== undefined)) return true;

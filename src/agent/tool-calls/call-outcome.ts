@@ -80,7 +80,7 @@ export type Permission =
   /** `failure`: set when a hook broke. */
   | (RejectedCall & { readonly failure?: ErrorRecord })
   /** It cannot run now: no question was asked about it. */
-  | { readonly type: "impossible"; readonly outcome: FailedOutcome }
+  | { readonly type: "unrunnable"; readonly outcome: FailedOutcome }
   | { readonly type: "cancelled" }
   | Extract<CallEnd, { readonly type: "deferred" }>;
 

@@ -61,7 +61,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
         return permission;
       case "cancelled":
         return rejectUnbegun(call);
-      case "impossible":
+      case "unrunnable":
         return await recordEnd(call, permission.outcome);
       case "rejected":
         if (call.toolName === SPAWN_TOOL_NAME)
@@ -99,8 +99,9 @@ export function requestPermission(
   ) {
     // No approver is asked about a subagent that cannot be started as things stand (R137).
     const { request } = bound.use;
-    const spawn = agent.run.subagents.checkSpawn(agent, request, nextDelegation(call), isReviewed);
-    if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
+    const delegated = nextDelegation(call);
+    const spawn = agent.run.subagents.refuseSpawnEarly(agent, request, delegated, isReviewed);
+    if (spawn !== undefined) return { type: "unrunnable", outcome: refusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };
   const needsApproval =

@@ -199,7 +199,8 @@ export function forbiddenOutcome(call: CallInProgress, rejected: RejectedCall): 
   if (call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
   const refusal = { code, message };
   const input = writtenArguments(call);
-  const spawn = agent.run.subagents.forbid(agent, input, refusal, nextDelegation(call));
+  const delegated = nextDelegation(call);
+  const spawn = agent.run.subagents.recordForbiddenSpawn(agent, input, refusal, delegated);
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 

@@ -152,7 +152,7 @@ export class PersistedEffects implements Persistence {
   /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
   authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {
     if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(call)))
-      return { type: "impossible", outcome: INTERRUPTED };
+      return { type: "unrunnable", outcome: INTERRUPTED };
     const name = permitEffectName(call);
     const permit = this.outcome(name);
     if (bound.type === "delegation" && this.inFlight?.hasChildOf(call.call.callId) === true)

@@ -10,7 +10,7 @@ import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";
 import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
-import { tightenedLimits } from "../../policies/subagent-limits.ts";
+import { listTightenedLimits } from "../../policies/subagent-limits.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
@@ -134,7 +134,7 @@ function tightenBudget(
 ): ChildLimits {
   const { delegatedRoles } = call;
   const { agentPath: source } = parent.identity;
-  const shared = childLimits({
+  const budget = childLimits({
     share: parent.role.delegation.share,
     definition: role.budget,
     left: left ?? parent.account.remainingForChildren(),
@@ -142,8 +142,8 @@ function tightenBudget(
     delegatedRoles: delegatedRoles.length === 0 ? [role.name] : delegatedRoles,
     source,
   });
-  const shape = tightenedLimits(tree.limitsBelow(parent), role.limits, source);
-  return { ...shared, tightened: [...shape, ...shared.tightened] };
+  const tightenedShape = listTightenedLimits(tree.limitsBelow(parent), role.limits, source);
+  return { ...budget, tightened: [...tightenedShape, ...budget.tightened] };
 }
 
 /** Of a subagent that asks for none, below a parent that shares with all alike. */
@@ -163,7 +163,7 @@ function recordSpawn(
   recorder.record(scope, {
     type: "subagent.spawned",
     ...childInEvents(child),
-    task: child.task,
+    task: child.taskText,
     ...told,
     subagentsByDepth: countsOf(tree.counts).subagentsByDepth,
   });

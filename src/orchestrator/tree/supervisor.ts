@@ -159,7 +159,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     group?.miss();
   }
 
-  checkSpawn(
+  refuseSpawnEarly(
     parent: AgentRuntime,
     request: SpawnRequest,
     call: DelegatedCall,
@@ -180,7 +180,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return undefined;
   }
 
-  forbid(
+  recordForbiddenSpawn(
     parent: AgentRuntime,
     input: JsonValue,
     refusal: SpawnRefusal,

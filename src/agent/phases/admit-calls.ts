@@ -32,8 +32,8 @@ import type { HookedCall } from "./rewrite-calls.ts";
 import { removalReason } from "../../policies/context-notes.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 
-/** The plan of a batch of calls. */
-export interface Plan {
+/** The outcome of admitting a batch of calls. */
+export interface Admission {
   readonly calls: readonly CallInProgress[];
   /** How many calls were charged. A typed result is not charged, and a call that was put off was charged before. */
   readonly charged: number;
@@ -57,8 +57,8 @@ export interface CallBatch {
   readonly onEnd: CallInProgress["onEnd"];
 }
 
-/** Checks and charges calls in their order. */
-export function planCalls(agent: AgentRuntime, state: AgentState, batch: CallBatch): Plan {
+/** Checks and charges calls in their order, and says which of them may begin. */
+export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBatch): Admission {
   const { tools } = agent;
   const { output: schema } = agent.role;
   const step = openStepOf(state);
@@ -81,7 +81,7 @@ export function planCalls(agent: AgentRuntime, state: AgentState, batch: CallBat
     const hooked = batch.hooked?.get(callId);
     const { argumentsText } = hooked ?? deferral ?? call;
     const denial = hooked?.change?.type === "denied" ? hooked.change : undefined;
-    let bound = bindPlanned(agent, step, batch, { call, tool, argumentsText, hooked, deferral });
+    let bound = bindOrReject(agent, step, batch, { call, tool, argumentsText, hooked, deferral });
     if (deferral !== undefined) {
       if (bound.type === "rejected") dropAnswer(agent, step, deferral);
     } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
@@ -181,7 +181,7 @@ function rolesAskedFor(input: unknown): readonly string[] {
 }
 
 /** Returns the call as its tool takes it, unless it may not begin. */
-function bindPlanned(
+function bindOrReject(
   agent: AgentRuntime,
   step: OpenStep,
   { isFailing, skip }: CallBatch,
