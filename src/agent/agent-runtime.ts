@@ -95,8 +95,8 @@ export class AgentRuntime {
   readonly priceOf: PriceOf;
   readonly cacheKey: CacheKey;
   readonly facts: AgentFacts;
-  /** What can be read of its task. */
-  readonly task: string;
+  /** The text of its task, with a line for each attachment. */
+  readonly taskText: string;
   readonly startedAtMs: number;
   /** Which execution of the agent this is, from 1. */
   readonly execution: number;
@@ -107,8 +107,8 @@ export class AgentRuntime {
   readonly account: BudgetAccount;
   readonly tools: ToolSet;
   readonly hooks: HookSet;
-  /** The schema to which its model is held; undefined: it gives no typed result, or gives it by `Finish`. */
-  readonly output: OutputSchema | undefined;
+  /** The schema to which its provider holds the result; undefined: it gives no typed result, or gives it by `Finish`. */
+  readonly nativeOutputSchema: OutputSchema | undefined;
   /** How much of the history of its session it begins with; undefined: it has none. */
   readonly retention: MessageRetentionPolicy | undefined;
   readonly persistence: Persistence | undefined;
@@ -183,16 +183,16 @@ export class AgentRuntime {
     this.role = role;
     this.model = start.model;
     this.priceOf = run.settings.priceOf;
-    const { tools, hooks, output, cacheKey } = run.registry.partsOf(role);
-    this.cacheKey = { role: cacheKey, agent: ordinalOf(agentPath) };
-    this.task = contentText(facts.task);
+    const { tools, hooks, nativeOutputSchema, roleCacheKey } = run.registry.partsOf(role);
+    this.cacheKey = { role: roleCacheKey, agent: ordinalOf(agentPath) };
+    this.taskText = contentText(facts.task);
     this.shape = tighterShape(parent?.shape ?? run.tree.limits, role.limits);
     this.toolLimits = facts.toolLimits ?? NO_TOOL_LIMITS;
     this.account = start.account;
     const { removed } = this.toolLimits;
     this.tools = removed.length === 0 ? tools : withoutRemoved(tools, removed);
     this.hooks = hooks;
-    this.output = output;
+    this.nativeOutputSchema = nativeOutputSchema;
     this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
     this.execution = before?.execution ?? 1;
     this.parent = parent;

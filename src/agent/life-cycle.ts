@@ -87,7 +87,7 @@ export function beginExecution(agent: AgentRuntime, from: PendingState | PausedS
 }
 
 function describeBeginning(
-  { role, model, task, facts, account }: AgentRuntime,
+  { role, model, taskText: task, facts, account }: AgentRuntime,
   type: "agent.started" | "agent.resumed",
 ): EventBody<"agent.started" | "agent.resumed"> {
   return {

@@ -95,10 +95,10 @@ export interface RoleParts {
   readonly tools: ToolSet;
   /** The orchestrator's hooks and those of the role, compiled. */
   readonly hooks: HookSet;
-  /** The schema to which their model is held; undefined: they give no typed result, or give it by `Finish`. */
-  readonly output: OutputSchema | undefined;
+  /** The schema to which the provider holds their result; undefined: they give no typed result, or give it by `Finish`. */
+  readonly nativeOutputSchema: OutputSchema | undefined;
   /** `CacheKey.role`. */
-  readonly cacheKey: string;
+  readonly roleCacheKey: string;
   /** The role's budget, in the units of the ledger. */
   readonly limits: SpendLimits;
   /** The part of the budget that subagents must leave, in the units of the ledger. */

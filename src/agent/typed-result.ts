@@ -312,11 +312,12 @@ function isFinishChosen(choice: ToolChoice | undefined): boolean {
 
 /** What the schema of the result makes of a text; undefined: it is no JSON, or is not to be looked at. */
 export function textResult(
-  { role, hooks, output }: AgentRuntime,
+  { role, hooks, nativeOutputSchema }: AgentRuntime,
   text: string,
 ): ReturnType<FinishTool["bind"]> | undefined {
   const { finish } = role;
-  if (finish === undefined || (output === undefined && isFinishWatched(hooks))) return undefined;
+  if (finish === undefined || (nativeOutputSchema === undefined && isFinishWatched(hooks)))
+    return undefined;
   const written = findJson(text);
   return written === undefined ? undefined : finish.bind(written);
 }

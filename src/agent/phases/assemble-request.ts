@@ -40,7 +40,7 @@ export function plainRequest(
   state: AgentState,
   made: SectionMessages | undefined,
 ): Assembled {
-  const { role, tools: all, output } = agent;
+  const { role, tools: all, nativeOutputSchema: output } = agent;
   const { tools, hiddenTools } =
     role.toolFilters.length === 0
       ? { tools: all.specs, hiddenTools: NONE_HIDDEN }
@@ -221,7 +221,7 @@ export function measure(agent: AgentRuntime, sections?: SectionMessages): Measur
 
 /** Returns the measure for what the model may see of a history. */
 function measureSeen(
-  { role, model, tools, output }: AgentRuntime,
+  { role, model, tools, nativeOutputSchema: output }: AgentRuntime,
   sections: SectionMessages | undefined,
 ): MeasureTokens {
   const ephemeral = sections && new Set(sections.values());

@@ -42,7 +42,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
-    isNative: agent.output !== undefined,
+    isNative: agent.nativeOutputSchema !== undefined,
     hasMessages: agent.mailbox?.hasMessages === true,
     hasAwaited: next.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
@@ -191,7 +191,7 @@ function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
   const result = textResult(agent, lastTextOf(state));
-  const isNative = agent.output !== undefined;
+  const isNative = agent.nativeOutputSchema !== undefined;
   const text =
     result?.type === "invalid"
       ? [

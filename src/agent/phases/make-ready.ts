@@ -47,9 +47,9 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
 
 /** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
 async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const { identity, role, task } = agent;
-  const { task: taskContent, metadata } = agent.facts;
-  const content = typeof taskContent === "string" ? {} : { content: taskContent };
+  const { identity, role, taskText } = agent;
+  const { task, metadata } = agent.facts;
+  const content = typeof task === "string" ? {} : { content: task };
   const hooked =
     identity.depth > 0
       ? undefined
@@ -57,7 +57,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
           point: "userInput",
           stepNumber: 0,
           position: {},
-          input: { role: role.name, task, metadata, ...content },
+          input: { role: role.name, task: taskText, metadata, ...content },
         });
   if (hooked?.type === "failed") return failWith(agent, dropTask(state), hooked.error);
   if (hooked?.type === "cancelled") return dropTask(state);
@@ -68,7 +68,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
     const name = changedBy.at(-1)?.hook;
     return addSignal(agent, dropTask(state), { source: "hook", reason, ...defined({ name }) });
   }
-  const said = patch?.task === undefined ? taskContent : withText(taskContent, patch.task);
+  const said = patch?.task === undefined ? task : withText(task, patch.task);
   return await askConditions(agent, addTask(state, said));
 }
 

@@ -24,10 +24,11 @@ export function noticesNow(agent: AgentRuntime, state: AgentState): Notices {
   return { wrapUp: isLast ? wrapUpText(agent) : undefined, budget: budgetNotice(role, remaining) };
 }
 
-function wrapUpText({ role: { wrapUp, hasOutput }, output }: AgentRuntime): string | undefined {
+function wrapUpText({ role, nativeOutputSchema }: AgentRuntime): string | undefined {
+  const { wrapUp, hasOutput } = role;
   if (wrapUp !== true) return wrapUp;
   if (!hasOutput) return WRAP_UP.answer;
-  return output === undefined ? WRAP_UP.finish : WRAP_UP.result;
+  return nativeOutputSchema === undefined ? WRAP_UP.finish : WRAP_UP.result;
 }
 
 const WRAP_UP = {

@@ -3,8 +3,8 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { PausedAgent } from "./paused-run.ts";
 
 /** Content that is no text is kept once: with the task, until a message has it. */
-export function taskToKeep({ task, facts, currentState }: AgentRuntime): MessageContent {
-  return currentState.log.isTaskHandled ? task : facts.task;
+export function taskToKeep({ taskText, facts, currentState }: AgentRuntime): MessageContent {
+  return currentState.log.isTaskHandled ? taskText : facts.task;
 }
 
 /** What is recorded of an agent besides its state and the names of its subagents. */

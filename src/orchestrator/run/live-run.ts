@@ -76,7 +76,7 @@ export class LiveRun {
     const facts = (): StartFacts => ({
       schemaVersion: EVENT_SCHEMA_VERSION,
       role: root.role.name,
-      task: root.task,
+      task: root.taskText,
       limits: tree.limits,
       budget: root.account.remaining(),
       ...defined({ sessionId: session?.ref.sessionId, queuedMs: this.#queuedMs }),

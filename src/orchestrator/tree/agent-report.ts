@@ -82,7 +82,7 @@ export function describeAgent(node: AgentRuntime): RunningAgent | SettledAgent {
     ...place,
     role: role.name,
     model: model.id,
-    task: node.task,
+    task: node.taskText,
     executions: node.execution,
     usage: account.usage(),
     ...(account.otherModels.length === 0 ? {} : { otherModels: account.otherModels }),

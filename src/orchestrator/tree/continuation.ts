@@ -49,7 +49,7 @@ export function continueChild(
   run.recorder.record(parent.scope(call), {
     type: "subagent.continued",
     ...childInEvents(child),
-    task: child.task,
+    task: child.taskText,
     isBackground,
     execution: child.execution,
   });

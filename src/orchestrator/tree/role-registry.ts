@@ -188,23 +188,23 @@ export class RoleRegistry {
 }
 
 /** The tools of a role, with those by which it delegates if it may, and the roles that it may start, for which they were made. */
-interface RoleTools extends Pick<RoleParts, "tools" | "output" | "cacheKey"> {
+interface RoleTools extends Pick<RoleParts, "tools" | "nativeOutputSchema" | "roleCacheKey"> {
   readonly subagents: readonly AgentRole[];
 }
 
 /** Schemas are made once for a role, not for each orchestrator. */
 const toolsByRole = new WeakMap<AgentRole, RoleTools>();
 
-/** `output`: the schema to which the model is held; undefined: it has `Finish`, if it has a result to give. */
+/** `output`: the schema to which the provider holds the result; undefined: it has `Finish`, if it has a result to give. */
 function roleTools(
   role: AgentRole,
   subagents: readonly AgentRole[],
-  output: RoleParts["output"],
+  output: RoleParts["nativeOutputSchema"],
 ): RoleTools {
   const known = toolsByRole.get(role);
   const isSame =
     known?.subagents.length === subagents.length &&
-    known.output === output &&
+    known.nativeOutputSchema === output &&
     subagents.every((subagent, index) => subagent === known.subagents[index]);
   if (isSame) return known;
   const { name, instructions, toolDefaults } = role;
@@ -213,8 +213,8 @@ function roleTools(
   // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
   const head = [typeof instructions === "string" ? instructions : name, tools.specs];
   const beginning = output === undefined ? head : [...head, output];
-  const cacheKey = sha256(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
-  const made = { subagents, tools, output, cacheKey };
+  const roleCacheKey = sha256(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
+  const made = { subagents, tools, nativeOutputSchema: output, roleCacheKey };
   toolsByRole.set(role, made);
   return made;
 }

@@ -70,7 +70,7 @@ export class RunTree {
 
   /** Takes a new agent in. A tree that was asked to stop asks it, too. */
   add(node: AgentRuntime): void {
-    const { parent, role, task } = node;
+    const { parent, role, taskText: task } = node;
     const { agentId } = node.identity;
     this.#nodes.set(agentId, node);
     if (node.currentState.status === "pending" && this.#failed.includes(agentId))

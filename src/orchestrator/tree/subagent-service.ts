@@ -103,7 +103,7 @@ function ended({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
 }
 
 function describeChild(parent: AgentRuntime, child: AgentRuntime): SubagentInfo {
-  const { childName, role, task, settled, identity } = child;
+  const { childName, role, taskText: task, settled, identity } = child;
   return Object.freeze({
     childName,
     role: role.name,
