@@ -25,10 +25,15 @@ export interface EventPosition {
 export interface EffectPosition {
   readonly stepId: StepId;
   readonly stepNumber: number;
-  /** Set for a model call whose step is counted already: its first request was too long for the model, and it is asked anew. */
-  readonly isCounted?: true;
+  /** Set for a model call whose step is counted already: its first request was too long for the model, which is called again. */
+  readonly isStepCounted?: true;
   /** Set for a model call besides that of the step: its name there, and the tool call that it serves. Without one it is in no step. */
   readonly sideCall?: { readonly name: string; readonly callId?: CallId };
+}
+
+/** False for a call besides that of its step, and for one of a step that is counted already. */
+export function countsAsStep({ sideCall, isStepCounted }: EffectPosition): boolean {
+  return sideCall === undefined && isStepCounted !== true;
 }
 
 /** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */

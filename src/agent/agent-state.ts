@@ -354,7 +354,7 @@ export function stepPosition(
   const stepNumber = state.log.steps.length + 1;
   const stepId = state.step?.stepId ?? stepIdOf(executionId, stepNumber);
   return isRetryAfterOverflow(state)
-    ? { stepId, stepNumber, isCounted: true }
+    ? { stepId, stepNumber, isStepCounted: true }
     : { stepId, stepNumber };
 }
 

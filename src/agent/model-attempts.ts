@@ -1,6 +1,15 @@
 // The attempts of one model call. Each has its slot; one that broke is charged before the next is paid for.
 //
 // A call holds no slot while it waits for room in the budget: it gives its slot back before it asks.
+//
+//   infer (phases/infer.ts)                the step
+//   └─ callModel (model-call.ts)           the call
+//      └─ persistence.infer                if the run has a store
+//         └─ runAttempts                   here, or once for each call of a hook (hooked-model-call.ts)
+//            └─ generateWithRetries        model/retry.ts: the attempts, with `Attempts` as its options
+//               └─ askModel                model/ask-model.ts: one request, in the limits of its model
+//                  ├─ Attempts.enter       back here: a slot of the run, and the event of the request
+//                  └─ model.generate
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -23,6 +32,7 @@ import type { SpanContent } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { BudgetRefusal, LeaseOutcome } from "../budget/lease.ts";
+import { countsAsStep } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   callUsage,
@@ -55,6 +65,7 @@ export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise
   if (turn !== undefined) await turn;
   const outcome = attempts.end(settled);
   attempts.leaveSlot();
+  // Calls made by hooks are charged one by one; a plain call is charged in settleCall.
   if (call.number !== undefined) attempts.charge(outcome.usage);
   return timed(outcome, attempts.spans());
 }
@@ -101,7 +112,7 @@ class Attempts implements RetryOptions {
   constructor(agent: AgentRuntime, call: InferCall) {
     const { recorder, clock, settings, pieces } = agent.run;
     const { signals, lease, effectPosition } = call;
-    const isOfStep = effectPosition.sideCall === undefined;
+    const isMainCall = effectPosition.sideCall === undefined;
     this.#agent = agent;
     this.#call = call;
     this.signal = signals.cancelSignal;
@@ -110,8 +121,8 @@ class Attempts implements RetryOptions {
     this.policy = settings.retry;
     this.graceMs = settings.graceMs;
     this.inputTokens = lease.inputTokens;
-    this.cacheKey = isOfStep ? agent.cacheKey : undefined;
-    if (isOfStep && pieces?.isHeard === true) {
+    this.cacheKey = isMainCall ? agent.cacheKey : undefined;
+    if (isMainCall && pieces?.isHeard === true) {
       const source = agent.pieceSource(effectPosition);
       this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
     }
@@ -221,9 +232,8 @@ class Attempts implements RetryOptions {
   /** Charges the usage since the last charge. */
   charge(used: Usage): void {
     const { effectPosition, number = 1, lease } = this.#call;
-    const isCounted =
-      effectPosition.sideCall !== undefined || effectPosition.isCounted === true || number > 1;
-    const all = { ...used, steps: isCounted ? 0 : used.steps };
+    const addsStep = number === 1 && countsAsStep(effectPosition);
+    const all = { ...used, steps: addsStep ? used.steps : 0 };
     this.#agent.account.charge(lease, subtractUsage(all, this.#charged));
     this.#charged = all;
   }

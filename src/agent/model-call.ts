@@ -3,7 +3,7 @@
 
 import { deepFreeze, defined } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
-import type { EffectPosition, EventPosition } from "./agent-identity.ts";
+import { countsAsStep, type EffectPosition, type EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
 import { besideStep, leaseTerms, withoutStep } from "../budget/call-usage.ts";
@@ -31,7 +31,7 @@ export async function reserve(
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
     let hasWaited = false;
-    const outcome = await agent.account.reserve(ask, agent.startSignal, (accountPath) => {
+    const outcome = await agent.account.requestLease(ask, agent.startSignal, (accountPath) => {
       hasWaited = true;
       if (recorder.announce("budget.queued"))
         agent.record({ type: "budget.queued", accountPath }, position);
@@ -65,9 +65,9 @@ export function settleCall(
 ): Usage {
   const { account, persistence } = agent;
   const { leaseId } = lease;
-  const isOfStep = countsAsStep(position);
-  const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
-  const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
+  const addsStep = countsAsStep(position);
+  const usage = addsStep ? outcome.usage : withoutStep(outcome.usage);
+  const otherModels = addsStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
   if (persistence?.inFlight?.settledIds.has(leaseId) !== true)
     account.settle(lease, usage, otherModels);
   if (agent.run.recorder.announce("budget.settled")) {
@@ -86,11 +86,6 @@ export function releaseLeases(agent: AgentRuntime): void {
     agent.record({ type: "budget.released", leaseId });
 }
 
-/** False for a call besides that of its step, and for one of a step that is counted already. */
-function countsAsStep({ sideCall, isCounted }: EffectPosition): boolean {
-  return sideCall === undefined && isCounted !== true;
-}
-
 /** The parts of a step's call, or of a call besides it, that `callModel` needs. */
 export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | "isEstimated"> & {
   /** Number of messages at the end of the request that only this request has. */
@@ -107,7 +102,7 @@ export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOut
 
 function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { effectPosition, lease, request, isEstimated } = paid;
-  const isOfStep = effectPosition.sideCall === undefined;
+  const isMainCall = effectPosition.sideCall === undefined;
   const isHeard = agent.run.recorder.isHeard("model.requested");
   if (!isHeard) agent.lastRequest = undefined;
   const call: InferCall = {
@@ -116,7 +111,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
     lease,
     request,
     isEstimated,
-    prefix: isHeard && isOfStep ? prefixFor(agent, paid) : undefined,
+    prefix: isHeard && isMainCall ? prefixFor(agent, paid) : undefined,
     signals: agent,
   };
   agent.beginWork();
@@ -127,7 +122,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
       : runAttempts(agent, call);
   return making.then((outcome) => {
     agent.endWork();
-    if (outcome.type === "replied" && isOfStep && agent.run.pieces?.isHeard === true)
+    if (outcome.type === "replied" && isMainCall && agent.run.pieces?.isHeard === true)
       agent.run.pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
     return outcome;
   });

@@ -150,7 +150,7 @@ export class BudgetAccount implements AccountFigures {
    * Requests a lease. Waits in the queue while calls in flight may still make room (X2). Never rejects.
    * `onWait` is called before a wait, with the path of the account that lacks room.
    */
-  reserve(
+  requestLease(
     ask: AccountAsk,
     signal: AnySignal,
     onWait?: (accountPath: string) => void,
@@ -171,7 +171,7 @@ export class BudgetAccount implements AccountFigures {
 
   /**
    * Requests that an open lease cover one more attempt of its call, whose earlier attempts are charged.
-   * Waits for room like `reserve`.
+   * Waits for room like `requestLease`.
    */
   extend(
     { leaseId, inputTokens, maxOutputTokens }: Lease,
@@ -181,7 +181,7 @@ export class BudgetAccount implements AccountFigures {
   ): Promise<LeaseOutcome> {
     this.#findLease(leaseId);
     const sizes = { inputTokens, maxOutputTokens, minOutputTokens };
-    return this.reserve({ ...sizes, price, steps: 0, leaseId }, signal, onWait);
+    return this.requestLease({ ...sizes, price, steps: 0, leaseId }, signal, onWait);
   }
 
   /** Opens or extends the lease of a granted request, or passes the refusal on. */

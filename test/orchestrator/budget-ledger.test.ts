@@ -216,7 +216,7 @@ proves(["X2"], "a waiter that is aborted leaves the line and lets the others thr
 test("a request that was aborted before gets nothing and takes nothing", async () => {
   const fixture = family();
   const agentId = AgentIdSchema().parse("lead/a");
-  const answer = await fixture.ledger.getAccount(agentId).reserve(FORTY, AbortSignal.abort());
+  const answer = await fixture.ledger.getAccount(agentId).requestLease(FORTY, AbortSignal.abort());
   expect(answer).toEqual({ type: "cancelled", waitedMs: 0 });
   expect(fixture.account("lead").reserved).toEqual(NO_AMOUNTS);
 });
@@ -234,7 +234,9 @@ test("who waited and was answered no longer listens to its signal", async () => 
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 2));
   const { signal } = new AbortController();
-  const answer = fixture.ledger.getAccount(AgentIdSchema().parse("lead/c")).reserve(FORTY, signal);
+  const answer = fixture.ledger
+    .getAccount(AgentIdSchema().parse("lead/c"))
+    .requestLease(FORTY, signal);
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   await fixture.release("lease_1");
   expect([(await answer).type, getEventListeners(signal, "abort").length]).toEqual(["granted", 0]);
@@ -416,7 +418,7 @@ test("a ledger restored from JSON continues where the other stopped: usage, limi
   expect([resumed.snapshot(), resumed.leaseCount]).toEqual([fixture.ledger.snapshot(), 1]);
   const { signal } = new AbortController();
   const lead = AgentIdSchema().parse("lead");
-  expect(await resumed.getAccount(lead).reserve(FORTY, signal)).toEqual(granted(2, 30, 10));
+  expect(await resumed.getAccount(lead).requestLease(FORTY, signal)).toEqual(granted(2, 30, 10));
   expect(resumed.getAccount(lead).remaining()).toEqual({ totalTokens: 10 });
   resumed.open({ agentId: AgentIdSchema().parse("lead/d"), path: "lead/d", limits: {} }, lead);
   expect(resumed.leaseCount).toBe(2);

@@ -45,7 +45,7 @@ class Crowd {
       const agentId = this.#open(`${between}/${index}`, member(index), above);
       const controller = new AbortController();
       this.controllers.push(controller);
-      this.#answers.push(this.ledger.getAccount(agentId).reserve(ask, controller.signal));
+      this.#answers.push(this.ledger.getAccount(agentId).requestLease(ask, controller.signal));
     }
   }
 
@@ -187,7 +187,7 @@ test("each is refused when its own time is over, one after the other", async () 
     for (let index = 1; index < size; index += 1) {
       one.clock.advance(1);
       const tooMuch = { inputTokens: 100, maxOutputTokens: 1, price: undefined };
-      void lead.reserve(tooMuch, new AbortController().signal);
+      void lead.requestLease(tooMuch, new AbortController().signal);
     }
     one.clock.advance(1);
     one.settle(1);
@@ -212,7 +212,7 @@ test("calls that settle elsewhere cost the same, however many wait in another pl
     const { signal } = new AbortController();
     const free = { inputTokens: 1, maxOutputTokens: 1, price: undefined };
     for (let number = 2; number < 102; number += 1) {
-      void one.ledger.getAccount(other).reserve(free, signal);
+      void one.ledger.getAccount(other).requestLease(free, signal);
       one.settle(number, [1, 1]);
     }
     looks.push(one.looks - before);

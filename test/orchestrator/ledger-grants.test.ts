@@ -381,7 +381,7 @@ describe("thresholds", () => {
       resumed.restore(fixture.ledger.snapshot(), fixture.ledger.leaseCount);
       const { signal } = new AbortController();
       for (const tokens of [10, 60]) {
-        const outcome = await resumed.getAccount(LEAD).reserve(ask(tokens, 1), signal);
+        const outcome = await resumed.getAccount(LEAD).requestLease(ask(tokens, 1), signal);
         if (outcome.type === "granted")
           resumed.getAccount(LEAD).settle(outcome.lease, callUsage(tokens, 0));
       }

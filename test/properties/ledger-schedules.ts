@@ -153,7 +153,7 @@ class Player {
     const sizes = { inputTokens: input, maxOutputTokens: output };
     const ask = { ...sizes, price: priced, minOutputTokens: least };
     this.#wait({ account, ask, extended: undefined }, (signal) =>
-      this.#ledger.getAccount(agentId).reserve(ask, signal),
+      this.#ledger.getAccount(agentId).requestLease(ask, signal),
     );
   }
 

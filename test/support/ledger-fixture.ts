@@ -69,7 +69,9 @@ export class LedgerFixture {
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
   async ask(path: string, question: LeaseAsk): Promise<Asked> {
     const agentId = AgentIdSchema().parse(path);
-    return await this.#asked((signal) => this.ledger.getAccount(agentId).reserve(question, signal));
+    return await this.#asked((signal) =>
+      this.ledger.getAccount(agentId).requestLease(question, signal),
+    );
   }
 
   async #asked(wait: (signal: AbortSignal) => Promise<LeaseOutcome>): Promise<Asked> {
