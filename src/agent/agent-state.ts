@@ -287,7 +287,10 @@ const NOT_STARTED = deepFreeze<StateParts["telemetry"]>({
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** A state before anything happened. Messages that have no tags yet get them when the execution starts. */
+/**
+ * Returns a state before anything happened. Messages that have no tags yet get them when the execution starts. The task enters in phase
+ * prepare.
+ */
 export function pendingState(
   opening: Pick<Conversation, "messages" | "prefix"> & Partial<TaggedHistory>,
 ): PendingState {

@@ -63,7 +63,7 @@ export const InferOutcomeSchema = lazyUnion("type", () => [
   }),
   // A further attempt was not paid for: no limit on the path leaves room for it.
   z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema(), ...spent() }),
-  // The agent had to end.
+  // The agent was cancelled or asked to stop.
   z.strictObject({ type: z.literal("cancelled"), ...spent() }),
 ]);
 

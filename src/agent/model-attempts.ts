@@ -51,7 +51,10 @@ import {
   type InferCall,
 } from "./model-events.ts";
 
-/** Calls the model until it replies or fails for good. Never rejects. */
+/**
+ * Calls the model until it replies or fails for good. Never rejects. Calls made by hooks, which have a number, are charged here one by one; a
+ * plain call is charged in `settleCall`.
+ */
 export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
   const attempts = new Attempts(agent, call);
   let settled: EndedAttempts;
@@ -65,7 +68,6 @@ export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise
   if (turn !== undefined) await turn;
   const outcome = attempts.end(settled);
   attempts.leaveSlot();
-  // Calls made by hooks are charged one by one; a plain call is charged in settleCall.
   if (call.number !== undefined) attempts.charge(outcome.usage);
   return timed(outcome, attempts.spans());
 }

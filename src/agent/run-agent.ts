@@ -22,7 +22,10 @@ import { evaluate, executeTools, incorporate } from "./phases/execute-tools.ts";
 import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 
-/** Runs an execution to its end, or to a pause, from its beginning or from a pause. */
+/**
+ * Runs an execution to its end, or to a pause, from its beginning or from a pause. The lease of a model call is taken in prepare and settled
+ * in infer; after a stop in between, `settle` releases it.
+ */
 export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   let from: PendingState | PausedState | undefined = agent.activate();
   let state: AgentState = from;

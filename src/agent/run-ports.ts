@@ -79,7 +79,7 @@ export interface AgentRun<Agent> {
   readonly pendingAnswers: PendingAnswers;
   /** Undefined: nobody has listened to pieces so far. */
   readonly pieces: LivePieces | undefined;
-  /** Counts failures and refusals: called once with each event that a phase records. */
+  /** Counts failures and refusals. Called once for each; these events are recorded unconditionally. */
   count(agentId: AgentId, body: EventBody): void;
   /** A model call failed: the run fails, too, if that was not in the script of the model. */
   noteFailedCall(agentPath: string, error: ErrorRecord): void;
@@ -138,7 +138,7 @@ export interface Subagents<Agent> {
   cancelDelegation(parent: Agent, call: DelegatedCall): void;
   /** Continues a paused subagent. */
   resume(parent: Agent, childId: AgentId, at: EventPosition): Promise<SpawnOutcome>;
-  /** Ends a subagent that runs or is paused, with all below it. At once if it has ended. */
+  /** Ends a subagent that runs or is paused, with all below it. If it has ended, waits until its end is recorded. */
   dismiss(parent: Agent, childId: AgentId): Promise<void>;
   /** Cancels those that the calls of a step have started. */
   cancelStartedBy(parent: Agent, stepId: StepId): void;

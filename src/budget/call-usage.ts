@@ -19,7 +19,7 @@ import type { Lease, LeaseAsk } from "./lease.ts";
 
 /** How far the call came. */
 export type ModelCallEnd =
-  /** It never left: the agent was asked to end while the call waited for a slot. */
+  /** It was never sent: the agent was cancelled or asked to stop while the call waited for a slot. */
   | { readonly type: "unsent" }
   /** It was left behind while it ran: its input is charged. */
   | { readonly type: "abandoned" }

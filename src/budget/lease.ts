@@ -46,7 +46,7 @@ export type Overshoot = Pick<BudgetRefusal, "accountPath" | "maximum" | "spent">
 export type LeaseOutcome =
   | { readonly type: "granted"; readonly lease: Lease; readonly waitedMs: number }
   | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly waitedMs: number }
-  /** The agent had to end while it waited. */
+  /** The agent was cancelled or asked to stop. */
   | { readonly type: "cancelled"; readonly waitedMs: number };
 
 /** What is left on the limited axes. */

@@ -166,8 +166,8 @@ export function findReachedLimit(
 const UNLIMITED: Remaining = Object.freeze({});
 
 /**
- * Returns the least room on the path for each limited axis, never below zero. Reservations are taken
- * off, except for `returned`.
+ * Returns for each limited axis the least room on the path minus open holds, never below zero.
+ * `returned`: amounts of open holds that count as released.
  */
 export function computeRemaining(
   account: AccountFigures,

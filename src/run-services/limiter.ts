@@ -54,7 +54,7 @@ export class RunLimiter {
     return this.#models.acquire(signal);
   }
 
-  /** Returns the slot of a tool body in the same way. */
+  /** Returns the slot of a tool body in the same way, but without the throttle. */
   tool(signal: AnySignal): Acquired {
     return this.#tools.acquire(signal);
   }

@@ -189,7 +189,7 @@ function delegatedOutcome(
   if (outcome.type === "refused") return failCall(outcome.refusal.code, text);
   if (outcome.type === "started") return { type: "succeeded", text, startedIds: [outcome.childId] };
   const { outcome: worth, usage } = outcome.result;
-  const counted = { usage: usage.total };
+  const counted = { usage: usage.total }; // For the record: the calls of the child charged its parent already.
   return worth === "completed"
     ? { type: "succeeded", text, ...counted }
     : failCall(SUBAGENT_FAILURES[worth], text, counted);

@@ -68,17 +68,18 @@ export class LiveRuns {
 
   /**
    * Starts a prepared run and keeps its handle until the run rests. An abort of `signal` cancels the run.
-   * With `recovery`, a run that has a store continues by itself when mail comes while it is paused.
+   * With `continueWith`, a run that has a store continues by itself when mail comes while it is
+   * paused.
    */
-  start(parts: PreparedRun, signal: AbortSignal | undefined, recovery?: Recovery): RunHandle {
+  start(parts: PreparedRun, signal: AbortSignal | undefined, continueWith?: Recovery): RunHandle {
     const run = new RunHandle(parts, () => {
       this.#runs.delete(run);
       this.quarantine?.end(run.runId);
       this.#check();
     });
     this.#runs.add(run);
-    if (recovery !== undefined && parts.supervisor.run.journal !== undefined)
-      run.onPause = () => this.#continueByMail(run.runId, parts.root.role, recovery);
+    if (continueWith !== undefined && parts.supervisor.run.journal !== undefined)
+      run.onPause = () => this.#continueByMail(run.runId, parts.root.role, continueWith);
     run.start();
     if (signal !== undefined) run.cancelWith(signal);
     return run;

@@ -68,7 +68,7 @@ export class RunHandle implements Run {
     this.#live = new LiveRun(parts, this);
   }
 
-  /** Starts the run. Its first event is recorded in the next tick. */
+  /** Starts the run. Its first event is recorded in the next tick at the earliest: see `LiveRun.runRoot`. */
   start(): void {
     this.#resolve(this.#closeOnFailure(this.#lead()));
   }

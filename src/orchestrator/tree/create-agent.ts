@@ -100,7 +100,7 @@ export interface NextExecution {
   readonly task: MessageContent;
   /** The text that its role has for it: see `instructionsFor`. */
   readonly instructions: string;
-  /** Its task; undefined: none, it continues from where it was. */
+  /** The message that opens the execution: a task, steering or a notice. `undefined`: it continues where it was. */
   readonly message: UserMessage | undefined;
   readonly spawnCallId?: CallId | undefined;
   readonly spawnStepId?: StepId | undefined;
