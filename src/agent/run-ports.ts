@@ -21,6 +21,7 @@ import type { NamedGuard } from "../tools/tool-guard.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { PendingAnswers } from "./pending-answers.ts";
 import type { Persistence } from "./persistence.ts";
+import type { RefusedSpawn } from "./tool-calls/call-outcome.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
@@ -116,9 +117,6 @@ export interface DelegatedCall extends EventPosition {
   /** No other delegation of the reply starts a subagent. */
   readonly isAlone?: boolean;
 }
-
-/** A subagent that is not started, as the event of its call says. */
-export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
 /** A delegation as it is distinguished from others (X21): what is no text in its task is named there. */
 export interface Delegation {

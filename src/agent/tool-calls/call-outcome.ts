@@ -1,5 +1,6 @@
 // What came of a tool call, as a value: a result, or a failure.
 
+import type { EventBody } from "../../protocol/event.ts";
 import type { TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
@@ -7,7 +8,6 @@ import { TOOL_FAILURES, type ToolFailureCode } from "../../protocol/tool-failure
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import type { RefusedSpawn } from "../run-ports.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { CallEnd } from "../effects.ts";
@@ -21,6 +21,9 @@ import { shortenText } from "../../tools/shorten-text.ts";
 import { attachmentsIn, severityOf } from "../../tools/tool-error.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import { errorRecord } from "../error-record.ts";
+
+/** A subagent that is not started, as the event of its call says. */
+export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
 /** A part of a text, in UTF-16 code units; `end` is behind it. */
 export interface TextRange {

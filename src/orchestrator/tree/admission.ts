@@ -8,7 +8,8 @@ import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { defineAgent } from "../../agent/define-agent.ts";
 import type { BudgetRefusal } from "../../budget/lease.ts";
-import type { DelegatedCall, RefusedSpawn } from "../../agent/run-ports.ts";
+import type { DelegatedCall } from "../../agent/run-ports.ts";
+import type { RefusedSpawn } from "../../agent/tool-calls/call-outcome.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import type {
   DynamicRole,
