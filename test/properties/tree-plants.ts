@@ -59,7 +59,7 @@ export const PLANTS: readonly Plant[] = [
     name: "a lease that is not used is not given back",
     file: "agent/model-call.ts",
     from: "for (const leaseId of agent.account.releaseOpen())",
-    to: "for (const leaseId of agent.signal.aborted ? [] : agent.account.releaseOpen())",
+    to: "for (const leaseId of agent.cancelSignal.aborted ? [] : agent.account.releaseOpen())",
     law: /B2|still holds something of its budget/,
     seed: 115,
   },
