@@ -34,8 +34,8 @@ test("an agent reads its in-flight work in five files, and knows no journal", ()
     "src/agent/agent-runtime.ts",
     "src/agent/model-call.ts",
     "src/agent/tool-calls/delegate.ts",
-    "src/agent/phases/execute-tools.ts",
     "src/agent/phases/admit-calls.ts",
+    "src/agent/phases/execute-tools.ts",
   ]);
   expect(
     agentFilesWith(/[cC]atchingUp|hadBegun|journal\b\??\.|[lL]ogged\b|"adopted"|[rR]ecovered\b/),
