@@ -9,7 +9,7 @@ import { describe, expect } from "vitest";
 
 import { serviceNameOf } from "../../src/engine/restate/leading-object.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
-import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { RunIdSchema, type RunId } from "../../src/protocol/ids.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { balancer } from "../support/balancer.ts";
@@ -34,7 +34,8 @@ async function newServer(): Promise<RestateServer> {
 
 /** A worker in a process of its own, and what it says. */
 class WorkerProcess {
-  readonly led: string[] = [];
+  /** The runs: a slow server may deliver one twice. */
+  readonly led = new Set<string>();
   readonly #child: ChildProcess;
   readonly #wake: () => void;
   said = "";
@@ -53,7 +54,7 @@ class WorkerProcess {
   async ready(): Promise<void> {
     await once(this.#child, "message");
     this.#child.on("message", (runId: string) => {
-      this.led.push(runId);
+      this.led.add(runId);
       this.#wake();
     });
   }
@@ -87,22 +88,34 @@ async function twoProcesses({ ingressUrl, adminUrl }: RestateServer) {
   return { workers, until };
 }
 
+async function settleNext(executor: GatedExecutor): Promise<RunId> {
+  const leading = await executor.next();
+  leading.settle();
+  return leading.runId;
+}
+
+/** Settles whatever is delivered from now on. */
+async function settleRest(executor: GatedExecutor): Promise<never> {
+  for (;;) await settleNext(executor);
+}
+
 describe.skipIf(typeof found === "string")("over a real server", () => {
   proves(["E65"], "what a worker led that was killed is led by another one", async () => {
     const server = await newServer();
     const { workers, until } = await twoProcesses(server);
     const client = restateEngine({ ingressUrl: server.ingressUrl });
     for (const runId of runIds) await client.lead({ runId, role, version: "1" });
-    await until(() => workers.flatMap(({ led }) => led).length === 4);
-    const [one, other] = workers.toSorted((a, b) => b.led.length - a.led.length);
+    const allLed = (): Set<string> => new Set(workers.flatMap(({ led }) => [...led]));
+    await until(() => allLed().size === 4);
+    const [one, other] = workers.toSorted((a, b) => b.led.size - a.led.size);
     if (one === undefined || other === undefined) throw new Error("Expected two workers.");
-    expect([...one.led, ...other.led].toSorted()).toEqual(runIds);
+    expect([...allLed()].toSorted()).toEqual(runIds);
     await one.kill();
-    await until(() => other.led.length === 4);
-    expect(other.led.toSorted()).toEqual(runIds);
+    await until(() => other.led.size === 4);
+    expect([...other.led].toSorted()).toEqual(runIds);
     for (const runId of runIds) other.settle(runId);
     await server.whenDone(service);
-    expect([other.led.length, one.said, other.said]).toEqual([4, "", ""]);
+    expect([other.led.size, one.said, other.said]).toEqual([4, "", ""]);
   });
 
   proves(["E65"], "what a server that was killed had taken is led when it is back", async () => {
@@ -124,18 +137,18 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
     await toBeLeft(first);
     await server.start();
     // It is left late: what the server has led again by now waits for it.
-    for (let nth = 1; nth <= 2; nth += 1) (await executor.next()).settle();
+    // A slow server may deliver a run twice: what counts is which runs are led, and when.
+    const before = new Set<RunId>();
+    while (before.size < 2) before.add(await settleNext(executor));
     first.fail(LEFT);
-    for (let nth = 1; nth <= 2; nth += 1) (await executor.next()).settle();
+    const after: RunId[] = [];
+    while (after.filter((runId) => runId === led).length < 2)
+      after.push(await settleNext(executor));
+    void settleRest(executor);
     await server.whenDone(service);
-    const timed = executor.led.slice(2, 4).toSorted();
-    const others = [executor.led.slice(0, 2), executor.led.slice(4)];
-    expect([timed, others]).toEqual([
+    expect([executor.led.slice(0, 2), [...before].toSorted()]).toEqual([
+      [led, later],
       [behind, later],
-      [
-        [led, later],
-        [led, led],
-      ],
     ]);
   });
 

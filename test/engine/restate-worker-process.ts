@@ -1,13 +1,19 @@
 // A worker in a process of its own. Arguments: the ingress, the admin API, the address of the workers, its port, its role. Says over its
-// channel `ready`, then each run that it begins to lead; a run that it gets over it settles.
+// channel `ready`, then each run that it begins to lead; a run that it gets over it settles, as often as the server delivers it.
 
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 
 const [ingressUrl = "", adminUrl = "", workerUrl = "", port = "", role = ""] =
   process.argv.slice(2);
-const underWay = new Map<unknown, () => void>();
-process.on("message", (runId) => underWay.get(runId)?.());
+const ends = new Map<unknown, PromiseWithResolvers<void>>();
+process.on("message", (runId) => endOf(runId).resolve());
+
+function endOf(runId: unknown): PromiseWithResolvers<void> {
+  const end = ends.get(runId) ?? Promise.withResolvers<void>();
+  ends.set(runId, end);
+  return end;
+}
 
 const engine = restateEngine({ ingressUrl, adminUrl, workerUrl, port: Number(port) });
 await engine.serve({
@@ -15,10 +21,8 @@ await engine.serve({
   version: "1",
   maxRuns: 2,
   settle: async (runId: RunId) => {
-    await new Promise<void>((resolve) => {
-      underWay.set(runId, resolve);
-      process.send?.(runId);
-    });
+    process.send?.(runId);
+    await endOf(runId).promise;
     return { type: "ended" };
   },
 });
