@@ -159,7 +159,7 @@ const asking: fc.Arbitrary<Operation> = fc.record({
   input: fc.integer({ min: 0, max: 40 }),
   output: fc.integer({ min: 1, max: 30 }),
   price: nat,
-  least: fc.option(fc.integer({ min: 2, max: 20 }), { nil: undefined, freq: 1 }),
+  least: fc.option(fc.integer({ min: 2, max: 20 }), { nil: undefined, freq: 2 }),
 });
 
 const operation: fc.Arbitrary<Operation> = fc.oneof(
@@ -204,7 +204,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       axis: nat,
       isForeign: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, fc.boolean()),
       percent: fc.integer({ min: 1, max: 50 }),
-      moreMs: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined, freq: 1 }),
+      moreMs: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined, freq: 2 }),
     }),
   },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("endAgain" as const), lease: nat }) },
