@@ -7,6 +7,7 @@ import { z } from "zod";
 import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish-reason.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -130,6 +131,34 @@ proves(
     expect([runs, texts?.filter((text) => text.includes("cut off"))]).toEqual([1, []]);
     const whole = await cutCall(asks("work", "{broken"));
     expect(whole.texts?.filter((text) => text.includes("cut off"))).toEqual([]);
+  },
+);
+
+proves(
+  ["S7.13"],
+  "of a call that is skipped or hidden the model reads that it was cut off, unless it is whole",
+  async () => {
+    const skip = "Not executed: Not today.";
+    const hide =
+      "Not executed: work is not available in this step. You have no tools in this step; answer in text.";
+    for (const [argumentsText, before] of [
+      ['{"path": "/tm', `${CUT} Write less.\n`],
+      ["{}", ""],
+    ] as const) {
+      const cut = asks("work", argumentsText, { finishReason: "length" });
+      const tools = [spyTool("work")];
+      const fixture = newFixture();
+      const run = fixture.start(soloist([cut, says("done")], { tools }).role);
+      run.skipToolCalls("Not today.");
+      const skipped = await fixture.outcome(run);
+      const toolFilters = [toolFilter(() => false)];
+      const { role } = soloist([cut, says("done")], { tools, toolFilters });
+      const hidden = await newFixture().run(role);
+      const told = [skipped, hidden].map(({ steps }) =>
+        steps[0]?.tools.executions.map(({ text }) => text),
+      );
+      expect(told).toEqual([[before + skip], [before + hide]]);
+    }
   },
 );
 

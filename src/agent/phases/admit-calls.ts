@@ -195,9 +195,11 @@ function bindOrReject(
   // The agent had to end, or fails, before the call.
   if (isFailing || hooked?.change?.type === "cancelled")
     return rejected(tool, "not_executed", UNBEGUN_TEXT);
-  if (skip !== undefined) return rejected(tool, "skipped", `Not executed: ${skip}`);
+  if (skip !== undefined)
+    return refuseUnread(step, call, rejected(tool, "skipped", `Not executed: ${skip}`));
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
-  if (tool === undefined || isHidden) return cutShort(step, call, findMissing(agent, step, call));
+  if (tool === undefined || isHidden)
+    return refuseUnread(step, call, findMissing(agent, step, call));
   if (deferral?.type === "question") return restoreCall(tool, storedCallOf(deferral));
   if (deferral !== undefined) {
     // Its subagent has begun to work: the arguments are only recorded.
@@ -238,6 +240,11 @@ function findMissing(
   const text = `Not executed: ${toolName} is not available in this step. ${choice}`;
   const by = filters.map(({ filter }) => filter).join(", ");
   return rejected(tool, "tool_not_available", text, by);
+}
+
+/** Returns the refusal of a call whose arguments nothing has read: they may be whole, though the reply was cut off. */
+function refuseUnread(step: OpenStep, call: ToolCall, refusal: RejectedCall): RejectedCall {
+  return readArguments(call.argumentsText) === undefined ? cutShort(step, call, refusal) : refusal;
 }
 
 /** A rejected call with what the model would not know: the last call of a reply that its cap ended may be a part of one. */
