@@ -11,7 +11,7 @@ import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
-import { approve } from "../../src/protocol/question.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -161,6 +161,65 @@ async function agentCodes(records: readonly string[]): Promise<readonly string[]
   }
   return codes;
 }
+
+/** The value with the call ids of its open questions exchanged. */
+function exchanged(value: unknown, ids: ReadonlyMap<unknown, string>): unknown {
+  if (Array.isArray(value)) return value.map((one) => exchanged(one, ids));
+  if (!isRecord(value)) return value;
+  const callId = "question" in value ? ids.get(value["callId"]) : undefined;
+  const parts = Object.entries(value).map(([key, part]) => [key, exchanged(part, ids)] as const);
+  return { ...Object.fromEntries(parts), ...(callId === undefined ? {} : { callId }) };
+}
+
+proves(
+  ["X17"],
+  "a question that an edited journal puts before another call answers none: no call runs",
+  async () => {
+    const executed: string[] = [];
+    const role = defineAgent({
+      name: "buyer",
+      instructions: "You buy.",
+      model: thinker("buyer", ({ results }) =>
+        results.length > 0
+          ? { text: "Done." }
+          : {
+              calls: [
+                ["look", { thing: "bill" }],
+                ["pay", { thing: "bill" }],
+              ],
+            },
+      ),
+      tools: ["look", "pay"].map((name) => {
+        const execute = (): string => String(executed.push(name));
+        return countedTool(new Map(), name, execute, { needsApproval: true });
+      }),
+    });
+    const store = memoryStore({ clock: new ManualClock() });
+    const run = new Orchestrator({ store, roles: [role] }).start(role, "Go.");
+    const { questions } = await run.result;
+    const [look, pay] = questions;
+    if (look === undefined || pay === undefined) throw new Error("two questions");
+    const ids = new Map([
+      [look.callId, pay.callId],
+      [pay.callId, look.callId],
+    ]);
+    const whole = (await recordingOf(store, run.runId)).trimEnd().split("\n");
+    const edited = whole.map((line) => JSON.stringify(exchanged(JSON.parse(line), ids)));
+    expect(edited).not.toEqual(whole);
+    const answers = [approve(look), deny(pay)];
+    const codes: string[] = [];
+    for (const records of [edited, whole]) {
+      const orchestrator = new Orchestrator({
+        store: await storeWith(run.runId, records),
+        roles: [role],
+      });
+      const recovering = orchestrator.recover(run.runId, { answers });
+      codes.push(await codeOf(recovering.then((recovered) => recovered.result)));
+      codes.push(executed.join());
+    }
+    expect(codes).toEqual(["invalid_paused_run", "", "fine", "look"]);
+  },
+);
 
 test("D1: a journal of which a state is missing is not recovered", async () => {
   const first = lines.findIndex((line) => line.startsWith(`{"type":"state"`));

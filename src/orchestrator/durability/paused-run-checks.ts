@@ -149,9 +149,9 @@ function findStepProblem(agent: PausedAgent): string | undefined {
 }
 
 /** A question must be about the call that the model made. */
-function findDeferralProblem(
-  { agentId, agentPath }: PausedAgent,
-  { stepId, deferrals }: PausedStep,
+export function findDeferralProblem(
+  { agentId, agentPath }: Pick<PausedAgent, "agentId" | "agentPath">,
+  { stepId, deferrals }: Pick<PausedStep, "stepId" | "deferrals">,
   toolCalls: readonly ToolCall[],
 ): string | undefined {
   for (const deferral of deferrals) {

@@ -1,6 +1,7 @@
 // A paused run: everything that another process needs to continue it, as one plain JSON value. Versioned; what cannot be read is
 // refused whole, before anything happens (R30, R31, R47).
 
+import type { QuestionDeferral } from "../../agent/agent-state.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { shown } from "../../kernel/check.ts";
 import { canonicalJson, isRecord, type JsonObject } from "../../kernel/json.ts";
@@ -262,13 +263,19 @@ function strangeQuestion({ agents, questions }: PausedRunRecord): string | undef
   const asked = waiting.map(({ question }) => question);
   if (canonicalJson(asked) !== canonicalJson(questions))
     return "its questions are not those of its agents";
-  const forged = waiting.find(
-    ({ question, argumentsText }) =>
-      question.argumentsHash !== argumentsHashOf(question.toolName, question.arguments) ||
-      canonicalText(argumentsText) !==
-        canonicalJson(question.writtenArguments ?? question.arguments),
-  );
+  const forged = waiting.find(isForged);
   return forged === undefined ? undefined : `${forged.question.questionId} was changed`;
+}
+
+/** True if the arguments of a question are not those of its hash, or of the call that would run. */
+export function isForged({
+  question,
+  argumentsText,
+}: Pick<QuestionDeferral, "question" | "argumentsText">): boolean {
+  return (
+    question.argumentsHash !== argumentsHashOf(question.toolName, question.arguments) ||
+    canonicalText(argumentsText) !== canonicalJson(question.writtenArguments ?? question.arguments)
+  );
 }
 
 /** A text under the hash of another would be taken for it. */

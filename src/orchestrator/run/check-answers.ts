@@ -19,9 +19,11 @@ import type { ToolSet } from "../../tools/tool-set.ts";
 import type { Tool } from "../../tools/tool.ts";
 import {
   cannotContinue,
+  isForged,
   type PausedAgent,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
+import { findDeferralProblem } from "../durability/paused-run-checks.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 
@@ -88,8 +90,9 @@ export function checkAnswers(
   const answers = matchAnswers(given, { questions: run.questions, nowMs, explainOther });
   for (const question of run.questions) {
     const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
-    if (agent !== undefined)
-      checkAskedTool(toolsOf(agent), question, answers.get(question.questionId));
+    if (agent === undefined) continue;
+    checkCall(agent, question);
+    checkAskedTool(toolsOf(agent), question, answers.get(question.questionId));
   }
   return answers;
 }
@@ -114,6 +117,26 @@ export function checkAnswerList(given: unknown): asserts given is readonly unkno
   if (Array.isArray(given)) return;
   const message = `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`;
   throw makeInvalidAnswer(message, { problem: "malformed" });
+}
+
+/**
+ * A question must be about the call that the model made, and that call must be what would run (X17). A run of
+ * a store has not been checked before, and a store can be edited.
+ */
+function checkCall(agent: RestoredAgent, question: Question): void {
+  const { callId, questionId, agentPath, toolName } = question;
+  const { step } = agent.state;
+  const deferral = step?.deferrals.find((one) => one.callId === callId);
+  const toolCalls = step?.reply?.message.toolCalls ?? [];
+  if (
+    step !== undefined &&
+    deferral?.type === "question" &&
+    !isForged(deferral) &&
+    findDeferralProblem(agent, step, toolCalls) === undefined
+  )
+    return;
+  const message = `Expected the call ${callId} of ${toolName} that question ${questionId} of ${agentPath} is about to be the one that was shown, got another in the question. Resume the paused run as it was kept.`;
+  throw cannotContinue(message, { toolName, questionId, agentPath });
 }
 
 /** The tool must be there still, and accept what an approval changed. */
