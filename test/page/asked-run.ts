@@ -74,7 +74,8 @@ export async function askedRun(
     return tab.close();
   });
   const { page } = tab;
-  await page.locator(".question, .row, .run-line").first().waitFor();
+  // The run is on the page before its questions are: a key before that is lost.
+  await page.locator(".question.current").waitFor();
   const questions = result.pausedRun?.questions ?? [];
   /** Answers a question as another person, elsewhere. */
   const deniedElsewhere = async (at: number): Promise<void> => {
@@ -98,6 +99,27 @@ export async function askedRun(
     return (await orchestrator.resultOf(RUN))?.text;
   };
   return { page, paid, deniedElsewhere, text };
+}
+
+/** Presses a key that moves to another question, and waits until keys act on that one. */
+export async function moveTo(page: Page, key: string, thing: string): Promise<void> {
+  await press(page, key);
+  await page.locator(".question.current:focus", { hasText: thing }).waitFor();
+}
+
+/** Stops the clock by which the page takes keys for hasty, and returns what lets it run again. */
+export async function stopClock(page: Page): Promise<() => Promise<void>> {
+  await page.evaluate(() => {
+    const nowMs = performance.now();
+    Object.defineProperty(performance, "now", { configurable: true, value: () => nowMs });
+    Object.defineProperty(Event.prototype, "timeStamp", { configurable: true, value: nowMs });
+  });
+  return async () => {
+    await page.evaluate(() => {
+      Reflect.deleteProperty(performance, "now");
+      Reflect.deleteProperty(Event.prototype, "timeStamp");
+    });
+  };
 }
 
 /** The element with the focus: its role or tag, and its name. */
