@@ -162,6 +162,15 @@ const asking: fc.Arbitrary<Operation> = fc.record({
   least: fc.option(fc.integer({ min: 2, max: 20 }), { nil: undefined, freq: 2 }),
 });
 
+const granting: fc.Arbitrary<Operation> = fc.record({
+  type: fc.constant("grant" as const),
+  agent: nat,
+  axis: nat,
+  isForeign: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, fc.boolean()),
+  percent: fc.integer({ min: 1, max: 50 }),
+  moreMs: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined, freq: 2 }),
+});
+
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 8, arbitrary: asking },
   {
@@ -196,17 +205,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       used: fc.integer({ min: -40, max: 6 }),
     }),
   },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      type: fc.constant("grant" as const),
-      agent: nat,
-      axis: nat,
-      isForeign: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, fc.boolean()),
-      percent: fc.integer({ min: 1, max: 50 }),
-      moreMs: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined, freq: 2 }),
-    }),
-  },
+  { weight: 1, arbitrary: granting },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("endAgain" as const), lease: nat }) },
   {
     weight: 1,
@@ -250,9 +249,13 @@ export function schedules(length: number): fc.Arbitrary<Schedule> {
   });
 }
 
-/** A crowd of up to `length` askers before four accounts, in which one ends now and then: most of them wait, and for long. */
+/** A crowd of up to `length` askers before four accounts, in which one ends, or is granted more, now and then: most of them wait, and for long. */
 export function crowds(length: number): fc.Arbitrary<Schedule> {
-  const crowded = fc.oneof({ weight: 3, arbitrary: asking }, { weight: 2, arbitrary: operation });
+  const crowded = fc.oneof(
+    { weight: 6, arbitrary: asking },
+    { weight: 4, arbitrary: operation },
+    { weight: 1, arbitrary: granting },
+  );
   return fc.record({
     seeds: fc.array(seed, { minLength: 4, maxLength: 4 }),
     operations: fc.array(crowded, { minLength: length, maxLength: length, size: "max" }),
