@@ -1,6 +1,6 @@
 // What must be the same however a run was driven: everything but what a pause may change. That is: times, trace and span ids, the
-// numbers of events, how a request compares with the one before (X31), the events that say that something was paused or resumed, the order of events of parallel agents and of parallel
-// calls of one reply, and ids that are given in the order of starting, which are replaced by places in the tree.
+// numbers of events, how a request compares with the one before (X31), the events that say that something was paused or resumed, the order of events and of
+// errors of parallel agents and of events of parallel calls of one reply, and ids that are given in the order of starting, which are replaced by places in the tree.
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -34,6 +34,7 @@ export function recordOf(
   return {
     result: plain({
       ...whole,
+      errors: inPathOrder(whole.errors),
       agents: agents.toSorted((left, right) => byText(left.agentPath, right.agentPath)),
       accounts: accounts.toSorted((left, right) => byText(left.path, right.path)),
     }),
@@ -43,6 +44,21 @@ export function recordOf(
     requests: plain(outside.requests),
     toolRuns: outside.toolRuns.toSorted(byText),
   };
+}
+
+/** Errors by agent, each with the agents above and below it that had failed before. */
+function inPathOrder(errors: RunResult["errors"]): readonly unknown[] {
+  const isAbove = (above: string, below: string): boolean => below.startsWith(`${above}/`);
+  return errors
+    .map((error, index) => ({
+      ...error,
+      after: errors
+        .slice(0, index)
+        .map((earlier) => earlier.agentPath)
+        .filter((path) => isAbove(path, error.agentPath) || isAbove(error.agentPath, path))
+        .toSorted(byText),
+    }))
+    .toSorted((left, right) => byText(left.agentPath, right.agentPath));
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
