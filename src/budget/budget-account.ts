@@ -190,9 +190,8 @@ export class BudgetAccount implements AccountFigures {
     const { hold } = answer;
     const sizes = { inputTokens: hold.inputTokens, maxOutputTokens: hold.outputTokens };
     if (ask.leaseId !== undefined) {
-      const { leaseId } = ask;
-      const attempt = this.extendLease(leaseId, hold);
-      return { type: "granted", lease: { leaseId, ...sizes, attempt }, waitedMs };
+      const attempt = this.extendLease(ask.leaseId, hold);
+      return { type: "granted", lease: { leaseId: ask.leaseId, ...sizes, attempt }, waitedMs };
     }
     const leaseId = idOf<"LeaseId">(`lease_${this.#ledger.leaseCount + 1}`);
     const last = this.axes.includes("steps") ? findLastStep(this, hold.steps) : undefined;
