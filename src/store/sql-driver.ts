@@ -33,7 +33,7 @@ export interface SqlQuery {
 export type SqlWork<T> = Generator<SqlQuery, T, readonly unknown[]>;
 
 /** A query that needs no other. */
-export function sql(text: TemplateStringsArray, ...values: readonly SqlValue[]): SqlQuery {
+export function sql(text: readonly string[], ...values: readonly SqlValue[]): SqlQuery {
   return { text, values, opensTransaction: false };
 }
 

@@ -23,7 +23,7 @@ import { afterAll, describe, expect, test } from "vitest";
 
 import { RunIdSchema, SessionIdSchema } from "../../src/protocol/ids.ts";
 import type { RunOwner } from "../../src/store/run-store.ts";
-import { prepareSchema } from "../../src/store/sqlite/schema.ts";
+import { prepareFile } from "../../src/store/sqlite/schema.ts";
 import { openerOf, type SqliteDatabase } from "../../src/store/sqlite/sqlite-driver.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -348,7 +348,7 @@ describe("files", () => {
       exec: (sql, run) => {
         if (sql === "begin immediate" && rivals === 0) {
           rivals += 1;
-          prepareSchema(rival, path);
+          prepareFile(rival, path);
           rival.exec(`insert into session values ('session_1', 5, '"theirs"', 1, 0)`);
           rival.close();
         }

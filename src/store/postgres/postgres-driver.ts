@@ -67,7 +67,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   page(runId: string, first: number, limit: number): Promise<SqlPage | undefined> {
-    return this.read(() => pageOf(runId, first, limit));
+    return this.read(() => selectPage(runId, first, limit));
   }
 
   failed(cause: unknown): EspalierError {
@@ -181,7 +181,7 @@ function appendIn(schema: string): string {
 const MOST_OF_PAGE = 1_000;
 
 /** One statement, so that it sees one state. The first record of a page always comes, however long it is; a megabyte is enough. */
-function* pageOf(runId: string, first: number, limit: number): SqlWork<SqlPage | undefined> {
+function* selectPage(runId: string, first: number, limit: number): SqlWork<SqlPage | undefined> {
   const rows = yield sql`
     select run.record_count, page.number, page.record
     from {schema}.run left join lateral (

@@ -1,11 +1,21 @@
 // The PostgreSQL tables of a store.
 
 import { lockingSql, sql, type SqlWork } from "../sql-driver.ts";
+import { SCHEMA_VERSION, writeTables } from "../sql-tables.ts";
 import { storeMissing, unsupportedSchema } from "../store-errors.ts";
 import { numberIn } from "../stored-row.ts";
 
-/** Version of the tables, in the table `migration`. */
-const SCHEMA_VERSION = 1;
+const TABLES = sql([
+  writeTables({
+    prefix: "{schema}.",
+    key: 'text collate "C"',
+    number: "double precision",
+    sequence: "sequence bigint generated always as identity primary key",
+    run: "run bigint not null references {schema}.run on delete cascade",
+    written: "written bigint not null unique default nextval('{schema}.session_written')",
+    end: { plain: "", keyed: "" },
+  }),
+]);
 
 /** Any number: the lock that a process has while it creates the tables. */
 const CREATION_LOCK = 0x65_73_70_6c;
@@ -37,46 +47,8 @@ function* createSchema(schema: string): SqlWork<void> {
       version integer primary key,
       applied_at timestamptz not null default clock_timestamp()
     );
-    create table {schema}.run (
-      sequence bigint generated always as identity primary key,
-      run_id text collate "C" not null unique,
-      title text not null,
-      status text not null check (status in ('open', 'paused', 'ended')),
-      epoch integer not null,
-      record_count integer not null,
-      owner_token text not null, -- stays when the run is given up
-      owner_hostname text, -- null: nobody owns it
-      owner_process_id double precision,
-      heartbeat_at_ms double precision not null,
-      created_at_ms double precision not null,
-      updated_at_ms double precision not null,
-      crashes integer not null default 0,
-      last_crash_at_ms double precision -- null: none was ever counted
-    );
-    create index run_by_status on {schema}.run (status, sequence);
-    create table {schema}.journal (
-      run bigint not null references {schema}.run on delete cascade,
-      number integer not null,
-      record text not null,
-      primary key (run, number)
-    );
-    create sequence {schema}.session_written;
-    create table {schema}.session (
-      session_id text collate "C" primary key,
-      version integer not null,
-      body text not null,
-      written bigint not null unique default nextval('{schema}.session_written'), -- in the order of writing
-      updated_at_ms double precision not null
-    );
-    create table {schema}.post (
-      run bigint not null references {schema}.run on delete cascade,
-      number integer not null,
-      key text collate "C" not null,
-      body text not null,
-      posted_at_ms double precision not null,
-      primary key (run, number),
-      unique (run, key)
-    );`;
+    create sequence {schema}.session_written;`;
+  yield TABLES;
   yield sql`insert into {schema}.migration (version) values (${SCHEMA_VERSION})`;
 }
 

@@ -9,7 +9,7 @@ import { storeClosed } from "../store-errors.ts";
 import { numberIn } from "../stored-row.ts";
 import { inSnapshot, LONGEST_BLOCK_MS, pageOf, performIn } from "./file-queries.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { prepareSchema } from "./schema.ts";
+import { prepareFile } from "./schema.ts";
 import type { OpenSqlite, SqliteDatabase } from "./sqlite-driver.ts";
 import { sqliteFailed } from "./sqlite-faults.ts";
 
@@ -88,7 +88,7 @@ async function openDatabase(options: FileDriverOptions): Promise<SqliteDatabase>
   try {
     database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
     // First, so that the file of another program is left as it is.
-    prepareSchema(database, path);
+    prepareFile(database, path);
     database.exec("pragma journal_mode = wal");
     database.exec(`pragma synchronous = ${durability === "full" ? "full" : "normal"}`);
     return database;

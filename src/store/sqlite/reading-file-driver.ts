@@ -10,7 +10,7 @@ import { storeMissing, storeOnlyReads } from "../store-errors.ts";
 import type { FileDriverOptions } from "./file-driver.ts";
 import { inSnapshot, LONGEST_BLOCK_MS, pageOf, performIn, type OpenFile } from "./file-queries.ts";
 import { patiently } from "./group-commit.ts";
-import { checkSchema } from "./schema.ts";
+import { checkFile } from "./schema.ts";
 import { sqliteFailed } from "./sqlite-faults.ts";
 
 export class ReadingFileDriver implements SqlDriver {
@@ -59,7 +59,7 @@ export class ReadingFileDriver implements SqlDriver {
     try {
       database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
       const value = inSnapshot(database, () => {
-        checkSchema(database, path);
+        checkFile(database, path);
         return look({ database, nowMs: Math.floor(this.#options.clock.nowMs()) });
       });
       return () => value;
