@@ -156,7 +156,7 @@ export class AgentRuntime {
   #followers: Set<AgentRuntime> | undefined;
   #ordinals: Map<string, number> | undefined;
   #background: BackgroundChildren | undefined;
-  #subagents: Map<string, AgentRuntime> | undefined;
+  #children: Map<string, AgentRuntime> | undefined;
   #groups: Map<StepId, SpawnGroup> | undefined;
   /** In which step a call of its own last gave it the result of a subagent. */
   #reported: Map<AgentId, StepId | undefined> | undefined;
@@ -485,24 +485,24 @@ export class AgentRuntime {
   // Its subagents
 
   /** Its subagents, in the order of their start. */
-  get subagents(): readonly AgentRuntime[] {
-    return [...(this.#subagents?.values() ?? [])];
+  get children(): readonly AgentRuntime[] {
+    return [...(this.#children?.values() ?? [])];
   }
 
   /** The subagent of this name. */
   subagent(childName: string): AgentRuntime | undefined {
-    return this.#subagents?.get(childName);
+    return this.#children?.get(childName);
   }
 
   /** Takes in a subagent, or the one that continues in its place. */
   enlist(child: AgentRuntime): void {
     child.parent = this;
-    (this.#subagents ??= new Map()).set(child.childName, child);
+    (this.#children ??= new Map()).set(child.childName, child);
   }
 
   /** Takes out a subagent that could not be set up whole. */
   delist(child: AgentRuntime): void {
-    this.#subagents?.delete(child.childName);
+    this.#children?.delete(child.childName);
   }
 
   /** Its subagents that work in the background. */

@@ -81,7 +81,7 @@ export function beginExecution(agent: AgentRuntime, from: PendingState | PausedS
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
   if (agent.run.recorder.announce(type)) agent.record(describeBeginning(agent, type));
   const background = from.step === undefined ? from.log.background : backgroundOf(from);
-  if (background.length > 0) agent.run.subagents.reactivate(agent, background);
+  if (background.length > 0) agent.run.supervisor.reactivate(agent, background);
   if (from.status === "paused") return resumeExecution(from);
   return markStarted(from, { executionId: agent.identity.executionId, atMs });
 }
@@ -287,17 +287,17 @@ const SUBAGENT_CUT_SHORT = failCall(
 
 /** Ends the subagents that are paused and whose calls will not be continued (T2). */
 export async function dismissChildren(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const { subagents } = agent.run;
+  const { supervisor } = agent.run;
   const children = pausedChildrenOf(state);
   if (children.length === 0) return state;
-  await Promise.all(children.map((id) => subagents.dismiss(agent, id)));
+  await Promise.all(children.map((id) => supervisor.dismiss(agent, id)));
   return recordSubtasks(state, []);
 }
 
 /** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so (X9). */
 async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { role } = agent;
-  const { subagents } = agent.run;
+  const { supervisor } = agent.run;
   const background = backgroundOf(state);
   const children = [...new Set([...pausedChildrenOf(state), ...background])];
   if (children.length === 0) return state;
@@ -306,7 +306,7 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
   const kept = new Set(isDetaching ? background : []);
   await Promise.all(
     children.map((id) =>
-      kept.has(id) ? subagents.detach(agent, id) : subagents.dismiss(agent, id),
+      kept.has(id) ? supervisor.detach(agent, id) : supervisor.dismiss(agent, id),
     ),
   );
   return dropSubagents(state, isDetaching ? [] : background);

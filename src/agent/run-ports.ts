@@ -56,7 +56,7 @@ export interface AgentRun<Agent> {
   readonly recorder: EventRecorder;
   readonly limiter: RunLimiter;
   readonly definitions: RunDefinitions;
-  readonly subagents: Subagents<Agent>;
+  readonly supervisor: AgentSupervisor<Agent>;
   /** Undefined: the run is kept nowhere. */
   readonly journal: { persistenceOf(agent: Agent): Persistence } | undefined;
   readonly registry: {
@@ -128,7 +128,7 @@ export interface Delegation {
  * What an agent does to its subagents. Implemented above, once per run. No method throws. A promise
  * rejects only if a subagent could not be run until it settled.
  */
-export interface Subagents<Agent> {
+export interface AgentSupervisor<Agent> {
   spawn(parent: Agent, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   /** Continues a subagent that has ended (X10). */
   continue(parent: Agent, request: ContinueRequest, call: DelegatedCall): Promise<SpawnOutcome>;

@@ -188,8 +188,8 @@ export class LeaseQueue {
     this.#changed.clear();
     const answers = this.#pass(nowMs, isDue);
     const [first] = this.#waiters;
-    const isHeld = first && SPEND_AXES.some((axis) => first.account.root.reserved[axis] > 0);
-    invariant(isHeld !== false, "B5: an agent waits and no lease holds room");
+    const isReserved = first && SPEND_AXES.some((axis) => first.account.root.reserved[axis] > 0);
+    invariant(isReserved !== false, "B5: an agent waits and no lease holds room");
     for (const answer of answers) answer();
   }
 

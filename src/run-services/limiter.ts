@@ -34,7 +34,7 @@ export class RunLimiter {
   }
 
   /** Lets no further call begin until `resume`. */
-  hold(): void {
+  pause(): void {
     this.#models.pause();
     this.#tools.pause();
   }

@@ -192,18 +192,18 @@ function checkedExternalTool<Input extends ToolInput>(
 function buildDescriptor<Input extends ToolInput>(
   definition: ToolBasics<Input> & ToolSettings,
 ): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InputOf<Input>> } {
-  const { name, description, input, isStrict = false, strictSchema: isHeld } = definition;
+  const { name, description, input, isStrict = false, strictSchema } = definition;
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
   checkFlag(`${name}.isStrict`, isStrict);
   const schema = inputSchema(`${name}.input`, input, { isStrict });
-  if (isHeld !== undefined) checkStrictSchema(name, isHeld, schema.jsonSchema);
+  if (strictSchema !== undefined) checkStrictSchema(name, strictSchema, schema.jsonSchema);
   const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
   const descriptor = {
     name,
     description,
     inputSchema: schema.jsonSchema,
-    ...defined({ strictSchema: isHeld }),
+    ...defined({ strictSchema }),
     settings: toolSettings(name, defined(Object.fromEntries(settings))),
     isSequential: false,
   };

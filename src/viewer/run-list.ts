@@ -167,8 +167,8 @@ export class RunList {
     const isSame = stored.recordCount === recordCount && stored.status === status;
     if (isSame && stored.updatedAtMs === updatedAtMs) return true;
     // A run that is led but not held would have to be read from its beginning each time.
-    const isHeld = this.#held.find(runId) !== undefined;
-    return owner !== null && !isHeld && nowMs - learnt.atMs < STALE_MS;
+    const isCached = this.#held.find(runId) !== undefined;
+    return owner !== null && !isCached && nowMs - learnt.atMs < STALE_MS;
   }
 
   async #readAll(): Promise<void> {

@@ -159,12 +159,12 @@ function rolesOfOthers(agent: AgentRuntime, state: AgentState, size: number): re
 
 /** The calls of the reply that have their result and had started a subagent: in an earlier batch, or before a pause. */
 function startedBefore(
-  { subagents }: AgentRuntime,
+  { children }: AgentRuntime,
   { stepId, reply, executions }: OpenStep,
 ): readonly ToolCall[] {
   if (executions.length === 0) return NONE;
   const over = new Set(executions.map(({ call }) => call.callId));
-  const starters = subagents.filter(({ facts }) => facts.spawnStepId === stepId);
+  const starters = children.filter(({ facts }) => facts.spawnStepId === stepId);
   const started = new Set(starters.map(({ facts }) => facts.spawnCallId));
   const calls = reply?.message.toolCalls ?? [];
   return calls.filter(({ callId }) => over.has(callId) && started.has(callId));

@@ -164,8 +164,8 @@ const SUBAGENT_LIST_OPENING = "Your subagents so far, by the names under which y
  * list does not hold any more.
  */
 function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
-  if (agent.subagents.length === 0) return state;
-  const list = agent.subagents.map(
+  if (agent.children.length === 0) return state;
+  const list = agent.children.map(
     ({ childName, settled }) => `${childName} (${settled?.status ?? "running"})`,
   );
   const text = `${SUBAGENT_LIST_OPENING} ${list.join(", ")}.`;

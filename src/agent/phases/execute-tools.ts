@@ -198,7 +198,7 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
     const cancelled = cancelReasonOf(startSignal);
     const message = `${agentPath} stops.`;
     signal.abort(cancelled ?? { type: "stopped", message, agentId });
-    if (cancelled === undefined) run.subagents.cancelStartedBy(agent, stepId);
+    if (cancelled === undefined) run.supervisor.cancelStartedBy(agent, stepId);
   };
   const release = startSignal.aborted ? end : onAbort(startSignal, end);
   if (startSignal.aborted) end();

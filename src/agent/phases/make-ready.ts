@@ -81,18 +81,18 @@ function dropTask(state: AgentState): AgentState {
 
 /** Waits until they have settled, a message comes, or the agent must end. Paused if one of them is and there is nothing to read. */
 async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const { subagents } = agent.run;
+  const { supervisor } = agent.run;
   const { background } = state.log;
   await waitForNews(agent, background);
   const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
   if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
-  const isPaused = agent.subagents.some(
+  const isPaused = agent.children.some(
     ({ identity, settled }) =>
       settled?.status === "paused" && background.includes(identity.agentId),
   );
   if (isPaused) return pauseForSubagents(agent, state);
   // A call has taken their results and did not hand them on.
-  subagents.reactivate(agent, background);
+  supervisor.reactivate(agent, background);
   if (hasMessages()) return state;
   const message =
     "Subagents in the background have ended without a result. This is a bug in espalier.";

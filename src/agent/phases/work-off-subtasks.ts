@@ -62,7 +62,7 @@ async function runSubtask(
             delegatedRoles: [],
             nth,
           })
-        : await agent.run.subagents.resume(agent, childId, { stepId });
+        : await agent.run.supervisor.resume(agent, childId, { stepId });
     return { type: "returned", value };
   } catch (cause) {
     return brokenBy(agent, cause);

@@ -65,7 +65,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
         return await recordEnd(call, permission.outcome);
       case "rejected":
         if (call.toolName === SPAWN_TOOL_NAME)
-          run.subagents.cancelDelegation(agent, nextDelegation(call));
+          run.supervisor.cancelDelegation(agent, nextDelegation(call));
         return await recordEnd(call, forbiddenOutcome(call, permission));
       case "granted": {
         call.bound = permission.bound;
@@ -100,7 +100,7 @@ export function requestPermission(
     // No approver is asked about a subagent that cannot be started as things stand (R137).
     const { request } = bound.use;
     const delegated = nextDelegation(call);
-    const spawn = agent.run.subagents.refuseSpawnEarly(agent, request, delegated, isReviewed);
+    const spawn = agent.run.supervisor.refuseSpawnEarly(agent, request, delegated, isReviewed);
     if (spawn !== undefined) return { type: "unrunnable", outcome: refusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };

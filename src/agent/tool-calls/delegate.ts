@@ -82,7 +82,7 @@ export async function resumeDelegation(
 ): Promise<CallEnd> {
   const { agent, position } = call;
   const begun = recordBegin(call);
-  const asked = agent.run.subagents.resume(agent, childId, position);
+  const asked = agent.run.supervisor.resume(agent, childId, position);
   return await awaitAndRecord(call, asked, begun, { subtasks, startedIds });
 }
 
@@ -119,9 +119,9 @@ async function findOutcome(
   const given = bounded.type === "returned" ? bounded.value : undefined;
   const outcome = isOutcome(given) ? given : undefined;
   const awaited = broken === undefined && outcome?.type === "paused" ? outcome.childId : undefined;
-  const { subagents } = agent.run;
+  const { supervisor } = agent.run;
   const forgotten = pausedIds.filter((childId) => childId !== awaited);
-  await Promise.all(forgotten.map((childId) => subagents.dismiss(agent, childId)));
+  await Promise.all(forgotten.map((childId) => supervisor.dismiss(agent, childId)));
   if (broken !== undefined) throw broken.reason;
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (awaited !== undefined && !pausedIds.includes(awaited)))
@@ -218,7 +218,7 @@ export async function spawnWithHooks(
   const isHooked = agent.hooks.points.has("subagentStart");
   // Awaited in any case: all calls of a reply are looked at before the first of them creates a subagent.
   const task = await (isHooked ? taskAfterHooks(delegator, request, call) : request.task);
-  return await agent.run.subagents.spawn(agent, { ...request, task }, call);
+  return await agent.run.supervisor.spawn(agent, { ...request, task }, call);
 }
 
 // The hooks that see a task before the subagent that is to work on it starts.
@@ -248,7 +248,7 @@ async function taskAfterHooks(
 /** What a call may do with the agent's subagents, until it ends. */
 function serviceWithin(call: CallInProgress): SubagentService {
   const { agent } = call;
-  const service = agent.run.subagents.serviceFor(agent, nextDelegation(call));
+  const service = agent.run.supervisor.serviceFor(agent, nextDelegation(call));
   return Object.freeze({
     ...service,
     wait: async (request?: WaitRequest) => (call.isClosed ? TOO_LATE : await service.wait(request)),
@@ -280,10 +280,10 @@ async function continueWithHooks(
   call: DelegatedCall,
 ): Promise<SpawnOutcome> {
   const { agent } = delegator;
-  const { subagents } = agent.run;
+  const { supervisor } = agent.run;
   const known = agent.subagent(request.childName);
-  if (known === undefined) return await subagents.continue(agent, request, call);
+  if (known === undefined) return await supervisor.continue(agent, request, call);
   const asked = { role: known.role.name, task: request.task };
   const task = await taskAfterHooks(delegator, asked, call);
-  return await subagents.continue(agent, { ...request, task }, call);
+  return await supervisor.continue(agent, { ...request, task }, call);
 }

@@ -200,7 +200,7 @@ export function forbiddenOutcome(call: CallInProgress, rejected: RejectedCall): 
   const refusal = { code, message };
   const input = writtenArguments(call);
   const delegated = nextDelegation(call);
-  const spawn = agent.run.subagents.recordForbiddenSpawn(agent, input, refusal, delegated);
+  const spawn = agent.run.supervisor.recordForbiddenSpawn(agent, input, refusal, delegated);
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 

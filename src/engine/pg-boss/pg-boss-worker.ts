@@ -97,7 +97,7 @@ export class PgBossWorker implements EngineWorker {
       const room = Math.min(LARGEST_BATCH, this.#options.executor.maxRuns - this.#held.size);
       if (this.#isClosing || room <= 0) break;
       const jobs = await this.#options.boss.fetch(queue, { batchSize: room });
-      for (const job of jobs) this.#hold(queue, job);
+      for (const job of jobs) this.#track(queue, job);
       isMore ||= jobs.length === room;
     }
     // So that no role keeps the others out.
@@ -105,7 +105,7 @@ export class PgBossWorker implements EngineWorker {
     return isMore && this.#held.size < this.#options.executor.maxRuns;
   }
 
-  #hold(queue: string, { id, retryCount, data }: Job<unknown>): void {
+  #track(queue: string, { id, retryCount, data }: Job<unknown>): void {
     const lead = leadOf(data);
     // pg-boss hands it out again later: another worker may be able to read it.
     if (lead === undefined)

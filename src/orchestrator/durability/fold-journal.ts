@@ -273,7 +273,7 @@ class JournalFold {
       const { leaseId } = done.lease;
       if (this.#holders.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
       this.#holders.set(leaseId, done.agentId);
-      this.#agent(done.agentId).hold(done);
+      this.#agent(done.agentId).addHold(done);
     }
     const agentId = "agentId" in done ? done.agentId : this.#holders.get(done.leaseId);
     if (agentId === undefined) throw new TypeError("it is of a lease that was not given");

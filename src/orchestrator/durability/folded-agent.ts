@@ -122,7 +122,7 @@ export class FoldedAgent {
   }
 
   /** It was given a lease. */
-  hold(hold: GivenHold): void {
+  addHold(hold: GivenHold): void {
     this.#holds.set(hold.lease.leaseId, hold);
     this.#unsent.add(hold.lease.leaseId);
   }

@@ -90,7 +90,7 @@ export class Journal {
   #isWriting = false;
   #isBroken = false;
   /** Waits to begin something do not resolve (D7). */
-  #isHeld = false;
+  #isSuspended = false;
   /** Its end is on its way to the store, whether the run rests or is given up. */
   #isClosing = false;
   /** The run is left to another process. */
@@ -133,7 +133,7 @@ export class Journal {
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
   kept(): Promise<void> {
-    return this.#isHeld ? this.#wait("begin") : this.#written("begin");
+    return this.#isSuspended ? this.#wait("begin") : this.#written("begin");
   }
 
   /** The same for a call whose begin is recorded: it continues though the run is being given up, as long as that waits for what is under way. */
@@ -147,8 +147,8 @@ export class Journal {
   }
 
   /** Nothing further may begin (D7). */
-  get isHeld(): boolean {
-    return this.#isHeld;
+  get isSuspended(): boolean {
+    return this.#isSuspended;
   }
 
   #written(purpose: Purpose): Promise<void> {
@@ -163,20 +163,20 @@ export class Journal {
   }
 
   #mayLearn(purpose: Purpose): boolean {
-    return purpose === "end" || !(purpose === "begin" ? this.#isHeld : this.#isClosing);
+    return purpose === "end" || !(purpose === "begin" ? this.#isSuspended : this.#isClosing);
   }
 
   /** Lets nothing further begin (D7). False: the run is over, or its journal is broken. */
-  hold(): boolean {
+  suspend(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
-    this.#isHeld = true;
+    this.#isSuspended = true;
     return true;
   }
 
-  /** Undoes `hold`: waits resolve again. False: it is too late. */
+  /** Undoes `suspend`: waits resolve again. False: it is too late. */
   resume(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
-    this.#isHeld = false;
+    this.#isSuspended = false;
     void this.#resolve();
     return true;
   }
@@ -187,7 +187,7 @@ export class Journal {
    */
   async giveUp(why: EspalierError): Promise<boolean> {
     await endOfTurn(); // The last batch ends with a turn, too (D1).
-    if (!this.#isHeld || this.#isBroken || this.#isClosing) return false;
+    if (!this.#isSuspended || this.#isBroken || this.#isClosing) return false;
     this.#isClosing = this.#isGivenUp = true;
     await Promise.race([this.#written("end"), this.broken]).catch(() => undefined);
     if (this.#isBroken) return false;

@@ -179,7 +179,7 @@ export class PersistedEffects implements Persistence {
   /** It counts as work under way, but not while it may not begin: giving the run up does not wait for it then. */
   async #begun(name: string): Promise<void> {
     const { writer } = this.#journal;
-    if (writer.isHeld) {
+    if (writer.isSuspended) {
       this.#journal.workEnds();
       await writer.kept();
       this.#journal.workBegins();
@@ -193,8 +193,8 @@ export class PersistedEffects implements Persistence {
   dismissOrphans(): Promise<void> | undefined {
     const { children = [] } = this.inFlight ?? {};
     if (children.length === 0) return undefined;
-    const { subagents } = this.agent.run;
-    const dismissed = children.map(({ childId }) => subagents.dismiss(this.agent, childId));
+    const { supervisor } = this.agent.run;
+    const dismissed = children.map(({ childId }) => supervisor.dismiss(this.agent, childId));
     return Promise.all(dismissed).then(() => undefined);
   }
 

@@ -295,7 +295,7 @@ function reapply(
     if (parent === undefined || parent.hasEnded) continue;
     // A subagent that the state of its parent names continues with the parent.
     if (!backgroundOf(parent.currentState).includes(childId))
-      run.subagents.reactivate(parent, [childId]);
+      run.supervisor.reactivate(parent, [childId]);
   }
 }
 

@@ -226,9 +226,9 @@ export class RunHandle implements Run {
         "Given up, it would be gone: give the orchestrator a store, or pause the run.",
       );
     if (this.#leaving !== undefined) return await this.#leaving.left;
-    if (!journal.writer.hold()) return false;
+    if (!journal.writer.suspend()) return false;
     this.settled.catch(() => undefined); // The caller that gives a run up knows why it has no result.
-    limiter.hold();
+    limiter.pause();
     const takenUp = new CancelSignal();
     const leaving = { takenUp, left: this.#leave(journal, graceMs, takenUp) };
     this.#leaving = leaving;

@@ -281,7 +281,7 @@ export function writerOf(field: string, session: unknown): SessionWriter {
 
 /** Rejects with `store_failed`, `unsupported_version` or `invalid_session`. */
 async function readStored({ store, sessionId, clock }: WriterParts): Promise<SessionVersion> {
-  const stored: unknown = await asked(sessionId, () => store.readSession(sessionId));
+  const stored: unknown = await callStore(sessionId, () => store.readSession(sessionId));
   if (stored === undefined) return { record: emptyRecord(sessionId, clock.nowMs()), version: 0 };
   if (!isRecord(stored)) throw strange(sessionId, `gave ${shown(stored)}`);
   const { version, body } = stored;
@@ -297,7 +297,7 @@ async function writeStored(
 ): Promise<SessionVersion> {
   const { sessionId } = record;
   const body = JSON.stringify(record);
-  const version: unknown = await asked(sessionId, () =>
+  const version: unknown = await callStore(sessionId, () =>
     store.writeSession(sessionId, expectedVersion, body),
   );
   if (!isVersion(version)) throw strange(sessionId, `gave version ${shown(version)}`);
@@ -308,7 +308,10 @@ function isVersion(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
 }
 
-async function asked<Answer>(sessionId: SessionId, ask: () => Promise<Answer>): Promise<Answer> {
+async function callStore<Answer>(
+  sessionId: SessionId,
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
   try {
     return await ask();
   } catch (cause) {

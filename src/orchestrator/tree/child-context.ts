@@ -90,7 +90,7 @@ export function gatherChildFacts(
     messages,
     metadata: parent.facts.metadata,
     toolRules: parent.toolLimits.rules,
-    siblings: needsSiblings ? parent.subagents.map(describeSibling) : [],
+    siblings: needsSiblings ? parent.children.map(describeSibling) : [],
     constraints: {
       remaining: policy.parentConstraints ? parent.account.remainingForChildren() : {},
       subagentsLeft: policy.parentConstraints ? tree.subagentsLeft(parent) : 0,

@@ -152,7 +152,7 @@ export function continueAgent(
       },
     },
   );
-  for (const child of ended.subagents) agent.enlist(child);
+  for (const child of ended.children) agent.enlist(child);
   tree.add(agent);
   return agent;
 }

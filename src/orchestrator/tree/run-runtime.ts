@@ -7,7 +7,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import { PendingAnswers } from "../../agent/pending-answers.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { AgentRun, Subagents } from "../../agent/run-ports.ts";
+import type { AgentRun, AgentSupervisor } from "../../agent/run-ports.ts";
 import { notify } from "../../hooks/run-chain.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
@@ -56,7 +56,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   readonly recorder: EventRecorder;
   readonly limiter: RunLimiter;
   readonly definitions: RunDefinitions;
-  readonly subagents: Subagents<AgentRuntime>;
+  readonly supervisor: AgentSupervisor<AgentRuntime>;
   readonly journal: RunJournal | undefined;
   readonly session: RunSession | undefined;
   readonly retention: MessageRetentionPolicy | undefined;
@@ -73,7 +73,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   mismatch: EspalierError | undefined;
 
   /** `subagents`: see `Supervisor`. */
-  constructor(settings: Settings, newRun: NewRun, subagents: Subagents<AgentRuntime>) {
+  constructor(settings: Settings, newRun: NewRun, supervisor: AgentSupervisor<AgentRuntime>) {
     const { registry, onPiece, context, restored, session, answers } = newRun;
     const { ids, tracing, limits } = settings;
     this.settings = settings;
@@ -106,7 +106,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     this.ledger = new BudgetLedger(this.clock, this);
     this.definitions = new RunDefinitions(restored?.definitions, this.journal);
     this.limiter = new RunLimiter(settings.concurrency, settings.throttle, this.journal);
-    this.subagents = subagents;
+    this.supervisor = supervisor;
   }
 
   openPieces(): LivePieces {

@@ -29,7 +29,7 @@ export function subagentService(
     refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
   const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
-    list: () => parent.subagents.map((child) => describeChild(parent, child)),
+    list: () => parent.children.map((child) => describeChild(parent, child)),
     wait: (request: WaitRequest = {}) => waitForChildren(run, parent, call, request),
     message: (childName: string, text: string) => {
       checkText("message", text);
@@ -53,7 +53,7 @@ export function subagentService(
       const message = reason ?? `${parent.identity.agentPath}, its parent, cancelled it.`;
       if (!isAgain) run.journal?.append({ type: "cancel", agentId, message, ...by });
       child.cancel(message);
-      await run.subagents.dismiss(parent, agentId);
+      await run.supervisor.dismiss(parent, agentId);
       return reported(parent, call, [child]);
     },
   });
@@ -86,7 +86,7 @@ function findOrRefuse(
 
 /** The refusal for a name that no subagent of the agent has. */
 export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefusal {
-  const names = parent.subagents.map((child) => child.childName).join(", ");
+  const names = parent.children.map((child) => child.childName).join(", ");
   const known = names === "" ? "You have started none." : `Yours are: ${names}.`;
   const { agentPath } = parent.identity;
   const message = `Not done: ${agentPath} has no subagent ${JSON.stringify(childName)}. ${known}`;
@@ -126,7 +126,7 @@ async function waitForChildren(
   const names = childNames === undefined ? undefined : [...new Set(childNames)];
   const named =
     names?.map((childName) => findOrRefuse(run, parent, call, childName)) ??
-    parent.subagents.filter(isOpen);
+    parent.children.filter(isOpen);
   const children: AgentRuntime[] = [];
   for (const child of named) {
     if ("type" in child) return child;

@@ -11,7 +11,7 @@ import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
 import { runAgent } from "../../agent/run-agent.ts";
-import type { DelegatedCall, Subagents } from "../../agent/run-ports.ts";
+import type { DelegatedCall, AgentSupervisor } from "../../agent/run-ports.ts";
 import type { RefusedSpawn } from "../../agent/tool-calls/call-outcome.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { inScope } from "../../protocol/correlation.ts";
@@ -29,7 +29,7 @@ import { subagentService } from "./subagent-service.ts";
 import { namesSubagent } from "./subagent-tools.ts";
 import { resultOfEnded } from "./agent-report.ts";
 
-export class Supervisor implements Subagents<AgentRuntime> {
+export class Supervisor implements AgentSupervisor<AgentRuntime> {
   readonly run: RunRuntime;
 
   /** Creates the runtime of a run that begins or continues. */
@@ -234,7 +234,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   cancelStartedBy(parent: AgentRuntime, stepId: StepId): void {
-    for (const child of parent.subagents)
+    for (const child of parent.children)
       if (child.facts.spawnStepId === stepId && !child.hasEnded && !child.isDetached)
         child.cancel(stoppedParent(parent));
   }
