@@ -6,7 +6,7 @@ import type { ModelReply } from "../../model/model.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { isUseless, openStepOf, type AgentState, stepPosition } from "../agent-state.ts";
+import { isUseless, type AgentState } from "../agent-state.ts";
 import { failWith, addSignal, budgetSignal } from "../stop-requests.ts";
 import { beginStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel, settleCall } from "../model-call.ts";
@@ -55,7 +55,8 @@ function takeReply(
   call: PreparedCall,
   reply: ModelReply,
 ): AgentState {
-  const { stepId } = openStepOf(state);
+  const { effectPosition: position } = call;
+  const { stepId } = position;
   const { finishReason } = reply;
   const { text, toolCalls } = reply.message;
   const isPlain = toolCalls.length === 0 || (toolCalls.length === 1 && text === "");
@@ -65,7 +66,7 @@ function takeReply(
   const taken = { message, finishReason };
   const { pieces } = agent.run;
   if (isUseless(taken)) {
-    pieces?.drop(agent.pieceSource(stepPosition(agent, state)), "discarded");
+    pieces?.drop(agent.pieceSource(position), "discarded");
     return discardReply(state, taken);
   }
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;
@@ -74,7 +75,7 @@ function takeReply(
     : state.conversation.prefix;
   const answered = recordReply(state, taken, prefix);
   agent.noteState(answered);
-  pieces?.end(agent.pieceSource(stepPosition(agent, state)), message, finishReason);
+  pieces?.end(agent.pieceSource(position), message, finishReason);
   return answered;
 }
 
