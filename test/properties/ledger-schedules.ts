@@ -13,7 +13,6 @@ import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { LedgerOperationSchema } from "../../src/budget/ledger-operation.ts";
 import { redoOperation } from "../../src/budget/redo-operation.ts";
-import { type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import {
   AgentIdSchema,
@@ -23,13 +22,25 @@ import {
 } from "../../src/protocol/ids.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import {
+  addOwn,
+  matchRoomWith,
+  matchLease,
+  matchThresholds,
+  raiseOf,
+  restoredFrom,
+  throwsAny,
+  usageOfLease,
+  wholeOf,
+  wrong,
+} from "./ledger-checks.ts";
 import { checkAccounts } from "./ledger-laws.ts";
-import { MOST, PRICES, type Operation, type Schedule, type Seed } from "./ledger-operations.ts";
+import { PRICES, type Operation, type Schedule, type Seed } from "./ledger-operations.ts";
 import {
   closeStill,
   LedgerReference,
-  leftOf,
   openHoldOf,
+  type ReferenceAccount,
   type ReferenceAnswer,
   type ReferenceLease,
   type ReferenceWaiter,
@@ -145,10 +156,17 @@ class Player {
     }
   }
 
-  #ask({ agent, input, output, price, least }: Extract<Operation, { type: "ask" }>): void {
+  /** An account and its agent; schedules have at least one. */
+  #agentAt(agent: number): { readonly account: ReferenceAccount; readonly agentId: AgentId } {
     const account = this.#reference.accounts[agent % this.#reference.accounts.length];
     const agentId = account === undefined ? undefined : this.#ids[account.index];
-    if (account === undefined || agentId === undefined) return;
+    if (account === undefined || agentId === undefined)
+      throw new Error("A schedule has an account.");
+    return { account, agentId };
+  }
+
+  #ask({ agent, input, output, price, least }: Extract<Operation, { type: "ask" }>): void {
+    const { account, agentId } = this.#agentAt(agent);
     const priced = PRICES[price % PRICES.length];
     const sizes = { inputTokens: input, maxOutputTokens: output };
     const ask = { ...sizes, price: priced, minOutputTokens: least };
@@ -179,20 +197,7 @@ class Player {
   #settle({ lease, input, output, cached }: Extract<Operation, { type: "settle" }>): void {
     const one = this.#chosen(lease);
     if (one === undefined) return;
-    const held = openHoldOf(one);
-    const inputTokens = Math.max(0, held.inputTokens + input);
-    const outputTokens = Math.max(0, held.outputTokens + output);
-    const cost = Math.max(0, held.costMicroUsd + input + output);
-    this.#end(one, {
-      ...NO_USAGE,
-      modelCalls: 1,
-      steps: held.steps,
-      inputTokens,
-      cachedInputTokens: Math.min(cached, inputTokens),
-      outputTokens,
-      totalTokens: inputTokens + outputTokens,
-      costMicroUsd: held.costMicroUsd === 0 ? 0 : cost,
-    });
+    this.#end(one, usageOfLease(openHoldOf(one), { input, output, cached }));
   }
 
   #release(lease: number): void {
@@ -236,9 +241,7 @@ class Player {
   }
 
   #grant({ agent, moreMs, ...chosen }: Extract<Operation, { type: "grant" }>): void {
-    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
-    const agentId = account === undefined ? undefined : this.#ids[account.index];
-    if (account === undefined || agentId === undefined) return;
+    const { account, agentId } = this.#agentAt(agent);
     const raise = raiseOf(account.limits, chosen);
     const { costMicroUsd, ...others } = raise;
     const budget = {
@@ -246,12 +249,7 @@ class Player {
       ...(costMicroUsd === undefined ? {} : { costUsd: costMicroUsd / 1_000_000 }),
       ...(moreMs === undefined ? {} : { wallTimeMs: moreMs }),
     };
-    let isGranted = true;
-    try {
-      this.#ledger.grant(agentId, { budget, by: "somebody" });
-    } catch {
-      isGranted = false;
-    }
+    const isGranted = !throwsAny(() => this.#ledger.grant(agentId, { budget, by: "somebody" }));
     if (this.#reference.grant(account, raise, moreMs) !== isGranted)
       throw wrong({ raise, moreMs }, isGranted);
     if (isGranted) this.#expected = this.#reference.serve(this.#clock.nowMs());
@@ -284,13 +282,7 @@ class Player {
       () => account.settle({ leaseId }, NO_USAGE),
       () => account.release({ leaseId }),
     ]) {
-      let hasThrown = false;
-      try {
-        again();
-      } catch {
-        hasThrown = true;
-      }
-      if (!hasThrown) throw new Error(`B2: ${leaseId} was ended twice.`);
+      if (!throwsAny(again)) throw new Error(`B2: ${leaseId} was ended twice.`);
     }
   }
 
@@ -301,22 +293,15 @@ class Player {
     if (one === undefined || leaseId === undefined) return;
     const before = this.#ledger.snapshot();
     const told = this.#operations;
-    let hasThrown = false;
-    try {
-      this.#holderOf(one).settle({ leaseId }, { ...NO_USAGE, [field]: figure });
-    } catch {
-      hasThrown = true;
-    }
-    if (!hasThrown) throw wrong(`a refusal of ${figure} ${field}`, "a settlement");
+    const settle = () => this.#holderOf(one).settle({ leaseId }, { ...NO_USAGE, [field]: figure });
+    if (!throwsAny(settle)) throw wrong(`a refusal of ${figure} ${field}`, "a settlement");
     if (!isDeepStrictEqual(this.#ledger.snapshot(), before))
       throw wrong(before, this.#ledger.snapshot());
     if (this.#operations !== told) throw wrong("nothing told", this.#operations - told);
   }
 
   #chargeToolCall(agent: number): void {
-    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
-    const agentId = account === undefined ? undefined : this.#ids[account.index];
-    if (account === undefined || agentId === undefined) return;
+    const { account, agentId } = this.#agentAt(agent);
     const refusal = this.#ledger.getAccount(agentId).chargeToolCall();
     const expected = this.#reference.chargeToolCall(account, this.#clock.nowMs());
     if (!isDeepStrictEqual(refusal, expected)) throw wrong(expected, refusal);
@@ -334,9 +319,7 @@ class Player {
   }
 
   #turn(agent: number): void {
-    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
-    const agentId = account === undefined ? undefined : this.#ids[account.index];
-    if (account === undefined || agentId === undefined) return;
+    const { account, agentId } = this.#agentAt(agent);
     const { still } = account.time;
     const last = still.at(-1);
     if (last !== undefined && last.untilMs === undefined) {
@@ -349,9 +332,7 @@ class Player {
   }
 
   #exclude({ agent, ms }: Extract<Operation, { type: "exclude" }>): void {
-    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
-    const agentId = account === undefined ? undefined : this.#ids[account.index];
-    if (account === undefined || agentId === undefined) return;
+    const { account, agentId } = this.#agentAt(agent);
     const nowMs = this.#clock.nowMs();
     closeStill(account.time, nowMs);
     account.time.still.push({ fromMs: nowMs - ms, untilMs: nowMs });
@@ -359,20 +340,14 @@ class Player {
   }
 
   #releaseAll(agent: number): void {
-    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
-    const agentId = account === undefined ? undefined : this.#ids[account.index];
+    const { account, agentId } = this.#agentAt(agent);
     const held = this.#reference.open.filter((lease) => lease.account === account);
-    if (agentId === undefined || held.some(({ isWaiting }) => isWaiting)) return;
+    if (held.some(({ isWaiting }) => isWaiting)) return;
     const released = this.#ledger.getAccount(agentId).releaseOpen();
-    if (
-      !isDeepStrictEqual(
-        released,
-        held.map((lease) => this.#leaseIds.get(lease)),
-      )
-    )
-      throw wrong(held, released);
+    const leaseIds = held.map((lease) => this.#leaseIds.get(lease));
+    if (!isDeepStrictEqual(released, leaseIds)) throw wrong(leaseIds, released);
+    this.#ended.push(...released.map((leaseId) => ({ leaseId, agentId })));
     for (const lease of held) {
-      this.#ended.push(...released.map((leaseId) => ({ leaseId, agentId })));
       this.#reference.end(lease, undefined);
       this.#expected = [...this.#expected, ...this.#reference.serve(this.#clock.nowMs())];
     }
@@ -380,22 +355,14 @@ class Player {
 
   /** What waits is gone with its process; what was stored of the ledger is taken up by another one. */
   #restart(): void {
-    this.#ledger = this.#restored(this.#ledger, this.#watch);
-    this.#copy = this.#restored(this.#copy, {});
+    this.#ledger = restoredFrom(
+      this.#ledger,
+      this.#holders,
+      new BudgetLedger(this.#clock, this.#watch),
+    );
+    this.#copy = restoredFrom(this.#copy, this.#holders, new BudgetLedger(this.#clock));
     this.#pending.clear();
     this.#reference.restart(this.#clock.nowMs());
-  }
-
-  #restored(ledger: BudgetLedger, watch: LedgerWatch): BudgetLedger {
-    const restored = new BudgetLedger(this.#clock, watch);
-    const leases = [...this.#holders].flatMap(([leaseId, agentId]) => {
-      const open = ledger.getAccount(agentId).getLease(leaseId);
-      if (open === undefined) return [];
-      const { parts: _parts, ...stored } = open;
-      return [stored];
-    });
-    restored.restore(ledger.snapshot(), ledger.leaseCount, leases);
-    return restored;
   }
 
   /** Both ledgers gave the same answers, and the accounts obey the laws. */
@@ -413,8 +380,11 @@ class Player {
     if (this.#answers.size > 0) throw wrong("no further answer", Object.fromEntries(this.#answers));
     this.#expected = [];
     this.#cancelled = [];
-    this.#matchThresholds();
-    for (const lease of this.#reference.open) this.#matchRoomWith(lease, nowMs);
+    matchThresholds(this.#thresholds, this.#reference.thresholds);
+    this.#thresholds = [];
+    this.#reference.thresholds = [];
+    for (const lease of this.#reference.open)
+      matchRoomWith(this.#holderOf(lease), lease, this.#leaseIds.get(lease), nowMs);
     checkAccounts(this.#ledger, this.#reference, this.#own, nowMs);
   }
 
@@ -423,8 +393,8 @@ class Player {
     const copied = this.#copy.snapshot();
     if (!isDeepStrictEqual(copied, this.#ledger.snapshot()))
       throw wrong(this.#ledger.snapshot(), copied);
-    if (this.#copy.leaseCount !== this.#ledger.leaseCount)
-      throw wrong(this.#ledger.leaseCount, this.#copy.leaseCount);
+    const { leaseCount } = this.#ledger;
+    if (this.#copy.leaseCount !== leaseCount) throw wrong(leaseCount, this.#copy.leaseCount);
   }
 
   /** B5: settling what is open answers everyone in the end, and nothing stays reserved. */
@@ -451,49 +421,17 @@ class Player {
 
   #matchAnswer(answer: ReferenceAnswer, nowMs: number): void {
     const outcome = this.#take(answer.waiter.id);
-    if (outcome?.type !== answer.type || outcome.waitedMs !== nowMs - answer.waiter.askedAtMs) {
+    if (outcome?.type !== answer.type || outcome.waitedMs !== nowMs - answer.waiter.askedAtMs)
       throw wrong(answer, outcome);
-    }
-    if (outcome.type === "refused" && answer.type === "refused") {
-      if (!isDeepStrictEqual(outcome.refusal, answer.refusal))
-        throw wrong(answer.refusal, outcome.refusal);
-    }
+    if (outcome.type === "refused" && answer.type === "refused")
+      if (!isDeepStrictEqual(outcome.refusal, answer.refusal)) throw wrong(answer, outcome);
     if (outcome.type !== "granted" || answer.type !== "granted") return;
-    const { hold, lastStep } = answer;
-    const extended = answer.waiter.extended;
+    const { extended } = answer.waiter;
     if (extended === undefined) this.#granted += 1;
     const known = extended === undefined ? undefined : this.#leaseIds.get(extended);
     const leaseId = known ?? LeaseIdSchema().parse(`lease_${this.#granted}`);
-    const lease = {
-      leaseId,
-      inputTokens: hold.inputTokens,
-      maxOutputTokens: hold.outputTokens,
-      ...(lastStep === undefined ? {} : { lastStep }),
-      ...(extended === undefined ? {} : { attempt: extended.parts.length }),
-    };
-    if (!isDeepStrictEqual(outcome.lease, lease)) throw wrong(lease, outcome.lease);
+    matchLease(outcome.lease, leaseId, answer);
     this.#leaseIds.set(answer.lease, leaseId);
-  }
-
-  /** A part of a limit is reported once, when it is spent (X6). */
-  #matchThresholds(): void {
-    const told = this.#thresholds.map(({ agentId: _agentId, ...reached }) => shown(reached));
-    const expected = this.#reference.thresholds.map(
-      ({ accountPath, axis, threshold, spent, maximum }) =>
-        shown({ accountPath, axis, threshold, spent, maximum }),
-    );
-    if (!isDeepStrictEqual(told.toSorted(), expected.toSorted())) throw wrong(expected, told);
-    this.#thresholds = [];
-    this.#reference.thresholds = [];
-  }
-
-  /** What is left to the holder of a lease is as if it had never been given. */
-  #matchRoomWith(lease: ReferenceLease, nowMs: number): void {
-    const leaseId = this.#leaseIds.get(lease);
-    if (leaseId === undefined) throw new Error("A lease of the reference was never granted.");
-    const told = { ...this.#holderOf(lease).remainingWith({ leaseId }) };
-    const expected = leftOf(lease.account, lease.account, nowMs, openHoldOf(lease));
-    if (!isDeepStrictEqual(told, expected)) throw wrong(expected, told);
   }
 
   #take(id: number): LeaseOutcome | undefined {
@@ -504,45 +442,6 @@ class Player {
   }
 
   #book(index: number, usage: Usage): void {
-    const own = this.#own[index] ?? NO_USAGE;
-    this.#own[index] = {
-      ...own,
-      modelCalls: own.modelCalls + usage.modelCalls,
-      steps: own.steps + usage.steps,
-      toolCalls: own.toolCalls + usage.toolCalls,
-      inputTokens: own.inputTokens + usage.inputTokens,
-      cachedInputTokens: own.cachedInputTokens + usage.cachedInputTokens,
-      outputTokens: own.outputTokens + usage.outputTokens,
-      totalTokens: own.totalTokens + usage.totalTokens,
-      costMicroUsd: (own.costMicroUsd ?? 0) + (usage.costMicroUsd ?? 0),
-    };
+    this.#own[index] = addOwn(this.#own[index] ?? NO_USAGE, usage);
   }
-}
-
-function raiseOf(
-  limits: SpendLimits,
-  {
-    axis,
-    isForeign,
-    percent,
-  }: Pick<Extract<Operation, { type: "grant" }>, "axis" | "isForeign" | "percent">,
-): SpendLimits {
-  const axes = SPEND_AXES.filter((one) => isForeign || limits[one] !== undefined);
-  const raised = axes[axis % Math.max(1, axes.length)];
-  return raised === undefined ? {} : { [raised]: Math.ceil((MOST[raised] * percent) / 100) };
-}
-
-/** What a call used in all: what its attempts were charged, and the last one. */
-function wholeOf({ charged }: ReferenceLease, usage: Usage): Usage {
-  const whole = { ...usage };
-  for (const axis of SPEND_AXES) whole[axis] += charged[axis];
-  return whole;
-}
-
-function wrong(expected: unknown, got: unknown): Error {
-  return new Error(`Expected ${shown(expected)}, got ${shown(got)}.`);
-}
-
-function shown(value: unknown): string {
-  return JSON.stringify(value, (key, part: unknown) => (key === "parent" ? undefined : part));
 }

@@ -1,0 +1,148 @@
+// The parts of a comparison of two ledgers that need no schedule.
+
+import { isDeepStrictEqual } from "node:util";
+
+import type { BudgetAccount } from "../../src/budget/budget-account.ts";
+import type { Lease, ReachedThreshold } from "../../src/budget/lease.ts";
+import type { BudgetLedger } from "../../src/budget/ledger.ts";
+import type { Amounts, SpendLimits } from "../../src/policies/budget.ts";
+import { SPEND_AXES } from "../../src/protocol/account.ts";
+import type { AgentId, LeaseId } from "../../src/protocol/ids.ts";
+import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { MOST, type Operation } from "./ledger-operations.ts";
+import {
+  leftOf,
+  openHoldOf,
+  type ReferenceAnswer,
+  type ReferenceLease,
+  type ReferenceThreshold,
+} from "./ledger-reference.ts";
+
+/** A part of a limit is reported once, when it is spent (X6). */
+export function matchThresholds(
+  reached: readonly ReachedThreshold[],
+  wanted: readonly ReferenceThreshold[],
+): void {
+  const told = reached.map(({ agentId: _agentId, ...one }) => shown(one));
+  const expected = wanted.map(({ accountPath, axis, threshold, spent, maximum }) =>
+    shown({ accountPath, axis, threshold, spent, maximum }),
+  );
+  if (!isDeepStrictEqual(told.toSorted(), expected.toSorted())) throw wrong(expected, told);
+}
+
+/** What is left to the holder of a lease is as if it had never been given. */
+export function matchRoomWith(
+  holder: BudgetAccount,
+  lease: ReferenceLease,
+  leaseId: LeaseId | undefined,
+  nowMs: number,
+): void {
+  if (leaseId === undefined) throw new Error("A lease of the reference was never granted.");
+  const told = { ...holder.remainingWith({ leaseId }) };
+  const expected = leftOf(lease.account, lease.account, nowMs, openHoldOf(lease));
+  if (!isDeepStrictEqual(told, expected)) throw wrong(expected, told);
+}
+
+/** A lease that was given is the one that the reference gives. */
+export function matchLease(
+  given: Lease,
+  leaseId: LeaseId,
+  { hold, lastStep, waiter: { extended } }: Extract<ReferenceAnswer, { readonly type: "granted" }>,
+): void {
+  const lease = {
+    leaseId,
+    inputTokens: hold.inputTokens,
+    maxOutputTokens: hold.outputTokens,
+    ...(lastStep === undefined ? {} : { lastStep }),
+    ...(extended === undefined ? {} : { attempt: extended.parts.length }),
+  };
+  if (!isDeepStrictEqual(given, lease)) throw wrong(lease, given);
+}
+
+/** A usage below, exactly at, or beyond what a lease holds. */
+export function usageOfLease(
+  held: Amounts,
+  { input, output, cached }: Readonly<Record<"input" | "output" | "cached", number>>,
+): Usage {
+  const inputTokens = Math.max(0, held.inputTokens + input);
+  const outputTokens = Math.max(0, held.outputTokens + output);
+  const cost = Math.max(0, held.costMicroUsd + input + output);
+  return {
+    ...NO_USAGE,
+    modelCalls: 1,
+    steps: held.steps,
+    inputTokens,
+    cachedInputTokens: Math.min(cached, inputTokens),
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    costMicroUsd: held.costMicroUsd === 0 ? 0 : cost,
+  };
+}
+
+export function throwsAny(action: () => unknown): boolean {
+  try {
+    action();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Takes over what would be stored of a ledger: its accounts and its open leases. */
+export function restoredFrom(
+  ledger: BudgetLedger,
+  holders: ReadonlyMap<LeaseId, AgentId>,
+  fresh: BudgetLedger,
+): BudgetLedger {
+  const leases = [...holders].flatMap(([leaseId, agentId]) => {
+    const open = ledger.getAccount(agentId).getLease(leaseId);
+    if (open === undefined) return [];
+    const { parts: _parts, ...stored } = open;
+    return [stored];
+  });
+  fresh.restore(ledger.snapshot(), ledger.leaseCount, leases);
+  return fresh;
+}
+
+/** The usage of an account with that of one booking, by hand. */
+export function addOwn(own: Usage, usage: Usage): Usage {
+  return {
+    ...own,
+    modelCalls: own.modelCalls + usage.modelCalls,
+    steps: own.steps + usage.steps,
+    toolCalls: own.toolCalls + usage.toolCalls,
+    inputTokens: own.inputTokens + usage.inputTokens,
+    cachedInputTokens: own.cachedInputTokens + usage.cachedInputTokens,
+    outputTokens: own.outputTokens + usage.outputTokens,
+    totalTokens: own.totalTokens + usage.totalTokens,
+    costMicroUsd: (own.costMicroUsd ?? 0) + (usage.costMicroUsd ?? 0),
+  };
+}
+
+export function raiseOf(
+  limits: SpendLimits,
+  {
+    axis,
+    isForeign,
+    percent,
+  }: Pick<Extract<Operation, { type: "grant" }>, "axis" | "isForeign" | "percent">,
+): SpendLimits {
+  const axes = SPEND_AXES.filter((one) => isForeign || limits[one] !== undefined);
+  const raised = axes[axis % Math.max(1, axes.length)];
+  return raised === undefined ? {} : { [raised]: Math.ceil((MOST[raised] * percent) / 100) };
+}
+
+/** What a call used in all: what its attempts were charged, and the last one. */
+export function wholeOf({ charged }: ReferenceLease, usage: Usage): Usage {
+  const whole = { ...usage };
+  for (const axis of SPEND_AXES) whole[axis] += charged[axis];
+  return whole;
+}
+
+export function wrong(expected: unknown, got: unknown): Error {
+  return new Error(`Expected ${shown(expected)}, got ${shown(got)}.`);
+}
+
+export function shown(value: unknown): string {
+  return JSON.stringify(value, (key, part: unknown) => (key === "parent" ? undefined : part));
+}
