@@ -7,13 +7,13 @@ import { RunJournal } from "../../src/orchestrator/durability/run-journal.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { makeSettings } from "../../src/orchestrator/tree/settings.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
-import type { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
+import { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
   const settings = makeSettings({ clock });
   const registry = new RoleRegistry(role, settings);
-  return new Supervisor(settings, { registry, onPiece: undefined, context: undefined }).run;
+  return new RunRuntime(settings, { registry, onPiece: undefined, context: undefined }, Supervisor);
 }
 
 /** A journal that was never opened: nothing can be kept in it. */

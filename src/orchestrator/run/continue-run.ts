@@ -31,7 +31,7 @@ import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { type Settings, registryOf } from "../tree/settings.ts";
 import type { PreparedRun } from "./live-run.ts";
-import { Supervisor } from "../tree/supervisor.ts";
+import { reactivateDetached, Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import { SPAWN_TOOL_NAME, instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
@@ -40,7 +40,7 @@ import { backgroundOf, lastTextOf, pendingCallsOf } from "../../agent/agent-stat
 import { invariant } from "../../kernel/assert.ts";
 import { callUsage } from "../../budget/call-usage.ts";
 import { addUsage } from "../../protocol/usage.ts";
-import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
+import { scopeOutsideExecutions, RunRuntime } from "../tree/run-runtime.ts";
 
 /** What a run that stands still continues with. */
 export type Continuation = ReturnType<typeof checkContinuation>;
@@ -93,7 +93,8 @@ export function checkContinuation(
     session,
     answers: given,
     grants,
-    mail: [mail, settled] as const,
+    mail,
+    settledMail: settled,
   };
 }
 
@@ -172,8 +173,7 @@ function restoreParts(
   { journal, folded, failure, forkedFrom }: Kept,
 ): PreparedRun {
   const { answers, session, grants } = ready;
-  const supervisor = new Supervisor(settings, { ...ready, restored: run, journal });
-  const { run: runtime } = supervisor;
+  const runtime = new RunRuntime(settings, { ...ready, restored: run, journal }, Supervisor);
   const pausedMs = runtime.clock.nowMs() - run.pausedAtMs;
   const restored = restore(runtime, run, ready.roles);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
@@ -202,13 +202,14 @@ function restoreParts(
     ...defined({ previousSpanId, wasSampled, recovery, traceparent }),
   } as const;
   return {
-    supervisor,
+    run: runtime,
     root,
     ...(forkedFrom === undefined
       ? { pauses, answered: [...run.answered, ...answers.keys()], origin: resumed }
       : { pauses: 0, answered: [], origin: { type: "run.started", forkedFrom } as const }),
     isRefusable: true, // Another process may have continued it from the same store.
     mail: ready.mail,
+    settledMail: ready.settledMail,
     beforeFirstEvent: () => {
       if (folded?.status !== "open") return;
       runtime.recorder.endLost(folded.spans.lost(), folded.spans.lastUs);
@@ -220,7 +221,7 @@ function restoreParts(
         reapply(runtime, folded);
       }
       if (failure !== undefined) failRoot(root, failure);
-      supervisor.reactivateDetached();
+      reactivateDetached(runtime);
     },
   };
 }

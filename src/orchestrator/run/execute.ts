@@ -214,11 +214,11 @@ export class OrderExecution {
         const delayMs = await openQuarantine(live).delayMs(found, this.#storage);
         if (delayMs > 0) return { delayMs };
       }
-      const parts =
+      const prepared =
         found === undefined || found.recordCount === 0
           ? await this.#prepareStart(found !== undefined)
           : await this.#prepareRecovery(found.status === "open" && !this.#hasRested);
-      return "root" in parts ? live.start(parts, this.#options.signal) : parts;
+      return "root" in prepared ? live.start(prepared, this.#options.signal) : prepared;
     });
   }
 

@@ -11,30 +11,32 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { RunOrigin, StartFacts } from "../../run-services/run-ids.ts";
 import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 import type { RunTree } from "../tree/run-tree.ts";
-import type { Supervisor } from "../tree/supervisor.ts";
+import { reactivateDetached, runUntilSettled } from "../tree/supervisor.ts";
 import { type PausesBefore, recordRunEnd, recordRunPause, type RunResult } from "./run-result.ts";
-import { MailReader } from "./run-mail.ts";
+import { MailReader, type ReceivedMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
 
 /** The parts of a run that is about to start or to continue. Nothing of it has run yet. */
 export interface PreparedRun extends PausesBefore {
-  readonly supervisor: Supervisor;
+  readonly run: RunRuntime;
   readonly root: AgentRuntime;
   /** The parts of its first event that differ between runs. */
   readonly origin: RunOrigin;
   /** True if the store may refuse the run, which then waits until the store has accepted it. */
-  readonly isRefusable: boolean;
+  readonly isRefusable?: boolean;
   readonly beforeFirstEvent?: () => void;
   /** Records what follows the first event, before any agent continues. */
   readonly afterFirstEvent?: () => void;
-  /** Mail that came before, and which of it needs nothing further. */
-  readonly mail?: Readonly<Parameters<MailReader["handle"]>> | undefined;
+  /** Mail that came before. */
+  readonly mail?: readonly ReceivedMail[] | undefined;
+  /** The numbers of the mail that needs nothing further, with the problem of each. */
+  readonly settledMail?: ReadonlyMap<number, string | undefined>;
 }
 
 const NONE: readonly never[] = Object.freeze([]);
 
 export class LiveRun {
-  readonly parts: PreparedRun;
+  readonly prepared: PreparedRun;
   readonly run: RunRuntime;
   readonly root: AgentRuntime;
   /** `undefined` if the run has no store. */
@@ -51,28 +53,28 @@ export class LiveRun {
   #releaseSlot: Release | undefined;
 
   /** `controls`: carries out what is requested by mail. */
-  constructor(parts: PreparedRun, controls: Run) {
-    const { run } = parts.supervisor;
-    this.parts = parts;
+  constructor(prepared: PreparedRun, controls: Run) {
+    const { run, root } = prepared;
+    this.prepared = prepared;
     this.run = run;
-    this.root = parts.root;
+    this.root = root;
     this.mail = run.journal && new MailReader(controls, run, run.journal);
   }
 
   /** Runs the root until it ends, or until it is paused and nothing lets it continue. */
   async runRoot(): Promise<void> {
-    const { root, run, parts } = this;
+    const { root, run, prepared } = this;
     const { runSlots, throttle } = run.settings;
     const admitted = runSlots && this.#waitForSlot(runSlots);
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
     const turn = throttle.turn();
     if (turn !== undefined) await turn;
     const { journal, tree, session } = run;
-    const claiming = parts.isRefusable ? journal?.writer.claimed() : undefined;
+    const claiming = prepared.isRefusable ? journal?.writer.claimed() : undefined;
     if (claiming !== undefined) await claiming; // A run that the store refuses records nothing.
     if (admitted !== undefined) await admitted;
     if (this.isOver) await journal?.writer.broken; // It was given up before.
-    parts.beforeFirstEvent?.();
+    prepared.beforeFirstEvent?.();
     const facts = (): StartFacts => ({
       schemaVersion: EVENT_SCHEMA_VERSION,
       role: root.role.name,
@@ -81,15 +83,15 @@ export class LiveRun {
       budget: root.account.remaining(),
       ...defined({ sessionId: session?.ref.sessionId, queuedMs: this.#queuedMs }),
     });
-    run.recorder.begin(scopeOutsideExecutions(root), parts.origin, facts);
-    parts.afterFirstEvent?.();
+    run.recorder.begin(scopeOutsideExecutions(root), prepared.origin, facts);
+    prepared.afterFirstEvent?.();
     this.#hasBegun = true;
     this.mail?.start();
     for (const record of this.#early) record();
-    if (parts.mail !== undefined) this.mail?.handle(...parts.mail);
+    if (prepared.mail !== undefined) this.mail?.handle(prepared.mail, prepared.settledMail);
     while (!root.hasEnded) {
       await root.stepper?.pass();
-      await parts.supervisor.runUntilSettled(root);
+      await runUntilSettled(root);
       if (!root.hasEnded && !(await this.#continueLate(tree))) break;
     }
     if (session === undefined) return;
@@ -149,16 +151,16 @@ export class LiveRun {
     const late = lateEnds(this.run.tree).filter((agent) => !this.#late.includes(agent));
     if (late.length === 0) return false;
     this.#late = [...this.#late, ...late];
-    this.parts.supervisor.reactivateDetached(late);
+    reactivateDetached(this.run, late);
     return true;
   }
 
   /** Records the end or the pause. Returns the result once the store has it. */
   async conclude(): Promise<RunResult<JsonValue>> {
-    const { run, root, parts } = this;
+    const { run, root, prepared } = this;
     this.isOver = true; // Before its last event: nothing is granted after it.
     this.mail?.stop(); // Mail that comes from now on leaves a paused run open.
-    const result = root.hasEnded ? recordRunEnd(run, root) : recordRunPause(run, root, parts);
+    const result = root.hasEnded ? recordRunEnd(run, root) : recordRunPause(run, root, prepared);
     await run.journal?.writer.close(result.status === "paused" ? "paused" : "ended");
     this.#releaseSlot?.();
     return result;

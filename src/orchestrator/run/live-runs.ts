@@ -71,15 +71,19 @@ export class LiveRuns {
    * With `continueWith`, a run that has a store continues by itself when mail comes while it is
    * paused.
    */
-  start(parts: PreparedRun, signal: AbortSignal | undefined, continueWith?: Recovery): RunHandle {
-    const run = new RunHandle(parts, () => {
+  start(
+    prepared: PreparedRun,
+    signal: AbortSignal | undefined,
+    continueWith?: Recovery,
+  ): RunHandle {
+    const run = new RunHandle(prepared, () => {
       this.#runs.delete(run);
       this.quarantine?.end(run.runId);
       this.#check();
     });
     this.#runs.add(run);
-    if (continueWith !== undefined && parts.supervisor.run.journal !== undefined)
-      run.onPause = () => this.#continueByMail(run.runId, parts.root.role, continueWith);
+    if (continueWith !== undefined && prepared.run.journal !== undefined)
+      run.onPause = () => this.#continueByMail(run.runId, prepared.root.role, continueWith);
     run.start();
     if (signal !== undefined) run.cancelWith(signal);
     return run;

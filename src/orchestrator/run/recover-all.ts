@@ -81,8 +81,8 @@ async function recoverNow(
   { context: contextOf }: RecoverAllOptions,
 ): Promise<RunHandle> {
   try {
-    const parts = await prepareRecovery(live.settings, runId, defined({ contextOf }));
-    const run = live.start(parts, undefined, defined({ contextOf }));
+    const prepared = await prepareRecovery(live.settings, runId, defined({ contextOf }));
+    const run = live.start(prepared, undefined, defined({ contextOf }));
     run.result.catch(() => undefined); // The caller can only look at it once all are under way.
     return run;
   } catch (cause) {

@@ -27,6 +27,7 @@ import {
 } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import { makePausedRun, makeResult, type RunResult } from "./run-result.ts";
+import { settleDetached } from "../tree/supervisor.ts";
 import { LiveRun, type PreparedRun } from "./live-run.ts";
 
 const NONE: readonly never[] = Object.freeze([]);
@@ -57,15 +58,15 @@ export class RunHandle implements Run {
   #overHandlers: readonly (() => void)[];
 
   /** `onOver` is called once the run rests or has failed, before its result is there. */
-  constructor(parts: PreparedRun, onOver: () => void) {
-    const { run } = parts.supervisor;
+  constructor(prepared: PreparedRun, onOver: () => void) {
+    const { run } = prepared;
     const { promise, resolve } = Promise.withResolvers<RunResult<JsonValue>>();
     this.runId = run.runId;
     this.sessionId = run.session?.ref.sessionId;
     this.result = promise;
     this.#resolve = resolve;
     this.#overHandlers = [onOver];
-    this.#live = new LiveRun(parts, this);
+    this.#live = new LiveRun(prepared, this);
   }
 
   /** Starts the run. Its first event is recorded in the next tick at the earliest: see `LiveRun.runRoot`. */
@@ -272,11 +273,11 @@ export class RunHandle implements Run {
   }
 
   snapshot(): PausedRun {
-    const { run, isOver, parts } = this.#live;
+    const { run, isOver, prepared } = this.#live;
     if (run.journal?.hasGivenUp === true)
       throw makeNotOwnedError(this.runId, this.#end?.failure?.cause);
     if (isOver) {
-      const pausedRun = makePausedRun(run, parts);
+      const pausedRun = makePausedRun(run, prepared);
       return run.settings.signer?.sign(pausedRun) ?? pausedRun;
     }
     throw new EspalierError({
@@ -296,7 +297,7 @@ export class RunHandle implements Run {
     await live.runRoot();
     if (!live.root.hasEnded || !live.run.tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
-    const ending = live.parts.supervisor.settleDetached().then(() => this.#conclude());
+    const ending = settleDetached(live.run).then(() => this.#conclude());
     this.#tail = this.#closeOnFailure(ending);
     return makeResult(live.run);
   }
@@ -307,8 +308,8 @@ export class RunHandle implements Run {
     const result = await this.#live.conclude();
     const { mismatch, pauseSignal } = run;
     if (result.status === "paused" && !pauseSignal.aborted && mismatch === undefined) {
-      const parts = await this.onPause?.();
-      if (parts !== undefined) return await this.#continueWith(parts);
+      const prepared = await this.onPause?.();
+      if (prepared !== undefined) return await this.#continueWith(prepared);
     }
     this.#close(mismatch && { cause: mismatch });
     if (mismatch !== undefined) throw mismatch;
@@ -316,8 +317,8 @@ export class RunHandle implements Run {
   }
 
   /** Continues after a pause, as if by another handle: readers of this one keep reading. */
-  async #continueWith(parts: PreparedRun): Promise<RunResult<JsonValue>> {
-    this.#live = new LiveRun(parts, this);
+  async #continueWith(prepared: PreparedRun): Promise<RunResult<JsonValue>> {
+    this.#live = new LiveRun(prepared, this);
     this.#readers?.follow(this.#live.run);
     if (this.#stepper !== undefined) this.#stepWith(this.#stepper);
     const led = this.#closeOnFailure(this.#lead());

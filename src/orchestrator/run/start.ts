@@ -25,7 +25,7 @@ import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import { createAgent, type NewAgent } from "../tree/create-agent.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
-import type { NewRun } from "../tree/run-runtime.ts";
+import { type NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import {
@@ -97,10 +97,9 @@ export function prepareStart(
     deadlineAtMs,
   };
   const newRun = { registry, onPiece, context, runId, session, journal };
+  const origin = { type: "run.started", ...(traceparent && { traceparent }) } as const;
   // Under an id that the caller chose the store may have another run.
-  const isRefusable = chosen !== undefined;
-  const how = { isRefusable, traceparent, mail: mail && ([mail] as const) };
-  return assembleRun(settings, newRun, root, how);
+  return assembleRun(settings, newRun, root, { origin, isRefusable: chosen !== undefined, mail });
 }
 
 /** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
@@ -111,30 +110,27 @@ export function openRoles(settings: Settings, root: AgentRole, budget: Budget): 
   return registry;
 }
 
-/** Creates the runtime of a run and its root agent. `traceparent`: the span of the caller. */
+/** Creates the runtime of a run and its root agent. */
 export function assembleRun(
   settings: Settings,
   newRun: NewRun,
-  made: NewAgent,
-  how: Pick<PreparedRun, "mail" | "isRefusable"> & { readonly traceparent?: string | undefined },
+  newRoot: NewAgent,
+  start: Pick<PreparedRun, "origin" | "isRefusable" | "mail">,
 ): PreparedRun {
-  const supervisor = new Supervisor(settings, newRun);
-  const { run: runtime } = supervisor;
+  const run = new RunRuntime(settings, newRun, Supervisor);
   let root: AgentRuntime;
   try {
-    root = createAgent(runtime, made);
+    root = createAgent(run, newRoot);
   } catch (cause) {
-    runtime.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
+    run.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
     throw cause;
   }
-  runtime.journal?.created(root, {
-    account: root.account.snapshotAt(runtime.clock.nowMs()),
+  run.journal?.created(root, {
+    account: root.account.snapshotAt(run.clock.nowMs()),
     isBackground: false,
   });
-  newRun.session?.begin(runtime.runId);
-  const { traceparent, mail, isRefusable } = how;
-  const origin = { type: "run.started", ...(traceparent && { traceparent }) } as const;
-  return { pauses: 0, answered: NO_ANSWERS, supervisor, root, mail, isRefusable, origin };
+  newRun.session?.begin(run.runId);
+  return { pauses: 0, answered: NO_ANSWERS, run, root, ...start };
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});
@@ -223,7 +219,12 @@ export function checkFork(
   const roles = findAgentRoles(run, registry);
   checkOutputs(run, roles);
   const next = { instructions: instructionsFor(registry.root, context), message };
-  const given = { answers: new Map(), grants: [], mail: [[], new Map()] as const };
+  const given = {
+    answers: new Map(),
+    grants: [],
+    mail: [],
+    settledMail: new Map<number, undefined>(),
+  };
   return { registry, roles, onPiece, context, next, session: undefined, ...given };
 }
 

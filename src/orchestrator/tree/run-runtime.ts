@@ -45,6 +45,9 @@ export interface NewRun {
   readonly journal?: RunJournal | undefined;
 }
 
+/** `Supervisor`, which imports this file. */
+type SupervisorClass = new (run: RunRuntime) => AgentSupervisor<AgentRuntime>;
+
 export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   readonly runId: RunId;
   readonly settings: Settings;
@@ -72,8 +75,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may catch. */
   mismatch: EspalierError | undefined;
 
-  /** `subagents`: see `Supervisor`. */
-  constructor(settings: Settings, newRun: NewRun, supervisor: AgentSupervisor<AgentRuntime>) {
+  constructor(settings: Settings, newRun: NewRun, Supervisor: SupervisorClass) {
     const { registry, onPiece, context, restored, session, answers } = newRun;
     const { ids, tracing, limits } = settings;
     this.settings = settings;
@@ -106,7 +108,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     this.ledger = new BudgetLedger(this.clock, this);
     this.definitions = new RunDefinitions(restored?.definitions, this.journal);
     this.limiter = new RunLimiter(settings.concurrency, settings.throttle, this.journal);
-    this.supervisor = supervisor;
+    this.supervisor = new Supervisor(this);
   }
 
   openPieces(): LivePieces {

@@ -22,8 +22,7 @@ import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continueChild } from "./continuation.ts";
 import { findStartableRole, recordRefusal, refuse, findChildRole } from "./admission.ts";
-import type { Settings } from "./settings.ts";
-import { RunRuntime, type NewRun } from "./run-runtime.ts";
+import type { RunRuntime } from "./run-runtime.ts";
 import { childInEvents, openGroup, setUpChild } from "./spawn.ts";
 import { subagentService } from "./subagent-service.ts";
 import { namesSubagent } from "./subagent-tools.ts";
@@ -32,20 +31,8 @@ import { resultOfEnded } from "./agent-report.ts";
 export class Supervisor implements AgentSupervisor<AgentRuntime> {
   readonly run: RunRuntime;
 
-  /** Creates the runtime of a run that begins or continues. */
-  constructor(settings: Settings, newRun: NewRun) {
-    this.run = new RunRuntime(settings, newRun, this);
-  }
-
-  /** Runs an agent, from its beginning or from where it was paused, until it settles. */
-  runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
-    const running = inScope(agent.scope(), this.run.recorder, () => runAgent(agent));
-    return running.catch((cause: unknown) => {
-      // It could not settle: free what it holds.
-      agent.account.releaseOpen();
-      if (agent.settled === undefined) agent.close();
-      throw cause;
-    });
+  constructor(run: RunRuntime) {
+    this.run = run;
   }
 
   spawn(parent: AgentRuntime, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome> {
@@ -110,7 +97,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 
   /** Runs a child until it ends or pauses, and returns how. `scope`: the call that waits for it. */
   #runToEnd(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
-    const settling = this.runUntilSettled(child).then(() => this.#recordChildEnd(child, scope));
+    const settling = runUntilSettled(child).then(() => this.#recordChildEnd(child, scope));
     child.settling = settling;
     return settling;
   }
@@ -249,27 +236,38 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     this.run.tree.trackDetached(parent.background.allSettled([childId]));
     return Promise.resolve();
   }
+}
 
-  /** Continues detached agents that were paused with the run. `late`: only those among them, or above one of them. */
-  reactivateDetached(late?: readonly AgentRuntime[]): void {
-    for (const agent of this.run.tree.nodes) {
-      const { parent, isDetached, settled } = agent;
-      if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
-      if (late !== undefined && !late.some((one) => isAgentWithin(one, agent))) continue;
-      this.#runInBackground(agent, parent.scope());
-      this.run.tree.trackDetached(parent.background.allSettled([agent.identity.agentId]));
-    }
+/** Runs an agent, from its beginning or from where it was paused, until it settles. */
+export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
+  const running = inScope(agent.scope(), agent.run.recorder, () => runAgent(agent));
+  return running.catch((cause: unknown) => {
+    // It could not settle: free what it holds.
+    agent.account.releaseOpen();
+    if (agent.settled === undefined) agent.close();
+    throw cause;
+  });
+}
+
+/** Continues detached agents that were paused with the run. `late`: only those among them, or above one of them. */
+export function reactivateDetached(run: RunRuntime, late?: readonly AgentRuntime[]): void {
+  for (const agent of run.tree.nodes) {
+    const { parent, isDetached, settled, identity } = agent;
+    if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
+    if (late !== undefined && !late.some((one) => [...one.pathUp()].includes(agent))) continue;
+    run.supervisor.reactivate(parent, [identity.agentId]);
+    run.tree.trackDetached(parent.background.allSettled([identity.agentId]));
   }
+}
 
-  /** Waits for detached agents; ends those that are paused, since nothing would ever continue them. */
-  async settleDetached(): Promise<void> {
-    await this.run.tree.detachedSettled();
-    for (const agent of this.run.tree.nodes) {
-      const { parent, isDetached, settled } = agent;
-      if (!isDetached || settled?.status !== "paused" || parent === undefined) continue;
-      agent.cancel("The run is over, and nobody can go on with it.");
-      await this.resume(parent, agent.identity.agentId, {});
-    }
+/** Waits for detached agents; ends those that are paused, since nothing would ever continue them. */
+export async function settleDetached({ tree, supervisor }: RunRuntime): Promise<void> {
+  await tree.detachedSettled();
+  for (const agent of tree.nodes) {
+    const { parent, isDetached, settled } = agent;
+    if (!isDetached || settled?.status !== "paused" || parent === undefined) continue;
+    agent.cancel("The run is over, and nobody can go on with it.");
+    await supervisor.resume(parent, agent.identity.agentId, {});
   }
 }
 
@@ -298,9 +296,4 @@ function stoppedParent({ identity }: AgentRuntime): string {
 function spawnPosition({ facts }: AgentRuntime): EventPosition {
   const { spawnStepId: stepId, spawnCallId: callId } = facts;
   return defined({ stepId, callId });
-}
-
-/** True for an agent itself, and for those below it. */
-function isAgentWithin(agent: AgentRuntime | undefined, above: AgentRuntime): boolean {
-  return agent !== undefined && (agent === above || isAgentWithin(agent.parent, above));
 }

@@ -170,7 +170,7 @@ class Replayer {
     const led = beginning.create(settings, run, this.#journal());
     this.#run = new RunHandle(led, () => undefined);
     this.#run.start();
-    this.#runtime = led.supervisor.run;
+    this.#runtime = led.run;
     for (const entry of this.#script) if (entry.after) this.#commands.add(entry);
     this.#giveDue();
     void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);

@@ -122,7 +122,7 @@ function startOf(
       head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
     const newRun = { registry, onPiece: undefined, context, session, journal };
     const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
-    const made = {
+    const newRoot = {
       facts: { role, task: root.task, metadata: root.metadata, agentPath: role.name },
       instructions: instructionsFor(role, context),
       // The session has all but the instructions.
@@ -131,7 +131,7 @@ function startOf(
       wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
       deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
     };
-    return assembleRun(settings, newRun, made, { isRefusable: false });
+    return assembleRun(settings, newRun, newRoot, { origin: { type: "run.started" } });
   };
   const common = { atMs: root.startedAtMs, limits: head.limits, root, positions: new Map() };
   return { ...common, type: "started", given: [], create };
