@@ -36,7 +36,6 @@ import {
 import type { AgentRole } from "./agent-role.ts";
 import type { AgentState, PausedState, PendingState, SettledState } from "./agent-state.ts";
 import { AgentTime } from "./agent-time.ts";
-import { BackgroundChildren } from "./background-children.ts";
 import type { BudgetAccount } from "../budget/budget-account.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { Persistence } from "./persistence.ts";
@@ -140,6 +139,8 @@ export class AgentRuntime {
   mailbox: Mailbox | undefined;
   /** Settles with the newest execution of a subagent. `undefined` for a root, and before the first. */
   settling: Promise<unknown> | undefined;
+  /** Settles once its parent has its report, or it is paused. `undefined` while it does not work in the background. Never rejects. */
+  reporting: Promise<void> | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
   stepper: { pass(): Promise<void>; step(report: PhaseReport): Promise<void> } | undefined;
   /** The request of the last step, with which the next is compared. `undefined` if nothing hears of requests. */
@@ -155,7 +156,6 @@ export class AgentRuntime {
   /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
   #followers: Set<AgentRuntime> | undefined;
   #ordinals: Map<string, number> | undefined;
-  #background: BackgroundChildren | undefined;
   #children: Map<string, AgentRuntime> | undefined;
   #groups: Map<StepId, SpawnGroup> | undefined;
   /** In which step a call of its own last gave it the result of a subagent. */
@@ -358,7 +358,7 @@ export class AgentRuntime {
   /** Resolves once it has settled and, if it works in the background, its parent has its result. */
   async whenSettled(): Promise<void> {
     await Promise.allSettled([this.settling]);
-    await this.parent?.background.allSettled([this.identity.agentId]);
+    await this.reporting;
   }
 
   // Its time
@@ -505,9 +505,15 @@ export class AgentRuntime {
     this.#children?.delete(child.childName);
   }
 
-  /** Its subagents that work in the background. */
-  get background(): BackgroundChildren {
-    return (this.#background ??= new BackgroundChildren());
+  /** True while it works beside its parent, which has not read of its end. */
+  get isInBackground(): boolean {
+    return this.reporting !== undefined && !this.isDetached;
+  }
+
+  /** Resolves once these of its subagents have settled, and it has their reports. */
+  async backgroundSettled(childIds: readonly AgentId[]): Promise<void> {
+    const children = this.children.filter(({ identity }) => childIds.includes(identity.agentId));
+    await Promise.all(children.map(({ reporting }) => reporting));
   }
 
   /** A call of the step has given the agent the result of this subagent. */

@@ -82,7 +82,7 @@ export function pauseForSubagents(agent: AgentRuntime, state: AgentState): Agent
 export async function settlePaused(agent: AgentRuntime, state: PausedState): Promise<PausedState> {
   const { reason, log } = state;
   const background = backgroundOf(state);
-  if (background.length > 0) await agent.background.allSettled(background);
+  if (background.length > 0) await agent.backgroundSettled(background);
   releaseLeases(agent);
   const steps = log.steps.length;
   const usage = agent.account.usage();

@@ -101,8 +101,8 @@ async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise
 
 /** Waits until these subagents settle, or until a message of another comes or the agent must end. */
 async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
-  const { startSignal, background } = agent;
-  const settled = background.allSettled(childIds);
+  const { startSignal } = agent;
+  const settled = agent.backgroundSettled(childIds);
   if (startSignal.aborted) return;
   const news = Promise.withResolvers<void>();
   const hear = (): void => news.resolve();

@@ -83,7 +83,7 @@ function impossible(
 /** What has to happen first: it must have ended, and its parent must have read its result, so that each result is read once. */
 function inFlight(
   parent: AgentRuntime,
-  { childName, identity, hasEnded }: AgentRuntime,
+  { childName, identity, hasEnded, isInBackground }: AgentRuntime,
   { background: isBackground = false }: ContinueRequest,
   { stepId }: DelegatedCall,
 ): SpawnRefusal | undefined {
@@ -92,7 +92,7 @@ function inFlight(
   const running = (why: string): SpawnRefusal => notContinued("subagent_running", `${who} ${why}`);
   if (!hasEnded)
     return running("has not ended. Wait for its result, or write to it while it runs.");
-  if (parent.mailbox?.hasReportOf(agentId) === true || parent.background.isLiving(agentId))
+  if (parent.mailbox?.hasReportOf(agentId) === true || isInBackground)
     return running(
       "has ended, and you have not read its result yet. It is in your next message: continue it then.",
     );

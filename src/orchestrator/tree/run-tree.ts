@@ -124,9 +124,9 @@ export class RunTree {
   }
 
   /** Tracks an agent that continues without its parent, until it has settled (X9). */
-  trackDetached(settled: Promise<void>): void {
+  trackDetached(settled: Promise<void> | undefined): void {
     this.#detachedOpen += 1;
-    const over = settled.then(() => {
+    const over = Promise.resolve(settled).then(() => {
       this.#detachedOpen -= 1;
     });
     this.#detached = Promise.all([this.#detached, over]).then(() => undefined);

@@ -29,7 +29,7 @@ export function subagentService(
     refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
   const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
-    list: () => parent.children.map((child) => describeChild(parent, child)),
+    list: () => parent.children.map((child) => describeChild(child)),
     wait: (request: WaitRequest = {}) => waitForChildren(run, parent, call, request),
     message: (childName: string, text: string) => {
       checkText("message", text);
@@ -102,14 +102,14 @@ function ended({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
   return { code: "subagent_ended", message };
 }
 
-function describeChild(parent: AgentRuntime, child: AgentRuntime): SubagentInfo {
-  const { childName, role, taskText: task, settled, identity } = child;
+function describeChild(child: AgentRuntime): SubagentInfo {
+  const { childName, role, taskText: task, settled } = child;
   return Object.freeze({
     childName,
     role: role.name,
     task,
     status: settled?.status ?? "running",
-    isBackground: parent.background.isLiving(identity.agentId),
+    isBackground: child.isInBackground,
     totalTokens: child.account.usage().total.totalTokens,
   });
 }
@@ -149,9 +149,8 @@ async function waitForChildren(
     children.map((child) => run.tree.find(child.identity.agentId) ?? child),
   );
 
-  function isOpen({ identity }: AgentRuntime): boolean {
-    const { agentId } = identity;
-    return parent.background.isLiving(agentId) || parent.mailbox?.hasReportOf(agentId) === true;
+  function isOpen({ identity, isInBackground }: AgentRuntime): boolean {
+    return isInBackground || parent.mailbox?.hasReportOf(identity.agentId) === true;
   }
 }
 
@@ -164,7 +163,7 @@ function reported(
   const reportedIds: AgentId[] = [];
   const texts = children.map((child) => {
     if (!child.hasEnded) {
-      const { childName, status } = describeChild(parent, child);
+      const { childName, status } = describeChild(child);
       return canonicalJson({ subagent: childName, status });
     }
     reportedIds.push(child.identity.agentId);

@@ -124,20 +124,17 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   /** Runs a child beside its parent, which reads of its end in a message; gives the receipt to the call of `scope`. */
   #runInBackground(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     const { parent, identity } = child;
-    const { agentId: childId } = identity;
-    parent?.background.start(
-      childId,
-      this.#runToEnd(child, scope).then(
-        (outcome) => {
-          if (outcome.type === "ended")
-            parent.openMailbox().report(childId, describeReport(outcome));
-        },
-        (cause: unknown) => {
-          const message = `${identity.agentPath} could not be led to its end: ${messageOf(cause)}`;
-          parent.requestStop({ source: "loop", reason: { code: "error", message, data: {} } });
-        },
-      ),
+    const reported = this.#runToEnd(child, scope).then(
+      (outcome) => {
+        if (outcome.type === "ended")
+          parent?.openMailbox().report(identity.agentId, describeReport(outcome));
+      },
+      (cause: unknown) => {
+        const message = `${identity.agentPath} could not be led to its end: ${messageOf(cause)}`;
+        parent?.requestStop({ source: "loop", reason: { code: "error", message, data: {} } });
+      },
     );
+    child.reporting = reported.then(() => void (child.reporting = undefined));
     return makeReceipt(child);
   }
 
@@ -233,7 +230,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     child.detach();
     const { childDepth: _known, ...named } = childInEvents(child);
     this.run.recorder.record(parent.scope(), { type: "subagent.detached", ...named });
-    this.run.tree.trackDetached(parent.background.allSettled([childId]));
+    this.run.tree.trackDetached(child.reporting);
     return Promise.resolve();
   }
 }
@@ -256,7 +253,7 @@ export function reactivateDetached(run: RunRuntime, late?: readonly AgentRuntime
     if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
     if (late !== undefined && !late.some((one) => [...one.pathUp()].includes(agent))) continue;
     run.supervisor.reactivate(parent, [identity.agentId]);
-    run.tree.trackDetached(parent.background.allSettled([identity.agentId]));
+    run.tree.trackDetached(agent.reporting);
   }
 }
 
