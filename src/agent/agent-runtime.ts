@@ -77,7 +77,7 @@ export interface ExecutionStart {
 export interface EarlierExecutions {
   readonly startedAtMs: number;
   /** Subagents that it has started, and how many were started below it in all. */
-  readonly children: number;
+  readonly childCount: number;
   readonly subagentsBelow: number;
   readonly ordinals: Readonly<Record<string, number>>;
   /** Which execution of it this is, from 1. */
@@ -124,7 +124,7 @@ export class AgentRuntime {
   /** Effects of its own that are under way: model calls, tool bodies, hooks. A delegation is none, since its child counts for itself. */
   effectCount = 0;
   /** Subagents that it has started. */
-  breadth: number;
+  childCount: number;
   /** Subagents that were started below it, at any depth. */
   subagentsBelow: number;
   /** The state in which it has settled; undefined while it has not begun, or runs. */
@@ -198,7 +198,7 @@ export class AgentRuntime {
     this.parent = parent;
     this.currentState = state;
     this.settled = state.status === "pending" ? undefined : state;
-    this.breadth = before?.children ?? 0;
+    this.childCount = before?.childCount ?? 0;
     this.subagentsBelow = before?.subagentsBelow ?? 0;
     this.isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));

@@ -35,52 +35,45 @@ export function subagentLimits(field: string, given: Partial<SubagentLimits>): S
   return Object.freeze({ ...DEFAULT_SUBAGENT_LIMITS, ...defined(given) });
 }
 
+/** How many subagents were started below `who`, an agent or the run, at any depth, and how many may be. */
+export interface SubagentTotal {
+  readonly who: string;
+  readonly maximum: number;
+  readonly started: number;
+}
+
 /** Where a tree stands when a subagent is asked for. */
 export interface TreeFacts {
   readonly parentDepth: number;
   /** Subagents that the parent has started. */
-  readonly breadth: number;
-  /** Subagents that the tree has started. */
-  readonly total: number;
+  readonly childCount: number;
+  readonly totals: readonly SubagentTotal[];
   /** So many more count as started, by the parent. Default 0. */
   readonly ahead?: number;
 }
 
 /** The refusal if one more subagent would break a limit; undefined if it may start (T3). */
 export function checkSubagentLimits(
-  limits: SubagentLimits,
-  facts: TreeFacts,
+  limits: TreeShape,
+  { parentDepth, childCount, totals, ahead = 0 }: TreeFacts,
 ): SpawnRefusal | undefined {
-  const { ahead = 0 } = facts;
-  const { parentDepth } = facts;
   if (parentDepth >= limits.maxDepth) {
     const message = `Not started: subagents may be at depth ${limits.maxDepth} at most and you are at depth ${parentDepth}. Do this part yourself with your own tools.`;
     return { code: "depth_limit", message, maximum: limits.maxDepth, current: parentDepth };
   }
-  const breadth = countedUpTo(limits.maxBreadthPerParent, facts.breadth, ahead);
+  const breadth = countedUpTo(limits.maxBreadthPerParent, childCount, ahead);
   if (breadth >= limits.maxBreadthPerParent) {
     const maximum = limits.maxBreadthPerParent;
     const message = `Not started: you have started ${breadth} of at most ${maximum} subagents. Work with the results you have, or do this part yourself.`;
     return { code: "breadth_limit", message, maximum, current: breadth };
   }
-  return checkTotal("this run", limits.maxTotalSubagents, facts.total, ahead);
-}
-
-/** The refusal if `who`, an agent or the run, has started as many subagents as there may be, below itself and at any depth, with those `ahead`. */
-export function checkTotal(
-  who: string,
-  maximum: number,
-  started: number,
-  ahead: number,
-): SpawnRefusal | undefined {
-  const current = countedUpTo(maximum, started, ahead);
-  if (current < maximum) return undefined;
-  return {
-    code: "total_limit",
-    message: `Not started: ${who} has started ${current} of at most ${maximum} subagents. Do this part yourself, or leave it out and say so.`,
-    maximum,
-    current,
-  };
+  for (const { who, maximum, started } of totals) {
+    const current = countedUpTo(maximum, started, ahead);
+    if (current < maximum) continue;
+    const message = `Not started: ${who} has started ${current} of at most ${maximum} subagents. Do this part yourself, or leave it out and say so.`;
+    return { code: "total_limit", message, maximum, current };
+  }
+  return undefined;
 }
 
 /** Those that were started, with those ahead for which there is a place. */

@@ -6,17 +6,22 @@ import { expect, test } from "vitest";
 import {
   checkSubagentLimits,
   DEFAULT_SUBAGENT_LIMITS,
+  type SubagentLimits,
   subagentLimits,
 } from "../../src/policies/subagent-limits.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-const NOTHING = { parentDepth: 0, breadth: 0, total: 0 };
+const NOTHING = { parentDepth: 0, childCount: 0, total: 0 };
+const check = (limits: SubagentLimits, facts: Partial<typeof NOTHING>) => {
+  const { total, ...more } = { ...NOTHING, ...facts };
+  const totals = [{ who: "this run", maximum: limits.maxTotalSubagents, started: total }];
+  return checkSubagentLimits(limits, { ...more, totals });
+};
 const codeOf = (
   limits: Parameters<typeof subagentLimits>[1],
   facts: Partial<typeof NOTHING>,
-): string | undefined =>
-  checkSubagentLimits(subagentLimits("limits", limits), { ...NOTHING, ...facts })?.code;
+): string | undefined => check(subagentLimits("limits", limits), facts)?.code;
 
 test("the defaults are 3 deep, 5 broad, 10 in all", () => {
   expect(subagentLimits("limits", {})).toEqual({
@@ -54,7 +59,7 @@ proves(
   ["R138"],
   "the fifth child of a parent starts, the sixth does not, and another parent still may",
   () => {
-    expect([4, 5, 6, 0].map((breadth) => codeOf({}, { breadth, total: 6 }))).toEqual([
+    expect([4, 5, 6, 0].map((childCount) => codeOf({}, { childCount, total: 6 }))).toEqual([
       undefined,
       "breadth_limit",
       "breadth_limit",
@@ -79,21 +84,21 @@ test("zero means zero, for each of the three", () => {
 
 proves(["X14"], "a refusal names the limit, where it stands, and what to do instead", () => {
   const limits = subagentLimits("limits", {});
-  expect(checkSubagentLimits(limits, { ...NOTHING, parentDepth: 3 })).toEqual({
+  expect(check(limits, { parentDepth: 3 })).toEqual({
     code: "depth_limit",
     message:
       "Not started: subagents may be at depth 3 at most and you are at depth 3. Do this part yourself with your own tools.",
     maximum: 3,
     current: 3,
   });
-  expect(checkSubagentLimits(limits, { ...NOTHING, breadth: 5 })).toEqual({
+  expect(check(limits, { childCount: 5 })).toEqual({
     code: "breadth_limit",
     message:
       "Not started: you have started 5 of at most 5 subagents. Work with the results you have, or do this part yourself.",
     maximum: 5,
     current: 5,
   });
-  expect(checkSubagentLimits(limits, { ...NOTHING, total: 10 })).toEqual({
+  expect(check(limits, { total: 10 })).toEqual({
     code: "total_limit",
     message:
       "Not started: this run has started 10 of at most 10 subagents. Do this part yourself, or leave it out and say so.",

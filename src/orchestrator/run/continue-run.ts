@@ -395,7 +395,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
       model: modelForAgent(runtime, role),
       state: agent.state,
       account: ledger.getAccount(agentId),
-      before: { ...agent, children: 0, subagentsBelow: 0 },
+      before: { ...agent, childCount: 0, subagentsBelow: 0 },
     },
   );
 }

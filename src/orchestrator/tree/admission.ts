@@ -3,7 +3,7 @@
 
 import { messageOf } from "../../kernel/error.ts";
 import { shownAxis } from "../../policies/budget.ts";
-import { checkSubagentLimits, checkTotal } from "../../policies/subagent-limits.ts";
+import { checkSubagentLimits } from "../../policies/subagent-limits.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { defineAgent } from "../../agent/define-agent.ts";
@@ -53,25 +53,12 @@ export function findStartableRole(
     return { code: "unknown_role", message: `Not started: ${problem}. ${describeChoice(roles)}` };
   }
   if ("code" in role) return role;
-  const { shape, identity, breadth } = parent;
-  const limits = { ...shape, maxTotalSubagents: tree.limits.maxTotalSubagents };
-  const facts = { parentDepth: identity.depth, breadth, total: tree.total, ahead };
-  const refusal = checkSubagentLimits(limits, facts) ?? checkTotalsAbove(parent, ahead);
+  const { shape, identity, childCount } = parent;
+  const facts = { parentDepth: identity.depth, childCount, totals: tree.totalsAt(parent), ahead };
+  const refusal = checkSubagentLimits(shape, facts);
   if (refusal !== undefined) return refusal;
   const spent = parent.account.exhaustedForChild();
   return spent === undefined ? role : nothingLeft(spent);
-}
-
-/** Returns the refusal if an agent on the path may have no further subagents below it. */
-function checkTotalsAbove(parent: AgentRuntime, ahead: number): SpawnRefusal | undefined {
-  for (let at: AgentRuntime | undefined = parent; at !== undefined; at = at.parent) {
-    const { identity, subagentsBelow } = at;
-    const { maxTotalSubagents: maximum } = at.role.limits;
-    if (maximum === undefined) continue;
-    const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
-    if (refusal !== undefined) return refusal;
-  }
-  return undefined;
 }
 
 /** The refusal of a subagent that could not be set up. */

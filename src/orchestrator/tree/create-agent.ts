@@ -144,7 +144,7 @@ export function continueAgent(
       account: ended.account,
       before: {
         startedAtMs: ended.startedAtMs,
-        children: ended.breadth,
+        childCount: ended.childCount,
         subagentsBelow: ended.subagentsBelow,
         ordinals: ended.ordinals,
         execution,

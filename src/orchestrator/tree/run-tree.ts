@@ -5,7 +5,7 @@ import { invariant } from "../../kernel/assert.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { SubagentLimits } from "../../policies/subagent-limits.ts";
+import type { SubagentLimits, SubagentTotal } from "../../policies/subagent-limits.ts";
 import type { Model } from "../../model/model.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Delegation } from "../../agent/run-ports.ts";
@@ -159,13 +159,22 @@ export class RunTree {
     return [...this.#nodes.values()];
   }
 
+  /** The totals that one more subagent of an agent adds to: of the run, and of each agent from it up that has a limit of its own. */
+  totalsAt(parent: AgentRuntime): readonly SubagentTotal[] {
+    const maximum = this.limits.maxTotalSubagents;
+    const totals: SubagentTotal[] = [{ who: "this run", maximum, started: this.total }];
+    for (let at: AgentRuntime | undefined = parent; at !== undefined; at = at.parent) {
+      const { maxTotalSubagents: own } = at.role.limits;
+      if (own === undefined) continue;
+      totals.push({ who: at.identity.agentPath, maximum: own, started: at.subagentsBelow });
+    }
+    return totals;
+  }
+
   /** The limits that hold for what is started below an agent: on each the tightest from the root down to it (X16). */
   limitsBelow(parent: AgentRuntime): SubagentLimits {
-    const totals = [...parent.pathUp()].map(
-      ({ role }) => role.limits.maxTotalSubagents ?? Infinity,
-    );
-    const maxTotalSubagents = Math.min(this.limits.maxTotalSubagents, ...totals);
-    return { ...parent.shape, maxTotalSubagents };
+    const maxima = this.totalsAt(parent).map(({ maximum }) => maximum);
+    return { ...parent.shape, maxTotalSubagents: Math.min(...maxima) };
   }
 
   /** Admits a subagent below `parent`, for which there must be room: see `findStartableRole`. Returns its path. */
@@ -176,18 +185,16 @@ export class RunTree {
 
   /** Undoes the admission of a child that could not be set up. */
   undoAdmission(parent: AgentRuntime): void {
-    invariant(parent.breadth > 0, "T3: a place is given back once");
+    invariant(parent.childCount > 0, "T3: a place is given back once");
     this.count(parent, -1);
   }
 
   /** How many subagents an agent may still start, as things stand. */
   subagentsLeft(parent: AgentRuntime): number {
-    const { shape, breadth, identity } = parent;
+    const { shape, childCount, identity } = parent;
     if (identity.depth >= shape.maxDepth) return 0;
-    const lefts = [shape.maxBreadthPerParent - breadth, this.limits.maxTotalSubagents - this.total];
-    for (const { role, subagentsBelow } of parent.pathUp())
-      lefts.push((role.limits.maxTotalSubagents ?? Infinity) - subagentsBelow);
-    return Math.max(0, Math.min(...lefts));
+    const lefts = this.totalsAt(parent).map(({ maximum, started }) => maximum - started);
+    return Math.max(0, Math.min(shape.maxBreadthPerParent - childCount, ...lefts));
   }
 
   countRefusal(code: string): void {
@@ -197,7 +204,7 @@ export class RunTree {
 
   /** So many more subagents of an agent were started. */
   count(parent: AgentRuntime, by: number): void {
-    parent.breadth += by;
+    parent.childCount += by;
     for (const at of parent.pathUp()) at.subagentsBelow += by;
     this.total += by;
     const { byDepth } = this.counts;
