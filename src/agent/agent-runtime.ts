@@ -513,7 +513,7 @@ export class AgentRuntime {
   /** Resolves once these of its subagents have settled, and it has their reports. */
   async backgroundSettled(childIds: readonly AgentId[]): Promise<void> {
     const children = this.children.filter(({ identity }) => childIds.includes(identity.agentId));
-    await Promise.all(children.map(({ reporting }) => reporting));
+    await Promise.all(children.flatMap(({ reporting }) => reporting ?? []));
   }
 
   /** A call of the step has given the agent the result of this subagent. */

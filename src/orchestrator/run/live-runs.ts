@@ -71,19 +71,15 @@ export class LiveRuns {
    * With `continueWith`, a run that has a store continues by itself when mail comes while it is
    * paused.
    */
-  start(
-    prepared: PreparedRun,
-    signal: AbortSignal | undefined,
-    continueWith?: Recovery,
-  ): RunHandle {
-    const run = new RunHandle(prepared, () => {
+  start(next: PreparedRun, signal: AbortSignal | undefined, continueWith?: Recovery): RunHandle {
+    const run = new RunHandle(next, () => {
       this.#runs.delete(run);
       this.quarantine?.end(run.runId);
       this.#check();
     });
     this.#runs.add(run);
-    if (continueWith !== undefined && prepared.run.journal !== undefined)
-      run.onPause = () => this.#continueByMail(run.runId, prepared.root.role, continueWith);
+    if (continueWith !== undefined && next.run.journal !== undefined)
+      run.onPause = () => this.#continueByMail(run.runId, next.root.role, continueWith);
     run.start();
     if (signal !== undefined) run.cancelWith(signal);
     return run;
