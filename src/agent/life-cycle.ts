@@ -309,7 +309,8 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
       kept.has(id) ? supervisor.detach(agent, id) : supervisor.dismiss(agent, id),
     ),
   );
-  return dropSubagents(state, isDetaching ? [] : background);
+  // The results of an open step, which are recorded later, add those that its calls have started.
+  return dropSubagents(state, isDetaching ? [] : state.log.background);
 }
 
 /** Records the end of each section that was made for the execution (R95). */

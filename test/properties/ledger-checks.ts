@@ -143,6 +143,6 @@ export function wrong(expected: unknown, got: unknown): Error {
   return new Error(`Expected ${shown(expected)}, got ${shown(got)}.`);
 }
 
-export function shown(value: unknown): string {
+function shown(value: unknown): string {
   return JSON.stringify(value, (key, part: unknown) => (key === "parent" ? undefined : part));
 }

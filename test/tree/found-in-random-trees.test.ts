@@ -191,3 +191,33 @@ test("a cancel of a paused subagent is handled before the run rests, also if ano
   const cancelled = result.agents.filter(({ status }) => status === "cancelled");
   expect(cancelled.map(({ agentId }) => agentId)).toEqual(sent);
 });
+
+test("a root that is cancelled while its subagents are paused keeps one entry for the one in the background, and can be forked", async () => {
+  const held = latch();
+  const look = tool("look", async () => (await held.opened, "seen"));
+  const worker = part(
+    "worker",
+    (request) => (request.messages.length > 2 ? says("Done.") : calls(use("look"))),
+    { tools: [look] },
+  );
+  const awaited = verb("SpawnSubagent", { role: "worker", task: "One." });
+  const root = part("root", [calls(awaited, beside("worker", "Two.")), says("Forked.")], {
+    ...BACKGROUND,
+    subagents: [worker.role],
+  });
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
+  await until(() => fixture.sink.of("tool.started").length === 4);
+  run.requestPause();
+  held.open();
+  const { pausedRun } = await fixture.outcome(run);
+  const resumed = fixture.resume(root.role, pausedRun);
+  void resumed.cancel();
+  expect((await fixture.outcome(resumed)).status).toBe("cancelled");
+  const ended: { agents: { state: { log: { background: string[] } } }[] } = JSON.parse(
+    JSON.stringify(resumed.snapshot()),
+  );
+  expect(ended.agents[0]?.state.log.background.length).toBe(1);
+  const forked = fixture.fork(root.role, resumed.snapshot());
+  expect(await fixture.outcome(forked)).toMatchObject({ status: "completed", text: "Forked." });
+});
