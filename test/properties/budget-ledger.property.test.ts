@@ -5,12 +5,15 @@
 // whole line anew each time. `FC_RUNS=…` plays more of them (`npm run test:long`), `FC_SEED=…` others.
 
 import * as fc from "fast-check";
+import { vi } from "vitest";
 
 import { proves } from "../harness/proves.ts";
 import { crowds, schedules } from "./ledger-operations.ts";
 import { play } from "./ledger-schedules.ts";
 
 const RUNS = Number(process.env["FC_RUNS"] ?? 10_000);
+
+vi.setConfig({ testTimeout: 3_600_000 });
 
 /** Plays a part of the runs. A counterexample is shrunk. */
 async function playPart(schedule: ReturnType<typeof schedules>, part: number): Promise<void> {
