@@ -134,7 +134,7 @@ function used<Value>(
   return checked.type === "invalid" ? checked : { ...checked, use: resultOf(checked) };
 }
 
-/** A typed result, and how it was parseJsonText. */
+/** A typed result, and how it was parsed. */
 export type ParsedOutput = Pick<RunLog, "output" | "outputParse">;
 
 /** Returns a typed result as the log has it. `schema`: the `output` of the role. */
@@ -208,7 +208,7 @@ const LOOSE = [
 
 /**
  * Returns the fields of a stored result that the role does not allow. Empty if the schema is the one
- * that parseJsonText the result, or if it makes the stored value of what the model wrote, or leaves the
+ * that parsed the result, or if it makes the stored value of what the model wrote, or leaves the
  * stored value as it is.
  */
 export function findOutputProblems(

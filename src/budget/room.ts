@@ -2,7 +2,7 @@
 // Changes nothing. Reads the clock only where time is limited.
 //
 // B1. spent + reserved ≤ limit + excess, for every account and axis, after every operation. `excess` is
-//     usage that providers reported beyond a lease. It is booked, and closes the axis to new leases.
+//     usage that providers reported beyond a lease. It is booked like other usage.
 
 import type { Clock } from "../kernel/clock.ts";
 import { dearestCost, heldRates, type ModelPrice } from "../model/model-price.ts";

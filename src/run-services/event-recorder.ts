@@ -95,7 +95,7 @@ export class EventRecorder implements SpanSource {
    */
   begin(scope: EventScope, origin: RunOrigin, facts: () => StartFacts): void {
     this.#origin = origin;
-    if (this.announce("run.started")) this.record(scope, { ...origin, ...facts() });
+    if (this.announce(origin.type)) this.record(scope, { ...origin, ...facts() });
   }
 
   /**

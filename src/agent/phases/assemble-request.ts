@@ -108,7 +108,6 @@ function behindHistory(
 
 // Which tools a request offers, and how the model may choose, for roles that say so.
 
-/** The tools of a request, and those that filters took away. */
 /** The tools that filters leave in this step; `Finish` is none of their business. */
 function filteredTools(agent: AgentRuntime, state: AgentState) {
   const { identity, role, tools } = agent;

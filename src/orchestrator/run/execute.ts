@@ -22,7 +22,7 @@ import {
   readRun,
   findLastPost,
   prepareRecovery,
-  releaseUnclaimed,
+  releaseAfterFailure,
   findStoredRun,
   type KeptRun,
 } from "./recover.ts";
@@ -243,7 +243,7 @@ export class OrderExecution {
       context = await this.#contextNow();
     } catch (cause) {
       if (claimed !== undefined)
-        await releaseUnclaimed(this.#storage, claimed.ownership, kept, cause);
+        await releaseAfterFailure(this.#storage, claimed.ownership, kept, cause);
       throw cause;
     }
     const given = defined({ onPiece: this.#options.onPiece });

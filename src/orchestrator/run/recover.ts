@@ -74,7 +74,7 @@ export async function prepareRecovery(
     continuation ??= await readyToRecover(settings, kept, options);
     return ledOn(settings, claimed, kept.folded, continuation);
   } catch (cause) {
-    await releaseUnclaimed(storage, ownership, kept, cause);
+    await releaseAfterFailure(storage, ownership, kept, cause);
     throw cause;
   }
 }
@@ -111,7 +111,7 @@ function ledOn(
 }
 
 /** Gives back a run that cannot continue, as it rests. One that had ended is released as ended. */
-export async function releaseUnclaimed(
+export async function releaseAfterFailure(
   { store, clock }: RunStorage,
   ownership: Ownership,
   kept: KeptRun | undefined,

@@ -29,7 +29,8 @@ export function continueChild(
   if (parent.startSignal.aborted) return PARENT_ENDING;
   if (ended === undefined) return unknownChild(parent, childName);
   if (group?.decision !== undefined) return notContinued("group_decided", group.decision);
-  const refusal = impossible(ended, request) ?? inFlight(parent, ended, request, call);
+  const refusal =
+    refuseChangedRequest(ended, request) ?? refuseUnlessRead(parent, ended, request, call);
   if (refusal !== undefined) return refusal;
   let child: AgentRuntime;
   try {
@@ -57,7 +58,7 @@ export function continueChild(
 }
 
 /** What was asked for besides the task and cannot be done with a subagent that has its role and its context already. */
-function impossible(
+function refuseChangedRequest(
   { childName, identity, role }: AgentRuntime,
   { role: asked = role.name, resultsOf = [], draft }: ContinueRequest,
 ): SpawnRefusal | undefined {
@@ -81,7 +82,7 @@ function impossible(
 }
 
 /** What has to happen first: it must have ended, and its parent must have read its result, so that each result is read once. */
-function inFlight(
+function refuseUnlessRead(
   parent: AgentRuntime,
   { childName, identity, hasEnded, isInBackground }: AgentRuntime,
   { background: isBackground = false }: ContinueRequest,
