@@ -75,7 +75,7 @@ export async function askedRun(
   });
   const { page } = tab;
   // The run is on the page before its questions are: a key before that is lost.
-  await page.locator(".question.current").waitFor();
+  await page.locator(path === "/" ? ".run-line" : ".question.current").waitFor();
   const questions = result.pausedRun?.questions ?? [];
   /** Answers a question as another person, elsewhere. */
   const deniedElsewhere = async (at: number): Promise<void> => {
