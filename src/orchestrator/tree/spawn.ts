@@ -38,14 +38,12 @@ export function setUpChild(
     return { code: "group_decided", message: `Not started: ${group.decision}` };
   if (parent.startSignal.aborted) return PARENT_ENDING;
   let agentPath: string | undefined;
-  let child: AgentRuntime;
-  let manifest: ChildContext["manifest"];
-  let tightened: ContextManifest["tightened"];
+  let created: AgentRuntime | undefined;
   try {
     const role = findStartableRole(run, parent, request);
     if ("code" in role) return role;
     agentPath = run.tree.admit(parent, role.name);
-    const { tightened: audit, ...budget } = shareBudget(run, parent, role, asked);
+    const { tightened, ...budget } = shareBudget(run, parent, role, asked);
     const asking = { role, agentPath, request };
     const context = inheritsNothing(parent, role, request)
       ? NOTHING
@@ -54,8 +52,7 @@ export function setUpChild(
       run.tree.undoAdmission(parent);
       return context;
     }
-    [manifest, tightened] = [context.manifest, audit];
-    child = createAgent(run, {
+    created = createAgent(run, {
       facts: {
         role,
         task: request.task,
@@ -71,21 +68,26 @@ export function setUpChild(
       inherited: context.messages,
       ...budget,
     });
+    // A role may throw when it is read, and the records below read it.
+    const { background: isBackground = false } = request;
+    run.journal?.created(created, {
+      account: created.account.snapshotAt(run.clock.nowMs()),
+      isBackground,
+      nth: call.nth ?? 0,
+    });
+    if (run.recorder.announce("subagent.spawned")) {
+      const manifest = { ...context.manifest, tightened };
+      recordSpawn(run, created, parent.scope(call), { isBackground, context: manifest });
+    }
+    return created;
   } catch (cause) {
+    if (created !== undefined) {
+      run.tree.remove(created);
+      run.ledger.forget(created.identity.agentId);
+    }
     if (agentPath !== undefined) run.tree.undoAdmission(parent);
     return setupFailed(request.role, cause);
   }
-  const { background: isBackground = false } = request;
-  run.journal?.created(child, {
-    account: child.account.snapshotAt(run.clock.nowMs()),
-    isBackground,
-    nth: call.nth ?? 0,
-  });
-  if (run.recorder.announce("subagent.spawned")) {
-    const context = { ...manifest, tightened };
-    recordSpawn(run, child, parent.scope(call), { isBackground, context });
-  }
-  return child;
 }
 
 /** True for most subagents: neither a policy nor the request gives them anything of their parent, or takes a tool away. */
