@@ -2177,7 +2177,7 @@ const requirements = {
     text: "Text of a trace endpoint or an MCP server in a warning cannot steer the terminal that shows it",
   },
   D722: {
-    text: "Ten million blanks in a row do not exceed the call stack when a foreign text is shown",
+    text: "Ten million blanks in a row do not exceed the call stack when a foreign text is shown as one line",
   },
   D723: {
     text: "Usage and text of a tree without background subagents and tight budgets do not depend on which effect ends first",

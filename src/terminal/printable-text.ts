@@ -17,12 +17,11 @@ interface PrintableOptions {
 export function printable(text: string, { layout, tab }: PrintableOptions): string {
   const plain = withoutSequences(text).replace(DIRECTION_MARKS, "");
   if (layout === "line") return plain.replace(BLANK_BEFORE_BLANK, "").replace(BLANK, " ").trim();
-  const lines = plain.replace(LINE_ENDS, "\n").replaceAll("\t", tab).replace(CONTROLS, " ");
-  if (layout === "text") return lines;
-  return lines
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
+  const lines = plain
+    .replace(LINE_ENDS, "\n")
+    .replace(TABS, ({ length }) => tab.repeat(length))
+    .replace(CONTROLS, " ");
+  return layout === "rows" ? lines.replace(TRAILING_SPACES, "") : lines;
 }
 
 /** Returns the text without escape sequences. None of them spans lines, so that none hides them. */
@@ -35,7 +34,10 @@ const LAYOUT = /[\t-\r]/;
 /** Marks that change the direction of writing, or that are not seen at all. */
 const DIRECTION_MARKS = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/g;
 const LINE_ENDS = /\r\n?|[\u2028\u2029]/g;
+const TABS = /\t+/g;
 const CONTROLS = /[^\P{Cc}\n\t]/gu;
 // Without `+`: in a program with many patterns, the engine keeps a place on its stack for each repetition.
 const BLANK = /[\s\p{Cc}]/gu;
 const BLANK_BEFORE_BLANK = /[\s\p{Cc}](?=[\s\p{Cc}])/gu;
+// Begins only where a run of spaces begins, so that each is read once.
+const TRAILING_SPACES = /(?<![^\S\n])[^\S\n]+$/gm;
