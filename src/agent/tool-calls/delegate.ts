@@ -54,11 +54,11 @@ export async function delegate(
   const begun = recordBegin(call);
   if (typeof use !== "function") {
     const delegation = nextDelegation(call);
-    const asked =
+    const pending =
       use.type === "spawn"
         ? spawnWithHooks(call, use.request, delegation)
         : continueWithHooks(call, use.request, delegation);
-    return await awaitAndRecord(call, asked, begun);
+    return await awaitAndRecord(call, pending, begun);
   }
   const bounds = { ...call.agent.bounds, signal: call.signal };
   const working = use(delegationContext(call));
@@ -69,10 +69,10 @@ export async function delegate(
   }
   const subtasks = closeCall(call);
   const children = await Promise.allSettled(call.spawned);
-  const asked = findOutcome(call, tool.name, bounded, children);
+  const pending = findOutcome(call, tool.name, bounded, children);
   const inBackground = listChildren(children, "started");
   const startedIds = inBackground.length === 0 ? undefined : inBackground;
-  return await awaitAndRecord(call, asked, begun, { subtasks, startedIds });
+  return await awaitAndRecord(call, pending, begun, { subtasks, startedIds });
 }
 
 /** Waits further for a subagent that was paused with the call. */
@@ -82,20 +82,20 @@ export async function resumeDelegation(
 ): Promise<CallEnd> {
   const { agent, position } = call;
   const begun = recordBegin(call);
-  const asked = agent.run.supervisor.resume(agent, childId, position);
-  return await awaitAndRecord(call, asked, begun, { subtasks, startedIds });
+  const pending = agent.run.supervisor.resume(agent, childId, position);
+  return await awaitAndRecord(call, pending, begun, { subtasks, startedIds });
 }
 
 /** Waits for a delegation, and records the end of its call, or that it waits for a paused subagent. */
 async function awaitAndRecord(
   call: CallInProgress,
-  asked: Promise<DelegationOutcome>,
+  pending: Promise<DelegationOutcome>,
   begun: BegunCall,
   left: Pick<PausedChild, "subtasks" | "startedIds"> = {},
 ): Promise<CallEnd> {
   let outcome: CallOutcome | PausedChild;
   try {
-    const ended = await asked;
+    const ended = await pending;
     outcome = ended.type === "paused" ? ended : delegatedOutcome(ended);
   } catch (cause) {
     outcome = call.signal.aborted ? CANCELLED : thrownOutcome(call.toolName, cause);
@@ -161,10 +161,10 @@ export function isTooLate({ agent, signal, position }: CallInProgress): boolean 
 function delegationContext(call: CallInProgress): DelegationContext {
   return contextWith(call, {
     spawn: (request: SpawnRequest) => {
-      const asked = spawnRequest("spawn", request);
+      const checked = spawnRequest("spawn", request);
       return call.isClosed || isTooLate(call)
         ? Promise.resolve(TOO_LATE)
-        : takeChild(call, spawnWithHooks(call, asked, nextDelegation(call)));
+        : takeChild(call, spawnWithHooks(call, checked, nextDelegation(call)));
     },
     subagents: serviceWithin(call),
   });
@@ -226,13 +226,13 @@ export async function spawnWithHooks(
 /** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
 async function taskAfterHooks(
   { agent, stepNumber }: Delegator,
-  { role, task: asked }: Pick<SpawnRequest, "role" | "task">,
+  { role, task: given }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
 ): Promise<MessageContent> {
   const point = "subagentStart";
-  if (agent.hooks.chain(point).length === 0) return asked;
+  if (agent.hooks.chain(point).length === 0) return given;
   const { callId = null, nth = 0 } = call;
-  const task = contentText(asked);
+  const task = contentText(given);
   const ask = async (): Promise<string> => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
     const { patch } = await applyChain(agent, { point, stepNumber, position: call, input });
@@ -240,7 +240,7 @@ async function taskAfterHooks(
   };
   const hasStarted = agent.persistence?.inFlight?.hasChildOf(callId, nth) === true;
   const hooked = hasStarted ? task : await ask();
-  return hooked === task ? asked : withText(asked, hooked);
+  return hooked === task ? given : withText(given, hooked);
 }
 
 // What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
@@ -257,10 +257,10 @@ function serviceWithin(call: CallInProgress): SubagentService {
     cancel: async (childName: string, reason?: string) =>
       call.isClosed ? TOO_LATE : await service.cancel(childName, reason),
     continue: (request: ContinueRequest) => {
-      const asked = continueRequest(request);
+      const checked = continueRequest(request);
       return call.isClosed
         ? Promise.resolve(TOO_LATE)
-        : takeChild(call, continueWithHooks(call, asked, nextDelegation(call)));
+        : takeChild(call, continueWithHooks(call, checked, nextDelegation(call)));
     },
   });
 }
@@ -283,7 +283,7 @@ async function continueWithHooks(
   const { supervisor } = agent.run;
   const known = agent.subagent(request.childName);
   if (known === undefined) return await supervisor.continue(agent, request, call);
-  const asked = { role: known.role.name, task: request.task };
-  const task = await taskAfterHooks(delegator, asked, call);
+  const delegation = { role: known.role.name, task: request.task };
+  const task = await taskAfterHooks(delegator, delegation, call);
   return await supervisor.continue(agent, { ...request, task }, call);
 }

@@ -52,45 +52,34 @@ export function describeStart(body: SpanOpening, { agentPath }: EventScope): Spa
   switch (body.type) {
     case "run.started":
     case "run.resumed":
-      return {
-        name: spanName(OPERATION.workflow, body.role),
-        attributes: {
-          [GEN_AI.operation]: OPERATION.workflow,
-          [GEN_AI.workflowName]: body.role,
-        },
-      };
+      return startAs(OPERATION.workflow, body.role, { [GEN_AI.workflowName]: body.role });
     case "agent.started":
     case "agent.resumed":
-      return {
-        name: spanName(OPERATION.agent, readLastName(agentPath)),
-        attributes: {
-          [GEN_AI.operation]: OPERATION.agent,
-          [GEN_AI.agentName]: body.role,
-          [GEN_AI.requestModel]: body.model,
-        },
-      };
+      return startAs(OPERATION.agent, readLastName(agentPath), {
+        [GEN_AI.agentName]: body.role,
+        [GEN_AI.requestModel]: body.model,
+      });
     case "model.requested":
-      return {
-        name: spanName(OPERATION.model, body.model),
-        attributes: {
-          [GEN_AI.operation]: OPERATION.model,
-          [GEN_AI.provider]: body.provider,
-          [GEN_AI.requestModel]: body.model,
-          [SERVER.address]: body.server?.address,
-          [SERVER.port]: body.server?.port,
-        },
-      };
+      return startAs(OPERATION.model, body.model, {
+        [GEN_AI.provider]: body.provider,
+        [GEN_AI.requestModel]: body.model,
+        [SERVER.address]: body.server?.address,
+        [SERVER.port]: body.server?.port,
+      });
     case "tool.started":
     case "tool.resumed":
     case "tool.rejected": {
       const tool = knownToolName(body);
-      const spawn = body.type === "tool.rejected" ? body.spawn : undefined;
-      return {
-        name: spawn === undefined ? spanName(OPERATION.tool, tool) : rejectedName(spawn),
-        attributes: { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: tool },
-      };
+      const start = startAs(OPERATION.tool, tool, { [GEN_AI.toolName]: tool });
+      const { spawn } = body.type === "tool.rejected" ? body : {};
+      return spawn === undefined ? start : { ...start, name: rejectedName(spawn) };
     }
   }
+}
+
+function startAs(operation: string, target: string, attributes: Attributes): SpanStart {
+  const name = spanName(operation, target);
+  return { name, attributes: { [GEN_AI.operation]: operation, ...attributes } };
 }
 
 /** A subagent that is not started has a known role, or a name that the model may have invented. */
