@@ -80,7 +80,8 @@ export class SqlStore implements Store {
       const made = yield sql`
         insert into {schema}.run (run_id, title, status, epoch, record_count, owner_token, owner_hostname, owner_process_id,
           heartbeat_at_ms, created_at_ms, updated_at_ms)
-        values (${runId}, ${title}, 'open', 1, 0, ${token}, ${hostname}, ${processId}, ${NOW_MS}, ${NOW_MS}, ${NOW_MS})
+        select ${runId}, ${title}, 'open', 1, 0, ${token}, ${hostname}, ${processId}, at_ms, at_ms, at_ms
+        from (select ${NOW_MS} as at_ms) as moment where true
         on conflict (run_id) do nothing returning epoch`;
       if (made.length > 0) return ownership;
       const found = yield* findRun(runId);
