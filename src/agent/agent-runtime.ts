@@ -251,8 +251,8 @@ export class AgentRuntime {
     return persistence === undefined ? taken : persistence.unlogged(taken);
   }
 
-  /** True if a stop request waits to be handled. */
-  get isStopping(): boolean {
+  /** True while stop requests wait for the loop to take them into the state. */
+  get hasStopRequest(): boolean {
     return this.stopRequests.length > 0 && this.persistence?.inFlight?.isUnderWay !== true;
   }
 
@@ -505,7 +505,7 @@ export class AgentRuntime {
     this.#children?.delete(child.childName);
   }
 
-  /** True while it works beside its parent, which has not read of its end. */
+  /** True while it works beside its parent, until its report is in the mailbox of that. */
   get isInBackground(): boolean {
     return this.reporting !== undefined && !this.isDetached;
   }

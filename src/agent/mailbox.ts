@@ -19,16 +19,18 @@ interface Mail {
 export interface MailboxMessage {
   readonly content: MessageContent;
   /** The subagent in the background whose result it is; undefined: the agent is steered. */
-  readonly from: AgentId | undefined;
-  /** The agent that steers it; undefined: it comes from outside the tree. */
-  readonly by?: AgentId | undefined;
+  readonly reportOf: AgentId | undefined;
+  /** The agent that wrote it; undefined: it comes from outside the tree. */
+  readonly sender: AgentId | undefined;
 }
 
 export class Mailbox {
   #skip: string | undefined;
   #unread: readonly Mail[] = [];
-  #read: readonly Mail[] = [];
-  #taken = 0;
+  /** Taken by the agent, before a step that has not begun: if none begins, they count as not delivered. */
+  #unconfirmed: readonly Mail[] = [];
+  /** Letters taken since `takeLetterCount` was last called. */
+  #letterCount = 0;
   readonly #listeners = new Set<(message: MailboxMessage) => void>();
   #settled: SettledStatus | undefined;
 
@@ -43,31 +45,31 @@ export class Mailbox {
   }
 
   /**
-   * Writes to the agent. Resolves when it reads the message, or when it settles without having read it. `by`: the agent that writes;
+   * Writes to the agent. Resolves when it reads the message, or when it settles without having read it. `sender`: the agent that writes;
    * left out: the caller, outside the tree.
    */
-  write(content: MessageContent, by?: AgentId): Promise<Delivery> {
+  write(content: MessageContent, sender?: AgentId): Promise<Delivery> {
     if (this.#settled !== undefined)
       return Promise.resolve({ isDelivered: false, reason: this.#settled });
     return new Promise((answer) =>
-      this.#post({ message: { content, from: undefined, by }, answer }),
+      this.#post({ message: { content, reportOf: undefined, sender }, answer }),
     );
   }
 
   /** Takes in the result of a subagent in the background. An agent that has settled gets it when it continues. */
-  report(from: AgentId, text: string): void {
-    if (this.#settled === undefined)
-      this.#post({ message: { content: text, from }, answer: () => undefined });
+  report(childId: AgentId, text: string): void {
+    const message = { content: text, reportOf: childId, sender: childId };
+    if (this.#settled === undefined) this.#post({ message, answer: () => undefined });
   }
 
   /** Takes back what a subagent reported: the agent has it in another way. */
-  withdraw(from: AgentId): void {
-    this.#unread = this.#unread.filter(({ message }) => message.from !== from);
+  withdraw(childId: AgentId): void {
+    this.#unread = this.#unread.filter(({ message }) => message.reportOf !== childId);
   }
 
   /** True if the subagent has reported and the report was not read. */
-  hasReportOf(from: AgentId): boolean {
-    return this.#unread.some(({ message }) => message.from === from);
+  hasReportOf(childId: AgentId): boolean {
+    return this.#unread.some(({ message }) => message.reportOf === childId);
   }
 
   /** Calls `listener` whenever something comes, until the returned function is called. */
@@ -84,21 +86,21 @@ export class Mailbox {
     const taken = this.#unread;
     if (taken.length === 0) return NOTHING;
     this.#unread = [];
-    this.#read = [...this.#read, ...taken];
-    this.#taken += taken.filter(({ message }) => message.from === undefined).length;
+    this.#unconfirmed = [...this.#unconfirmed, ...taken];
+    this.#letterCount += taken.filter(({ message }) => message.reportOf === undefined).length;
     return taken.map(({ message }) => message);
   }
 
-  /** How many messages of others than subagents were taken since it was last asked. */
-  countTaken(): number {
-    const taken = this.#taken;
-    this.#taken = 0;
-    return taken;
+  /** Returns how many letters, which are messages that are not reports, were taken since the last call. */
+  takeLetterCount(): number {
+    const count = this.#letterCount;
+    this.#letterCount = 0;
+    return count;
   }
 
   confirmDelivery(stepNumber: number): void {
-    for (const { answer } of this.#read) answer({ isDelivered: true, stepNumber });
-    this.#read = [];
+    for (const { answer } of this.#unconfirmed) answer({ isDelivered: true, stepNumber });
+    this.#unconfirmed = [];
   }
 
   /** The calls of the open step are left out. */
@@ -115,9 +117,9 @@ export class Mailbox {
   /** The agent has settled: its waiters learn that it read nothing more. */
   close(status: SettledStatus): void {
     this.#settled = status;
-    for (const { answer } of [...this.#read, ...this.#unread])
+    for (const { answer } of [...this.#unconfirmed, ...this.#unread])
       answer({ isDelivered: false, reason: status });
-    this.#read = [];
+    this.#unconfirmed = [];
     this.#unread = [];
   }
 

@@ -20,7 +20,7 @@ export function handleRequests(agent: AgentRuntime, state: AgentState): AgentSta
 
 /** Takes in the stop signals that came from outside. */
 export function handleStopRequests(agent: AgentRuntime, state: AgentState): AgentState {
-  if (state.status !== "running" || !agent.isStopping) return state;
+  if (state.status !== "running" || !agent.hasStopRequest) return state;
   return agent
     .takeStopRequests()
     .reduce<AgentState>((current, signal) => takeRequest(agent, current, signal), state);

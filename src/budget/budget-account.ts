@@ -375,8 +375,11 @@ export class BudgetAccount implements AccountFigures {
 
   // Usage and room
 
-  /** Returns the first limit on the path that is reached: then nothing further may start. */
-  exhausted(): BudgetRefusal | undefined {
+  /**
+   * Returns the first limit on the path that replies, or time, have used up: no call of a reply may start.
+   * Steps and tool calls are not checked.
+   */
+  exhaustedForReply(): BudgetRefusal | undefined {
     return findReachedLimit(this, this.#ledger.clock);
   }
 

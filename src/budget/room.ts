@@ -148,7 +148,10 @@ const REPLY_AXES: readonly SpendAxis[] = [
 /** The axes on which a new child needs room. */
 const CHILD_AXES: readonly SpendAxis[] = ["steps", ...REPLY_AXES];
 
-/** Returns the first limit on the path that is reached for the asker. */
+/**
+ * Returns the first limit on the path that is reached: on the axes of a reply, or, if `asker` is `null`,
+ * on those of a new child, which needs a step, too.
+ */
 export function findReachedLimit(
   account: AccountFigures,
   clock: Now,

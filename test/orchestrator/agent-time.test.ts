@@ -47,7 +47,7 @@ class ClockFixture {
 
   /** What keeps the agent from starting anything: the account and the time that it has used. */
   refusal(path: string): unknown {
-    const refusal = this.ledger.getAccount(AgentIdSchema().parse(path)).exhausted();
+    const refusal = this.ledger.getAccount(AgentIdSchema().parse(path)).exhaustedForReply();
     return refusal === undefined ? undefined : [refusal.accountPath, refusal.spent];
   }
 

@@ -120,7 +120,7 @@ for (const level of LEVELS) {
       const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
       fixture.clock.advance(9);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
-      expect([gate.exhausted(), gate.chargeToolCall(), gate.remaining()]).toEqual([
+      expect([gate.exhaustedForReply(), gate.chargeToolCall(), gate.remaining()]).toEqual([
         undefined,
         undefined,
         { wallTimeMs: 1 },
@@ -132,7 +132,7 @@ for (const level of LEVELS) {
         refusal: late,
         waitedMs: 0,
       });
-      expect([gate.exhausted(), gate.chargeToolCall(), gate.remaining()]).toEqual([
+      expect([gate.exhaustedForReply(), gate.chargeToolCall(), gate.remaining()]).toEqual([
         late,
         late,
         { wallTimeMs: 0 },
@@ -222,10 +222,10 @@ for (const level of LEVELS) {
       );
       const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
       fixture.clock.advance(9);
-      expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
+      expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
       fixture.clock.advance(1);
       const late = { axis: "wallTimeMs", accountPath: level, maximum: 10, spent: 10, asked: 0 };
-      expect([gate.exhausted(), gate.chargeToolCall()]).toEqual([late, late]);
+      expect([gate.exhaustedForReply(), gate.chargeToolCall()]).toEqual([late, late]);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
         refusal: late,
@@ -243,7 +243,7 @@ for (const level of LEVELS) {
     fixture.clock.advance(4);
     fixture.ledger.getAccount(owner).stopTime();
     fixture.clock.advance(60);
-    expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 6 }]);
+    expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 6 }]);
     expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
     fixture.clock.advance(40);
     fixture.ledger.getAccount(owner).resumeTime();
@@ -252,7 +252,7 @@ for (const level of LEVELS) {
       fixture.ledger.getAccount(leaf).deadlineAtMs(),
     ]).toEqual([100, 110]);
     fixture.clock.advance(6);
-    expect(gate.exhausted()).toEqual({
+    expect(gate.exhaustedForReply()).toEqual({
       axis: "wallTimeMs",
       accountPath: level,
       maximum: 10,

@@ -88,8 +88,8 @@ describe("a reserve", () => {
         kept: 20,
       };
       expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toEqual(refusal);
-      expect(fixture.ledger.getAccount(CHILD).exhausted()).toEqual(refusal);
-      expect(fixture.ledger.getAccount(LEAD).exhausted()).toBeUndefined();
+      expect(fixture.ledger.getAccount(CHILD).exhaustedForReply()).toEqual(refusal);
+      expect(fixture.ledger.getAccount(LEAD).exhaustedForReply()).toBeUndefined();
     },
   );
 

@@ -68,7 +68,7 @@ function checkRoom(
     left: { ...account.remaining() },
     leftForChildren: { ...account.remainingForChildren() },
     leftForRun: { ...account.runRemaining() },
-    exhausted: account.exhausted(),
+    exhausted: account.exhaustedForReply(),
     exhaustedForChild: account.exhaustedForChild(),
     overshoots: findOvershoots(account),
   };

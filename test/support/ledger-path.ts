@@ -61,6 +61,6 @@ export const core = {
     return account.chargeToolCall() ?? valuesOf(account);
   },
   exhausted: (path: Path, atMs: number): BudgetRefusal | undefined =>
-    liveOf(path, atMs).exhausted(),
+    liveOf(path, atMs).exhaustedForReply(),
   remaining: (path: Path, atMs: number): Remaining => liveOf(path, atMs).remaining(),
 };

@@ -35,7 +35,7 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   if (step.lastStep !== undefined) return addSignal(agent, state, lastStepSignal(step.lastStep));
   // A reply that was let through before the process died is not evaluated again.
   if (agent.persistence?.inFlight?.isUnderWay === true) return state;
-  const refusal = agent.account.exhausted();
+  const refusal = agent.account.exhaustedForReply();
   return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
 }
 
@@ -50,7 +50,7 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
     const batch = { calls, skip };
     ({ state: next, failures, isOver, skip } = await runBatch(agent, next, reply, batch));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
-    if (isOver || agent.isStopping || openStepOf(next).deferrals.length > 0) break;
+    if (isOver || agent.hasStopRequest || openStepOf(next).deferrals.length > 0) break;
   }
   reply.release();
   const dismissing = agent.persistence?.dismissOrphans();

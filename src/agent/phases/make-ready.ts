@@ -107,7 +107,7 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
   const news = Promise.withResolvers<void>();
   const hear = (): void => news.resolve();
   const unsubscribe = agent.openMailbox().onMail((message) => {
-    if (message.from === undefined) hear();
+    if (message.reportOf === undefined) hear();
   });
   const forget = onAbort(startSignal, hear);
   await Promise.race([settled, news.promise]);
@@ -121,7 +121,7 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
 /** The state as it will be if the model call that shows the messages is made. */
 export function withMail(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
   const messages = mail.map(makeMailMessage);
-  const reportedIds = mail.flatMap(({ from }) => from ?? []);
+  const reportedIds = mail.flatMap(({ reportOf }) => reportOf ?? []);
   return addMessages(state, messages, reportedIds);
 }
 
@@ -132,15 +132,15 @@ export function deliverMessages(
   mail: readonly MailboxMessage[],
 ): Prepared {
   const position = stepPosition(agent, state);
-  for (const { content, from, by = from } of mail) {
-    const origin = from === undefined ? "steering" : "report";
-    const sender = defined({ fromAgentId: by });
+  for (const { content, reportOf, sender } of mail) {
+    const origin = reportOf === undefined ? "steering" : "report";
+    const from = defined({ fromAgentId: sender });
     const characters = contentText(content).length;
-    agent.record({ type: "message.delivered", origin, characters, ...sender }, position);
+    agent.record({ type: "message.delivered", origin, characters, ...from }, position);
   }
   return { state: withMail(state, mail), call };
 }
 
-function makeMailMessage({ content, from }: MailboxMessage): UserMessage {
-  return userMessage(content, from === undefined ? "steering" : "report");
+function makeMailMessage({ content, reportOf }: MailboxMessage): UserMessage {
+  return userMessage(content, reportOf === undefined ? "steering" : "report");
 }

@@ -119,7 +119,7 @@ export class RunJournal {
 
   /** A phase of an agent has ended with this state. The messages that the phase took count as read. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
-    const letters = node.mailbox?.countTaken() ?? 0;
+    const letters = node.mailbox?.takeLetterCount() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
     this.save(node, phase, state);
     if (phase === "decide" && !wasInterrupted(state)) this.writer.noteProgress();
