@@ -83,7 +83,7 @@ export type { Run } from "./orchestrator/run/run.ts";
 export { toSse, type SseOptions } from "./orchestrator/run/to-sse.ts";
 export type { Phase, PhaseReport, PhaseState } from "./agent/phase-report.ts";
 export type { RunResult } from "./orchestrator/run/run-result.ts";
-export type { AgentReport, RunningAgent } from "./orchestrator/tree/agent-report.ts";
+export type { AgentReport, AgentSummary } from "./orchestrator/tree/agent-report.ts";
 export type { StreamPiece } from "./protocol/stream-piece.ts";
 export type { RetryPolicy } from "./model/retry-policy.ts";
 export { memoryStore } from "./store/memory-store.ts";

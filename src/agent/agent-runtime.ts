@@ -420,7 +420,10 @@ export class AgentRuntime {
     return modelCallNumber === undefined ? scope : { ...scope, modelCallNumber };
   }
 
-  /** Records what has happened in a phase, and has the run count it: once, though the phase be done again (E3). */
+  /**
+   * Records what has happened in a phase, the wait for its lease included, and has the run count it. A phase
+   * that is done again after a crash records nothing twice (E3).
+   */
   record(body: EventBody, at?: EventPosition): void {
     if (this.persistence?.inFlight?.takeRecorded(body, at) === true) return;
     const { run, identity } = this;
@@ -428,7 +431,7 @@ export class AgentRuntime {
     run.recorder.record(this.scope(at), body);
   }
 
-  /** Records what has happened within an effect. */
+  /** Records what has happened within a model call or a tool call. One that is made again after a crash records it again. */
   emit(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
     this.run.recorder.record(this.scope(at), body, contents);
   }

@@ -233,7 +233,7 @@ interface StateParts {
   readonly telemetry: z.infer<ReturnType<typeof RunTelemetrySchema>>;
 }
 
-/** Before the first step of an execution. */
+/** Before the execution begins. */
 export interface PendingState extends StateParts {
   readonly status: "pending";
   readonly step?: undefined;
@@ -325,12 +325,12 @@ export function isRequestTooLong({ log: { overflows, signals }, step }: AgentSta
 
 /** True while an open step has no reply yet and its first request was refused as too long. */
 export function isRetryAfterOverflow(state: AgentState): boolean {
-  const { step } = state;
-  return step !== undefined && step.reply === undefined && step.usage.steps > 0;
+  const { step, log } = state;
+  return step !== undefined && step.reply === undefined && log.overflows > 0;
 }
 
-/** True if calls of the open step, or subtasks, have no result yet: there may be something to wait for. */
-export function isWaiting({ step, log }: AgentState): boolean {
+/** True if calls of the open step are deferred, or subtasks are queued: only then may a subagent of them be paused. */
+export function hasDeferredWork({ step, log }: AgentState): boolean {
   return (step !== undefined && step.deferrals.length > 0) || log.subtasks.length > 0;
 }
 

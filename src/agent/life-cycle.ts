@@ -69,7 +69,7 @@ export interface PreparedCall {
   readonly lastStep: LastStep | undefined;
 }
 
-/** What prepare came to; undefined call: the budget refused it, or the agent was asked to end or to wait. */
+/** The result of prepare. `call` is undefined if no request may follow: the state has a signal, is paused, or still has subtasks. */
 export interface Prepared {
   readonly state: AgentState;
   readonly call: PreparedCall | undefined;
@@ -113,8 +113,8 @@ export function mustNotCallModel(agent: AgentRuntime, { log, status }: AgentStat
 }
 
 /**
- * Opens the step of a model call, or reopens it after a context overflow. Marks its messages as
- * delivered and notifies their senders.
+ * Opens the step of a model call, or reopens it after a context overflow. A step that was opened before
+ * a crash stays as it is. Marks its messages as delivered and notifies their senders.
  */
 export function beginStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep, effectPosition } = call;

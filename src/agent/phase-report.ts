@@ -20,7 +20,7 @@ export type Phase =
   | "paused"
   | "ended";
 
-/** A phase that has just ended, with the state it left: frozen, and not the one the loop works on next. */
+/** A phase that has just ended, with the state it left. The state is frozen; the loop makes new ones. */
 export interface PhaseReport {
   readonly phase: Phase;
   readonly state: PhaseState;
@@ -29,7 +29,7 @@ export interface PhaseReport {
 /** How an agent stands between two phases. */
 export interface PhaseState {
   readonly status: Status;
-  /** Absent before the first step. */
+  /** Absent before the execution begins. */
   readonly executionId?: ExecutionId;
   /** Why it is paused or has ended. */
   readonly reason?: StopReason;

@@ -7,7 +7,7 @@ import {
   hasReply,
   isAnswered,
   isRequestTooLong,
-  isWaiting,
+  hasDeferredWork,
   pendingCallsOf,
   type AgentState,
   type PausedState,
@@ -77,5 +77,5 @@ function continues(state: AgentState): boolean {
 /** Takes in the stop signals that came meanwhile, and pauses if there is something to wait for. */
 function handleStopsAndWaits(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
-  return isWaiting(handled) ? pauseIfWaiting(agent, handled) : handled;
+  return hasDeferredWork(handled) ? pauseIfWaiting(agent, handled) : handled;
 }

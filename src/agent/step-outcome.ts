@@ -33,7 +33,7 @@ export interface StepFacts {
   /** The mailbox has messages that the agent has not read yet. */
   readonly hasMessages: boolean;
   /** True if the agent may not end before its subagents in the background, and has some. */
-  readonly mustAwaitSubagents: boolean;
+  readonly mustAwait: boolean;
 }
 
 /** Replies in a row of no use that are forgiven. */
@@ -52,7 +52,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (last.tools.calls.length > 0) work.push("tool_calls");
   if (log.subtasks.length > 0) work.push("subtasks");
   if (facts.hasMessages) work.push("messages");
-  const wanted: readonly WorkType[] = facts.mustAwaitSubagents ? [...work, "subagents"] : work;
+  const wanted: readonly WorkType[] = facts.mustAwait ? [...work, "subagents"] : work;
   if (log.output !== undefined) {
     const news = wanted.filter((one) => one !== "tool_calls");
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
@@ -71,7 +71,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (!isAnswer) return { type: "continue", work };
   const { uselessReplies } = log;
   // It has nothing to say before they have.
-  if (uselessReplies > 0 && facts.mustAwaitSubagents) return { type: "continue", work: wanted };
+  if (uselessReplies > 0 && facts.mustAwait) return { type: "continue", work: wanted };
   if (uselessReplies > MAX_USELESS_REPLIES) {
     const reply = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
     return failMisbehaved(facts, reply, { uselessReplies });
@@ -83,8 +83,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
     return failMisbehaved(facts, "finish its reply, but it broke off with an error.", {
       finishReason,
     });
-  if (facts.hasOutput && !facts.mustAwaitSubagents)
-    return { type: "retry", work: ["missing_output"] };
+  if (facts.hasOutput && !facts.mustAwait) return { type: "retry", work: ["missing_output"] };
   return wanted.length > 0
     ? { type: "continue", work: wanted }
     : { type: "stop", signal: COMPLETED };
@@ -122,9 +121,9 @@ function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopR
   });
 }
 
-function missedOutputs({ steps, waits = 0 }: RunLog, { mustAwaitSubagents }: StepFacts): number {
+function missedOutputs({ steps, waits = 0 }: RunLog, { mustAwait }: StepFacts): number {
   const texts = steps.filter(isTextAlone).length - waits;
-  const isWait = mustAwaitSubagents && steps.slice(-1).some(isTextAlone);
+  const isWait = mustAwait && steps.slice(-1).some(isTextAlone);
   const rejectedResults = steps
     .flatMap((step) => step.tools.executions)
     .filter(

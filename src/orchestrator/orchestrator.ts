@@ -60,8 +60,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Starts a run: `role` at the root, with `task`, a text or parts of which some are images, sounds or files: 20,000,000 bytes each and
-   * 50,000,000 in all at most. It begins in the next tick at the earliest; later if it waits for a run slot (`maxConcurrentRuns`), for its
-   * turn among many, or for the store to accept its id. It is in the store once `run.kept()` resolves.
+   * 50,000,000 in all at most. It begins when the synchronous code that calls `start` is over; later if it waits for a run slot
+   * (`maxConcurrentRuns`), for its turn among many, or for the store to accept its id. It is in the store once `run.kept()` resolves.
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that

@@ -8,7 +8,7 @@ import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";
 /** How an execution, or a run, came to rest: at its end, or paused until it is resumed. */
 export type SettledStatus = TerminalStatus | "paused";
-/** Life of an execution: pending before its first step, running, perhaps paused and running again, then one of the four terminal ones. */
+/** Life of an execution: pending before it begins, running, perhaps paused and running again, then one of the four terminal ones. */
 export type Status = SettledStatus | "pending" | "running";
 
 /** Reasons for a pause (R26). */

@@ -23,7 +23,7 @@ const FACTS: StepFacts = {
   hasOutput: false,
   isNative: false,
   hasMessages: false,
-  mustAwaitSubagents: false,
+  mustAwait: false,
 };
 const NOTHING_DONE = pendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } }).log;
 const SUBTASKS: RunLog["subtasks"] = [{ request: { role: "helper", task: "Look." } }];
@@ -161,7 +161,7 @@ proves(["R15"], "retry: a reply of no use is forgiven once, and then fails", () 
 });
 
 proves(["D308"], "a reply of no use is waited with while subagents work", () => {
-  const facts = { mustAwaitSubagents: true };
+  const facts = { mustAwait: true };
   const outcomes = [1, 2].map((uselessReplies) => judged({}, { uselessReplies }, facts));
   expect(outcomes.map(summary)).toEqual(["continue subagents", "continue subagents"]);
 });
@@ -206,12 +206,8 @@ proves(["D303"], "a text with which the agent waits for its subagents is no miss
   const misfit = step({ calls: [toolCall("call_1", FINISH_TOOL_NAME)], type: "failed" });
   const other = step({ calls: [toolCall("call_1")] });
   const facts = { ...FACTS, hasOutput: true };
-  const after = (
-    waits: number,
-    mustAwaitSubagents: boolean,
-    ...steps: readonly StepRecord[]
-  ): string =>
-    summary(stepOutcome({ ...NOTHING_DONE, steps, waits }, { ...facts, mustAwaitSubagents }));
+  const after = (waits: number, mustAwait: boolean, ...steps: readonly StepRecord[]): string =>
+    summary(stepOutcome({ ...NOTHING_DONE, steps, waits }, { ...facts, mustAwait }));
   expect([
     after(2, true, text, text, text),
     after(3, false, text, text, text, other),

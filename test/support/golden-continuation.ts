@@ -19,7 +19,7 @@ export const FACTS: StepFacts = {
   hasOutput: false,
   isNative: false,
   hasMessages: false,
-  mustAwaitSubagents: false,
+  mustAwait: false,
 };
 
 interface StepParts {

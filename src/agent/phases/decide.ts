@@ -12,7 +12,7 @@ import {
   isRequestTooLong,
   isWholeReply,
   lastTextOf,
-  isWaiting,
+  hasDeferredWork,
   type AgentState,
   eventPosition,
 } from "../agent-state.ts";
@@ -44,7 +44,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     hasOutput: agent.role.hasOutput,
     isNative: agent.nativeOutputSchema !== undefined,
     hasMessages: agent.mailbox?.hasMessages === true,
-    mustAwaitSubagents: next.log.background.length > 0 && agent.role.delegation.atEnd === "await",
+    mustAwait: next.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
   switch (outcome.type) {
     case "stop":
@@ -78,7 +78,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
 async function finishStep(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
   const state = agent.role.hasOutput ? withTextResult(agent, given) : given;
   const closing = state.step?.lastStep;
-  const alone = isWaiting(state) ? await dismissChildren(agent, state) : state;
+  const alone = hasDeferredWork(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
   if (completed === alone) return failIfStalled(agent, alone);
   const isRecorded = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");

@@ -55,7 +55,7 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   reply.release();
   const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
-  // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
+  // incorporate, which raises failure signals, is skipped if calls are left: completeStep answers those, and raises none.
   const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;
   if (isLeft) next = raiseFailures(agent, next, { before: next, ...openStepOf(next) });
   for (const failure of failures) next = failWith(agent, next, failure);

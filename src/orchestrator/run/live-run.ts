@@ -66,7 +66,7 @@ export class LiveRun {
     const { root, run, prepared } = this;
     const { runSlots, throttle } = run.settings;
     const admitted = runSlots && this.#waitForSlot(runSlots);
-    await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
+    await Promise.resolve(); // Synchronously after start(), the caller may subscribe, or take over by iterate().
     const turn = throttle.turn();
     if (turn !== undefined) await turn;
     const { journal, tree, session } = run;

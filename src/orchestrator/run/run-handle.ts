@@ -69,7 +69,7 @@ export class RunHandle implements Run {
     this.#live = new LiveRun(prepared, this);
   }
 
-  /** Starts the run. Its first event is recorded in the next tick at the earliest: see `LiveRun.runRoot`. */
+  /** Starts the run. Its first event comes after the synchronous code of the caller: see `LiveRun.runRoot`. */
   start(): void {
     this.#resolve(this.#closeOnFailure(this.#lead()));
   }

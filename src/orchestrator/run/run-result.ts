@@ -39,7 +39,7 @@ import {
   type AgentReport,
   describeAgent,
   durationOf,
-  type RunningAgent,
+  type AgentSummary,
   type SettledAgent,
 } from "../tree/agent-report.ts";
 import { type RunRuntime, scopeOutsideExecutions } from "../tree/run-runtime.ts";
@@ -102,11 +102,11 @@ export interface RunResult<out Output = unknown> {
    */
   readonly prices: readonly PriceUsed[];
   /**
-   * Agents that still work after the root has ended, with their usage so far. The result of `run.settled`
-   * has them in `agents` instead.
+   * Detached agents that still work, with their usage so far. The result of `run.settled` has them in
+   * `agents` instead.
    */
-  readonly detached: readonly RunningAgent[];
-  /** Every agent of the tree, in the order of their start; the root first. */
+  readonly detached: readonly AgentSummary[];
+  /** Every agent that has settled, in the order of their start; the root first. Those still at work are in `detached`. */
   readonly agents: readonly AgentReport[];
   /** The texts that the steps of all agents speak of, by their hash: prompts, tool definitions (C28). */
   readonly definitions: Definitions;
@@ -156,7 +156,7 @@ const addLateParts = lateFields<ResultSource, LateFacts & HistoryParts>({
   accounts: ({ facts }) => facts.late().accounts,
 });
 
-const addSums = lateFields<readonly RunningAgent[], Pick<RunUsage, "byRole" | "byModel">>({
+const addSums = lateFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "byModel">>({
   byRole: (agents) => sumUp(agents.map(({ role, usage: { own } }) => [role, own])),
   byModel: (agents) => sumUp(agents.flatMap(splitByModel)),
 });
@@ -215,7 +215,7 @@ function listFailures(
 type NamedUsage = readonly [name: string, usage: Usage];
 
 /** What was used of the agent's model, and of others that a fallback asked. */
-function splitByModel({ model, usage, otherModels }: RunningAgent): readonly NamedUsage[] {
+function splitByModel({ model, usage, otherModels }: AgentSummary): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);
   const rest = others.reduce((left, [, used]) => subtractUsage(left, used), usage.own);
@@ -236,7 +236,7 @@ function sumUp(all: readonly NamedUsage[]): Readonly<Record<string, Usage>> {
 export function makeResult(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
   const { runId, tree, clock, ledger, recorder, definitions } = run;
   const settled: SettledAgent[] = [];
-  const detached: RunningAgent[] = [];
+  const detached: AgentSummary[] = [];
   // A detached agent may be paused: it continues after this result.
   let isFinal = run.journal === undefined;
   const models: Model[] = [];

@@ -72,7 +72,7 @@ export interface Run<out Output = unknown> {
    */
   kept(): Promise<void>;
   /**
-   * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
+   * All events of the tree, in order, from now on; from the first if called synchronously after `start` or `resume`.
    * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
    *
    * @throws EspalierError `invalid_option`, `unknown_agent`, or `events_not_kept` for a `from` that is past in a run that is kept nowhere,
@@ -93,7 +93,7 @@ export interface Run<out Output = unknown> {
   pieces(options?: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined>;
   /**
    * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
-   * Called in the same tick as `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
+   * Called synchronously after `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
    *
    * @throws EspalierError `already_iterating` if it is iterated already. From the iteration: what `result` rejects with.
    */

@@ -13,8 +13,8 @@ import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { ModelUsage, UsageReport } from "../../protocol/usage.ts";
 import { toolErrors, toolsUsed } from "./tool-report.ts";
 
-/** An agent that still works: its place in the tree, and what it has consumed so far. */
-export interface RunningAgent {
+/** An agent, whether or not it has settled: its place in the tree, and what it has consumed so far. */
+export interface AgentSummary {
   readonly agentId: AgentId;
   readonly executionId: ExecutionId;
   /** Null for the root. */
@@ -44,7 +44,7 @@ export interface RunningAgent {
 }
 
 /** How one agent of the tree ended, or where it is paused. All but the counts of executions and usage is of its last execution. */
-export interface AgentReport extends RunningAgent {
+export interface AgentReport extends AgentSummary {
   /** How it ended, or `paused`. */
   readonly status: SettledStatus;
   /** Why it ended, or why it is paused. */
@@ -70,12 +70,12 @@ export interface AgentReport extends RunningAgent {
 }
 
 /** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
-export interface SettledAgent extends RunningAgent {
+export interface SettledAgent extends AgentSummary {
   readonly settled: SettledState;
 }
 
 /** Returns the facts about an agent that its report has at any time, with its state if it has settled. */
-export function describeAgent(node: AgentRuntime): RunningAgent | SettledAgent {
+export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
   const { identity, role, model, account, settled } = node;
   const { runId: _ofAll, ...place } = identity;
   return {
