@@ -2182,6 +2182,9 @@ const requirements = {
   D723: {
     text: "Usage and text of a tree without background subagents and tight budgets do not depend on which effect ends first",
   },
+  D724: {
+    text: "A message is delivered with the model call that shows it: without the call neither its sender, nor an event, nor the history has it as read",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -27,6 +27,7 @@ import {
   type MadeSection,
 } from "./agent-state.ts";
 import type { Lease, LastStep } from "../budget/lease.ts";
+import type { MailboxMessage } from "./mailbox.ts";
 import { releaseLeases } from "./model-call.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
 import { stepContext } from "./make-step-context.ts";
@@ -67,6 +68,8 @@ export interface PreparedCall {
   readonly hiddenTools: readonly HiddenTool[];
   /** Set if this request says that no step can follow. */
   readonly lastStep: LastStep | undefined;
+  /** Messages to the agent that this request is the first to show. */
+  readonly mail: readonly MailboxMessage[];
 }
 
 /** The result of prepare. `call` is undefined if no request may follow: the state has a signal, is paused, or still has subtasks. */
@@ -114,21 +117,17 @@ export function mustNotCallModel(agent: AgentRuntime, { log, status }: AgentStat
 
 /**
  * Opens the step of a model call, or reopens it after a context overflow. A step that was opened before
- * a crash stays as it is. Marks its messages as delivered and notifies their senders.
+ * a crash stays as it is.
  */
 export function beginStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep, effectPosition } = call;
   const { stepId, stepNumber: number } = effectPosition;
   const isOpen = state.step !== undefined;
-  if (isOpen && !isRetryAfterOverflow(state)) {
-    agent.mailbox?.confirmDelivery(number);
-    return state;
-  }
+  if (isOpen && !isRetryAfterOverflow(state)) return state;
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
   if (!isOpen && agent.run.recorder.announce("step.started"))
     agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
-  agent.mailbox?.confirmDelivery(number);
   const opened = openStep(state, {
     stepId,
     number,

@@ -27,9 +27,7 @@ export interface MailboxMessage {
 export class Mailbox {
   #skip: string | undefined;
   #unread: readonly Mail[] = [];
-  /** Taken by the agent, before a step that has not begun: if none begins, they count as not delivered. */
-  #unconfirmed: readonly Mail[] = [];
-  /** Letters taken since `takeLetterCount` was last called. */
+  /** Letters delivered since `takeLetterCount` was last called. */
   #letterCount = 0;
   readonly #listeners = new Set<(message: MailboxMessage) => void>();
   #settled: SettledStatus | undefined;
@@ -82,25 +80,27 @@ export class Mailbox {
     return this.#unread.length > 0;
   }
 
-  takeMessages(): readonly MailboxMessage[] {
-    const taken = this.#unread;
-    if (taken.length === 0) return NOTHING;
-    this.#unread = [];
-    this.#unconfirmed = [...this.#unconfirmed, ...taken];
-    this.#letterCount += taken.filter(({ message }) => message.reportOf === undefined).length;
-    return taken.map(({ message }) => message);
+  /** Messages that no model call has shown yet, in the order in which they came. */
+  get unread(): readonly MailboxMessage[] {
+    return this.#unread.map(({ message }) => message);
   }
 
-  /** Returns how many letters, which are messages that are not reports, were taken since the last call. */
+  /** Returns how many letters, which are messages that are not reports, were delivered since the last call. */
   takeLetterCount(): number {
     const count = this.#letterCount;
     this.#letterCount = 0;
     return count;
   }
 
-  confirmDelivery(stepNumber: number): void {
-    for (const { answer } of this.#unconfirmed) answer({ isDelivered: true, stepNumber });
-    this.#unconfirmed = [];
+  /** The model call of this step shows these messages. Their senders learn so. */
+  confirmDelivery(shown: readonly MailboxMessage[], stepNumber: number): void {
+    const isShown = ({ message }: Mail): boolean => shown.includes(message);
+    const delivered = this.#unread.filter(isShown);
+    this.#unread = this.#unread.filter((mail) => !isShown(mail));
+    for (const { message, answer } of delivered) {
+      if (message.reportOf === undefined) this.#letterCount += 1;
+      answer({ isDelivered: true, stepNumber });
+    }
   }
 
   /** The calls of the open step are left out. */
@@ -117,9 +117,7 @@ export class Mailbox {
   /** The agent has settled: its waiters learn that it read nothing more. */
   close(status: SettledStatus): void {
     this.#settled = status;
-    for (const { answer } of [...this.#unconfirmed, ...this.#unread])
-      answer({ isDelivered: false, reason: status });
-    this.#unconfirmed = [];
+    for (const { answer } of this.#unread) answer({ isDelivered: false, reason: status });
     this.#unread = [];
   }
 
@@ -133,5 +131,3 @@ export class Mailbox {
     for (const listener of this.#listeners) listener(mail.message);
   }
 }
-
-const NOTHING: readonly MailboxMessage[] = Object.freeze([]);

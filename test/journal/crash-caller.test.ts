@@ -6,6 +6,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
+import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
 import {
   aborted,
@@ -84,6 +85,85 @@ test("D2: messages that were written to agents are read once, before and after a
     };
   });
 });
+
+proves(
+  ["D724"],
+  "a message that comes while the model is asked is read in the next step, also after a crash",
+  async () => {
+    const textsIn = ({ kept }: Story) => kept.messages.map(({ text }) => text);
+    await killedEverywhere(
+      (): Play => ({
+        role: defineAgent({
+          name: "solo",
+          instructions: "You work.",
+          model: thinker("solo", ({ heard }) => ({ text: ["Worked.", ...heard].join(" ") })),
+        }),
+        callerActions: [
+          {
+            when: ({ type }) => type === "model.requested",
+            act: (run) => void run.steer("Look again.").catch(() => undefined),
+            isKept: isLetter("Look again."),
+          },
+        ],
+      }),
+      (story, plain) => {
+        expect(textsIn(story)).toEqual(textsIn(plain));
+        expect(textsIn(plain)).toEqual([
+          "You work.",
+          "Go.",
+          "Worked.",
+          "Look again.",
+          "Worked. Look again.",
+        ]);
+      },
+    );
+  },
+);
+
+proves(
+  ["D724"],
+  "a message whose request was prepared and never sent is not read, also after a crash",
+  async () => {
+    await killedEverywhere(
+      (): Play => {
+        const calls = new Map<string, number>();
+        const written = latch();
+        return {
+          role: defineAgent({
+            name: "solo",
+            instructions: "You work.",
+            model: thinker("solo", () => ({ calls: [["work", { thing: "it" }]] })),
+            tools: [countedTool(calls, "work", async () => (await written.opened, "worked"))],
+          }),
+          calls,
+          callerActions: [
+            {
+              when: ({ type }) => type === "tool.started",
+              act: (run) => void run.steer("Hurry.").catch(() => undefined),
+              isKept: isLetter("Hurry."),
+            },
+            opens(written, ({ type }) => type === "tool.started"),
+            { when: isPreparedForStep2, act: (run) => run.requestStop(), isKept: isRecord("stop") },
+          ],
+        };
+      },
+      ({ kept, events }) => {
+        expect([kept.status, kept.steps.length]).toEqual(["stopped", 1]);
+        expect(kept.messages.map(({ role }) => role)).toEqual([
+          "system",
+          "user",
+          "assistant",
+          "tool",
+        ]);
+        expect(events.filter(({ type }) => type === "message.delivered")).toEqual([]);
+      },
+    );
+  },
+);
+
+function isPreparedForStep2({ type, stepId }: EspalierEvent): boolean {
+  return type === "budget.reserved" && stepId?.endsWith(".2") === true;
+}
 
 function isLetter(text: string): (record: JournalRecord) => boolean {
   return (record) => record.type === "letter" && record.text === text;

@@ -14,7 +14,9 @@ import { discardReply, recordOverflow, recordReply, recordUsage } from "../trans
 import { leakedCall } from "../../policies/argument-leak.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
+import { contentText } from "../../protocol/message-content.ts";
 import { partsFitted, partsRenamed } from "../../protocol/reply-message.ts";
+import { withMail } from "./make-ready.ts";
 
 /** Requests of a step that may be too long for the model before that is an error. */
 const MAX_OVERFLOWS = 1;
@@ -25,7 +27,8 @@ export async function infer(
   before: AgentState,
   call: PreparedCall,
 ): Promise<AgentState> {
-  const state = beginStep(agent, before, call);
+  const shown = call.mail.length === 0 ? before : deliverMail(agent, before, call);
+  const state = beginStep(agent, shown, call);
   const { effectPosition: position } = call;
   const outcome = await callModel(agent, call);
   const usage = settleCall(agent, position, call.lease, outcome);
@@ -47,6 +50,22 @@ export async function infer(
     case "replied":
       return takeReply(agent, charged, call, outcome.reply);
   }
+}
+
+/** Adds the messages that the call shows to the history, and tells their senders, since its step begins. */
+function deliverMail(
+  agent: AgentRuntime,
+  state: AgentState,
+  { effectPosition, mail }: PreparedCall,
+): AgentState {
+  for (const { content, reportOf, sender } of mail) {
+    const origin = reportOf === undefined ? "steering" : "report";
+    const from = defined({ fromAgentId: sender });
+    const characters = contentText(content).length;
+    agent.record({ type: "message.delivered", origin, characters, ...from }, effectPosition);
+  }
+  agent.mailbox?.confirmDelivery(mail, effectPosition.stepNumber);
+  return withMail(state, mail);
 }
 
 function takeReply(

@@ -3,8 +3,8 @@
 
 import { defined } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { type AgentState, stepPosition } from "../agent-state.ts";
-import { mustNotCallModel, addTask, type Prepared } from "../life-cycle.ts";
+import { type AgentState } from "../agent-state.ts";
+import { mustNotCallModel, addTask } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { makeSections, type ReadyState } from "./make-sections.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
@@ -15,7 +15,7 @@ import { addMessages, recordTask } from "../transition.ts";
 import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { pauseForSubagents } from "../pausing.ts";
-import { contentText, withText } from "../../protocol/message-content.ts";
+import { withText } from "../../protocol/message-content.ts";
 import { userMessage, type UserMessage } from "../../protocol/message.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { MailboxMessage } from "../mailbox.ts";
@@ -115,30 +115,14 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
   forget();
 }
 
-// Messages to the agent, from outside or out of the background, go into its history with the model call that shows it
+// Messages to the agent, from outside or out of the background, go into its history with the model call that shows them
 // (X10, X23).
 
-/** The state as it will be if the model call that shows the messages is made. */
+/** Returns the state as it is once the model call that shows the messages is made. */
 export function withMail(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
   const messages = mail.map(makeMailMessage);
   const reportedIds = mail.flatMap(({ reportOf }) => reportOf ?? []);
   return addMessages(state, messages, reportedIds);
-}
-
-/** Records that the messages of a paid call are delivered, and adds them to the history. */
-export function deliverMessages(
-  agent: AgentRuntime,
-  { state, call }: Prepared,
-  mail: readonly MailboxMessage[],
-): Prepared {
-  const position = stepPosition(agent, state);
-  for (const { content, reportOf, sender } of mail) {
-    const origin = reportOf === undefined ? "steering" : "report";
-    const from = defined({ fromAgentId: sender });
-    const characters = contentText(content).length;
-    agent.record({ type: "message.delivered", origin, characters, ...from }, position);
-  }
-  return { state: withMail(state, mail), call };
 }
 
 function makeMailMessage({ content, reportOf }: MailboxMessage): UserMessage {

@@ -5,15 +5,16 @@ import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts"
 import { ephemeralAtEnd } from "../../model/request-prefix.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
+import { isRetryAfterOverflow, NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
 import { errorRecord } from "../error-record.ts";
 import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
+import type { MailboxMessage } from "../mailbox.ts";
 import { reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith, budgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
-import { deliverMessages, withMail, makeReady } from "./make-ready.ts";
+import { makeReady, withMail } from "./make-ready.ts";
 import type { ReadyState } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices } from "./notices.ts";
 
@@ -25,24 +26,24 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
     : makeReady(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
-  const messages = agent.mailbox?.takeMessages() ?? [];
-  const hasMessages = messages.length > 0;
-  const shown = hasMessages ? withMail(ready.state, messages) : ready.state;
+  // A step that was open when its process died is asked again with the request that is recorded of it.
+  const isRecorded = ready.state.step !== undefined && !isRetryAfterOverflow(ready.state);
+  const mail = (isRecorded ? undefined : agent.mailbox?.unread) ?? NO_MAIL;
+  const shown = mail.length === 0 ? ready.state : withMail(ready.state, mail);
   let assembled: Assembled | AgentState;
   try {
     assembled = plainRequest(agent, shown, ready.sections);
   } catch (cause) {
     // A filter that breaks fails the agent, and what the phase has done so far stays.
-    return { state: failWith(agent, shown, errorRecord(cause)), call: undefined };
+    return { state: failWith(agent, ready.state, errorRecord(cause)), call: undefined };
   }
   if (agent.hooks.points.has("beforeModel"))
-    assembled = await hookedRequest(agent, shown, assembled);
+    assembled = await hookedRequest(agent, ready.state, assembled);
   if (!("request" in assembled)) return { state: assembled, call: undefined };
-  const prepared = await reserveCall(agent, ready.state, assembled);
-  return prepared.call === undefined || !hasMessages
-    ? prepared
-    : deliverMessages(agent, prepared, messages);
+  return await reserveCall(agent, ready.state, assembled, mail);
 }
+
+const NO_MAIL: readonly MailboxMessage[] = Object.freeze([]);
 
 /** True if nothing has to be done before the request but to put the task into the history. */
 function isReady({ role, hooks, identity, retention }: AgentRuntime, { log }: AgentState): boolean {
@@ -62,6 +63,7 @@ async function reserveCall(
   agent: AgentRuntime,
   state: AgentState,
   assembled: Assembled,
+  mail: readonly MailboxMessage[],
 ): Promise<Prepared> {
   const { role } = agent;
   const position = stepPosition(agent, state);
@@ -101,6 +103,7 @@ async function reserveCall(
     ephemeralCount: added + (tail === undefined ? 0 : ephemeralAtEnd(draft.messages, tail)),
     hiddenTools,
     lastStep: isClosing ? lease.lastStep : undefined,
+    mail,
   };
   return { state: waited, call };
 }

@@ -117,16 +117,16 @@ export class RunJournal {
     this.save(node, "born", node.currentState);
   }
 
-  /** A phase of an agent has ended with this state. The messages that the phase took count as read. */
+  /** A phase of an agent has ended with this state. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
-    const letters = node.mailbox?.takeLetterCount() ?? 0;
-    if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
     this.save(node, phase, state);
     if (phase === "decide" && !wasInterrupted(state)) this.writer.noteProgress();
   }
 
-  /** Records what changed in the state of an agent. */
-  save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
+  /** Records what changed in the state of an agent, and how many messages from outside it has read since it was last saved. */
+  save({ identity: { agentId }, mailbox }: AgentRuntime, phase: string, state: AgentState): void {
+    const letters = mailbox?.takeLetterCount() ?? 0;
+    if (letters > 0) this.append({ type: "read", agentId, letters });
     const delta = deltaOf(this.#states.get(agentId), state);
     this.#states.set(agentId, state);
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
