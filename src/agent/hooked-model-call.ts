@@ -18,9 +18,10 @@ import {
   type ModelUsage,
   type Usage,
 } from "../protocol/usage.ts";
+import { eventPositionOf } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "../budget/lease.ts";
-import { besideStep, callUsage } from "../budget/call-usage.ts";
+import { callUsage } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
@@ -40,7 +41,10 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   });
   const { bounds } = agent;
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
-  const bounded = await runBounded(() => agent.at(call.position, work), bounds);
+  const bounded = await runBounded(
+    () => agent.at(eventPositionOf(call.effectPosition), work),
+    bounds,
+  );
   await inner.close();
   const { otherModels } = inner;
   return timed({ ...inner.outcomeOf(bounded), ...defined({ otherModels }) }, inner.spans);
@@ -60,7 +64,7 @@ class InnerCalls {
   readonly #unanswered = new Map<unknown, WithoutReply>();
   readonly #time: WrappedTime;
   #inference: readonly TimeSpan[] = [];
-  #usage: Usage = { ...NO_USAGE, steps: 1 };
+  #usage: Usage;
   /** As `InferOutcome.otherModels`. */
   otherModels: readonly ModelUsage[] | undefined;
   #begun = 0;
@@ -73,6 +77,7 @@ class InnerCalls {
     const { signal: startSignal } = this.#start.controller;
     this.#agent = agent;
     this.#call = { ...call, signals: { cancelSignal, startSignal } };
+    this.#usage = { ...NO_USAGE, steps: call.steps };
     this.#time = new WrappedTime(agent.run.clock);
   }
 
@@ -90,17 +95,14 @@ class InnerCalls {
     if (this.#isClosed) throw refusedCall("the hooks had returned already");
     this.#begun += 1;
     const number = this.#begun;
-    const call = number === 1 ? this.#call : await this.#paidAgain(number);
+    const call = number === 1 ? { ...this.#call, number } : await this.#paidAgain(number);
     const leave = this.#time.inside();
-    const outcome = await runAttempts(this.#agent, { ...call, number });
+    const outcome = await runAttempts(this.#agent, call);
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
-    this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
-    if (outcome.otherModels !== undefined) {
-      const { otherModels } = outcome;
-      const used = number === 1 ? otherModels : otherModels.map(besideStep); // All are one step.
-      this.otherModels = addModelUsage(this.otherModels ?? [], used);
-    }
+    this.#usage = addUsage(this.#usage, { ...outcome.usage, steps: 0 });
+    if (outcome.otherModels !== undefined)
+      this.otherModels = addModelUsage(this.otherModels ?? [], outcome.otherModels);
     if (outcome.type === "replied") {
       const reply = deepFreeze(outcome.reply);
       this.#replies.add(reply);
@@ -115,19 +117,14 @@ class InnerCalls {
   }
 
   async #paidAgain(number: number): Promise<InferCall> {
-    const { lease, request } = this.#call;
-    const position = { ...this.#call.position, modelCallNumber: number };
+    const call: InferCall = { ...this.#call, number, steps: 0 };
     const { signal } = this.#start.controller;
-    const paid = await extendLease(this.#agent, { lease, position }, signal);
+    const paid = await extendLease(this.#agent, call, signal);
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
     const { maxOutputTokens } = paid.lease;
-    return {
-      ...this.#call,
-      lease: paid.lease,
-      request: Object.freeze({ ...request, maxOutputTokens }),
-      position,
-    };
+    const request = Object.freeze({ ...call.request, maxOutputTokens });
+    return { ...call, lease: paid.lease, request };
   }
 
   #cancelledCall(): EspalierError {
@@ -181,8 +178,8 @@ class InnerCalls {
       const isCharged = value.usage !== undefined && !isNothing(value.usage);
       const isOwn = this.#replies.size === 0 && isCharged;
       const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-      const sum = isOwn ? addUsage(usage, callUsage(this.#agent, lease, own)) : usage;
-      return { type: "replied", reply: unmeasured, usage: { ...sum, steps: usage.steps } };
+      const sum = isOwn ? addUsage(usage, callUsage(this.#agent, { lease, steps: 0 }, own)) : usage;
+      return { type: "replied", reply: unmeasured, usage: sum };
     } catch (cause) {
       const place = { point: "wrapModelCall", hook: hooks.modelWraps[0]?.name ?? "" };
       const advice = `Return what next() gave, or a ModelReply. ${messageOf(cause)}`;

@@ -32,7 +32,7 @@ import type { SpanContent } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { BudgetRefusal, LeaseOutcome } from "../budget/lease.ts";
-import { countsAsStep } from "./agent-identity.ts";
+import { eventPositionOf, type EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   callUsage,
@@ -89,6 +89,7 @@ class Attempts implements RetryOptions {
   readonly onDelta: RetryOptions["onDelta"];
   readonly place: NonNullable<RetryOptions["place"]>;
   readonly #agent: AgentRuntime;
+  readonly #position: EventPosition;
   /** With the lease of the present attempt. */
   #call: InferCall;
   #releaseSlot: Release | undefined;
@@ -128,7 +129,8 @@ class Attempts implements RetryOptions {
       const source = agent.pieceSource(effectPosition);
       this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
     }
-    this.place = { scope: agent.scope(call.position), recorder };
+    this.#position = eventPositionOf(effectPosition, call.number);
+    this.place = { scope: agent.scope(this.#position), recorder };
     this.#fromMs = clock.nowMs();
     this.#dueAtMs = this.#fromMs;
   }
@@ -148,7 +150,7 @@ class Attempts implements RetryOptions {
     this.#dueAtMs = undefined;
     this.#open();
     const { warning } = asking;
-    if (warning !== undefined) recordWarnings(this.#agent, [warning], this.#call.position);
+    if (warning !== undefined) recordWarnings(this.#agent, [warning], this.#position);
     const sending = this.#agent.persistence?.sending();
     return sending === undefined || sending.then(() => this.#mayBegin(asking));
   }
@@ -180,11 +182,11 @@ class Attempts implements RetryOptions {
     this.#reportedMs = this.#queuedMs;
     const agent = this.#agent;
     const call = this.#call;
-    const { request, position, number = 1 } = call;
+    const { request, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
     if (agent.run.recorder.announce("model.requested")) {
-      agent.emit(requestedBody(agent.model, call, facts), position);
-      agent.recordContent(position, () => requestContent(request));
+      agent.emit(requestedBody(agent.model, call, facts), this.#position);
+      agent.recordContent(this.#position, () => requestContent(request));
     }
     if (number > 1) this.#resetPieces("retry");
   }
@@ -199,7 +201,7 @@ class Attempts implements RetryOptions {
     const failure = { attempt, error: errorRecord(error), delayMs, ...queued, ...next };
     this.#reportedMs = this.#queuedMs;
     this.#dueAtMs = this.clock.nowMs() + delayMs;
-    this.#agent.emit({ type: "model.retried", ...failure }, this.#call.position);
+    this.#agent.emit({ type: "model.retried", ...failure }, this.#position);
     this.leaveSlot();
   }
 
@@ -233,11 +235,8 @@ class Attempts implements RetryOptions {
 
   /** Charges the usage since the last charge. */
   charge(used: Usage): void {
-    const { effectPosition, number = 1, lease } = this.#call;
-    const addsStep = number === 1 && countsAsStep(effectPosition);
-    const all = { ...used, steps: addsStep ? used.steps : 0 };
-    this.#agent.account.charge(lease, subtractUsage(all, this.#charged));
-    this.#charged = all;
+    this.#agent.account.charge(this.#call.lease, subtractUsage(used, this.#charged));
+    this.#charged = used;
   }
 
   /** Records the end of the call and returns its outcome. */
@@ -260,17 +259,16 @@ class Attempts implements RetryOptions {
 
   /** Returns the usage of the call, and the part of other models than the first. */
   #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
-    const { lease } = this.#call;
-    const usage = callUsage(this.#agent, lease, end);
+    const usage = callUsage(this.#agent, this.#call, end);
     if (!("answeredBy" in end || "lossOf" in end)) return { usage };
-    const otherModels = usageOfOthers(this.#agent, lease, end);
+    const otherModels = usageOfOthers(this.#agent, this.#call, end);
     return { usage, ...defined({ otherModels }) };
   }
 
   /** Records the reply and returns it with its usage. */
   #replied(settled: RepliedAttempts): InferOutcome {
     const agent = this.#agent;
-    const { position } = this.#call;
+    const position = this.#position;
     const spent = this.#spentOn(settled);
     const { warnings = NO_WARNINGS, ...reply } = settled.reply;
     const { answeredBy: model = agent.model } = settled;
@@ -308,7 +306,7 @@ class Attempts implements RetryOptions {
   /** Records the end of a call without a reply and returns its outcome. */
   #endWithoutReply(settled: EndedAttempts): InferOutcome {
     const agent = this.#agent;
-    const { position } = this.#call;
+    const position = this.#position;
     const outcome = this.#outcomeOf(settled);
     const isFailed = outcome.type === "failed";
     const isUnpaid = outcome.type === "refused" && settled.type === "unpaid";
@@ -349,10 +347,11 @@ class Attempts implements RetryOptions {
  */
 export async function extendLease(
   agent: AgentRuntime,
-  { lease, position }: Pick<InferCall, "lease" | "position">,
+  { lease, effectPosition, number }: InferCall,
   signal: AnySignal,
 ): Promise<LeaseOutcome> {
   const { account, persistence, run } = agent;
+  const position = eventPositionOf(effectPosition, number);
   let hasWaited = false;
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
     hasWaited = true;

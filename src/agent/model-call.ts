@@ -3,10 +3,10 @@
 
 import { deepFreeze, defined } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
-import { countsAsStep, type EffectPosition, type EventPosition } from "./agent-identity.ts";
+import { eventPositionOf, stepsOf, type EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
-import { besideStep, leaseTerms, withoutStep } from "../budget/call-usage.ts";
+import { leaseTerms } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
@@ -26,7 +26,7 @@ export async function reserve(
   const { persistence, run } = agent;
   const { recorder } = run;
   const position = eventPositionOf(effectPosition);
-  const steps = countsAsStep(effectPosition) ? 1 : 0;
+  const steps = stepsOf(effectPosition);
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
@@ -65,9 +65,7 @@ export function settleCall(
 ): Usage {
   const { account, persistence } = agent;
   const { leaseId } = lease;
-  const addsStep = countsAsStep(position);
-  const usage = addsStep ? outcome.usage : withoutStep(outcome.usage);
-  const otherModels = addsStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
+  const { usage, otherModels } = outcome;
   if (persistence?.inFlight?.settledIds.has(leaseId) !== true)
     account.settle(lease, usage, otherModels);
   if (agent.run.recorder.announce("budget.settled")) {
@@ -107,7 +105,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   if (!isHeard) agent.lastRequest = undefined;
   const call: InferCall = {
     effectPosition,
-    position: eventPositionOf(effectPosition),
+    steps: stepsOf(effectPosition),
     lease,
     request,
     isEstimated,
@@ -126,12 +124,6 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
       agent.run.pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
     return outcome;
   });
-}
-
-/** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */
-function eventPositionOf({ stepId, sideCall }: EffectPosition): EventPosition {
-  if (sideCall === undefined) return { stepId };
-  return sideCall.callId === undefined ? {} : { stepId, callId: sideCall.callId };
 }
 
 /** Returns the prefix that the request shares with that of the step before. `undefined` if nothing heard of that. */

@@ -8,14 +8,11 @@ import type { EventBody } from "../protocol/event.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { parametersOf } from "./make-step-context.ts";
-import type { Lease } from "../budget/lease.ts";
+import type { LeasedCall } from "../budget/call-usage.ts";
 
 /** A paid model call as its attempts make it. */
-export interface InferCall {
+export interface InferCall extends LeasedCall {
   readonly effectPosition: EffectPosition;
-  /** Of its events. */
-  readonly position: EventPosition;
-  readonly lease: Lease;
   readonly request: ModelRequest;
   readonly isEstimated: boolean;
   readonly prefix: RequestPrefix | undefined;

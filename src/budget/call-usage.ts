@@ -55,23 +55,30 @@ export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | 
   return { price: priceOf(model), minOutputTokens: model.minOutputTokens };
 }
 
-/** Returns the usage of the step of a call. A step counts even if its call failed. */
-export function callUsage({ model, priceOf }: Payer, lease: Lease, end: ModelCallEnd): Usage {
-  if (end.type === "unsent") return { ...NO_USAGE, steps: 1 };
+/** A model call with the lease that pays for it. */
+export interface LeasedCall {
+  readonly lease: Lease;
+  /** The steps that the call adds: 0 for a side call, and for all but the first of the calls that hooks make of one. */
+  readonly steps: 0 | 1;
+}
+
+/** Returns the usage of a call. A step counts even if its call failed. */
+export function callUsage({ model, priceOf }: Payer, call: LeasedCall, end: ModelCallEnd): Usage {
+  if (end.type === "unsent") return { ...NO_USAGE, steps: call.steps };
   const shares =
     end.type === "replied" && end.brokenAttempts === 0
-      ? [replyShare(model, lease, end)]
-      : sharesOf(model, lease, end);
+      ? [replyShare(model, call.lease, end)]
+      : sharesOf(model, call.lease, end);
   let usage = NO_USAGE;
   for (const share of shares) usage = addUsage(usage, chargeShare(priceOf, share));
   const isKnown = shares.length === 0 ? priceOf(model) !== undefined : usage.unpricedCalls === 0;
-  return toUsage({ ...usage, modelCalls: 1, steps: 1, unpricedCalls: isKnown ? 0 : 1 });
+  return toUsage({ ...usage, modelCalls: 1, steps: call.steps, unpricedCalls: isKnown ? 0 : 1 });
 }
 
 /** The part of that used by other models than the first that a fallback asked; undefined: none. */
 export function usageOfOthers(
   { model, priceOf }: Payer,
-  lease: Lease,
+  { lease, steps }: LeasedCall,
   end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly ModelUsage[] | undefined {
   const [own] = modelsOf(model);
@@ -84,22 +91,13 @@ export function usageOfOthers(
   const others = charges.flatMap((charge): readonly ModelUsage[] => {
     const { asked, usage } = charge;
     if (asked === own || asked === model) return [];
-    const count = asked === answered ? 1 : 0;
+    const isAnswer = asked === answered;
     const unpricedCalls = charge === unpriced ? 1 : 0;
-    const counts = { modelCalls: count, steps: count, unpricedCalls };
+    const counts = { modelCalls: isAnswer ? 1 : 0, steps: isAnswer ? steps : 0, unpricedCalls };
     const { provider, id } = asked;
     return [{ provider, model: id, usage: toUsage({ ...usage, ...counts }) }];
   });
   return others.length === 0 ? undefined : others;
-}
-
-/** Of a call besides that of its step. */
-export function withoutStep(usage: Usage): Usage {
-  return { ...usage, steps: 0 };
-}
-
-export function besideStep(used: ModelUsage): ModelUsage {
-  return { ...used, usage: withoutStep(used.usage) };
 }
 
 /** Returns one share for each model that was asked. */

@@ -245,7 +245,7 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     const node = tree.find(agentId);
     if (node === undefined) continue;
     const { model } = node;
-    const abandoned = { ...callUsage(node, lease, { type: "abandoned" }), steps: 0 };
+    const abandoned = callUsage(node, { lease, steps: 0 }, { type: "abandoned" });
     const further = { ...abandoned, modelCalls: 0, unpricedCalls: 0 };
     let usage = charged ?? abandoned;
     // Attempts that were charged have ended. Each other one may have been sent.
