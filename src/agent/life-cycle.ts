@@ -40,7 +40,6 @@ import {
   recordExecutions,
   recordResults,
   recordStep,
-  recordSubtasks,
   recordTask,
   resumeExecution,
 } from "./transition.ts";
@@ -290,7 +289,7 @@ export async function dismissChildren(agent: AgentRuntime, state: AgentState): P
   const children = pausedChildrenOf(state);
   if (children.length === 0) return state;
   await Promise.all(children.map((id) => supervisor.dismiss(agent, id)));
-  return recordSubtasks(state, []);
+  return dropSubagents(state, state.log.background);
 }
 
 /** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so (X9). */

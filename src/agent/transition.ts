@@ -431,8 +431,8 @@ export function awaitSubagents(state: AgentState): RunningState {
 }
 
 /**
- * The agent ends: its background subagents have ended, or were detached. Subtasks whose subagents were paused are dropped.
- * `unread`: subagents whose results it has not read. It gets them if it continues one day.
+ * Removes subagents that have ended, or were detached, as their parent stops. Subtasks whose subagents were paused are dropped, and the
+ * rest of the queue stays. `unread`: background subagents whose results it has not read. It gets them if it continues one day.
  */
 export function dropSubagents(state: AgentState, unread: readonly AgentId[]): RunningState {
   assertRunning(state, "dropSubagents");

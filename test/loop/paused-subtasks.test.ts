@@ -3,13 +3,25 @@
 
 import { expect, test } from "vitest";
 
+import { transform, type Hook } from "../../src/hooks/hook.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
+import { heard, onward, rests } from "../support/life-agents.ts";
 import { callers, heading, help, planner, report } from "../support/subtask-stories.ts";
-import { byTask, calls, part, receivedTexts, use } from "../tree/scripted-agents.ts";
+import {
+  byTask,
+  calls,
+  listens,
+  part,
+  receivedTexts,
+  spawn,
+  until,
+  use,
+  type Part,
+} from "../tree/scripted-agents.ts";
 
 proves(
   ["R13"],
@@ -106,3 +118,112 @@ test("a run that stops while a subtask is paused ends its child, too", async () 
   ]);
   expect(pay.calls).toHaveLength(0);
 });
+
+/** A supervisor that queues three subtasks: the first pauses, the second ends, the third does as scripted. It continues once. */
+function interruptedQueue(
+  third: Parameters<typeof byTask>[0][string],
+  hooks: readonly Hook[] = [],
+) {
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const helper = part(
+    "helper",
+    byTask({ "Pay.": [calls(use("pay"))], "Look.": [says("Found.")], "Ask.": third }),
+    { tools: [pay, listens("listen")] },
+  );
+  const lead = part("lead", [calls(use("plan")), says("Led.")], {
+    tools: [planner(help("Pay."), help("Look."), help("Ask."))],
+    subagents: [helper.role],
+    hooks,
+  });
+  const root = part(
+    "root",
+    [calls(spawn("lead")), calls(onward("lead#1", "Go on.")), says("Done.")],
+    {
+      subagents: [lead.role],
+    },
+  );
+  return { root, lead };
+}
+
+const readByLead = (lead: Part): readonly string[] => heard(lead.model.requests[1], "subtask");
+
+proves(
+  ["D726"],
+  "an agent that fails beside a paused subtask is given the others when it continues",
+  async () => {
+    let isBroken = true;
+    const breaksOnce = transform("subagentStart", ({ task }) => {
+      if (task !== "Ask." || !isBroken) return;
+      isBroken = false;
+      throw new Error("broken");
+    });
+    const { root, lead } = interruptedQueue([says("Asked.")], [breaksOnce]);
+    const result = await newFixture().run(root.role);
+    expect(readByLead(lead)).toEqual([
+      report("Look.", "helper#2", "Found."),
+      report("Ask.", "helper#3", "Asked."),
+    ]);
+    expect(rests(result)).toEqual({
+      root: "completed",
+      "root/lead#1": "completed",
+      "root/lead#1/helper#1": "cancelled (cancelled)",
+      "root/lead#1/helper#2": "completed",
+      "root/lead#1/helper#3": "completed",
+    });
+  },
+);
+
+proves(
+  ["D726"],
+  "an agent that is cancelled beside a paused subtask is given the others when it continues",
+  async () => {
+    const { root, lead } = interruptedQueue([calls(use("listen"))]);
+    const fixture = newFixture();
+    const run = fixture.start(root.role);
+    await until(
+      () =>
+        fixture.sink.of("agent.paused").length +
+          fixture.sink.of("tool.started").filter(({ toolName }) => toolName === "listen").length ===
+        2,
+    );
+    const leadId = fixture.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no lead");
+    run.cancelAgent(leadId);
+    const result = await fixture.outcome(run);
+    expect(readByLead(lead)).toEqual([
+      report("Look.", "helper#2", "Found."),
+      expect.stringContaining(
+        '"outcome":"cancelled","reason":"cancelled","steps":1,"subagent":"helper#3"',
+      ),
+    ]);
+    expect(rests(result)).toEqual({
+      root: "completed",
+      "root/lead#1": "completed",
+      "root/lead#1/helper#1": "cancelled (cancelled)",
+      "root/lead#1/helper#2": "completed",
+      "root/lead#1/helper#3": "cancelled (cancelled)",
+    });
+  },
+);
+
+proves(
+  ["D726"],
+  "a fork of a run that was stopped beside a paused subtask is given the others",
+  async () => {
+    const { lead } = interruptedQueue([calls(use("listen"))]);
+    const fixture = newFixture();
+    const run = fixture.start(lead.role);
+    await until(() => fixture.sink.of("agent.paused").length === 1);
+    run.requestStop("Enough.");
+    await fixture.outcome(run);
+    const forked = await fixture.outcome(fixture.fork(lead.role, run.snapshot()));
+    expect([forked.status, readByLead(lead)]).toEqual([
+      "completed",
+      [
+        report("Look.", "helper#2", "Found."),
+        expect.stringContaining(
+          '"outcome":"no_output","reason":"stop_requested","steps":1,"subagent":"helper#3"',
+        ),
+      ],
+    ]);
+  },
+);
