@@ -45,19 +45,23 @@ import { SpawnGroup } from "./spawn-group.ts";
 
 /** What is known of an agent when it is created, and holds for one execution or more. */
 export interface AgentFacts {
-  readonly role: AgentRole;
   /** What it is to do. */
   readonly task: MessageContent;
   readonly metadata: JsonObject;
-  readonly agentPath: string;
   /** The call in its parent that starts it. */
   readonly spawnCallId?: CallId | undefined;
   /** The step of its parent in which it is started. */
   readonly spawnStepId?: StepId | undefined;
-  /** What it may not use. Default: it has all tools of its role. */
-  readonly toolLimits?: ToolLimits | undefined;
   /** What its parent's model wrote, where its role was made at spawn (X27). */
   readonly draft?: DynamicRole | undefined;
+}
+
+/** The facts with which an agent is created. The runtime has those of its own under names of their own. */
+export interface NewAgentFacts extends AgentFacts {
+  readonly role: AgentRole;
+  readonly agentPath: string;
+  /** What it may not use. Default: it has all tools of its role. */
+  readonly toolLimits?: ToolLimits | undefined;
 }
 
 /** With what an agent begins, for the first time or once more. */
@@ -165,10 +169,10 @@ export class AgentRuntime {
   constructor(
     run: AgentRun<AgentRuntime>,
     parent: AgentRuntime | undefined,
-    facts: AgentFacts,
+    given: NewAgentFacts,
     start: ExecutionStart,
   ) {
-    const { role, agentPath } = facts;
+    const { role, agentPath, toolLimits = NO_TOOL_LIMITS, ...facts } = given;
     const { agentId, executionId, state, before } = start;
     this.run = run;
     this.facts = facts;
@@ -187,9 +191,9 @@ export class AgentRuntime {
     this.cacheKey = { role: roleCacheKey, agent: ordinalOf(agentPath) };
     this.taskText = contentText(facts.task);
     this.shape = tighterShape(parent?.shape ?? run.tree.limits, role.limits);
-    this.toolLimits = facts.toolLimits ?? NO_TOOL_LIMITS;
+    this.toolLimits = toolLimits;
     this.account = start.account;
-    const { removed } = this.toolLimits;
+    const { removed } = toolLimits;
     this.tools = removed.length === 0 ? tools : withoutRemoved(tools, removed);
     this.hooks = hooks;
     this.nativeOutputSchema = nativeOutputSchema;

@@ -29,9 +29,8 @@ export class BudgetLedger implements LedgerParts {
     this.watch = watch;
   }
 
-  /** Opens an account below its parent's; the first one is the root's. */
-  open(account: Omit<NewAccount, "nowMs">, parentId: AgentId | null): BudgetAccount {
-    const parent = parentId === null ? undefined : this.getAccount(parentId);
+  /** Opens an account below its parent's; the first one is the root's, and has none. */
+  open(account: Omit<NewAccount, "nowMs">, parent?: BudgetAccount): BudgetAccount {
     return this.#add(openAccount({ ...account, nowMs: this.clock.nowMs() }, parent), parent);
   }
 

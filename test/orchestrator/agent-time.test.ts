@@ -28,9 +28,9 @@ class ClockFixture {
   /** Opens the account of `path` below that of the path before its last slash, and starts its clock. */
   open(path: string, times: Times = {}): AgentTime {
     const above = path.slice(0, Math.max(0, path.lastIndexOf("/")));
-    const parentId = above === "" ? null : AgentIdSchema().parse(above);
+    const parent = above === "" ? undefined : this.ledger.getAccount(AgentIdSchema().parse(above));
     const agentId = AgentIdSchema().parse(path);
-    this.ledger.open({ agentId, path, limits: {}, ...times }, parentId);
+    this.ledger.open({ agentId, path, limits: {}, ...times }, parent);
     const time = this.#clocks.get(above);
     const agent = new AgentTime({
       run: { clock: this.clock },
@@ -228,7 +228,7 @@ test("work without a question touches no timer", () => {
     },
   };
   const agentId = AgentIdSchema().parse("lead");
-  fixture.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
+  fixture.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 });
   const account = fixture.ledger.getAccount(agentId);
   const agent = new AgentTime({
     run: { clock },
@@ -333,8 +333,8 @@ function node(
 ): AgentRuntime {
   const first = pendingState({ messages: [], prefix: NO_PREFIX });
   const agentId = AgentIdSchema().parse(path);
-  const parentAgentId = parent?.identity.agentId ?? null;
-  fixture.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
+  const above = parent && fixture.ledger.getAccount(parent.identity.agentId);
+  fixture.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, above);
   return new AgentRuntime(
     bareRun(ROLE, fixture.clock),
     parent,

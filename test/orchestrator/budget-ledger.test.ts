@@ -420,7 +420,10 @@ test("a ledger restored from JSON continues where the other stopped: usage, limi
   const lead = AgentIdSchema().parse("lead");
   expect(await resumed.getAccount(lead).requestLease(FORTY, signal)).toEqual(granted(2, 30, 10));
   expect(resumed.getAccount(lead).remaining()).toEqual({ totalTokens: 10 });
-  resumed.open({ agentId: AgentIdSchema().parse("lead/d"), path: "lead/d", limits: {} }, lead);
+  resumed.open(
+    { agentId: AgentIdSchema().parse("lead/d"), path: "lead/d", limits: {} },
+    resumed.getAccount(lead),
+  );
   expect(resumed.leaseCount).toBe(2);
 });
 

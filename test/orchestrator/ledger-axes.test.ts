@@ -203,10 +203,11 @@ function timed(...times: readonly Times[]): LedgerFixture {
   for (const [index, time] of times.entries()) {
     const path = LEVELS[index] ?? LEAF;
     const above = LEVELS[index - 1];
-    const parentId = above === undefined ? null : AgentIdSchema().parse(above);
+    const parent =
+      above === undefined ? undefined : fixture.ledger.getAccount(AgentIdSchema().parse(above));
     fixture.ledger.open(
       { agentId: AgentIdSchema().parse(path), path, limits: {}, ...time },
-      parentId,
+      parent,
     );
   }
   return fixture;
@@ -340,7 +341,7 @@ proves(
     const fixture = timed({}, { wallTimeMs: 10 });
     fixture.ledger.open(
       { agentId: AgentIdSchema().parse("lead/a/b"), path: LEAF, limits: { steps: 2 } },
-      AgentIdSchema().parse("lead/a"),
+      fixture.ledger.getAccount(AgentIdSchema().parse("lead/a")),
     );
     await fixture.ask(LEAF, ask(1, 1));
     await fixture.ask(LEAF, ask(1, 1));
@@ -364,8 +365,11 @@ proves(
 test("the time between pause and resume counts only against fixed deadlines", () => {
   const fixture = new LedgerFixture();
   const [lead, child] = [AgentIdSchema().parse("lead"), AgentIdSchema().parse("lead/a")];
-  fixture.ledger.open({ agentId: lead, path: "lead", limits: {}, wallTimeMs: 10 }, null);
-  fixture.ledger.open({ agentId: child, path: "lead/a", limits: {}, deadlineAtMs: 1_500 }, lead);
+  fixture.ledger.open({ agentId: lead, path: "lead", limits: {}, wallTimeMs: 10 });
+  fixture.ledger.open(
+    { agentId: child, path: "lead/a", limits: {}, deadlineAtMs: 1_500 },
+    fixture.ledger.getAccount(lead),
+  );
   fixture.clock.advance(4);
   fixture.ledger.getAccount(lead).stopTime();
   fixture.clock.advance(3);

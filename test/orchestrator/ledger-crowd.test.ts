@@ -51,7 +51,8 @@ class Crowd {
 
   #open(path: string, account: Opened, parentId: AgentId | null): AgentId {
     const agentId = AgentIdSchema().parse(path);
-    this.ledger.open({ ...account, agentId, path }, parentId);
+    const parent = parentId === null ? undefined : this.ledger.getAccount(parentId);
+    this.ledger.open({ ...account, agentId, path }, parent);
     return agentId;
   }
 
@@ -206,7 +207,7 @@ test("calls that settle elsewhere cost the same, however many wait in another pl
     const other = AgentIdSchema().parse("other");
     one.ledger.open(
       { agentId: other, path: "lead/other", limits: {} },
-      AgentIdSchema().parse("lead"),
+      one.ledger.getAccount(AgentIdSchema().parse("lead")),
     );
     const before = one.looks;
     const { signal } = new AbortController();

@@ -177,10 +177,12 @@ describe("a grant", () => {
     "raises the limits by what is given, and is on record with its author and its time",
     async () => {
       const fixture = new LedgerFixture();
-      fixture.ledger.open(
-        { agentId: LEAD, path: "lead", limits: { steps: 1, costMicroUsd: 5 }, wallTimeMs: 100 },
-        null,
-      );
+      fixture.ledger.open({
+        agentId: LEAD,
+        path: "lead",
+        limits: { steps: 1, costMicroUsd: 5 },
+        wallTimeMs: 100,
+      });
       fixture.clock.advance(7);
       fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
       expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({
@@ -271,8 +273,8 @@ describe("a grant", () => {
   test("who was granted more of the time watches the new end", () => {
     const clock = new ManualClock();
     const ledger = new BudgetLedger(clock);
-    ledger.open({ agentId: LEAD, path: "lead", limits: {}, wallTimeMs: 100 }, null);
-    ledger.open({ agentId: CHILD, path: "lead/a", limits: {}, wallTimeMs: 400 }, LEAD);
+    const lead = ledger.open({ agentId: LEAD, path: "lead", limits: {}, wallTimeMs: 100 });
+    ledger.open({ agentId: CHILD, path: "lead/a", limits: {}, wallTimeMs: 400 }, lead);
     ledger.grant(LEAD, { budget: { wallTimeMs: 50 }, by: BY });
     expect([
       ledger.getAccount(LEAD).deadlineAtMs(),

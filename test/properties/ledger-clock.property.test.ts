@@ -74,7 +74,10 @@ class Player {
     const path = `agent_${index}`;
     const id = AgentIdSchema().parse(path);
     const times = { wallTimeMs: one.limitMs, deadlineAtMs: one.lifeMs };
-    this.#ledger.open({ agentId: id, path, limits: {}, ...times }, above?.id ?? null);
+    this.#ledger.open(
+      { agentId: id, path, limits: {}, ...times },
+      above && this.#ledger.getAccount(above.id),
+    );
     const clock = new AgentTime({
       run: { clock: this.#time },
       account: this.#ledger.getAccount(id),

@@ -101,10 +101,11 @@ class Player {
     const path = `agent_${accounts.length}`;
     const openedAtMs = this.#clock.nowMs();
     const deadlineAtMs = lifeMs === undefined ? undefined : openedAtMs + lifeMs;
-    const parentId = above === undefined ? null : (this.#ids[above.index] ?? null);
+    const parentId = above === undefined ? undefined : this.#ids[above.index];
+    const account = parentId === undefined ? undefined : this.#ledger.getAccount(parentId);
     const agentId = AgentIdSchema().parse(path);
     const times = { deadlineAtMs, wallTimeMs: limitMs };
-    this.#ledger.open({ agentId, path, limits, reserve, ...times }, parentId);
+    this.#ledger.open({ agentId, path, limits, reserve, ...times }, account);
     this.#copy.adopt(this.#ledger.getAccount(agentId).snapshotAt(this.#ledger.clock.nowMs()));
     this.#reference.openAccount(
       above,

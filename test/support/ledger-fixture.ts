@@ -61,9 +61,12 @@ export class LedgerFixture {
     more: number | Pick<NewAccount, "reserve" | "deadlineAtMs" | "wallTimeMs"> = {},
   ): void {
     const slash = path.lastIndexOf("/");
-    const parentId = slash === -1 ? null : AgentIdSchema().parse(path.slice(0, slash));
+    const parent =
+      slash === -1
+        ? undefined
+        : this.ledger.getAccount(AgentIdSchema().parse(path.slice(0, slash)));
     const others = typeof more === "number" ? { deadlineAtMs: more } : more;
-    this.ledger.open({ agentId: AgentIdSchema().parse(path), path, limits, ...others }, parentId);
+    this.ledger.open({ agentId: AgentIdSchema().parse(path), path, limits, ...others }, parent);
   }
 
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */

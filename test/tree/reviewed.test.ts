@@ -129,7 +129,7 @@ test("T3: a slot can be given back once only", () => {
   const agentId = AgentIdSchema().parse("agent_1");
   const { role } = soloist([]);
   const ledger = new BudgetLedger(new ManualClock());
-  ledger.open({ agentId, path: "lead", limits: {} }, null);
+  ledger.open({ agentId, path: "lead", limits: {} });
   const clock = new ManualClock();
   const node = new AgentRuntime(
     bareRun(role, clock),

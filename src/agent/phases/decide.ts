@@ -155,7 +155,10 @@ async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promis
   return said.type === "failed" ? failWith(agent, state, said.error) : state;
 }
 
-/** An answer may be vetoed, a bounded number of times; a limit, an error, a condition or a cancel never (R24, R91). */
+/**
+ * An answer may be vetoed, a bounded number of times; a limit, an error, a condition or a cancel never (R24, R91). Overshoots are listed
+ * before the signal, in order of arrival: the replies came first. `settle` lists those of subagents that end later.
+ */
 async function stop(
   agent: AgentRuntime,
   state: AgentState,

@@ -113,19 +113,16 @@ function emitEnd(
   const { recorder } = agent.run;
   const { text } = outcome;
   const end = toExecutedCall(call, times, outcome, begun?.given);
+  emitResult(agent, call, end);
   if (begun === undefined && outcome.type !== "succeeded") {
     if (recorder.announce("tool.rejected"))
       agent.emit(rejectedEvent(call, outcome), position, () => [
         argumentsContent(call),
         { type: "result", text },
       ]);
-    emitResult(agent, call, end);
-  } else {
-    emitResult(agent, call, end);
-    if (recorder.announce("tool.ended")) {
-      agent.recordContent(position, () => ({ type: "result", text }));
-      agent.emit(endedEvent(call, outcome, times, begun), position);
-    }
+  } else if (recorder.announce("tool.ended")) {
+    agent.recordContent(position, () => ({ type: "result", text }));
+    agent.emit(endedEvent(call, outcome, times, begun), position);
   }
   call.onEnd(end);
   return end;
@@ -173,17 +170,17 @@ export function toExecutedCall(
   outcome: CallOutcome,
   given?: JsonValue,
 ): ExecutedCall {
-  const { type, text, words: _words, errorName: _name, usage: _usage, ...shown } = outcome;
-  const { failure, spans: _spans, shownCharacters: _count, reason: _reason, ...more } = shown;
-  const { spawn: _spawn, fullText, structured, attachments, isTextOnly, ...rest } = more;
-  const { errorCode, causeCode, ...last } = rest;
+  const { type, text, failure, fullText, structured, attachments, isTextOnly } = outcome;
+  const { errorCode, causeCode, severity, blockedBy, metadata } = outcome;
+  const { subtasks, startedIds, reportedIds } = outcome;
   const execution: ToolExecution = {
     call,
     ...(given === undefined ? {} : { arguments: given, ...defined({ isMended }) }),
     type,
     text,
     // In the order of the schema, so that a stored result has the same text.
-    ...defined({ fullText, structured, attachments, isTextOnly, errorCode, causeCode, ...last }),
+    ...defined({ fullText, structured, attachments, isTextOnly, errorCode, causeCode }),
+    ...defined({ severity, blockedBy, metadata, subtasks, startedIds, reportedIds }),
     ...times,
   };
   const isToSummarize = fullText !== undefined && settings.longResults === "summarize";

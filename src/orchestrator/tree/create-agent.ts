@@ -13,13 +13,13 @@ import { idOf, type CallId, type ExecutionId, type StepId } from "../../protocol
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { SpendLimits } from "../../policies/budget.ts";
-import { AgentRuntime, type AgentFacts } from "../../agent/agent-runtime.ts";
+import { AgentRuntime, type NewAgentFacts } from "../../agent/agent-runtime.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SessionHistory } from "../sessions/session-changes.ts";
 
 /** What an agent is created from. */
 export interface NewAgent {
-  readonly facts: AgentFacts;
+  readonly facts: NewAgentFacts;
   /** The agent that starts it. Left out: it is the root. */
   readonly parent?: AgentRuntime;
   /** The text that its role has for it: see `instructionsFor`. */
@@ -53,7 +53,7 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
   const { reserve } = run.registry.partsOf(role);
   const account = ledger.open(
     { agentId, path, limits, reserve, wallTimeMs, deadlineAtMs },
-    parent?.identity.agentId ?? null,
+    parent?.account,
   );
   let agent: AgentRuntime | undefined;
   try {
@@ -116,7 +116,7 @@ export function continueAgent(
   next: NextExecution,
 ): AgentRuntime {
   const { clock, ids, ledger, tree } = run;
-  const { settled, identity, role } = ended;
+  const { settled, identity, role, toolLimits } = ended;
   const { agentId, parentAgentId, agentPath } = identity;
   if (settled === undefined || settled.status === "paused")
     throw new EspalierError({
@@ -135,7 +135,7 @@ export function continueAgent(
     run,
     // The parent may have been continued itself since it started this one.
     parentAgentId === null ? undefined : tree.find(parentAgentId),
-    { ...ended.facts, task, spawnCallId, spawnStepId },
+    { ...ended.facts, role, agentPath, toolLimits, task, spawnCallId, spawnStepId },
     {
       agentId,
       executionId,
