@@ -81,7 +81,7 @@ export interface Prepared {
 export function beginExecution(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
-  if (agent.run.recorder.announce(type)) agent.record(describeBeginning(agent, type));
+  if (!agent.run.recorder.countUnheard(type)) agent.record(describeBeginning(agent, type));
   const background = from.step === undefined ? from.log.background : backgroundOf(from);
   if (background.length > 0) agent.run.supervisor.reactivate(agent, background);
   if (from.status === "paused") return resumeExecution(from);
@@ -125,7 +125,7 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
   if (isOpen && !isRetryAfterOverflow(state)) return state;
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
-  if (!isOpen && agent.run.recorder.announce("step.started"))
+  if (!isOpen && !agent.run.recorder.countUnheard("step.started"))
     agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   const opened = openStep(state, {
     stepId,
@@ -162,7 +162,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
-  if (record !== undefined && agent.run.recorder.announce("step.completed"))
+  if (record !== undefined && !agent.run.recorder.countUnheard("step.completed"))
     agent.record(describeStep(record), { stepId });
   return completed;
 }
@@ -194,7 +194,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   releaseLeases(agent);
   const { signals, sections } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  if (recorder.announce("continuation.evaluated")) {
+  if (!recorder.countUnheard("continuation.evaluated")) {
     const stopped = { decision: "stop", work: [], signals, winner: reason } as const;
     agent.record({ type: "continuation.evaluated", ...stopped }, eventPosition(completed));
   }
@@ -202,7 +202,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const status = statusOf(reason);
   const ended = endExecution(completed, { status, reason, atMs: clock.nowMs() });
   // The terminal event is the last of the execution (L2).
-  if (recorder.announce("agent.ended")) agent.record(describeEnd(agent, ended));
+  if (!recorder.countUnheard("agent.ended")) agent.record(describeEnd(agent, ended));
   agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
   return ended;
 }

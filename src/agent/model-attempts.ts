@@ -184,7 +184,7 @@ class Attempts implements RetryOptions {
     const call = this.#call;
     const { request, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
-    if (agent.run.recorder.announce("model.requested")) {
+    if (!agent.run.recorder.countUnheard("model.requested")) {
       agent.emit(requestedBody(agent.model, call, facts), this.#position);
       agent.recordContent(this.#position, () => requestContent(request));
     }
@@ -278,7 +278,7 @@ class Attempts implements RetryOptions {
       : NO_WARNINGS;
     if (warnings.length + ofCost.length > 0)
       recordWarnings(agent, [...warnings, ...ofCost], position);
-    if (agent.run.recorder.announce("model.replied")) {
+    if (!agent.run.recorder.countUnheard("model.replied")) {
       agent.recordContent(position, () => replyContent(reply));
       agent.emit(this.#repliedBody(settled, spent.usage), position);
     }
@@ -355,10 +355,10 @@ export async function extendLease(
   let hasWaited = false;
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
     hasWaited = true;
-    if (run.recorder.announce("budget.queued"))
+    if (!run.recorder.countUnheard("budget.queued"))
       agent.emit({ type: "budget.queued", accountPath }, position);
   });
-  if (hasWaited && run.recorder.announce("budget.dequeued"))
+  if (hasWaited && !run.recorder.countUnheard("budget.dequeued"))
     agent.emit({ type: "budget.dequeued", outcome: paid.type }, position);
   if (paid.type === "granted") await persistence?.kept();
   return paid;

@@ -33,11 +33,11 @@ export async function reserve(
     let hasWaited = false;
     const outcome = await agent.account.requestLease(ask, agent.startSignal, (accountPath) => {
       hasWaited = true;
-      if (recorder.announce("budget.queued"))
+      if (!recorder.countUnheard("budget.queued"))
         agent.record({ type: "budget.queued", accountPath }, position);
     });
     const isCancelled = hasWaited && outcome.type === "cancelled";
-    if (isCancelled && recorder.announce("budget.dequeued"))
+    if (isCancelled && !recorder.countUnheard("budget.dequeued"))
       agent.record({ type: "budget.dequeued", outcome: "cancelled" }, position);
     agent.endWork();
     return outcome;
@@ -47,7 +47,7 @@ export async function reserve(
     : persistence.reserve(effectPosition, work));
   if (outcome.type === "refused")
     agent.record({ type: "budget.denied", ...outcome.refusal }, position);
-  if (outcome.type === "granted" && recorder.announce("budget.reserved")) {
+  if (outcome.type === "granted" && !recorder.countUnheard("budget.reserved")) {
     const { waitedMs, lease } = outcome;
     const { leaseId, inputTokens: counted, maxOutputTokens: most } = lease;
     const held = { leaseId, inputTokens: counted, maxOutputTokens: most, waitedMs };
@@ -68,7 +68,7 @@ export function settleCall(
   const { usage, otherModels } = outcome;
   if (persistence?.inFlight?.settledIds.has(leaseId) !== true)
     account.settle(lease, usage, otherModels);
-  if (agent.run.recorder.announce("budget.settled")) {
+  if (!agent.run.recorder.countUnheard("budget.settled")) {
     const left = { remaining: account.remaining(), runRemaining: account.runRemaining() };
     const settled = { leaseId, usage, ...defined({ otherModels }), ...left };
     agent.record({ type: "budget.settled", ...settled }, eventPositionOf(position));

@@ -40,7 +40,7 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
  * errors even if nothing hears of them.
  */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
-  if (agent.run.recorder.announce("signal.raised"))
+  if (!agent.run.recorder.countUnheard("signal.raised"))
     agent.record({ type: "signal.raised", signal }, eventPosition(state));
   return recordSignal(state, signal);
 }

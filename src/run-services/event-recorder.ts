@@ -95,7 +95,7 @@ export class EventRecorder implements SpanSource {
    */
   begin(scope: EventScope, origin: RunOrigin, facts: () => StartFacts): void {
     this.#origin = origin;
-    if (this.announce(origin.type)) this.record(scope, { ...origin, ...facts() });
+    if (!this.countUnheard(origin.type)) this.record(scope, { ...origin, ...facts() });
   }
 
   /**
@@ -114,14 +114,14 @@ export class EventRecorder implements SpanSource {
   }
 
   /**
-   * Returns true if something reads such an event: record it then. Otherwise counts an event that
-   * nobody makes.
+   * Counts an event that nothing hears, and returns true: it need not be made. Returns false if something
+   * hears it: then `record` it, which counts it.
    */
-  announce(type: EventType): boolean {
+  countUnheard(type: EventType): boolean {
     const mayBeHeard = this.#isTaken || this.#tracing !== undefined || this.#ids !== undefined;
-    if (mayBeHeard && this.isHeard(type)) return true;
+    if (mayBeHeard && this.isHeard(type)) return false;
     this.#seq += 1;
-    return false;
+    return true;
   }
 
   /** Builds the event, and gives it to all listeners. */

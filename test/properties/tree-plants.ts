@@ -178,8 +178,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "an execution ends twice",
     file: "agent/life-cycle.ts",
-    from: 'if (recorder.announce("agent.ended")) agent.record(',
-    to: 'if (recorder.announce("agent.ended")) for (const _once of agent.identity.depth === 2 ? [1, 2] : [1]) agent.record(',
+    from: 'if (!recorder.countUnheard("agent.ended")) agent.record(',
+    to: 'if (!recorder.countUnheard("agent.ended")) for (const _once of agent.identity.depth === 2 ? [1, 2] : [1]) agent.record(',
     law: /L2/,
     seed: 0,
   },

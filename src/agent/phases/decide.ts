@@ -221,7 +221,7 @@ function recordContinuation(
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): void {
-  if (!agent.run.recorder.announce("continuation.evaluated")) return;
+  if (agent.run.recorder.countUnheard("continuation.evaluated")) return;
   const { signals } = state.log;
   const work = outcome.type === "compact" ? (["overflow"] as const) : outcome.work;
   const vetoed = vetoedBy === undefined ? {} : { vetoedBy };

@@ -45,7 +45,7 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  if (agent.run.recorder.announce(type)) {
+  if (!agent.run.recorder.countUnheard(type)) {
     const { toolName, index, isMended } = call;
     const mended = defined({ isMended });
     const body: EventBody<"tool.started" | "tool.resumed"> = {
@@ -115,12 +115,12 @@ function emitEnd(
   const end = toExecutedCall(call, times, outcome, begun?.given);
   emitResult(agent, call, end);
   if (begun === undefined && outcome.type !== "succeeded") {
-    if (recorder.announce("tool.rejected"))
+    if (!recorder.countUnheard("tool.rejected"))
       agent.emit(rejectedEvent(call, outcome), position, () => [
         argumentsContent(call),
         { type: "result", text },
       ]);
-  } else if (recorder.announce("tool.ended")) {
+  } else if (!recorder.countUnheard("tool.ended")) {
     agent.recordContent(position, () => ({ type: "result", text }));
     agent.emit(endedEvent(call, outcome, times, begun), position);
   }

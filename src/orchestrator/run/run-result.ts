@@ -280,7 +280,7 @@ export function recordRunEnd(run: RunRuntime, root: AgentRuntime): RunResult<Jso
   const result = makeResult(run);
   run.journal?.append(makeResultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
-  if (recorder.announce("run.ended"))
+  if (!recorder.countUnheard("run.ended"))
     recorder.record(scopeOutsideExecutions(root), makeEndEvent(result));
   return result;
 }

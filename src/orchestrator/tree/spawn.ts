@@ -75,7 +75,7 @@ export function setUpChild(
       isBackground,
       nth: call.nth ?? 0,
     });
-    if (run.recorder.announce("subagent.spawned")) {
+    if (!run.recorder.countUnheard("subagent.spawned")) {
       const manifest = { ...context.manifest, tightened };
       recordSpawn(run, created, parent.scope(call), { isBackground, context: manifest });
     }

@@ -107,7 +107,8 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     const { parent } = child;
     const { spawnStepId } = child.facts;
     const ended = makeEndedOutcome(child);
-    if (this.run.recorder.announce("subagent.ended")) this.#recordEndEvent(child, ended, scope);
+    if (!this.run.recorder.countUnheard("subagent.ended"))
+      this.#recordEndEvent(child, ended, scope);
     const group = spawnStepId === undefined ? undefined : parent?.findGroup(spawnStepId);
     group?.noteEnd(child, ended.result.outcome === "completed");
     return ended;
