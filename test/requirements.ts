@@ -2188,6 +2188,9 @@ const requirements = {
   D726: {
     text: "An agent that ends while a subtask is paused keeps the other subtasks of its queue: finished ones with their results, and those that could not be started",
   },
+  D727: {
+    text: "toolsUsed counts a call of a tool that is executed elsewhere only if somebody executed it",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

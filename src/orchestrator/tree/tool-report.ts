@@ -15,8 +15,10 @@ const NOT_RUN: ReadonlySet<string> = new Set([
 export function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
   const counts = new Map<string, number>();
   const executions = steps.flatMap((step) => step.tools.executions);
-  for (const { call, type, errorCode, causeCode } of executions) {
+  for (const { call, type, errorCode, causeCode, arguments: given } of executions) {
     if (type === "refused" || NOT_RUN.has(causeCode ?? errorCode ?? "")) continue;
+    // A call for elsewhere fails as well if nobody executes it: it was given no arguments then.
+    if (errorCode === "tool_error" && given === undefined) continue;
     counts.set(call.toolName, (counts.get(call.toolName) ?? 0) + 1);
   }
   return Object.fromEntries(counts);

@@ -1,0 +1,120 @@
+// Goal: a report counts a call that waited for an answer as a use of its tool if the tool was run, here or elsewhere, and not else.
+// Method: a call that waits, and every way in which its question ends.
+
+import { describe, expect } from "vitest";
+
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import {
+  approve,
+  deny,
+  giveResult,
+  reportFailure,
+  type Answer,
+  type Question,
+} from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import type { ExternalTool, FunctionTool } from "../../src/tools/tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { externalTool, payTool, questionOf } from "../support/pause-stories.ts";
+import { calls } from "../tree/scripted-agents.ts";
+
+type Reply = (question: Question) => Answer;
+
+/** How a run ends that waits for an answer: nobody gives one in time, or it is stopped as it is answered. */
+interface Ending {
+  readonly reply?: Reply;
+  readonly isOverdue?: boolean;
+  readonly isStopped?: boolean;
+}
+
+/** Returns the report of a call that waits. Without `ending` the run does not pause. */
+async function usedAfter(
+  tool: ExternalTool | FunctionTool,
+  ending: Ending | undefined,
+  options: OrchestratorOptions = {},
+) {
+  const call = { name: tool.name, arguments: { amount: 3 } };
+  const { role } = soloist([calls(call), says("done")], { tools: [tool] });
+  const fixture = newFixture({ answerTimeoutMs: 100, ...options });
+  let result = await fixture.run(role);
+  if (ending !== undefined) {
+    const { reply, isOverdue = false, isStopped = false } = ending;
+    if (isOverdue) fixture.clock.advance(100);
+    const answers = reply === undefined ? [] : [reply(questionOf(result))];
+    const resumed = fixture.resume(role, result.pausedRun, answers);
+    if (isStopped) resumed.requestStop();
+    result = await fixture.outcome(resumed);
+  }
+  const [{ toolsUsed, toolErrors } = expect.fail("no agent")] = result.agents;
+  return { toolsUsed, errors: toolErrors.map(({ code }) => code) };
+}
+
+describe("a call for elsewhere", () => {
+  const mail = externalTool("mail");
+  const sent: Reply = (question) => giveResult(question, "sent");
+  const unused = { toolsUsed: {}, errors: ["tool_error"] };
+
+  proves(["D727"], "is no use of its tool if nobody could execute it", async () => {
+    expect(await usedAfter(mail, undefined, { unanswered: "deny" })).toEqual(unused);
+  });
+
+  proves(["D727"], "is no use of its tool if nobody answered in time", async () => {
+    expect(await usedAfter(mail, { isOverdue: true })).toEqual(unused);
+  });
+
+  proves(["D727"], "is no use of its tool if the agent stops before", async () => {
+    expect(await usedAfter(mail, { reply: sent, isStopped: true })).toEqual({
+      toolsUsed: {},
+      errors: [],
+    });
+  });
+
+  proves(["D727"], "is no use of its tool if a guard denies it", async () => {
+    const guards = [toolGuard(() => ({ type: "deny", reason: "No." }), { name: "guard" })];
+    expect(await usedAfter(mail, undefined, { guards })).toEqual({
+      toolsUsed: {},
+      errors: ["blocked"],
+    });
+  });
+
+  proves(["D727"], "is a use of its tool if it was executed, or failed there", async () => {
+    const succeeded = await usedAfter(mail, { reply: sent });
+    const failed = await usedAfter(mail, {
+      reply: (question) => reportFailure(question, "No such box."),
+    });
+    expect([succeeded, failed]).toEqual([
+      { toolsUsed: { mail: 1 }, errors: [] },
+      { toolsUsed: { mail: 1 }, errors: ["tool_error"] },
+    ]);
+  });
+});
+
+describe("a call that needs an approval", () => {
+  const unused = { toolsUsed: {}, errors: ["denied"] };
+
+  proves(
+    ["D727"],
+    "is no use of its tool if nobody approves it, and one if somebody does",
+    async () => {
+      const denied = await usedAfter(payTool(), {
+        reply: (question) => deny(question, "Too much."),
+      });
+      expect([
+        await usedAfter(payTool(), undefined, { unanswered: "deny" }),
+        await usedAfter(payTool(), { isOverdue: true }),
+        denied,
+        await usedAfter(payTool(), { reply: approve, isStopped: true }),
+        await usedAfter(payTool(), { reply: approve }),
+      ]).toEqual([
+        unused,
+        unused,
+        unused,
+        { toolsUsed: {}, errors: [] },
+        { toolsUsed: { pay: 1 }, errors: [] },
+      ]);
+    },
+  );
+});
