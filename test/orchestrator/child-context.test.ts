@@ -12,7 +12,7 @@ import {
 } from "../../src/orchestrator/tree/child-context.ts";
 import { subagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
-import type { SpawnRefusal, SpawnRequest } from "../../src/protocol/subagent.ts";
+import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { failCall } from "../../src/agent/tool-calls/call-outcome.ts";
 import { createAgent } from "../../src/orchestrator/tree/create-agent.ts";
@@ -51,8 +51,8 @@ function childWith(...names: readonly string[]): Partial<ChildFacts> {
   return { toolNames, toolNamesBelow: new Set(names) };
 }
 
-function born(outcome: ChildContext | SpawnRefusal): ChildContext {
-  return "code" in outcome ? expect.fail(outcome.message) : outcome;
+function born(outcome: ReturnType<typeof childContext>): ChildContext {
+  return outcome.refusal === undefined ? outcome : expect.fail(outcome.refusal.message);
 }
 
 proves(["R127", "R132"], "a plain request hands on the rules of all agents above", () => {
@@ -113,15 +113,17 @@ for (const [what, request, code, message] of REFUSED) {
   test(`${what} is refused with words for the model`, () => {
     const siblings = [{ childName: "leaf#1", role: "leaf", result: undefined }];
     const facts = factsWith({}, { ...childWith("a", "b", "c"), siblings });
-    expect(childContext(facts, request)).toEqual({ code, message });
+    expect(childContext(facts, request)).toEqual({ refusal: { code, message } });
   });
 }
 
 test("a child without any tools is said to have none", () => {
   expect(childContext(factsWith({}, childWith()), { allowedTools: ["x"] })).toEqual({
-    code: "invalid_context",
-    message:
-      'Not started: allowedTools[0] of the request by lead/middle#1 names "x", and leaf has no such tool. It has no tools. Correct the name.',
+    refusal: {
+      code: "invalid_context",
+      message:
+        'Not started: allowedTools[0] of the request by lead/middle#1 names "x", and leaf has no such tool. It has no tools. Correct the name.',
+    },
   });
 });
 

@@ -46,12 +46,12 @@ export function findAgentRoles(
   const roles = new Map<AgentId, AgentRole>();
   for (const { agentId, parentAgentId, role: name, draft, agentPath } of agents) {
     const parent = parentAgentId === null ? undefined : roles.get(parentAgentId);
-    const role =
+    const { role, refusal } =
       draft === undefined || parent === undefined
-        ? registry.find(name)
+        ? { role: registry.find(name), refusal: undefined }
         : makeDynamicRole(parent, { role: name, draft }, registry);
-    if (role === undefined || "code" in role) {
-      const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
+    if (role === undefined) {
+      const got = refusal === undefined ? "none" : `one that cannot be used: ${refusal.message}`;
       const message = `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`;
       throw cannotContinue(message, { role: name, agentPath });
     }

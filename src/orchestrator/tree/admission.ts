@@ -27,6 +27,12 @@ export interface SpawnCall {
   readonly group: SpawnGroup | undefined;
 }
 
+/** What was asked for, or the reason why there is none. */
+export type OrRefusal<T extends object> =
+  | (T & { readonly refusal?: undefined })
+  | ({ readonly [K in keyof T]?: undefined } & { readonly refusal: SpawnRefusal });
+type RoleOrRefusal = OrRefusal<{ readonly role: AgentRole }>;
+
 /** The parent was asked to end, or to stop, on the way here: nothing further of it begins. */
 export const PARENT_ENDING: SpawnRefusal = Object.freeze({
   code: "setup_failed",
@@ -42,23 +48,24 @@ export function findStartableRole(
   parent: AgentRuntime,
   { role: name, draft }: SpawnRequest,
   ahead = 0,
-): AgentRole | SpawnRefusal {
+): RoleOrRefusal {
   const roles = registry.subagentsOf(parent.role);
-  const role =
+  const { role, refusal: unusable } =
     draft === undefined
-      ? roles.find((candidate) => candidate.name === name)
+      ? { role: roles.find((candidate) => candidate.name === name), refusal: undefined }
       : makeDynamicRole(parent.role, { role: name, draft }, registry);
+  if (unusable !== undefined) return { refusal: unusable };
   if (role === undefined) {
     const problem = `there is no subagent ${JSON.stringify(name)}`;
-    return { code: "unknown_role", message: `Not started: ${problem}. ${describeChoice(roles)}` };
+    const message = `Not started: ${problem}. ${describeChoice(roles)}`;
+    return { refusal: { code: "unknown_role", message } };
   }
-  if ("code" in role) return role;
   const { shape, identity, childCount } = parent;
   const facts = { parentDepth: identity.depth, childCount, totals: tree.totalsAt(parent), ahead };
   const refusal = checkSubagentLimits(shape, facts);
-  if (refusal !== undefined) return refusal;
+  if (refusal !== undefined) return { refusal };
   const spent = parent.account.exhaustedForChild();
-  return spent === undefined ? role : nothingLeft(spent);
+  return spent === undefined ? { role } : { refusal: nothingLeft(spent) };
 }
 
 /** The refusal of a subagent that could not be set up. */
@@ -94,11 +101,12 @@ export function makeDynamicRole(
   parent: AgentRole,
   { role: name, draft }: { readonly role: string; readonly draft: DynamicRole },
   registry: RoleRegistry,
-): AgentRole | SpawnRefusal {
+): RoleOrRefusal {
   const { dynamicRoles: bounds } = parent;
   if (bounds === undefined) {
     const choice = describeChoice(registry.subagentsOf(parent));
-    return { code: "forbidden_role", message: `Not started: you may not write roles. ${choice}` };
+    const message = `Not started: you may not write roles. ${choice}`;
+    return { refusal: { code: "forbidden_role", message } };
   }
   if (registry.find(name) !== undefined)
     return invalidRole(
@@ -111,7 +119,7 @@ export function makeDynamicRole(
     return invalidRole(`there is no model "${modelName}". Choose one of: ${models.join(", ")}`);
   const { tools, budget } = bounds;
   try {
-    return defineAgent({
+    const role = defineAgent({
       name,
       purpose: `Written by ${parent.name} for one task.`,
       instructions,
@@ -121,13 +129,14 @@ export function makeDynamicRole(
       budget:
         steps === undefined ? budget : { ...budget, steps: Math.min(budget.steps ?? steps, steps) },
     });
+    return { role };
   } catch (cause) {
     return invalidRole(`the role cannot be used (${messageOf(cause)}). Write it anew`);
   }
 }
 
-function invalidRole(problem: string): SpawnRefusal {
-  return { code: "invalid_role", message: `Not started: ${problem}.` };
+function invalidRole(problem: string): RoleOrRefusal {
+  return { refusal: { code: "invalid_role", message: `Not started: ${problem}.` } };
 }
 
 /** Returns what the model can start instead. */

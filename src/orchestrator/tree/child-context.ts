@@ -4,6 +4,7 @@
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { ParentHistory } from "../../agent/effects.ts";
+import type { OrRefusal } from "./admission.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { shared } from "../../kernel/shared.ts";
 import {
@@ -114,14 +115,11 @@ function describeSibling(sibling: AgentRuntime): Sibling {
 }
 
 /** Puts it together, or says what is wrong with the request or with the policy. */
-export function childContext(
-  facts: ChildFacts,
-  request: ContextRequest,
-): ChildContext | SpawnRefusal {
+export function childContext(facts: ChildFacts, request: ContextRequest): OrRefusal<ChildContext> {
   const unknown = unknownToolRefusal(facts, request);
-  if (unknown !== undefined) return unknown;
-  const results = request.resultsOf === undefined ? [] : askedResults(facts, request.resultsOf);
-  if ("code" in results) return results;
+  if (unknown !== undefined) return { refusal: unknown };
+  const { results, refusal } = askedResults(facts, request.resultsOf ?? []);
+  if (refusal !== undefined) return { refusal };
   const { agentPath, policy, toolNames: names, noDepthLeft } = facts;
   const rules = [
     ...facts.toolRules,
@@ -139,7 +137,7 @@ export function childContext(
   } catch (cause) {
     if (!EspalierError.is(cause) || cause.code !== "invalid_context") throw cause;
     const message = `Not started: what ${facts.role} is to see of your conversation could not be picked. ${messageOf(cause)} Until then do this part yourself.`;
-    return { code: "invalid_context", message };
+    return { refusal: { code: "invalid_context", message } };
   }
 }
 
@@ -162,19 +160,19 @@ function unknownToolRefusal(
 function askedResults(
   { siblings, agentPath }: ChildFacts,
   names: readonly string[],
-): readonly FramedResult[] | SpawnRefusal {
+): OrRefusal<{ readonly results: readonly FramedResult[] }> {
   const results: FramedResult[] = [];
   for (const name of new Set(names)) {
     const sibling = siblings.find(({ childName }) => childName === name);
-    if (sibling === undefined) return unknownSibling(agentPath, name, siblings);
+    if (sibling === undefined) return { refusal: unknownSibling(agentPath, name, siblings) };
     const result = framedResult(sibling);
     if (result === undefined) {
       const message = `Not started: ${name} (${agentPath}/${name}) has not ended, so there is no result of it to hand on. Wait for it, or call again without it.`;
-      return { code: "subagent_running", message };
+      return { refusal: { code: "subagent_running", message } };
     }
     results.push(result);
   }
-  return results;
+  return { results };
 }
 
 function unknownSibling(

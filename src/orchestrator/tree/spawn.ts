@@ -16,7 +16,7 @@ import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
 import { setupFailed, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
-import { childContext, gatherChildFacts, type ChildContext } from "./child-context.ts";
+import { childContext, gatherChildFacts } from "./child-context.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { countsOf } from "./run-tree.ts";
@@ -40,17 +40,17 @@ export function setUpChild(
   let agentPath: string | undefined;
   let created: AgentRuntime | undefined;
   try {
-    const role = findStartableRole(run, parent, request);
-    if ("code" in role) return role;
+    const { role, refusal } = findStartableRole(run, parent, request);
+    if (refusal !== undefined) return refusal;
     agentPath = run.tree.admit(parent, role.name);
     const { tightened, ...budget } = shareBudget(run, parent, role, asked);
     const asking = { role, agentPath, request };
     const context = inheritsNothing(parent, role, request)
       ? NOTHING
       : childContext(gatherChildFacts(run, parent, asking, call.history), request);
-    if ("code" in context) {
+    if (context.refusal !== undefined) {
       run.tree.undoAdmission(parent);
-      return context;
+      return context.refusal;
     }
     created = createAgent(run, {
       facts: {
@@ -107,7 +107,7 @@ function inheritsNothing(
   );
 }
 
-const NOTHING: ChildContext = Object.freeze({
+const NOTHING: ReturnType<typeof childContext> = Object.freeze({
   ...NOTHING_INHERITED,
   toolLimits: NO_TOOL_LIMITS,
 });

@@ -7,8 +7,7 @@
 import { messageOf } from "../../kernel/error.ts";
 import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
-import type { AgentRole } from "../../agent/agent-role.ts";
-import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
 import { runAgent } from "../../agent/run-agent.ts";
 import type { DelegatedCall, AgentSupervisor } from "../../agent/run-ports.ts";
@@ -68,7 +67,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     }
     const group = openGroup(parent, call);
     const child = setUp(group);
-    if ("code" in child) {
+    if (!(child instanceof AgentRuntime)) {
       group?.miss();
       return refuse(this.run, parent, { role, refusal: child }, call);
     }
@@ -152,15 +151,16 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     isReviewed: boolean,
   ): RefusedSpawn | undefined {
     const group = openGroup(parent, call);
-    let role: AgentRole | SpawnRefusal;
+    const ahead = isReviewed ? (group?.ahead ?? 0) : 0;
+    let refusal: SpawnRefusal | undefined;
     try {
-      role = findStartableRole(this.run, parent, request, isReviewed ? (group?.ahead ?? 0) : 0);
+      ({ refusal } = findStartableRole(this.run, parent, request, ahead));
     } catch {
       return undefined; // It happens again, and is reported, when the subagent is started.
     }
-    if ("code" in role) {
+    if (refusal !== undefined) {
       group?.miss();
-      return recordRefusal(this.run, parent, { role: request.role, refusal: role }, call);
+      return recordRefusal(this.run, parent, { role: request.role, refusal }, call);
     }
     if (call.callId !== undefined) group?.expect(call.callId);
     return undefined;
