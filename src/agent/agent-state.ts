@@ -202,7 +202,7 @@ export const OpenStepSchema = lazyObject(() => ({
   executions: z.array(ToolExecutionSchema()).readonly(),
   /** Calls that wait for an answer from outside, in call order. */
   deferrals: z.array(DeferralSchema()).readonly(),
-  /** The limit that refused a call. It is raised once all calls of the step have results. */
+  /** The signal of the limit that refused a call. It is raised once all calls of the step have results. */
   limit: StopSignalSchema().optional(),
   /** True once the results are in the history. */
   isIncorporated: z.boolean(),

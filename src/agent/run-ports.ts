@@ -101,7 +101,7 @@ export interface RoleParts {
   /** `CacheKey.role`. */
   readonly roleCacheKey: string;
   /** The role's budget, in the units of the ledger. */
-  readonly limits: SpendLimits;
+  readonly spendLimits: SpendLimits;
   /** The part of the budget that subagents must leave, in the units of the ledger. */
   readonly reserve: SpendLimits;
 }

@@ -50,7 +50,7 @@ export interface ShareFacts {
 
 /** The limits of a subagent's account. */
 export interface ChildLimits {
-  readonly limits: SpendLimits;
+  readonly spendLimits: SpendLimits;
   readonly wallTimeMs: number | undefined;
   /** What the role asked for and does not get; fields as its definition has them, money in US dollars. */
   readonly tightened: readonly Tightening[];
@@ -63,12 +63,12 @@ export interface ChildLimits {
 export function childLimits(facts: ShareFacts): ChildLimits {
   const { share, definition, left, source } = facts;
   const asked = spendLimitsOf(definition);
-  const limits = tighterLimits(asked, sharedLimits(facts));
+  const spendLimits = tighterLimits(asked, sharedLimits(facts));
   const tightened: Tightening[] = [];
   for (const axis of SPEND_AXES) {
     const requested = asked[axis];
     if (requested === undefined) continue;
-    const given = Math.min(limits[axis] ?? Infinity, left[axis] ?? Infinity);
+    const given = Math.min(spendLimits[axis] ?? Infinity, left[axis] ?? Infinity);
     if (given >= requested) continue;
     const { name, unit } = shownAxis(axis);
     const field = `budget.${name}`;
@@ -82,7 +82,7 @@ export function childLimits(facts: ShareFacts): ChildLimits {
     const field = "budget.wallTimeMs";
     tightened.push({ field, asked: definition.wallTimeMs, given: givenMs, source });
   }
-  return { limits, wallTimeMs: wallTimeMs === Infinity ? undefined : wallTimeMs, tightened };
+  return { spendLimits, wallTimeMs: wallTimeMs === Infinity ? undefined : wallTimeMs, tightened };
 }
 
 /** What the share alone allows. A common pool needs no limits: the ledger holds it together. */

@@ -163,12 +163,12 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
   const made = { instructions: "Go.", wallTimeMs: undefined };
   const parent = createAgent(run, {
     facts: { role: lead, task: "Lead.", metadata: {}, agentPath: "lead" },
-    limits: { steps: 3 },
+    spendLimits: { steps: 3 },
     ...made,
   });
   const agentPath = run.tree.admit(parent, "leaf");
   const facts = { role: leaf, task: "Work.", metadata: {}, agentPath };
-  createAgent(run, { facts, parent, limits: {}, ...made });
+  createAgent(run, { facts, parent, spendLimits: {}, ...made });
   const next = run.tree.admit(parent, "leaf");
   const child = {
     role: leaf,

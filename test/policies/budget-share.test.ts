@@ -31,11 +31,14 @@ function limitsOf(share: BudgetShare, more: Partial<Facts> = {}): ReturnType<typ
 
 describe("what a share allows", () => {
   proves(["X4"], "pool: all of the common rest, or at most a part of it", () => {
-    const nothing = { limits: {}, wallTimeMs: undefined, tightened: [] };
+    const nothing = { spendLimits: {}, wallTimeMs: undefined, tightened: [] };
     expect(limitsOf({ type: "pool" })).toEqual(nothing);
     expect(limitsOf({ type: "pool", maxShare: 1 })).toEqual(nothing);
-    expect(limitsOf({ type: "pool", maxShare: 0.4 }).limits).toEqual({ totalTokens: 40, steps: 2 });
-    expect(limitsOf({ type: "pool", maxShare: 0.001 }).limits).toEqual({
+    expect(limitsOf({ type: "pool", maxShare: 0.4 }).spendLimits).toEqual({
+      totalTokens: 40,
+      steps: 2,
+    });
+    expect(limitsOf({ type: "pool", maxShare: 0.001 }).spendLimits).toEqual({
       totalTokens: 0,
       steps: 0,
     });
@@ -45,12 +48,12 @@ describe("what a share allows", () => {
     const budget = { totalTokens: 30, toolCalls: 2, steps: 9, costUsd: 0.29, wallTimeMs: 800 };
     const given = limitsOf({ type: "fixed", budget });
     const limits = { totalTokens: 30, toolCalls: 2, steps: 7, costMicroUsd: 290_000 };
-    expect(given).toEqual({ limits, wallTimeMs: 800, tightened: [] });
+    expect(given).toEqual({ spendLimits: limits, wallTimeMs: 800, tightened: [] });
   });
 
   proves(["X4"], "even: what is left over the number of delegations in the reply", () => {
-    expect(limitsOf({ type: "even" }).limits).toEqual({ totalTokens: 33, steps: 2 });
-    expect(limitsOf({ type: "even" }, { delegatedRoles: ["a"] }).limits).toEqual({
+    expect(limitsOf({ type: "even" }).spendLimits).toEqual({ totalTokens: 33, steps: 2 });
+    expect(limitsOf({ type: "even" }, { delegatedRoles: ["a"] }).spendLimits).toEqual({
       totalTokens: 100,
       steps: 7,
     });
@@ -61,13 +64,13 @@ describe("what a share allows", () => {
     "weighted: by the weight of the role over the sum of the weights in the reply",
     () => {
       const share = { type: "weighted", weights: { a: 2 }, defaultWeight: 1 } as const;
-      expect(limitsOf(share).limits).toEqual({ totalTokens: 40, steps: 2 });
-      expect(limitsOf(share, { role: "b" }).limits).toEqual({ totalTokens: 20, steps: 1 });
+      expect(limitsOf(share).spendLimits).toEqual({ totalTokens: 40, steps: 2 });
+      expect(limitsOf(share, { role: "b" }).spendLimits).toEqual({ totalTokens: 20, steps: 1 });
       const tenths = { type: "weighted", weights: { a: 0.1, b: 0.7, c: 0.2 } } as const;
       const parts = ["a", "b", "c"].map(
         (role) =>
-          limitsOf(tenths, { role, delegatedRoles: ["a", "b", "c"], left: { steps: 10 } }).limits
-            .steps,
+          limitsOf(tenths, { role, delegatedRoles: ["a", "b", "c"], left: { steps: 10 } })
+            .spendLimits.steps,
       );
       expect(parts).toEqual([1, 7, 2]);
     },
@@ -80,7 +83,7 @@ describe("what a share allows", () => {
     });
     const delegatedRoles = ["__proto__", "constructor", "toString"];
     const parts = delegatedRoles.map(
-      (role) => limitsOf(share, { role, delegatedRoles, left: { steps: 10 } }).limits.steps,
+      (role) => limitsOf(share, { role, delegatedRoles, left: { steps: 10 } }).spendLimits.steps,
     );
     expect(parts).toEqual([6, 2, 2]);
   });
@@ -88,7 +91,7 @@ describe("what a share allows", () => {
   test("an axis without a limit is not shared, and time is never divided", () => {
     for (const share of [{ type: "even" }, { type: "pool", maxShare: 0.5 }] as const)
       expect(limitsOf(share, { left: { wallTimeMs: 900 } })).toEqual({
-        limits: {},
+        spendLimits: {},
         wallTimeMs: undefined,
         tightened: [],
       });
@@ -111,7 +114,7 @@ describe("a share and the role's own budget", () => {
       const left = { totalTokens: 100, costMicroUsd: 500_000 };
       const given = limitsOf({ type: "even" }, { definition, left, source: "root/lead#1" });
       expect(given).toEqual({
-        limits: { steps: 2, totalTokens: 33, costMicroUsd: 166_666, toolCalls: 4 },
+        spendLimits: { steps: 2, totalTokens: 33, costMicroUsd: 166_666, toolCalls: 4 },
         wallTimeMs: 9_000,
         tightened: [
           { field: "budget.totalTokens", asked: 50, given: 33, source: "root/lead#1" },
@@ -125,7 +128,10 @@ describe("a share and the role's own budget", () => {
     ["R142"],
     "a pool adds no limit, and yet says if less is left than the role asks for",
     () => {
-      const { limits, tightened } = limitsOf({ type: "pool" }, { definition, left: { steps: 1 } });
+      const { spendLimits: limits, tightened } = limitsOf(
+        { type: "pool" },
+        { definition, left: { steps: 1 } },
+      );
       expect(limits).toEqual({ totalTokens: 50, steps: 2, toolCalls: 4, costMicroUsd: 1_000_000 });
       expect(tightened).toEqual([{ field: "budget.steps", asked: 2, given: 1, source: "lead" }]);
     },
@@ -134,7 +140,7 @@ describe("a share and the role's own budget", () => {
   test("the tighter of two times is on record, too", () => {
     const share = { type: "fixed", budget: { wallTimeMs: 100 } } as const;
     expect(limitsOf(share, { definition: { wallTimeMs: 200 } })).toEqual({
-      limits: {},
+      spendLimits: {},
       wallTimeMs: 100,
       tightened: [{ field: "budget.wallTimeMs", asked: 200, given: 100, source: "lead" }],
     });
@@ -170,7 +176,7 @@ proves(
         (share, delegatedRoles, left) => {
           const checked = budgetShare("share", share);
           const all = delegatedRoles.map(
-            (role) => limitsOf(checked, { role, delegatedRoles, left }).limits,
+            (role) => limitsOf(checked, { role, delegatedRoles, left }).spendLimits,
           );
           for (const [axis, rest] of Object.entries(left)) {
             let sum = 0n;
@@ -210,7 +216,7 @@ proves(
       fc.property(fc.oneof(capped, fixed), amount, (share, rest) => {
         const { totalTokens = 0 } = limitsOf(budgetShare("share", share), {
           left: { totalTokens: rest },
-        }).limits;
+        }).spendLimits;
         if (!Number.isSafeInteger(totalTokens) || totalTokens < 0) return totalTokens === rest;
         return totalTokens <= Math.max(0, rest);
       }),

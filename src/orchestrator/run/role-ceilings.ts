@@ -157,7 +157,7 @@ function tightenAccounts(cast: CastRun): readonly Account[] {
     const parentRole = parentId === null ? undefined : roles.get(parentId);
     const ceiling =
       parentRole === undefined
-        ? { limits: spendLimitsOf(role.budget), wallTimeMs: role.budget.wallTimeMs }
+        ? { spendLimits: spendLimitsOf(role.budget), wallTimeMs: role.budget.wallTimeMs }
         : childLimits({
             share: parentRole.delegation.share,
             definition: role.budget,
@@ -173,7 +173,7 @@ function tightenAccounts(cast: CastRun): readonly Account[] {
 }
 
 interface Ceiling {
-  readonly limits: SpendLimits;
+  readonly spendLimits: SpendLimits;
   readonly wallTimeMs: number | undefined;
 }
 
@@ -188,7 +188,7 @@ function tightenAccount(account: Account, role: AgentRole, ceiling: Ceiling): Ac
   const raised: Partial<Record<SpendAxis, number>> = {};
   const reserves: Partial<Record<SpendAxis, number>> = { ...reserve };
   for (const axis of SPEND_AXES) {
-    const [limit, least] = [ceiling.limits[axis], due[axis]];
+    const [limit, least] = [ceiling.spendLimits[axis], due[axis]];
     if (limit !== undefined) raised[axis] = limit + (granted[axis] ?? 0);
     if (least !== undefined) reserves[axis] = Math.max(reserve[axis] ?? 0, least);
   }

@@ -89,10 +89,10 @@ export function prepareStart(
     facts: { role, task, metadata, agentPath: role.name },
     instructions,
     history: session?.opening,
-    limits:
+    spendLimits:
       options.budget === undefined
-        ? ofRole.limits
-        : tighterLimits(ofRole.limits, spendLimitsOf(budget)),
+        ? ofRole.spendLimits
+        : tighterLimits(ofRole.spendLimits, spendLimitsOf(budget)),
     wallTimeMs: takeEarlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };

@@ -27,7 +27,7 @@ export interface NewAgent {
   readonly inherited?: readonly Message[];
   /** What was said before it was created, with where it came from. Default: nothing. */
   readonly history?: SessionHistory | undefined;
-  readonly limits: SpendLimits;
+  readonly spendLimits: SpendLimits;
   readonly wallTimeMs: number | undefined;
   readonly deadlineAtMs?: number | undefined;
 }
@@ -44,7 +44,7 @@ export function modelForAgent({ settings }: RunRuntime, { name, model: given }: 
 
 /** Creates an agent: ids, account, runtime. */
 export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
-  const { facts, parent, limits, wallTimeMs, deadlineAtMs } = made;
+  const { facts, parent, spendLimits: limits, wallTimeMs, deadlineAtMs } = made;
   const { role, agentPath: path } = facts;
   const { ids, ledger, tree } = run;
   const model = modelForAgent(run, role);

@@ -69,7 +69,7 @@ export class RoleRegistry {
     const parts = {
       ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
       hooks,
-      limits: spendLimitsOf(role.budget),
+      spendLimits: spendLimitsOf(role.budget),
       reserve: spendLimitsOf(role.delegation.reserve),
     };
     this.#parts.set(role, parts);

@@ -149,7 +149,11 @@ function tightenBudget(
 }
 
 /** Of a subagent that asks for none, below a parent that shares with all alike. */
-const NO_LIMITS: ChildLimits = Object.freeze({ limits: {}, wallTimeMs: undefined, tightened: [] });
+const NO_LIMITS: ChildLimits = Object.freeze({
+  spendLimits: {},
+  wallTimeMs: undefined,
+  tightened: [],
+});
 
 function isEmpty(limits: object): boolean {
   return Object.keys(limits).length === 0;

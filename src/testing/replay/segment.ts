@@ -127,7 +127,7 @@ function startOf(
       instructions: instructionsFor(role, context),
       // The session has all but the instructions.
       history: session && { messages: messages.slice(1), tags: tags.slice(1) },
-      limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
+      spendLimits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
       wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
       deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
     };
