@@ -2185,6 +2185,9 @@ const requirements = {
   D724: {
     text: "A message is delivered with the model call that shows it: without the call neither its sender, nor an event, nor the history has it as read",
   },
+  D725: {
+    text: "A reply that was let through before a pause is not evaluated again: its calls are made whatever was spent meanwhile",
+  },
   D726: {
     text: "An agent that ends while a subtask is paused keeps the other subtasks of its queue: finished ones with their results, and those that could not be started",
   },

@@ -204,6 +204,8 @@ export const OpenStepSchema = lazyObject(() => ({
   deferrals: z.array(DeferralSchema()).readonly(),
   /** The signal of the limit that refused a call. It is raised once all calls of the step have results. */
   limit: StopSignalSchema().optional(),
+  /** True if evaluate let the calls through and the run was asked to pause before them. Absent without such a request. */
+  isEvaluated: z.literal(true).exactOptional(),
   /** True once the results are in the history. */
   isIncorporated: z.boolean(),
   /** Set if the request said that no step can follow. */

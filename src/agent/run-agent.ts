@@ -14,7 +14,7 @@ import {
   type PendingState,
   type SettledState,
 } from "./agent-state.ts";
-import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
+import { fail, handleRequests, handleStopRequests, pauseBeforeCalls } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
 import { beginExecution, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
@@ -47,7 +47,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
         state = evaluate(agent, state);
         await agent.phaseOver("evaluate", state);
       }
-      if (pendingCallsOf(state).length > 0 && continues((state = handleRequests(agent, state)))) {
+      if (pendingCallsOf(state).length > 0 && continues((state = pauseBeforeCalls(agent, state)))) {
         state = await executeTools(agent, state);
         await agent.phaseOver("execute", state);
         state = handleStopsAndWaits(agent, state);

@@ -6,7 +6,7 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import { eventPosition, type AgentState } from "./agent-state.ts";
 import { errorRecord } from "./error-record.ts";
 import { pauseIfPossible } from "./pausing.ts";
-import { recordError, recordSignal } from "./transition.ts";
+import { recordError, recordEvaluation, recordSignal } from "./transition.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { shownAxis, stopCodeOf } from "../policies/budget.ts";
 import type { BudgetRefusal, LastStep, Overshoot } from "../budget/lease.ts";
@@ -16,6 +16,12 @@ import { findOvershoots } from "../budget/room.ts";
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return agent.isPausing ? pauseIfPossible(agent, handled) : handled;
+}
+
+/** The same before the calls of a reply, which evaluate has let through: after a pause it is not asked again (R28). */
+export function pauseBeforeCalls(agent: AgentRuntime, state: AgentState): AgentState {
+  const handled = handleStopRequests(agent, state);
+  return agent.isPausing ? pauseIfPossible(agent, recordEvaluation(handled)) : handled;
 }
 
 /** Takes in the stop signals that came from outside. */

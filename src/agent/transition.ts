@@ -231,6 +231,12 @@ export function recordOverflow(state: AgentState, error: ErrorRecord): RunningSt
   return shared({ ...overflowed, step: { ...state.step, error } });
 }
 
+/** Notes that evaluate has let the calls of the reply through. */
+export function recordEvaluation(state: AgentState): RunningState {
+  assertInStep(state, "recordEvaluation");
+  return shared({ ...state, step: { ...state.step, isEvaluated: true } });
+}
+
 /** Results come in as they are known and are kept in call order, also over a pause (R32). */
 export function recordExecutions(
   state: AgentState,

@@ -320,6 +320,7 @@ function fullState(): SettledState {
       { ...openStep, stepId, number: 3 },
       addUsage,
       { type: "recordReply", reply, prefix },
+      all.recordEvaluation,
       {
         type: "recordExecutions",
         executions: [full],
@@ -340,9 +341,8 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
     listed([...SHARED_KEYS, ...ENDED_KEYS, ...STEP_KEYS]),
   );
   const full = fullState();
-  const { recordSections, recordFired } = changes();
-  const { sections } = recordSections;
-  const { fired } = recordFired;
+  const { sections } = changes().recordSections;
+  const { fired } = changes().recordFired;
   const log = { ...full.log, compactions: [COMPACTION], waits: 1, sections, fired };
   const [first, ...tags] = full.conversation.tags;
   if (first === undefined) throw new Error("A history has tags.");

@@ -168,6 +168,14 @@ proves(["R42"], "recordOverflow counts, and marks the open step; it is no error 
   });
 });
 
+proves(["R42"], "recordEvaluation marks the open step, and changes nothing else", () => {
+  const { replied } = states();
+  expect(transition(replied, changes().recordEvaluation)).toEqual({
+    ...replied,
+    step: { ...openStepOf(replied), isEvaluated: true },
+  });
+});
+
 proves(
   ["R42"],
   "recordExecutions keeps one result per call in call order, whatever the order in which they come, and says what is waited for",

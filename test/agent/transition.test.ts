@@ -55,7 +55,7 @@ const ALWAYS_WHILE_RUNNING = [
   "pause",
 ] as const;
 const BETWEEN_STEPS = ["openStep", "end", ...ALWAYS_WHILE_RUNNING] as const;
-const IN_A_STEP = ["addUsage", ...ALWAYS_WHILE_RUNNING] as const;
+const IN_A_STEP = ["addUsage", "recordEvaluation", ...ALWAYS_WHILE_RUNNING] as const;
 const UNBRIEFED = "brief";
 
 /** The whole table: what each state allows. Everything else throws. */

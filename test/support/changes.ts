@@ -133,6 +133,7 @@ interface ChangeArguments {
   recordReply: { readonly reply: StepReply; readonly prefix: Conversation["prefix"] };
   discardReply: { readonly reply: StepReply };
   recordOverflow: { readonly error: ErrorRecord };
+  recordEvaluation: unknown;
   recordExecutions: Parameters<typeof transitions.recordExecutions>[1];
   incorporate: unknown;
   recordOutput: Parameters<typeof transitions.recordOutput>[1];
@@ -180,6 +181,8 @@ export function transition(state: AgentState, change: Change): AgentState {
       return transitions.discardReply(state, change.reply);
     case "recordOverflow":
       return transitions.recordOverflow(state, change.error);
+    case "recordEvaluation":
+      return transitions.recordEvaluation(state);
     case "recordExecutions":
       return transitions.recordExecutions(state, change);
     case "incorporate":
@@ -279,6 +282,7 @@ export function changes(): {
       type: "recordOverflow",
       error: { code: "model_context_overflow", message: "Too long.", data: { tokens: 9 } },
     },
+    recordEvaluation: { type: "recordEvaluation" },
     recordExecutions: {
       type: "recordExecutions",
       executions: calls.map(executionOf),

@@ -27,7 +27,8 @@ import { summarizeResults } from "./summarize-results.ts";
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = openStepOf(state);
-  if (step.executions.length > 0 || step.deferrals.length > 0) return state;
+  if (step.isEvaluated === true || step.executions.length > 0 || step.deferrals.length > 0)
+    return state;
   const pending = pendingCallsOf(state).filter(
     ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
   );
