@@ -348,6 +348,10 @@ export class AgentRuntime {
     this.holdClock();
   }
 
+  /**
+   * Releases its timers and its place below the agent whose cancel reaches it. Called when it has ended, when it is
+   * paused with its run, and when it could not be set up and never ran.
+   */
   close(): void {
     if (this.settled !== undefined) this.#rest(this.settled.status);
     this.time?.close();
@@ -415,7 +419,7 @@ export class AgentRuntime {
 
   // Events
 
-  /** The ids that an event at a position of the agent carries, or one outside of its steps. */
+  /** The ids that an event at a position of the agent carries, or one outside of its steps. Outside of its executions: `scopeOutsideExecutions`. */
   scope(at?: EventPosition): EventScope {
     if (at === undefined) return (this.#scope ??= this.scope({}));
     const { runId, agentId, parentAgentId, agentPath, depth, executionId } = this.identity;
@@ -431,7 +435,7 @@ export class AgentRuntime {
   record(body: EventBody, at?: EventPosition): void {
     if (this.persistence?.inFlight?.takeRecorded(body, at) === true) return;
     const { run, identity } = this;
-    run.count(identity.agentId, body);
+    run.countProblem(identity.agentId, body);
     run.recorder.record(this.scope(at), body);
   }
 

@@ -110,7 +110,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
     request,
     isEstimated,
     prefix: isHeard && isMainCall ? prefixFor(agent, paid) : undefined,
-    signals: agent,
+    signals: { cancelSignal: agent.cancelSignal, startSignal: agent.startSignal },
   };
   agent.beginWork();
   // The code of hooks around a call is loaded with the first such call.

@@ -80,8 +80,8 @@ export interface AgentRun<Agent> {
   readonly pendingAnswers: PendingAnswers;
   /** Undefined: nobody has listened to pieces so far. */
   readonly pieces: LivePieces | undefined;
-  /** Counts failures and refusals. Called once for each; these events are recorded unconditionally. */
-  count(agentId: AgentId, body: EventBody): void;
+  /** Counts a failure or a refusal, and no other event. Called once for each; these are recorded unconditionally. */
+  countProblem(agentId: AgentId, body: EventBody): void;
   /** A model call failed: the run fails, too, if that was not in the script of the model. */
   noteFailedCall(agentPath: string, error: ErrorRecord): void;
   /** The clocks of its agents run. */

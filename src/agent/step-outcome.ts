@@ -1,4 +1,5 @@
-// What a completed step calls for. Pure: signals first, then what is missing, then whether there is work, else it was the answer (C7).
+// Decides what follows a completed step. Pure, in this order: signals, an overflow, a typed result, a reply that was cut off or missed
+// the result too often, calls, useless and broken replies, a missing result, other work; else the step was the answer (C7).
 
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";

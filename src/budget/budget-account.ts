@@ -163,7 +163,7 @@ export class BudgetAccount implements AccountFigures {
       decision.type === "granted" ? ledger.queue?.findContestedAccount(this) : undefined;
     const lacking = decision.type === "wait" ? decision.at : contested;
     if (decision.type !== "wait" && lacking === undefined)
-      return Promise.resolve(this.answer(ask, decision, 0));
+      return Promise.resolve(this.carryOut(ask, decision, 0));
     if (lacking !== undefined) onWait?.(lacking.path);
     ledger.queue ??= new LeaseQueue(ledger.clock);
     return ledger.queue.wait(this, ask, signal);
@@ -185,7 +185,7 @@ export class BudgetAccount implements AccountFigures {
   }
 
   /** Opens or extends the lease of a granted request, or passes the refusal on. */
-  answer(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome {
+  carryOut(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome {
     if (answer.type === "refused") return { type: "refused", refusal: answer.refusal, waitedMs };
     const { hold } = answer;
     const sizes = { inputTokens: hold.inputTokens, maxOutputTokens: hold.outputTokens };

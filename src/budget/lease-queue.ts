@@ -40,7 +40,7 @@ export interface AccountAsk extends LeaseAsk {
 
 /** An account that waits: it takes its answer. */
 interface WaitingAccount extends AccountFigures {
-  answer(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome;
+  carryOut(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome;
 }
 
 interface LeaseWaiter {
@@ -212,7 +212,7 @@ export class LeaseQueue {
         if (!this.#contest(waiter, decision.hold)) vainVisits += 1;
       } else if (decision.type === "refused" || this.findContestedAccount(account) === undefined) {
         this.#leave(waiter);
-        const outcome = account.answer(ask, decision, nowMs - askedAtMs);
+        const outcome = account.carryOut(ask, decision, nowMs - askedAtMs);
         answers.push(() => resolve(outcome));
       } else vainVisits += 1;
       isClosed = this.#isClosed();

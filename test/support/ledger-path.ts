@@ -49,7 +49,7 @@ export const core = {
     const decision = decideLease(account, question, { nowMs: () => atMs });
     if (decision.type === "wait") return { type: "wait" };
     if (decision.type === "refused") return decision;
-    account.answer(question, decision, 0);
+    account.carryOut(question, decision, 0);
     return { ...decision, path: valuesOf(account) };
   },
   settle: (path: Path, held: Amounts, usage: Usage): Path =>

@@ -94,6 +94,7 @@ async function runBatch(
   const isFailing = broken.length > 0;
   const skip = skipped ?? agent.mailbox?.takeSkip();
   const known: ExecutedCall[] = [];
+  // Reads `plan`, which is there: a call ends only once it is made, below.
   const onEnd = (end: CallEnd): void => {
     if (end.type !== "executed") return;
     known.push(end);
@@ -201,7 +202,7 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
     signal.abort(cancelled ?? { type: "stopped", message, agentId });
     if (cancelled === undefined) run.supervisor.cancelStartedBy(agent, stepId);
   };
-  const release = startSignal.aborted ? end : onAbort(startSignal, end);
+  const release = startSignal.aborted ? () => undefined : onAbort(startSignal, end);
   if (startSignal.aborted) end();
   return { signal, end, release };
 }

@@ -85,6 +85,7 @@ async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise
   const { background } = state.log;
   await waitForNews(agent, background);
   const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
+  // Unlike `hasStopRequest`, while the agent catches up after a crash, too: such a request has ended the wait.
   if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
   const isPaused = agent.children.some(
     ({ identity, settled }) =>

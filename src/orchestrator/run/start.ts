@@ -93,7 +93,7 @@ export function prepareStart(
       options.budget === undefined
         ? ofRole.spendLimits
         : tighterLimits(ofRole.spendLimits, spendLimitsOf(budget)),
-    wallTimeMs: takeEarlier(role.budget.wallTimeMs, budget.wallTimeMs),
+    wallTimeMs: takeShorter(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };
   const newRun = { registry, onPiece, context, runId, session, journal };
@@ -136,7 +136,7 @@ export function assembleRun(
 const NO_METADATA: JsonObject = Object.freeze({});
 const NO_ANSWERS: readonly never[] = Object.freeze([]);
 
-function takeEarlier(left: number | undefined, right: number | undefined): number | undefined {
+function takeShorter(left: number | undefined, right: number | undefined): number | undefined {
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);
 }
 

@@ -147,7 +147,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     for (const agent of this.tree.nodes) agent.watchTime();
   }
 
-  count(agentId: AgentId, body: EventBody): void {
+  countProblem(agentId: AgentId, body: EventBody): void {
     if (body.type === "subagent.refused") this.tree.countRefusal(body.refusal.code);
     if (body.type === "signal.raised" && body.signal.reason.code === "error")
       this.tree.noteFailure(agentId);

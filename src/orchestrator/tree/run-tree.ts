@@ -82,7 +82,7 @@ export class RunTree {
     for (const signal of this.#stops) node.requestStop(signal);
   }
 
-  /** Takes out an agent that never ran: it could not be set up whole. */
+  /** Takes out an agent that never ran: it could not be set up whole. Its task stays counted as delegated once (X21). */
   remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
     node.parent?.delist(node);

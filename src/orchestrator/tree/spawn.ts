@@ -114,7 +114,8 @@ const NOTHING: ReturnType<typeof childContext> = Object.freeze({
 
 /**
  * Returns the limits of a subagent's account: what its role asks for, tightened by what holds above (R142,
- * X4, X16). With them it returns the audit of what its role asked for and does not get.
+ * X4, X16). With them it returns the audit of what its role asked for and does not get. The first subagent of a
+ * group fixes the amount that the group shares, even if it has no limits itself.
  */
 function shareBudget(
   run: RunRuntime,

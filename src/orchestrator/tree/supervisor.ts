@@ -240,7 +240,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
   const running = inScope(agent.scope(), agent.run.recorder, () => runAgent(agent));
   return running.catch((cause: unknown) => {
-    // It could not settle: free what it holds.
+    // It could not settle: free what it holds. Its records may be what failed, so none is made of that.
     agent.account.releaseOpen();
     if (agent.settled === undefined) agent.close();
     throw cause;
