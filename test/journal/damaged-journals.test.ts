@@ -5,10 +5,12 @@ import { beforeAll, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { storeEngine } from "../../src/engine/store-engine.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
@@ -95,6 +97,16 @@ function withoutLine(index: number): readonly string[] {
 function doubled(index: number): readonly string[] {
   return lines.toSpliced(index, 0, lines[index] ?? "");
 }
+
+test("the events of a run end with invalid_journal at a line that is not a record", async () => {
+  const store = await storeWith(runId, [...stored.slice(0, 1), '{"type":"signal"}']);
+  const clock = new ManualClock();
+  const run = new RunClient({ store, engine: storeEngine({ clock }), clock }).attach(runId);
+  const readAll = async (): Promise<void> => {
+    for await (const event of run.events()) expect(event.runId).toBe(runId);
+  };
+  expect(await codeOf(readAll())).toBe("invalid_journal");
+});
 
 test("D1: a journal with a line too few, or twice, or that breaks off is read or refused", async () => {
   const codes: string[] = [];

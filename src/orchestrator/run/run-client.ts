@@ -13,6 +13,7 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Answer, Question } from "../../protocol/question.ts";
 import type { Store } from "../../store/store.ts";
 import { runExists } from "../../store/store-errors.ts";
+import { madeOfLine } from "../durability/fold-journal.ts";
 import { recordFrom, type JournalRecord } from "../durability/journal-record.ts";
 import { RecordCodec } from "../durability/record-codec.ts";
 import { keptEvent } from "../durability/open-spans.ts";
@@ -216,8 +217,10 @@ class StoredRemoteRun implements RemoteRun {
     for (;;) {
       const found = await store.find(this.runId);
       for await (const line of store.read(this.runId, next)) {
+        const events = madeOfLine(this.runId, next, () =>
+          reader.read(line).map(recordFrom).flatMap(parseStoredEvent),
+        );
         next += 1;
-        const events = reader.read(line).map(recordFrom).flatMap(parseStoredEvent);
         yield* events.filter(({ seq }) => seq >= due).map((event) => deepFreeze(event));
         due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }

@@ -20,6 +20,7 @@ import {
 } from "../../protocol/stream-piece.ts";
 import { JOINED, listPieces, type LivePieces, makeReply } from "../../run-services/live-pieces.ts";
 import type { RunStore } from "../../store/run-store.ts";
+import { madeOfLine } from "../durability/fold-journal.ts";
 import { recordFrom } from "../durability/journal-record.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { RecordCodec } from "../durability/record-codec.ts";
@@ -173,8 +174,10 @@ function readPastEvents(
     await Promise.race([writer.kept(), writer.broken]);
     const codec = new RecordCodec();
     let due = from;
-    for await (const line of kept.read(runId))
-      for (const record of codec.read(line).map(recordFrom)) {
+    let number = 0;
+    for await (const line of kept.read(runId)) {
+      number += 1;
+      for (const record of madeOfLine(runId, number, () => codec.read(line).map(recordFrom))) {
         if (record.type !== "event" || record.event.seq < due) continue;
         const { seq } = record.event;
         if (seq !== due) throw makeNotKeptError(due, seq);
@@ -184,6 +187,7 @@ function readPastEvents(
         if (due === to) return undefined;
         due += 1;
       }
+    }
     throw makeNotKeptError(due, undefined);
   }
 }

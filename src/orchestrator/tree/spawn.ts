@@ -126,7 +126,7 @@ function shareBudget(
   const groupLeft = group?.leftToShare(() => parent.account.remainingForChildren());
   const isLimited =
     parent.role.delegation.share !== COMMON_POOL || !isEmpty(role.budget) || !isEmpty(role.limits);
-  return isLimited ? tightenBudget(run, parent, role, { call, left: groupLeft }) : NO_LIMITS;
+  return isLimited ? tightenBudget(run, parent, role, { call, left: groupLeft }) : POOL;
 }
 
 function tightenBudget(
@@ -150,11 +150,7 @@ function tightenBudget(
 }
 
 /** Of a subagent that asks for none, below a parent that shares with all alike. */
-const NO_LIMITS: ChildLimits = Object.freeze({
-  spendLimits: {},
-  wallTimeMs: undefined,
-  tightened: [],
-});
+const POOL: ChildLimits = Object.freeze({ spendLimits: {}, wallTimeMs: undefined, tightened: [] });
 
 function isEmpty(limits: object): boolean {
   return Object.keys(limits).length === 0;
