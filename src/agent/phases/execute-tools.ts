@@ -22,7 +22,8 @@ import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 /**
- * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
+ * A reply that wants nothing further is never stopped by a limit here: it is the answer, as a text or as a typed result (R8, C36). In a
+ * closing step (`wrapUp`) the agent stops after its answer all the same: see `decide`. A reply
  * that was let through before a pause is not evaluated again (R28).
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
