@@ -72,7 +72,7 @@ function limitsFor({ child }: AgentWork): OrchestratorOptions {
 function roleFor(work: AgentWork, serverUrl: string, watch: WorkWatch): AgentRole {
   const common = {
     name: roleName(work.level),
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: openai(modelName(work), { baseUrl: `${serverUrl}/v1` }),
   };
@@ -109,7 +109,7 @@ export function espalierAgent(variant: Variant, serverUrl: string): Contender {
       const options: StartOptions =
         onDelta === undefined
           ? {}
-          : { onPiece: (piece) => piece.type === "text" && onDelta(piece.text) };
+          : { onStreamPart: (piece) => piece.type === "text" && onDelta(piece.text) };
       const spans = spansOf(work);
       return async () => {
         const run = orchestrator.start(role, "Begin.", options);

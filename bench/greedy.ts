@@ -40,7 +40,7 @@ function roleOf(work: AgentWork, serverUrl: string): AgentRole {
   const { child } = work;
   return defineAgent({
     name: roleName(work.level),
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: openai(modelName(work), { baseUrl: `${serverUrl}/v1` }),
     maxOutputTokens: 100,

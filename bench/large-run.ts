@@ -99,7 +99,7 @@ function spawns(role: string, count: number, from: number): readonly ScriptedCal
 function rolesFor(areas: number, leavesPerPart: number) {
   const leaf = defineAgent({
     name: "leaf",
-    purpose: "Looks at one file",
+    description: "Looks at one file",
     instructions: "You look at one file and say what it is for.",
     tools: [read, search],
     model: model("leaf", (task, step) => {
@@ -127,7 +127,7 @@ function rolesFor(areas: number, leavesPerPart: number) {
   });
   const part = defineAgent({
     name: "part",
-    purpose: "Looks at one folder",
+    description: "Looks at one folder",
     instructions: "You look at one folder, by subagents.",
     tools: [read],
     subagents: [leaf],
@@ -142,7 +142,7 @@ function rolesFor(areas: number, leavesPerPart: number) {
   });
   const area = defineAgent({
     name: "area",
-    purpose: "Looks at one package",
+    description: "Looks at one package",
     instructions: "You look at one package, by subagents.",
     tools: [search],
     subagents: [part],

@@ -17,7 +17,7 @@ const BUDGET = { totalTokens: 10_000_000_000, steps: MOST * 10, costUsd: 100_000
 
 const worker = defineAgent({
   name: "worker",
-  purpose: "Works",
+  description: "Works",
   instructions: "You work.",
   model: leafModel,
 });
@@ -31,7 +31,7 @@ interface Tree {
 function lead(name: string, below: AgentRole, total: number, perReply: number): AgentRole {
   const model = leadModel(below.name, total, perReply);
   const instructions = "You delegate.";
-  return defineAgent({ name, purpose: "Leads", instructions, model, subagents: [below] });
+  return defineAgent({ name, description: "Leads", instructions, model, subagents: [below] });
 }
 
 function treeOf(shape: Shape, size: number): Tree {

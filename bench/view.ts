@@ -25,7 +25,7 @@ function lead(agents: number): AgentRole {
   });
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works.",
+    description: "Works.",
     instructions: "Work.",
     model: new ScriptedModel(({ messages }) =>
       messages.length === 2 ? { calls: [{ name: "read", arguments: {} }] } : says("Done."),
@@ -33,7 +33,7 @@ function lead(agents: number): AgentRole {
   });
   const head = defineAgent({
     name: "head",
-    purpose: "Leads a group.",
+    description: "Leads a group.",
     instructions: "Lead.",
     model: new ScriptedModel(({ messages }) =>
       messages.length === 2 ? spawns("worker", each) : says("Done."),
@@ -54,7 +54,7 @@ async function eventsOf(agents: number): Promise<readonly EspalierEvent[]> {
     ids: sequentialIds(),
     limits: { maxBreadthPerParent: agents, maxTotalSubagents: 2 * agents },
     concurrency: { modelCalls: 1e5, toolCalls: 1e5 },
-    sinks: [{ take: (event) => events.push(event) }],
+    sinks: [{ emit: (event) => events.push(event) }],
   });
   await orchestrator.start(lead(agents), "Survey.", { budget: { steps: 1e7 } }).result;
   return events;

@@ -13,7 +13,7 @@ const [USED_TOKENS, HELD_TOKENS, CALLS_IN_FLIGHT] = [120, 24_000, 50];
 function lead(name: string, below: AgentRole, total: number, budget: Budget): AgentRole {
   return defineAgent({
     name,
-    purpose: "Leads",
+    description: "Leads",
     instructions: "You delegate.",
     model: leadModel(below.name, total, total),
     maxOutputTokens: HELD_TOKENS,
@@ -30,7 +30,7 @@ function tightBudget(subagents: number, callsInFlight: number): Budget {
 function treeOf(limitAt: LimitAt, size: number, isTight: boolean): AgentRole {
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: leafModel,
     maxOutputTokens: HELD_TOKENS,

@@ -7,7 +7,7 @@ import { goldenTree, RecordingSink, says, ScriptedModel } from "espalier/testing
 
 const researcher = defineAgent({
   name: "researcher",
-  purpose: "Researches one question and reports in a paragraph",
+  description: "Researches one question and reports in a paragraph",
   instructions: "Research the question you are given.",
   model: new ScriptedModel(() => says("A paragraph.")),
   budget: { totalTokens: 20_000, steps: 12 },

@@ -7,7 +7,7 @@ import { says, ScriptedModel } from "espalier/testing";
 
 const worker = defineAgent({
   name: "worker",
-  purpose: "Does one part",
+  description: "Does one part",
   instructions: "Work.",
   model: new ScriptedModel(() => says("Done.")),
 });

@@ -22,7 +22,7 @@ const writeNote = defineTool({
 const readerModel = new ScriptedModel([says("Page 1 says: trees are trained.")]);
 const reader = defineAgent({
   name: "reader",
-  purpose: "Reads",
+  description: "Reads",
   instructions: "Read.",
   model: readerModel,
   tools: [readPage, writeNote],
@@ -30,7 +30,7 @@ const reader = defineAgent({
 const criticModel = new ScriptedModel([says("The reader is right.")]);
 const critic = defineAgent({
   name: "critic",
-  purpose: "Judges what readers say",
+  description: "Judges what readers say",
   instructions: "Judge.",
   model: criticModel,
 });
@@ -41,7 +41,11 @@ const lead = defineAgent({
   model: new ScriptedModel([
     asks("read_page", { page: 1 }),
     asks("SpawnSubagent", { role: "reader", task: "Read page one." }),
-    asks("SpawnSubagent", { role: "critic", task: "Is that so?", resultsOf: ["reader#1"] }),
+    asks("SpawnSubagent", {
+      role: "critic",
+      task: "Is that so?",
+      includeResultsFrom: ["reader#1"],
+    }),
     says("Done."),
   ]),
   tools: [readPage, writeNote],
@@ -98,7 +102,7 @@ assert.match(
 const askerModel = new ScriptedModel([says("Why?")]);
 const asker = defineAgent({
   name: "asker",
-  purpose: "Asks why",
+  description: "Asks why",
   instructions: "Ask.",
   model: askerModel,
 });

@@ -21,7 +21,7 @@ const wait = defineTool({
 });
 const child = defineAgent({
   name: "child",
-  purpose: "Waits",
+  description: "Waits",
   instructions: "Wait.",
   model: new ScriptedModel([asks("wait", {}), says("never")]),
   tools: [wait],

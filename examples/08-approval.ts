@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 
 import { z } from "zod";
 
-import { approve, defineAgent, defineTool, giveResult, Orchestrator } from "espalier";
+import { approve, defineAgent, defineTool, provideResult, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 const sent: string[] = [];
@@ -49,7 +49,7 @@ assert.deepEqual(sent, ["ann@example.org"]);
 
 // A person looks at the questions and answers them.
 const answers = paused.questions.map((question) =>
-  question.kind === "approval" ? approve(question) : giveResult(question, "No, keep them."),
+  question.kind === "approval" ? approve(question) : provideResult(question, "No, keep them."),
 );
 for (const { agentPath, toolName, reason } of paused.questions)
   console.log(`${agentPath} asks for ${toolName}: ${reason}`);

@@ -9,7 +9,7 @@ import {
   defineAgent,
   defineTool,
   Orchestrator,
-  toolWasCalled,
+  hasToolCall,
   type StopCondition,
 } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
@@ -32,7 +32,7 @@ const finder = defineAgent({
   instructions: "Save what you find.",
   model: new ScriptedModel(() => asks("save", { finding: "a rose" })),
   tools: [save],
-  stopWhen: [allOf(twoSteps, toolWasCalled("save"))],
+  stopWhen: [allOf(twoSteps, hasToolCall("save"))],
 });
 const found = await new Orchestrator().start(finder, "Find something.").result;
 console.log(`${found.status}: ${found.reason.code}`);

@@ -32,7 +32,7 @@ const onlyDocs = toolGuard(
 
 const writer = defineAgent({
   name: "writer",
-  purpose: "Writes files",
+  description: "Writes files",
   instructions: "Write what you are told.",
   model: new ScriptedModel([
     asks("write", { path: "../secret", text: "…" }),

@@ -9,7 +9,7 @@ import { says, ScriptedModel } from "espalier/testing";
 
 const researcher = defineAgent({
   name: "researcher",
-  purpose: "Researches one topic",
+  description: "Researches one topic",
   instructions: "Research the topic you are given. Name your sources.",
   model: new ScriptedModel(() => says("Pears have been trained on walls since antiquity.")),
 });

@@ -15,7 +15,7 @@ const look = defineTool({
 });
 const digger = defineAgent({
   name: "digger",
-  purpose: "Digs until it is stopped",
+  description: "Digs until it is stopped",
   instructions: "Dig.",
   model: new ScriptedModel(() => ({
     text: "I dug a little.",
@@ -45,7 +45,7 @@ const lead = defineAgent({
 });
 
 const events: EspalierEvent[] = [];
-const orchestrator = new Orchestrator({ sinks: [{ take: (event) => void events.push(event) }] });
+const orchestrator = new Orchestrator({ sinks: [{ emit: (event) => void events.push(event) }] });
 const run = orchestrator.start(lead, "Dig.", { budget: { steps: 8 } });
 const { status, usage, accounts } = await run.result;
 

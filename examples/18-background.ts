@@ -7,7 +7,7 @@ import { says, ScriptedModel } from "espalier/testing";
 
 const researcher = defineAgent({
   name: "researcher",
-  purpose: "Researches one topic",
+  description: "Researches one topic",
   instructions: "Research the topic you are given.",
   model: new ScriptedModel(({ messages }) => says(`About ${messages.at(-1)?.text ?? ""}: fine.`)),
 });
@@ -30,7 +30,7 @@ const lead = defineAgent({
   subagents: [researcher],
   delegation: {
     background: true, // the model may start subagents in the background, list them, wait for them, write to them, cancel them
-    atEnd: "await", // with its answer given, the agent waits for them ("cancel": ends them, "detach": leaves them to the run)
+    parentEndPolicy: "await", // with its answer given, the agent waits for them ("cancel": ends them, "detach": leaves them to the run)
     onFailure: "isolate", // one that fails harms no other ("fail_fast", { quorum: 2 }: ends those of the same reply)
   },
 });

@@ -7,7 +7,7 @@ import { says, ScriptedModel } from "espalier/testing";
 
 const reader = defineAgent({
   name: "reader",
-  purpose: "Reads one chapter",
+  description: "Reads one chapter",
   instructions: "Read.",
   model: new ScriptedModel(({ messages }) => says(`Read: ${messages.at(-1)?.text ?? ""}`)),
 });

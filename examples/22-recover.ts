@@ -31,7 +31,7 @@ const pay = defineTool({
   name: "pay",
   description: "Pays an amount.",
   input: z.object({ euros: z.number() }),
-  isRepeatable: false, // a payment must not be made twice
+  retryAfterCrash: false, // a payment must not be made twice
   execute: ({ euros }, { idempotencyKey }) => {
     appendFileSync(log, `paid ${euros} euros under ${idempotencyKey.split("/").at(-1)}\n`);
     process.kill(process.pid, "SIGKILL"); // the power goes, right after the payment

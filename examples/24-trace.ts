@@ -74,14 +74,14 @@ const publish = defineTool({
 const checker = defineAgent({
   name: "checker",
   maxOutputTokens: 20,
-  purpose: "Checks one claim",
+  description: "Checks one claim",
   instructions: "Check the claim.",
   model: thinker("small", [60, () => says("It holds.")]),
 });
 const reader = defineAgent({
   name: "reader",
   maxOutputTokens: 20,
-  purpose: "Reads one source",
+  description: "Reads one source",
   instructions: "Read the source.",
   model: thinker(
     "small",
@@ -95,7 +95,7 @@ const reader = defineAgent({
 const researcher = defineAgent({
   name: "researcher",
   maxOutputTokens: 20,
-  purpose: "Researches one topic",
+  description: "Researches one topic",
   instructions: "Research the topic.",
   model: thinker(
     "large",
@@ -107,7 +107,7 @@ const researcher = defineAgent({
 const archivist = defineAgent({
   name: "archivist",
   maxOutputTokens: 20,
-  purpose: "Keeps the sources",
+  description: "Keeps the sources",
   instructions: "Keep the sources.",
   model: thinker("small", [400, () => says("All is kept.")]),
 });
@@ -149,7 +149,7 @@ const orchestrator = new Orchestrator({
     await pause(250); // a person thinks about it
     return approve(question);
   },
-  sinks: [{ take: (event) => void events.push(event) }],
+  sinks: [{ emit: (event) => void events.push(event) }],
   ...(node === undefined ? {} : { tracing: node.tracing }),
 });
 const result = await orchestrator.start(lead, "Which fruit shall we plant?", {

@@ -4,12 +4,18 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { correlation, defineAgent, defineTool, Orchestrator, type EspalierEvent } from "espalier";
+import {
+  getCorrelationIds,
+  defineAgent,
+  defineTool,
+  Orchestrator,
+  type EspalierEvent,
+} from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 /** Writes a line of JSON, with the ids of the place at which it is called. */
 function log(message: string): void {
-  print({ message, ...correlation() });
+  print({ message, ...getCorrelationIds() });
 }
 
 const lines: Record<string, unknown>[] = [];
@@ -37,7 +43,7 @@ async function grow(): Promise<void> {
 
 const gardener = defineAgent({
   name: "gardener",
-  purpose: "Looks after one plant",
+  description: "Looks after one plant",
   instructions: "Look after your plant.",
   model: new ScriptedModel(({ messages }) => {
     const plant = messages.find(({ role }) => role === "user")?.text ?? "";
@@ -63,7 +69,7 @@ const lead = defineAgent({
 });
 
 const events: EspalierEvent[] = [];
-const orchestrator = new Orchestrator({ sinks: [{ take: (event) => void events.push(event) }] });
+const orchestrator = new Orchestrator({ sinks: [{ emit: (event) => void events.push(event) }] });
 log("before the run");
 const { traceId } = await orchestrator.start(lead, "How are the plants?").result;
 

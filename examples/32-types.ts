@@ -70,7 +70,7 @@ assert.deepEqual(output, { refunded: ["A-1"] });
 
 const helper = defineAgent({
   name: "helper",
-  purpose: "Answers questions about orders",
+  description: "Answers questions about orders",
   instructions: "Answer.",
   model: new ScriptedModel([asks("listOrders", {}), says("There are two.")]),
   tools: [listOrders],

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 
 import { ClientCredentialsProvider } from "@modelcontextprotocol/client";
-import { defineAgent, deny, giveResult, Orchestrator, type Approver } from "espalier";
+import { defineAgent, deny, provideResult, Orchestrator, type Approver } from "espalier";
 import { connectMcp } from "espalier/mcp";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
@@ -50,7 +50,7 @@ const server = await connectMcp({
 const approver: Approver = (question) => {
   if (question.kind === "approval") return deny(question);
   // In earnest: a form, made of question.arguments.
-  return giveResult(question, { city: "Bonn" });
+  return provideResult(question, { city: "Bonn" });
 };
 const model = new ScriptedModel([asks("booking_book", {}), says("Booked.")]);
 const clerk = defineAgent({

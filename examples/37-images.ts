@@ -34,8 +34,8 @@ const task: readonly ContentPart[] = [
 
 const orchestrator = new Orchestrator();
 
-async function shownTo(accepts: readonly ("image" | "audio" | "file")[]) {
-  const model = new ScriptedModel([asks("draw", {}), says("Three things.")], { accepts });
+async function shownTo(inputModalities: readonly ("image" | "audio" | "file")[]) {
+  const model = new ScriptedModel([asks("draw", {}), says("Three things.")], { inputModalities });
   const analyst = defineAgent({ name: "analyst", instructions: "Compare.", model, tools: [draw] });
   const run = orchestrator.start(analyst, task);
   assert.equal((await run.result).text, "Three things.");

@@ -32,7 +32,7 @@ const model: Model = {
 };
 const gardener = defineAgent({
   name: "gardener",
-  purpose: "Knows plants",
+  description: "Knows plants",
   instructions: "You know plants.",
   model,
 });
@@ -44,7 +44,7 @@ const run = orchestrator.start(lead, "What grows along a wall?");
 const texts = new Map<string, string>();
 const resets: string[] = [];
 
-for await (const piece of run.pieces()) {
+for await (const piece of run.stream()) {
   const said = texts.get(piece.stepId) ?? "";
   // Show it behind what the agent at piece.agentPath has said.
   if (piece.type === "text") texts.set(piece.stepId, said + piece.text);

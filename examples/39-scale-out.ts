@@ -37,7 +37,7 @@ const again = await client.start("lead", "Compare three markets.", {
 });
 assert.equal((await again.result()).text, "All of them sell trees.");
 await assert.rejects(client.start("lead", "Compare four.", { runId: "order-4711" }), {
-  code: "other_run",
+  code: "run_id_conflict",
 });
 
 // A run that waits for an answer is cancelled.

@@ -39,7 +39,7 @@ const leading = speaker((turn) =>
 
 const researcher = defineAgent({
   name: "researcher",
-  purpose: "Researches one question",
+  description: "Researches one question",
   instructions: "Research the question. Report what you have before your budget is used up.",
   model: greedy,
   tools: [search],
@@ -61,7 +61,7 @@ const lead = defineAgent({
 });
 
 let fold: RunFold | undefined;
-const folding: EventSink = { take: (event) => (fold ??= new RunFold(event.runId)).take(event) };
+const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).take(event) };
 
 const log = new RecordingSink();
 const orchestrator = new Orchestrator({

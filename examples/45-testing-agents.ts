@@ -31,7 +31,7 @@ const lookUp = defineTool({
 function buyer(models: { readonly lead: Model; readonly clerk: Model }) {
   const clerk = defineAgent({
     name: "clerk",
-    purpose: "Finds out one price",
+    description: "Finds out one price",
     instructions: "Look the price up.",
     model: models.clerk,
     tools: [lookUp],

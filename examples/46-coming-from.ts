@@ -34,7 +34,7 @@ const lookUp = defineTool({
 
 const clerk = defineAgent({
   name: "clerk",
-  purpose: "Finds out one price",
+  description: "Finds out one price",
   instructions: "Look the price up.",
   model: openai("gpt-5-mini"),
   tools: [lookUp],

@@ -30,7 +30,7 @@ const orchestrator = new Orchestrator({ store: memoryStore() });
 /** POST /chats/<conversation> with the message: the answer, while it is said. */
 async function say(request: IncomingMessage, response: ServerResponse, chat: string) {
   const session = await orchestrator.session(chat, {
-    retention: { maxMessages: 60, summarizeOld: true }, // of what the model reads
+    retention: { maxMessages: 60, summarizeDropped: true }, // of what the model reads
   });
   const run = orchestrator.start(guide, await text(request), {
     session,

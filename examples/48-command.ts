@@ -22,8 +22,8 @@ async function command(lead: AgentRole, task: string): Promise<number> {
   process.once("SIGINT", onInterrupt); // once: the second one ends the process
 
   let fold: RunFold | undefined;
-  const folding: EventSink = { take: (event) => (fold ??= new RunFold(event.runId)).take(event) };
-  const orchestrator = new Orchestrator({ sinks: [view, folding], unanswered: "deny" });
+  const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).take(event) };
+  const orchestrator = new Orchestrator({ sinks: [view, folding], unansweredPolicy: "deny" });
   const result = await orchestrator.start(lead, task, {
     budget: { steps: 20, wallTimeMs: 600_000 },
     signal: interruption.signal,

@@ -75,7 +75,7 @@ assert.deepEqual(written, ["pears"]); // the run waits for the other one, and ha
 
 // The process ends. Another one continues, and the question is still there.
 run.result.catch(() => undefined);
-await run.leave({ graceMs: 0 });
+await run.release({ graceMs: 0 });
 await shown;
 orchestrator = new Orchestrator(options);
 const { runs } = await orchestrator.recoverAll();

@@ -13,7 +13,7 @@ const read = defineTool({
 
 const reader = defineAgent({
   name: "reader",
-  purpose: "Reads one file and says in a sentence what it is for",
+  description: "Reads one file and says in a sentence what it is for",
   instructions: "Read the file you are given and say in one sentence what it is for.",
   model: openai("gpt-5-mini"),
   tools: [read],

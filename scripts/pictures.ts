@@ -73,7 +73,7 @@ function shop(): AgentRole {
   const order = { to: "Orchard Lindner", eur: 412.5, for: "30 crates of pears, for Friday at 6" };
   const clerk = defineAgent({
     name: "clerk",
-    purpose: "Counts what is there.",
+    description: "Counts what is there.",
     instructions: "Count.",
     model: model(
       asks("stock", { fruit: "pears" }, { usage }),
@@ -83,7 +83,7 @@ function shop(): AgentRole {
   });
   const buyer = defineAgent({
     name: "buyer",
-    purpose: "Orders and pays.",
+    description: "Orders and pays.",
     instructions: "Order.",
     model: model(
       asks("stock", { fruit: "pears" }, { usage }),

@@ -113,7 +113,7 @@ if (process.argv.includes("--functions"))
 function treeProgram(): () => Promise<void> {
   const worker = defineAgent({
     name: "worker",
-    purpose: "Looks at one thing",
+    description: "Looks at one thing",
     instructions: "Look.",
     model: new SeenModel(twice([asks("look", { at: "a" }), says("done")])),
     tools: [look],

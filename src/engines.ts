@@ -10,7 +10,7 @@ export {
 export type { Worker, WorkOptions } from "./orchestrator/run/work.ts";
 export type { CancelOptions } from "./orchestrator/run/recover-all.ts";
 export type { ExecuteOptions } from "./orchestrator/run/execute.ts";
+export type { RunCommand } from "./orchestrator/run/run-mail.ts";
 export type { RunRequest } from "./orchestrator/run/run-mail.ts";
-export type { RunOrder } from "./orchestrator/run/run-mail.ts";
 export { storeEngine, type StoreEngineOptions } from "./engine/store-engine.ts";
 export type { Engine, EngineWorker, RunExecutor, RunSettled, RunTicket } from "./engine/engine.ts";

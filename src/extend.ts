@@ -129,15 +129,15 @@ export type { MessageContent } from "./protocol/message-content.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
 export type { AgentError, RunUsage } from "./orchestrator/run/run-result.ts";
 export type { AnswerType, QuestionKind, QuestionRef } from "./protocol/question.ts";
-export type { AtEnd, OnFailure } from "./policies/delegation-policy.ts";
+export type { ParentEndPolicy, OnFailure } from "./policies/delegation-policy.ts";
 export type { BudgetAxis } from "./policies/budget.ts";
 export type { CompactionStrategy } from "./agent/compaction.ts";
 export type { Concurrency } from "./run-services/limiter.ts";
 export type { ContextManifest, Tightening } from "./protocol/context-manifest.ts";
 export { textHash, type Definitions } from "./protocol/definition.ts";
-export type { Delivery } from "./agent/mailbox.ts";
+export type { SteerReceipt } from "./agent/mailbox.ts";
 export type { EspalierErrorOptions, ModelErrorCode } from "./kernel/error.ts";
-export type { EventsOptions, GrantOptions, LeaveOptions } from "./orchestrator/run/run.ts";
+export type { EventsOptions, GrantOptions, ReleaseOptions } from "./orchestrator/run/run.ts";
 export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
 export type { DelayedRecovery, FailedRecovery } from "./orchestrator/run/recover-all.ts";
 export type { InputOf, ToolInput } from "./tools/arguments/input-schema.ts";
@@ -150,8 +150,13 @@ export type {
 export type { OpenStepReport } from "./agent/phase-report.ts";
 export type { OutputMode } from "./agent/agent-role.ts";
 export type { PlacedSection, SectionLifeCycle, SectionText } from "./agent/request-sections.ts";
-export type { ModelDelta, PieceBody, PieceSource, ResetReason } from "./protocol/stream-piece.ts";
-export type { PiecesOptions } from "./orchestrator/run/run.ts";
+export type {
+  ModelDelta,
+  StreamPartBody,
+  StreamPartSource,
+  ResetReason,
+} from "./protocol/stream-piece.ts";
+export type { StreamOptions } from "./orchestrator/run/run.ts";
 export type { PriceUsed } from "./budget/prices-used.ts";
 export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
 export type { RebuiltRequest } from "./agent/shown-messages.ts";
@@ -179,5 +184,5 @@ export {
   type ToolOutcomeType,
 } from "./protocol/tool-outcome.ts";
 export type { ToolFailureCode } from "./protocol/tool-failure.ts";
-export type { Unanswered } from "./agent/approver.ts";
+export type { UnansweredPolicy } from "./agent/approver.ts";
 export type { ModelUsage, UsageReport } from "./protocol/usage.ts";

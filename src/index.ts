@@ -51,9 +51,9 @@ export { DEFAULT_SUBAGENT_LIMITS, type SubagentLimits } from "./policies/subagen
 export {
   allOf,
   anyOf,
-  finishReasonWas,
+  hasFinishReason,
   not,
-  toolWasCalled,
+  hasToolCall,
   type StopCondition,
   type StopFacts,
 } from "./policies/stop-conditions.ts";
@@ -64,7 +64,7 @@ export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
 export { modelLimits, type ModelLimits } from "./model/model-limits.ts";
 export { withFallback } from "./model/with-fallback.ts";
 export type { ModelPrice } from "./model/model-price.ts";
-export { knownPrice, PRICES_AS_OF } from "./model/prices.ts";
+export { lookUpModelPrice, PRICES_AS_OF } from "./model/prices.ts";
 
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
@@ -84,7 +84,7 @@ export { toSse, type SseOptions } from "./orchestrator/run/to-sse.ts";
 export type { Phase, PhaseReport, PhaseState } from "./agent/phase-report.ts";
 export type { RunResult } from "./orchestrator/run/run-result.ts";
 export type { AgentReport, AgentSummary } from "./orchestrator/tree/agent-report.ts";
-export type { StreamPiece } from "./protocol/stream-piece.ts";
+export type { StreamPart } from "./protocol/stream-piece.ts";
 export type { RetryPolicy } from "./model/retry-policy.ts";
 export { memoryStore } from "./store/memory-store.ts";
 export { rebuildRecordedRequest, rebuildRequest } from "./orchestrator/run/rebuild-request.ts";
@@ -99,8 +99,8 @@ export type { Approver } from "./agent/approver.ts";
 export {
   approve,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
   type Answer,
   type Question,
 } from "./protocol/question.ts";
@@ -120,8 +120,8 @@ export { removeMessages } from "./policies/message-groups.ts";
 export { checkEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";
 export { EVENT_SCHEMA_VERSION } from "./protocol/event-bodies.ts";
 export type { EventSink } from "./protocol/event.ts";
-export { correlation, type CorrelationIds } from "./protocol/correlation.ts";
-export { usageOf } from "./protocol/event.ts";
+export { getCorrelationIds, type CorrelationIds } from "./protocol/correlation.ts";
+export { sumUsage } from "./protocol/event.ts";
 export type { Usage } from "./protocol/usage.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
 export type { SpawnOutcome, SpawnRequest, SubagentResult } from "./protocol/subagent.ts";

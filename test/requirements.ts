@@ -512,7 +512,7 @@ const requirements = {
     text: "A call whose arguments are no JSON object goes back over the wire as a parseable object; a 500 that follows our own correction is not retried blindly",
   },
   "S7.26": {
-    text: "continue with resultsOf, newRole or another role is done or refused with the reason, never dropped in silence",
+    text: "continue with includeResultsFrom, newRole or another role is done or refused with the reason, never dropped in silence",
   },
   "S7.27": {
     text: "A tightened time limit stands in the manifest and raises thresholds like every other axis; a tool that a rule or guard forbids counts as a refusal of spawning",
@@ -700,7 +700,7 @@ const requirements = {
     text: "A span says that its model was held to a schema, over which interface of OpenAI's it was asked, and at which service tier it was asked for and served; it says nothing where nobody does",
   },
   M51: {
-    text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.longestWaitMs` fails at once, with that time in its error",
+    text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.maxDelayMs` fails at once, with that time in its error",
   },
   M65: {
     text: "`modelLimits` holds for all models, runs and orchestrators that share it: never more requests under way than `concurrent`, first come, first served over runs; who is to end leaves the line and takes nothing; a call that waits has no slot, and its wait is `queuedMs`",
@@ -945,7 +945,7 @@ const requirements = {
     text: "Options of Restate's engine that cannot be used are refused at once; a package that is missing is named where it is needed",
   },
   E10: {
-    text: "`start` under an id of the caller's begins one run, however often and wherever it is asked for at once: the handle of the one under way, `other_run` for another task, `run_exists` for one that is kept, of which nothing else is seen",
+    text: "`start` under an id of the caller's begins one run, however often and wherever it is asked for at once: the handle of the one under way, `run_id_conflict` for another task, `run_exists` for one that is kept, of which nothing else is seen",
   },
   E11: {
     text: "A journal of which its process made nothing but the name is begun under the same id, by `start` as by `execute`; what was kept at its death is gone on with",
@@ -954,7 +954,7 @@ const requirements = {
     text: "`run.leave`: what is under way and returns within the grace is kept and not done again; what does not is ended, and done again by the next leader unless it must not be",
   },
   E13: {
-    text: "After the wish to leave nothing begins; the run is open, without an owner; its result rejects with `run_left`, its readers end, and no timer, rejection or slot is left behind",
+    text: "After the wish to leave nothing begins; the run is open, without an owner; its result rejects with `run_released`, its readers end, and no timer, rejection or slot is left behind",
   },
   E14: {
     text: "A run that is being left and asked for again in the same process goes on there, and nothing is repeated",
@@ -1389,13 +1389,13 @@ const requirements = {
     text: "Who has read `question.asked`, by a sink or a reader, in the process that leads the run or another, can answer it at once; an answer that still comes too early is told so",
   },
   D241: {
-    text: "`run.kept()` resolves once what has happened so far is in the store, where another process finds it and goes on with it; it rejects for a run that is kept nowhere, or cannot be",
+    text: "`run.whenPersisted()` resolves once what has happened so far is in the store, where another process finds it and goes on with it; it rejects for a run that is kept nowhere, or cannot be",
   },
   D242: {
     text: "A run that pauses with mail that it has not read goes on by itself, under the same handle, for its readers and its result; one that was asked to pause rests",
   },
   D243: {
-    text: "With `onPiece` of the orchestrator a run streams from its first call; a reader that comes later is told what was said, and without one a call that had begun before is said whole",
+    text: "With `onStreamPart` of the orchestrator a run streams from its first call; a reader that comes later is told what was said, and without one a call that had begun before is said whole",
   },
   D244: {
     text: "`toRunId` makes the id of a run of a text, and refuses what is none",

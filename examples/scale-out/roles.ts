@@ -26,7 +26,7 @@ const publish = defineTool({
   description: "Publishes a text.",
   input: z.object({ text: z.string() }),
   needsApproval: true,
-  isRepeatable: false, // a second copy would be read twice
+  retryAfterCrash: false, // a second copy would be read twice
   execute: ({ text }, { idempotencyKey }) => {
     appendFileSync(LOG, `${process.pid} publishes "${text}" under ${idempotencyKey}\n`);
     return "Published.";
@@ -59,7 +59,7 @@ function modelThat(says: (task: string, results: readonly string[]) => string | 
 
 export const researcher = defineAgent({
   name: "researcher",
-  purpose: "Looks at one market",
+  description: "Looks at one market",
   instructions: "Look up the market you are given, and report in a sentence.",
   model: modelThat((task, [result]) => result ?? [["look_up", { market: task }]]),
   tools: [lookUp],

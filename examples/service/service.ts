@@ -22,7 +22,7 @@ const store = sqliteStore(file);
 const orchestrator = new Orchestrator({
   roles: [narrator],
   store,
-  onPiece: () => undefined, // models stream from the first call on, for followers that come later
+  onStreamPart: () => undefined, // models stream from the first call on, for followers that come later
 });
 const followers = new Map<string, number>();
 
@@ -31,7 +31,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (folder !== "runs") return void response.writeHead(404).end();
   if (request.method === "POST") {
     const run = orchestrator.start(narrator, await text(request), { budget: { costUsd: 0.5 } });
-    await run.kept(); // from here on it is not lost, whatever happens to this process
+    await run.whenPersisted(); // from here on it is not lost, whatever happens to this process
     return void response.writeHead(201).end(JSON.stringify({ runId: run.runId }));
   }
   const run = orchestrator.findActiveRun(runId ?? "");
@@ -72,7 +72,7 @@ server.listen(Number(port), "127.0.0.1", () => {
 
 async function stop(): Promise<void> {
   server.close();
-  await Promise.all(orchestrator.activeRuns().map((run) => run.leave({ graceMs: 2_000 })));
+  await Promise.all(orchestrator.activeRuns().map((run) => run.release({ graceMs: 2_000 })));
   await orchestrator.close();
   await store.close();
   server.closeAllConnections(); // clients come back to the next process

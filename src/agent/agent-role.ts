@@ -51,7 +51,7 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   /** What it is called in the tree. */
   readonly name: string;
   /** What a supervisor reads about it. */
-  readonly purpose: string | undefined;
+  readonly description: string | undefined;
   /** The system prompt of its agents, or what makes it. */
   readonly instructions: string | ((context: Context) => string);
   readonly model: Model;

@@ -19,7 +19,7 @@ import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import { contentText, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/message.ts";
-import type { PieceSource } from "../protocol/stream-piece.ts";
+import type { StreamPartSource } from "../protocol/stream-piece.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";
@@ -53,7 +53,7 @@ export interface AgentFacts {
   /** The step of its parent in which it is started. */
   readonly spawnStepId?: StepId | undefined;
   /** What its parent's model wrote, where its role was made at spawn (X27). */
-  readonly draft?: DynamicRole | undefined;
+  readonly roleDefinition?: DynamicRole | undefined;
 }
 
 /** The facts with which an agent is created. The runtime has those of its own under names of their own. */
@@ -450,12 +450,12 @@ export class AgentRuntime {
   }
 
   /** Whose pieces those of a step are. */
-  pieceSource({ stepId, stepNumber }: EffectPosition): PieceSource {
+  pieceSource({ stepId, stepNumber }: EffectPosition): StreamPartSource {
     const { runId, agentId, agentPath } = this.identity;
     return { runId, agentId, agentPath, stepId, stepNumber };
   }
 
-  /** Runs what belongs to a position: `correlation()` gives its ids to all that it begins. */
+  /** Runs what belongs to a position: `getCorrelationIds()` gives its ids to all that it begins. */
   at<T>(at: EventPosition, work: () => T): T {
     return inScope(this.scope(at), this.run.recorder, work);
   }

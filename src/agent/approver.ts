@@ -5,8 +5,8 @@ import { EspalierError } from "../kernel/error.ts";
 import {
   approve,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
   type Answer,
   type Question,
 } from "../protocol/question.ts";
@@ -15,7 +15,7 @@ import {
  * Answers the questions whether a call may run, in this process, while the run waits (R33). Called once per question; may ask a person
  * and take its time, which the agent's time limit does not count. Give `approve(question)` or `deny(question, reason)`, or nothing,
  * and the run pauses. It is also asked what tools at work want to know (`ask` of their context): questions of kind `external`, to which it
- * gives `giveResult(question, value)` or `reportFailure(question, message)`, or nothing, and the tool continues without. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is recorded with it.
+ * gives `provideResult(question, value)` or `provideError(question, message)`, or nothing, and the tool continues without. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is recorded with it.
  * `signal` is aborted when the answer is no longer needed.
  */
 export type Approver = (
@@ -24,31 +24,31 @@ export type Approver = (
 ) => Answer | undefined | Promise<Answer | undefined>;
 
 /** What becomes of a question that no approver answers: the run pauses, or the call is denied. */
-export type Unanswered = "pause" | "deny";
+export type UnansweredPolicy = "pause" | "deny";
 
 /** How the questions of a run are dealt with. */
 export interface ApprovalHandler {
   readonly approver: Approver | undefined;
   /** From asking on; then an approval counts as denied, an external call as failed. */
   readonly answerTimeoutMs: number | undefined;
-  readonly unanswered: Unanswered;
+  readonly unansweredPolicy: UnansweredPolicy;
 }
 
 /** Throws `invalid_option` unless the three can be used. */
 export function checkApprovals(given: {
   readonly approver?: Approver;
   readonly answerTimeoutMs?: number;
-  readonly unanswered?: Unanswered;
+  readonly unansweredPolicy?: UnansweredPolicy;
 }): void {
-  const { approver, answerTimeoutMs, unanswered = "pause" } = given;
+  const { approver, answerTimeoutMs, unansweredPolicy = "pause" } = given;
   if (approver !== undefined) checkApprover(approver);
   if (answerTimeoutMs !== undefined) checkAmount("answerTimeoutMs", answerTimeoutMs);
-  if (unanswered !== "pause" && unanswered !== "deny")
-    throw mismatch("unanswered", `"pause" or "deny"`, unanswered, "Choose one.");
+  if (unansweredPolicy !== "pause" && unansweredPolicy !== "deny")
+    throw mismatch("unansweredPolicy", `"pause" or "deny"`, unansweredPolicy, "Choose one.");
 }
 
 /** What makes an answer would take the context of an approver for part of it: no answer of its would fit. */
-const ANSWER_MAKERS: readonly unknown[] = [approve, deny, giveResult, reportFailure];
+const ANSWER_MAKERS: readonly unknown[] = [approve, deny, provideResult, provideError];
 
 function checkApprover(approver: unknown): void {
   const expected = "a function that takes a question and gives an answer";

@@ -74,7 +74,7 @@ export interface AgentDefinition<
   /** Letters, digits, `_` and `-`, at most 64, a letter first. */
   readonly name: string;
   /** What a supervisor reads about it. Required of roles that are spawned. */
-  readonly purpose?: string;
+  readonly description?: string;
   /**
    * The system prompt of its agents. A function is asked for it once for each execution of an agent, with the context of the
    * run, before anything of the execution has happened; the text stays with the execution, over a pause or a crash, too. It answers at
@@ -159,7 +159,7 @@ const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
  */
 export const DEFINITION_FIELDS = {
   name: "data",
-  purpose: "data",
+  description: "data",
   instructions: "text",
   model: "names",
   tools: "names",
@@ -215,7 +215,8 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkIdentifier("agent.name", name);
   if (typeof definition.instructions !== "function")
     checkText(`${name}.instructions`, definition.instructions);
-  if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
+  if (definition.description !== undefined)
+    checkText(`${name}.description`, definition.description);
   checkModel(`${name}.model`, model);
   const { tools: given = [], subagents = [], stopWhen = [], hooks = [] } = definition;
   checkList(`${name}.tools`, given, toolListAdvice(given));
@@ -248,7 +249,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   const maxOutputTokens = definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
   return Object.freeze({
     name,
-    purpose: definition.purpose,
+    description: definition.description,
     instructions: definition.instructions,
     model,
     tools: Object.freeze(tools),
@@ -396,6 +397,6 @@ function checkConditions(name: string, conditions: readonly StopCondition[]): vo
   for (const [index, condition] of conditions.entries()) {
     if (typeof condition === "function") continue;
     const field = `${name}.stopWhen[${index}]`;
-    throw misdefinition(field, "a function", condition, "See toolWasCalled().");
+    throw misdefinition(field, "a function", condition, "See hasToolCall().");
   }
 }

@@ -95,7 +95,7 @@ function describeBeginning(
   return {
     type,
     role: role.name,
-    ...(role.purpose === undefined ? {} : { purpose: role.purpose }),
+    ...(role.description === undefined ? {} : { description: role.description }),
     provider: model.provider,
     model: model.id,
     task,
@@ -300,7 +300,7 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
   const children = [...new Set([...pausedChildrenOf(state), ...background])];
   if (children.length === 0) return state;
   const isAnswer = winningSignal(state.log.signals)?.reason.code === "completed";
-  const isDetaching = isAnswer && role.delegation.atEnd === "detach";
+  const isDetaching = isAnswer && role.delegation.parentEndPolicy === "detach";
   const kept = new Set(isDetaching ? background : []);
   await Promise.all(
     children.map((id) =>

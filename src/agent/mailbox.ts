@@ -6,13 +6,13 @@ import type { AgentId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
 
 /** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
-export type Delivery =
+export type SteerReceipt =
   | { readonly isDelivered: true; readonly stepNumber: number }
   | { readonly isDelivered: false; readonly reason: SettledStatus };
 
 interface Mail {
   readonly message: MailboxMessage;
-  readonly answer: (delivery: Delivery) => void;
+  readonly answer: (delivery: SteerReceipt) => void;
 }
 
 /** Something that was written to an agent. */
@@ -46,7 +46,7 @@ export class Mailbox {
    * Writes to the agent. Resolves when it reads the message, or when it settles without having read it. `sender`: the agent that writes;
    * left out: the caller, outside the tree.
    */
-  write(content: MessageContent, sender?: AgentId): Promise<Delivery> {
+  write(content: MessageContent, sender?: AgentId): Promise<SteerReceipt> {
     if (this.#settled !== undefined)
       return Promise.resolve({ isDelivered: false, reason: this.#settled });
     return new Promise((answer) =>

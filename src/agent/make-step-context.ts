@@ -71,14 +71,16 @@ const names = new WeakMap<Model, StepContext["model"]>();
 function readModelNames(model: Model): StepContext["model"] {
   const known = names.get(model);
   if (known !== undefined) return known;
-  const { provider, id, replayKey, accepts = [] } = model;
+  const { provider, id, replayKey, inputModalities = [] } = model;
   // Only a fallback has keys of several models.
   const replayKeys = "replayKeys" in model ? fallbackOf(model)?.models.map(replayKeyOf) : undefined;
   const named = Object.freeze({
     provider,
     id,
     ...defined({ replayKey, replayKeys }),
-    ...(accepts.length === 0 ? {} : { accepts: Object.freeze([...accepts]) }),
+    ...(inputModalities.length === 0
+      ? {}
+      : { inputModalities: Object.freeze([...inputModalities]) }),
   });
   names.set(model, named);
   return named;

@@ -360,7 +360,7 @@ export async function extendLease(
   });
   if (hasWaited && !run.recorder.countUnheard("budget.dequeued"))
     agent.emit({ type: "budget.dequeued", outcome: paid.type }, position);
-  if (paid.type === "granted") await persistence?.kept();
+  if (paid.type === "granted") await persistence?.whenPersisted();
   return paid;
 }
 

@@ -61,5 +61,5 @@ export interface Persistence {
   /** Resolves once this process owns the run: no effect begins before. Undefined: it does. */
   claimed(): Promise<void> | undefined;
   /** Resolves once all that has happened so far is kept. */
-  kept(): Promise<void>;
+  whenPersisted(): Promise<void>;
 }

@@ -48,7 +48,7 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
     description: "Ends your work with your result. Call it once, alone, when you are done.",
     inputSchema: jsonSchema,
     settings: UNBOUNDED,
-    isSequential: false,
+    sequential: false,
     kind: "finish",
     bind: isWrapped ? (input: JsonValue) => checkedWrapped(check, input) : check,
   });
@@ -77,13 +77,13 @@ interface ResultShape {
 /** What a zod schema makes of the arguments has to be JSON; a JSON Schema makes nothing of them. */
 function resultShape(field: string, output: ToolInput): ResultShape {
   if (output instanceof z.ZodType) {
-    const schema = zodInput(field, output, false);
+    const schema = zodInput(field, output, true);
     return {
       jsonSchema: schema.jsonSchema,
       bind: (input) => used(schema.check(input), ({ value }) => jsonResult(field, value)),
     };
   }
-  const schema = inputSchema(field, output, { isStrict: false });
+  const schema = inputSchema(field, output, { coerces: true });
   return {
     jsonSchema: schema.jsonSchema,
     bind: (input) => used(schema.check(input), (checked) => checked.input),
@@ -98,7 +98,7 @@ const WRAPPING_KEY = "result";
 
 function wrappedShape(field: string, output: z.ZodType): ResultShape {
   const whole = z.object({ [WRAPPING_KEY]: output });
-  const schema = zodInput(field, whole, false);
+  const schema = zodInput(field, whole, true);
   return {
     jsonSchema: schema.jsonSchema,
     bind: (input) =>

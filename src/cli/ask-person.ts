@@ -5,8 +5,8 @@ import * as prompts from "@clack/prompts";
 import {
   approve,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
   type Answer,
   type Approver,
   type JsonValue,
@@ -122,11 +122,11 @@ class Asking {
     const choice = await this.#chosen(`What came of ${shortenToolName(question)}?`, RESULTS);
     if (choice === "result") {
       const text = await this.#written("Its result: JSON, or text");
-      return text === undefined ? undefined : giveResult(question, jsonOrText(text));
+      return text === undefined ? undefined : provideResult(question, jsonOrText(text));
     }
     if (choice !== "failure") return undefined;
     const why = await this.#written("What went wrong? The model reads it.");
-    return why === undefined ? undefined : reportFailure(question, why);
+    return why === undefined ? undefined : provideError(question, why);
   }
 
   #show(title: string, value: JsonValue): void {

@@ -53,7 +53,7 @@ export class RunFollower {
     this.#options = options;
     const lastFrame = options.report === undefined ? "keep" : "erase";
     this.view = options.isQuiet ? undefined : terminalView({ stream: stderr, env, lastFrame });
-    const folding: EventSink = { take: (event) => this.#takeEvent(event) };
+    const folding: EventSink = { emit: (event) => this.#takeEvent(event) };
     this.sinks = this.view === undefined ? [folding] : [folding, this.view];
   }
 

@@ -47,11 +47,11 @@ export class RunReading {
   }
 
   /** Reads what was recorded since; `take` is called with each event. Rejects with what reading rejects with. */
-  async advance(take: (event: EspalierEvent) => void = () => undefined): Promise<void> {
+  async advance(emit: (event: EspalierEvent) => void = () => undefined): Promise<void> {
     this.stored = (await this.#store.find(this.stored.runId)) ?? this.stored;
     await this.record.advance((event, line) => {
       this.fold.take(event, line);
-      take(event);
+      emit(event);
     });
     this.questions = await this.#unanswered();
     const { runId, status } = this.stored;

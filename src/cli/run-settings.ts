@@ -95,7 +95,7 @@ export function leadFor(call: CommandCall, parts: RunParts) {
       ...(configured.sinks ?? []),
     ],
     ...(asked === undefined ? {} : { approver: asked }),
-    ...(mode === "deny" ? { unanswered: "deny" } : {}),
+    ...(mode === "deny" ? { unansweredPolicy: "deny" } : {}),
     ...(store === undefined ? {} : { store }),
     ...(tracing === undefined ? {} : { tracing: tracing.tracing }),
   });

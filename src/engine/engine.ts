@@ -33,16 +33,16 @@ export interface RunExecutor {
   /** So many runs are led at once at most: more of them wait in `settle`. */
   readonly maxRuns: number;
   /**
-   * Resolves once the run rests. When `leave` is aborted it gives the run up within the grace period of the worker, and rejects. Rejects with
-   * what may be gone at another time or in another process (`run_left`, `run_alive`, `run_fenced`, `store_failed`): the engine has it led
+   * Resolves once the run rests. When `releaseSignal` is aborted it gives the run up within the grace period of the worker, and rejects. Rejects with
+   * what may be gone at another time or in another process (`run_released`, `run_alive`, `run_fenced`, `store_failed`): the engine has it led
    * again, later. Never rejects with anything else.
    */
-  settle(runId: RunId, leave: AbortSignal): Promise<RunSettled>;
+  settle(runId: RunId, releaseSignal: AbortSignal): Promise<RunSettled>;
 }
 
 /** A worker that serves. */
 export interface EngineWorker {
-  /** Takes nothing more, aborts `leave` of all that is under way, and resolves when that has settled. */
+  /** Takes nothing more, aborts `releaseSignal` of all that is under way, and resolves when that has settled. */
   close(): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ export type TransformOptions<P extends TransformPoint> = (P extends ToolPoint
   ? WrapToolOptions
   : HookOptions) & {
   /** What a field that the point does not allow is: an error (default), or dropped with one warning. */
-  readonly isStrict?: boolean;
+  readonly strict?: boolean;
 };
 
 /** What all hooks have in common. */
@@ -43,7 +43,7 @@ export interface HookBasics {
 }
 
 interface Given extends WrapToolOptions {
-  readonly isStrict?: boolean;
+  readonly strict?: boolean;
 }
 
 const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
@@ -69,10 +69,10 @@ export function hookBasics(
 
 /** The same for transformers. */
 export function transformBasics(owner: string, work: { readonly name: unknown }, options: Given) {
-  const { tools, isStrict = true } = options;
-  const basics = hookBasics([owner, "handler"], work, options, ["isStrict", "tools"]);
+  const { tools, strict = true } = options;
+  const basics = hookBasics([owner, "handler"], work, options, ["strict", "tools"]);
   const field = `${owner}.options`;
-  checkBoolean(`${field}.isStrict`, isStrict);
+  checkBoolean(`${field}.strict`, strict);
   if (tools !== undefined && !TOOL_OWNERS.includes(owner)) {
     const expected = `left out: ${owner} concerns no tool`;
     throw misdefinition(
@@ -82,7 +82,7 @@ export function transformBasics(owner: string, work: { readonly name: unknown },
       `Use it with ${TOOL_OWNERS.join(", ")}.`,
     );
   }
-  return { ...basics, tools: copyToolNames(`${field}.tools`, tools), isStrict };
+  return { ...basics, tools: copyToolNames(`${field}.tools`, tools), strict };
 }
 
 /** One event type or several, checked. */

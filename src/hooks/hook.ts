@@ -83,7 +83,7 @@ export interface TransformHook<P extends TransformPoint> extends HookBasics {
   readonly point: P;
   handle(input: PointInput[P], context: HookContext): unknown;
   /** Whether a field that the point does not have is an error. */
-  readonly isStrict: boolean;
+  readonly strict: boolean;
   /** The tools at whose calls it is called; undefined: all. */
   readonly tools: readonly string[] | undefined;
 }

@@ -80,12 +80,12 @@ function readField(
 
 function refuseField(
   place: HookPlace,
-  hook: { readonly isStrict: boolean },
+  hook: { readonly strict: boolean },
   { field, fields }: { readonly field: string; readonly fields: readonly string[] },
 ): void {
   const expected = `change ${fields.join(", ")} only`;
   const breach = { field, expected, got: `a change of ${field}`, advice: "Leave it out." };
-  if (hook.isStrict) throw hookContract(place, breach);
+  if (hook.strict) throw hookContract(place, breach);
   const what = `The hook "${place.hook}" may not change ${field} at ${place.point}`;
   warnOnce(hook, `${what}; the change was dropped.`);
 }

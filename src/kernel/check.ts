@@ -56,7 +56,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   execute: "handler run func call invoke",
   needsApproval: "requireApproval requiresApproval",
   instructions: "prompt system systemPrompt",
-  purpose: "description",
+  description: "purpose handoffDescription",
   output: "outputType outputSchema schema responseFormat",
   tools: "tool functions",
   subagents: "handoffs agents",

@@ -107,7 +107,7 @@ export type ErrorCode =
   | "unsupported_version"
   /**
    * An answer is missing, unknown, given twice, of the wrong kind, for other arguments, or late. Take the questions from
-   * `result.questions` anew, and answer each once with `approve`, `deny`, `giveResult` or `reportFailure`.
+   * `result.questions` anew, and answer each once with `approve`, `deny`, `provideResult` or `provideError`.
    */
   | "invalid_answer"
   /** This pause was continued before, here or in another process. Use the handle of that run, or the paused run that it left. */
@@ -138,9 +138,9 @@ export type ErrorCode =
    */
   | "crash_loop"
   /** This process has given the run up, or lost it with its store. Recover it here or elsewhere to have its result or a snapshot. */
-  | "run_left"
+  | "run_released"
   /** The id is that of a run with another role or task. Choose another id for another task. */
-  | "other_run"
+  | "run_id_conflict"
   /** Another writer has written into the journal of a run. Read it anew; if the store is one of your own, check it with `storeContract`. */
   | "journal_conflict"
   /** A journal or a recording cannot be read: it is not as it was written. Restore it from a copy; nothing was changed. */

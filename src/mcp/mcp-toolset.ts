@@ -142,7 +142,7 @@ function functionTool(callee: Callee, name: string, descriptor: McpTool): Functi
     timeoutMs: settings.timeoutMs,
     ...defined({ needsApproval }),
     // A tool that says that it destroys something, and not that a second call does nothing more, is not called twice by us.
-    isRepeatable: destructiveHint !== true || idempotentHint === true,
+    retryAfterCrash: destructiveHint !== true || idempotentHint === true,
     execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
   });
 }

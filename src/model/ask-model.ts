@@ -44,7 +44,7 @@ export interface AskOptions {
 /** A request to a model that may have limits. */
 interface AskTerms extends PlannedAsk {
   /** The longest pause of the limits that the request waits for; 0 if another model can be asked. */
-  readonly longestWaitMs: number;
+  readonly maxDelayMs: number;
 }
 
 /**
@@ -64,14 +64,14 @@ export async function askWithinLimits(
   model: Model,
   request: ModelRequest,
   options: AskOptions,
-  { startSignal, sinceMs, longestWaitMs }: AskTerms,
+  { startSignal, sinceMs, maxDelayMs }: AskTerms,
 ): Promise<AskEnd> {
   const { clock } = options;
   const { maxOutputTokens } = request;
   const size = { inputTokens: options.inputTokens, maxOutputTokens };
   const gate = findLimitsGate("model.limits", model.limits);
   const tokens = size.inputTokens + maxOutputTokens;
-  const entered = await gate.enter({ tokens, clock, longestWaitMs }, startSignal);
+  const entered = await gate.enter({ tokens, clock, maxDelayMs }, startSignal);
   if (entered.type === "cancelled") return { type: "unasked" };
   if (entered.type === "paused")
     return {
@@ -234,13 +234,13 @@ export function delayBefore(failedAttempts: number, error: ModelError, chance: n
 }
 
 /** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
-export function waitTooLong(error: ModelError, longestWaitMs: number): ModelError {
+export function waitTooLong(error: ModelError, maxDelayMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
-  const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retry.longestWaitMs allows waiting for ${longestWaitMs / 1_000} s.`;
+  const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retry.maxDelayMs allows waiting for ${maxDelayMs / 1_000} s.`;
   return new ModelError({
     code,
     message: joinSentences([message, asked]),
-    data: { ...data, retryAfterMs, longestWaitMs },
+    data: { ...data, retryAfterMs, maxDelayMs },
     retryAfterMs,
     ...defined({ lostOutputTokens, lostInput }),
     cause: error,

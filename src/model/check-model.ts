@@ -29,7 +29,8 @@ export function checkModel(field: string, model: Model): void {
   if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
   if (model.minOutputTokens !== undefined)
     checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
-  if (model.accepts !== undefined) checkAccepts(`${field}.accepts`, model.accepts);
+  if (model.inputModalities !== undefined)
+    checkAccepts(`${field}.inputModalities`, model.inputModalities);
   if (model.limits !== undefined) checkModelLimits(`${field}.limits`, model.limits);
   for (const ability of ["native", "canForce"] as const)
     checkBoolean(`${field}.${ability}`, model[ability] ?? false);

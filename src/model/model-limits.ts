@@ -82,8 +82,8 @@ interface LimitsAsk {
   /** Counted input and cap. */
   readonly tokens: number;
   readonly clock: Clock;
-  /** As `RetryPolicy.longestWaitMs`. */
-  readonly longestWaitMs: number;
+  /** As `RetryPolicy.maxDelayMs`. */
+  readonly maxDelayMs: number;
 }
 
 /** A place in the limits, which is left once. */
@@ -179,9 +179,9 @@ class LimitsGate {
 
   /** Returns a place, or the refusal of a wait that is too long. `undefined` if the call has to wait. */
   #take(ask: LimitsAsk): LimitsAnswer | undefined {
-    const { tokens, clock, longestWaitMs } = ask;
+    const { tokens, clock, maxDelayMs } = ask;
     const pausedMs = this.pausedMs(clock);
-    if (pausedMs > longestWaitMs) return { type: "paused", pausedMs };
+    if (pausedMs > maxDelayMs) return { type: "paused", pausedMs };
     const most = this.#tokens?.perMinute ?? Infinity;
     const isTooLarge = tokens > most;
     const isFull = this.#isAlone || this.#underWay >= this.#concurrent;

@@ -24,7 +24,7 @@ export interface Model {
    */
   readonly replayKey?: string;
   /** What it takes besides text, in messages and in results of tools. All else it reads as a line. Left out: nothing. */
-  readonly accepts?: readonly AttachmentKind[];
+  readonly inputModalities?: readonly AttachmentKind[];
   /** The server takes no lower cap than this. Left out: 1. */
   readonly minOutputTokens?: number | undefined;
   /** It can be held to the schema of a typed result (`ModelRequest.output`), also beside tools. Left out: it cannot. */

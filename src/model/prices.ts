@@ -50,7 +50,7 @@ export function priceLookup(prices: Prices | undefined): PriceOf {
     const found = prices?.priceFor({ provider, baseUrl, model: id });
     if (found === undefined) {
       const isOpenAi = baseUrl === undefined ? provider === "openai" : isOpenAiItself(baseUrl);
-      return { price: isOpenAi ? knownPrice("openai", id) : undefined };
+      return { price: isOpenAi ? lookUpModelPrice("openai", id) : undefined };
     }
     checkPrice(`prices.priceFor(${id})`, found);
     return { price: copyPrice(found) };
@@ -106,7 +106,7 @@ function toKnownPrice({ price, isHighest }: PriceRow): KnownPrice {
  * What a model costs at its own provider, from the table that comes with this release. Undefined: not known, which is never zero.
  * So far the table has the chat models of `openai`, by exact name or as a dated snapshot (`gpt-5-mini-2025-08-07`).
  */
-export function knownPrice(provider: string, modelId: string): KnownPrice | undefined {
+export function lookUpModelPrice(provider: string, modelId: string): KnownPrice | undefined {
   if (provider !== "openai" || typeof modelId !== "string") return undefined;
   // The model of which it is a dated snapshot, if all snapshots of that cost the same.
   const model = modelId.slice(0, -DATE_LENGTH - 1);

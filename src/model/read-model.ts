@@ -54,9 +54,9 @@ export function readModel(owner: string, given: Model): Model {
 
 function readProperties(owner: string, given: ReadableModel): Properties {
   const { provider, id, replayKey, replayKeys, minOutputTokens, native, canForce } = given;
-  const { apiType, serviceTier, price, baseUrl, limits, accepts, server } = given;
+  const { apiType, serviceTier, price, baseUrl, limits, inputModalities, server } = given;
   const own = { replayKey, replayKeys, minOutputTokens, native, canForce };
-  const more = { apiType, serviceTier, price, baseUrl, accepts, server };
+  const more = { apiType, serviceTier, price, baseUrl, inputModalities, server };
   const behind = (replayKeys && fallbackOf(given)?.models) ?? [];
   return {
     own: { provider, id, ...defined({ ...own, ...more }) },
@@ -69,12 +69,12 @@ function readProperties(owner: string, given: ReadableModel): Properties {
 }
 
 function copyModel(given: Model, { own, limits, generate, canCount, behind }: Properties): Model {
-  const { server, accepts } = own;
+  const { server, inputModalities } = own;
   const model: Model = {
     ...own,
     ...defined({
       limits,
-      accepts: accepts && Object.freeze([...accepts]),
+      inputModalities: inputModalities && Object.freeze([...inputModalities]),
       server: server && Object.freeze({ ...server }),
       countTokens: canCount ? countTokens : undefined,
     }),

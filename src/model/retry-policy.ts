@@ -10,7 +10,7 @@ export interface RetryPolicy {
    * The longest wait that a provider may ask for, in milliseconds: a call that is to wait longer fails at once, with that time in the
    * error. Default: 60,000.
    */
-  readonly longestWaitMs?: number;
+  readonly maxDelayMs?: number;
   /**
    * A number from 0 up to 1, by which the waits of calls that failed together differ: a wait of `d` is one of `d / 2` to `d`, one that
    * the provider asked for is up to a tenth longer. Default: `Math.random`.
@@ -24,7 +24,7 @@ export const DEFAULT_RANDOM = Math.random;
 
 const CHECKS: OptionChecks<RetryPolicy> = {
   maxAttempts: mustBeWhole("1 means no retries."),
-  longestWaitMs: mustBeWhole("Leave it out for a minute."),
+  maxDelayMs: mustBeWhole("Leave it out for a minute."),
   random: mustBeFunction("a function", "Math.random is one."),
 };
 

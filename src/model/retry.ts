@@ -111,7 +111,7 @@ export async function generateWithRetries(
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
   const { signal, clock, policy, startSignal = signal } = options;
-  const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
+  const { maxDelayMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   // Only a fallback has keys of several models.
   const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
   const ask = model.limits === undefined ? askModel : askWithinLimits;
@@ -121,7 +121,7 @@ export async function generateWithRetries(
   while (!signal.aborted) {
     if (error !== undefined) await backOff(error, call.log.attempts, options);
     if (signal.aborted) break;
-    const terms = { startSignal: call.startSignal, sinceMs: clock.nowMs(), longestWaitMs };
+    const terms = { startSignal: call.startSignal, sinceMs: clock.nowMs(), maxDelayMs };
     const end =
       fallback === undefined
         ? countRequest(call, model, await ask(model, call.request, options, terms))
@@ -130,8 +130,8 @@ export async function generateWithRetries(
     error = end.error;
     if (!error.isRetryable || call.log.attempts >= (policy.maxAttempts ?? DEFAULT_MAX_ATTEMPTS))
       return { type: "failed", error, ...call.log };
-    if ((error.retryAfterMs ?? 0) > longestWaitMs)
-      return { type: "failed", error: waitTooLong(error, longestWaitMs), ...call.log };
+    if ((error.retryAfterMs ?? 0) > maxDelayMs)
+      return { type: "failed", error: waitTooLong(error, maxDelayMs), ...call.log };
     if (end.lostOutputTokens !== undefined && !(await payForNext(call)))
       return { type: "unpaid", error, ...call.log };
   }
@@ -142,7 +142,7 @@ export async function generateWithRetries(
 async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<AttemptEnd> {
   const { options } = call;
   const { signal, clock, policy } = options;
-  const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
+  const { maxDelayMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   const models = fallback.inOrder(call.request, clock);
   let hopeful: ModelError | undefined;
   for (const [index, model] of models.entries()) {
@@ -150,7 +150,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
     const terms = {
       startSignal: call.startSignal,
       sinceMs: clock.nowMs(),
-      longestWaitMs: nextModel === undefined ? longestWaitMs : 0,
+      maxDelayMs: nextModel === undefined ? maxDelayMs : 0,
     };
     const request = narrowRequest(call.request, model);
     const ask = model.limits === undefined ? askModel : askWithinLimits;

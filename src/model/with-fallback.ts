@@ -84,7 +84,7 @@ export function withFallback(
     native: () => all.every((one) => one.native === true),
     canForce: () => all.every((one) => one.canForce === true),
     // What none but some take is left out of the requests to the others.
-    accepts: () => [...new Set(all.flatMap(({ accepts = [] }) => accepts))],
+    inputModalities: () => [...new Set(all.flatMap(({ inputModalities = [] }) => inputModalities))],
     minOutputTokens: () => Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens)),
   });
   return fallback.standFor(Object.freeze(model));

@@ -30,7 +30,8 @@ export function replayKeyOf({ provider, id, replayKey }: Writer): string {
 }
 
 /** A model, by what of a history it may see. `replayKeys`: of those that a fallback asks, each of which is shown its own alone. */
-type HistoryReader = Writer & Pick<Model, "accepts"> & { readonly replayKeys?: readonly string[] };
+type HistoryReader = Writer &
+  Pick<Model, "inputModalities"> & { readonly replayKeys?: readonly string[] };
 
 /**
  * The messages as a model may see them: without parts that another one wrote, and without content of kinds that it does not take. The same
@@ -39,7 +40,7 @@ type HistoryReader = Writer & Pick<Model, "accepts"> & { readonly replayKeys?: r
 export function forModel(messages: readonly Message[], reader: HistoryReader): readonly Message[] {
   if (isPlain(messages)) return messages;
   const replayKeys = reader.replayKeys ?? [replayKeyOf(reader)];
-  return seenBy(messages, replayKeys, reader.accepts);
+  return seenBy(messages, replayKeys, reader.inputModalities);
 }
 
 /** True for messages that every model is shown as they are: none has parts, or content. */
@@ -63,7 +64,7 @@ const plainBeginnings = new WeakMap<Growth, number>();
 export interface Recipient {
   readonly replayKey: string;
   /** Left out: nothing. */
-  readonly accepts?: readonly AttachmentKind[] | undefined;
+  readonly inputModalities?: readonly AttachmentKind[] | undefined;
 }
 
 /**
@@ -72,10 +73,10 @@ export interface Recipient {
  */
 export function sendable(
   messages: readonly Message[],
-  { replayKey, accepts }: Recipient,
+  { replayKey, inputModalities }: Recipient,
 ): readonly Message[] {
   if (isPlain(messages)) return messages;
-  return seenBy(messages, [replayKey], accepts, replayKey);
+  return seenBy(messages, [replayKey], inputModalities, replayKey);
 }
 
 const NOTHING: readonly AttachmentKind[] = [];
@@ -84,7 +85,7 @@ const NOTHING: readonly AttachmentKind[] = [];
 function seenBy(
   messages: readonly Message[],
   replayKeys: readonly string[],
-  accepts = NOTHING,
+  inputModalities = NOTHING,
   unsigned = "",
 ): readonly Message[] {
   let isCarrier = false;
@@ -96,7 +97,7 @@ function seenBy(
     }
     if (!hasContent(message)) return message;
     isCarrier = true;
-    return withAccepted(message, accepts);
+    return withAccepted(message, inputModalities);
   };
   const isSame = messages.every((message) => seen(message) === message);
   const list = isSame ? messages : messages.map(seen);
@@ -179,17 +180,21 @@ export type ContentMessage = UserMessage | ToolMessage;
  * The message as a model sees it that takes these kinds: the same, if it takes all that is in it; and always the same for the same
  * message, so that a request still begins like the one before it.
  */
-function withAccepted(message: ContentMessage, accepts: readonly AttachmentKind[]): ContentMessage {
+function withAccepted(
+  message: ContentMessage,
+  inputModalities: readonly AttachmentKind[],
+): ContentMessage {
   const { content } = message;
-  if (content === undefined || content.every((part) => isShown(part, accepts))) return message;
-  const form = accepts.toSorted().join();
+  if (content === undefined || content.every((part) => isShown(part, inputModalities)))
+    return message;
+  const form = inputModalities.toSorted().join();
   const known = forms.get(form) ?? new WeakMap<ContentMessage, ContentMessage>();
   forms.set(form, known);
   return remembered(known, message, () => {
     const { content: _all, ...plain } = message;
     const kept = isInOrder(message)
-      ? content.map((part) => (isShown(part, accepts) ? part : asText(part)))
-      : content.filter((part) => isAttached(part) && isShown(part, accepts));
+      ? content.map((part) => (isShown(part, inputModalities) ? part : asText(part)))
+      : content.filter((part) => isAttached(part) && isShown(part, inputModalities));
     return shared(kept.some(isAttached) ? { ...plain, content: kept } : plain);
   });
 }
@@ -197,9 +202,9 @@ function withAccepted(message: ContentMessage, accepts: readonly AttachmentKind[
 /** By the kinds that are taken. */
 const forms = new Map<string, WeakMap<ContentMessage, ContentMessage>>();
 
-function isShown(part: ContentPart, accepts: readonly AttachmentKind[]): boolean {
+function isShown(part: ContentPart, inputModalities: readonly AttachmentKind[]): boolean {
   if (!isAttached(part)) return true;
-  return accepts.includes(part.type) && attachedBytes([part]) <= MOST_ATTACHMENT_BYTES;
+  return inputModalities.includes(part.type) && attachedBytes([part]) <= MOST_ATTACHMENT_BYTES;
 }
 
 /** A line that names the part, if it is no text; else the text that it is. */

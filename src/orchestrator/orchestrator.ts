@@ -31,7 +31,7 @@ import {
   checkStartOptions,
 } from "./run/start-options.ts";
 import type { RunResult } from "./run/run-result.ts";
-import { copyRequest, postMail, type RunOrder, type RunRequest } from "./run/run-mail.ts";
+import { copyRequest, postMail, type RunRequest, type RunCommand } from "./run/run-mail.ts";
 import type { Worker, WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
@@ -61,11 +61,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   /**
    * Starts a run: `role` at the root, with `task`, a text or parts of which some are images, sounds or files: 20,000,000 bytes each and
    * 50,000,000 in all at most. It begins when the synchronous code that calls `start` is over; later if it waits for a run slot
-   * (`maxConcurrentRuns`), for its turn among many, or for the store to accept its id. It is in the store once `run.kept()` resolves.
+   * (`maxConcurrentRuns`), for its turn among many, or for the store to accept its id. It is in the store once `run.whenPersisted()` resolves.
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
-   * no role has (`unknown_tool`), an option is not usable, the id is that of a run under way with another role or task (`other_run`), or the
+   * no role has (`unknown_tool`), an option is not usable, the id is that of a run under way with another role or task (`run_id_conflict`), or the
    * orchestrator was closed (`invalid_state`).
    */
   start<Output, Context>(
@@ -193,7 +193,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Lets no further run begin or continue, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
-   * be faster, give them up for the next process, as in `for (const run of orchestrator.activeRuns()) void run.leave()`, pause or cancel them. Never rejects for what comes of a run. Store,
+   * be faster, give them up for the next process, as in `for (const run of orchestrator.activeRuns()) void run.release()`, pause or cancel them. Never rejects for what comes of a run. Store,
    * tracing and MCP servers belong to the caller, and stay open: close them after this.
    */
   async close(): Promise<void> {
@@ -226,17 +226,17 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * that another process leads is waited for, and continued here if that process is lost. A paused run continues with the answers that were given
    * to it since (`answer`).
    *
-   * Rejects with `run_left` when `leave` was aborted; `other_run` if the run was started with another role or task; `unknown_role`;
+   * Rejects with `run_released` when `leave` was aborted; `run_id_conflict` if the run was started with another role or task; `unknown_role`;
    * `unsupported_version` for an order of a later release; with what `start` throws and `recover` rejects with, and nothing has changed; and
    * with what `result` of a run rejects with.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
-    order: RunOrder,
+    order: RunRequest,
     ...options: OptionsWith<ExecuteOptions, ContextOf<Role>>
   ): Promise<RunResult<JsonValue>>;
-  async execute(order: RunOrder, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
+  async execute(order: RunRequest, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
     this.#live.assertOpen();
     const { checkExecuteOptions, executeOrder } = await import("./run/execute.ts");
     checkExecuteOptions(options);
@@ -286,7 +286,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  async post(runId: string, request: RunRequest): Promise<void> {
+  async sendCommand(runId: string, request: RunCommand): Promise<void> {
     checkRunId("runId", runId);
     await postMail(requireStorage(this.#settings).store, runId, copyRequest(request));
     this.#live.find(runId)?.mail?.look();

@@ -6,7 +6,7 @@ import { checkBudget, type Budget } from "./budget.ts";
 import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
 
 /** What becomes of subagents in the background that live when the agent has given its answer. */
-export type AtEnd = "await" | "cancel" | "detach";
+export type ParentEndPolicy = "await" | "cancel" | "detach";
 
 /** What the end of one subagent means for those that were started by the same reply. */
 export type OnFailure =
@@ -28,7 +28,7 @@ export interface DelegationPolicy {
    * What becomes of subagents in the background that live when the agent has given its answer (X9): it waits for them and reads what
    * they say (default), cancels them, or leaves them to the run. An agent that is stopped, fails or is cancelled cancels them.
    */
-  readonly atEnd: AtEnd;
+  readonly parentEndPolicy: ParentEndPolicy;
   /** What the end of one subagent means for those that were started by the same reply (X11). Default `isolate`. */
   readonly onFailure: OnFailure;
   /** How the budget is shared among the subagents (X4). Default: a common pool. */
@@ -42,10 +42,10 @@ export interface DelegationPolicy {
   readonly maxIdenticalDelegations: number | "unlimited";
 }
 
-const ENDS: readonly AtEnd[] = ["await", "cancel", "detach"];
+const ENDS: readonly ParentEndPolicy[] = ["await", "cancel", "detach"];
 const DEFAULTS: DelegationPolicy = deepFreeze({
   background: false,
-  atEnd: "await",
+  parentEndPolicy: "await",
   onFailure: "isolate",
   share: COMMON_POOL,
   reserve: {},
@@ -59,10 +59,15 @@ export function delegationPolicy(
 ): DelegationPolicy {
   checkKeys(field, given, Object.keys(DEFAULTS));
   const policy: DelegationPolicy = { ...DEFAULTS, ...defined(given) };
-  const { background, atEnd, onFailure, reserve, maxIdenticalDelegations: most } = policy;
+  const { background, parentEndPolicy, onFailure, reserve, maxIdenticalDelegations: most } = policy;
   checkBoolean(`${field}.background`, background);
-  if (!ENDS.includes(atEnd))
-    throw mismatch(`${field}.atEnd`, ENDS.join(", "), atEnd, "Choose one of them.");
+  if (!ENDS.includes(parentEndPolicy))
+    throw mismatch(
+      `${field}.parentEndPolicy`,
+      ENDS.join(", "),
+      parentEndPolicy,
+      "Choose one of them.",
+    );
   checkOnFailure(`${field}.onFailure`, onFailure);
   checkReserve(`${field}.reserve`, reserve);
   const advice = 'Say "unlimited" for no limit.';

@@ -15,14 +15,14 @@ export interface MessageRetentionPolicy {
    * Puts one message in the place of what is left out: a summary by the role's model, which is charged to the run (R155). It counts as one
    * of `maxMessages`. Default false: nothing takes its place.
    */
-  readonly summarizeOld: boolean;
+  readonly summarizeDropped: boolean;
 }
 
 /** What a session keeps, where its options do not say. */
 export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
   maxMessages: 100,
   maxExecutions: 5,
-  summarizeOld: false,
+  summarizeDropped: false,
 });
 
 /** The policy with defaults for what is left out. Throws `invalid_option`. */
@@ -33,7 +33,7 @@ export function messageRetention(
   checkFields(field, given, {
     maxMessages: checkMaximum,
     maxExecutions: checkMaximum,
-    summarizeOld: (at, value) => checkBoolean(at, value, "Default: false."),
+    summarizeDropped: (at, value) => checkBoolean(at, value, "Default: false."),
   });
   return Object.freeze({ ...DEFAULT_MESSAGE_RETENTION, ...defined(given) });
 }
@@ -55,7 +55,7 @@ export interface RetainedMessages<Stored extends StoredMessage> {
 
 /**
  * What stays of a history, and what goes: all of the oldest executions that are too many, then the oldest groups that are too many.
- * Instructions at the head stay, and so does the last group, whatever its length. With `summarizeOld`, and something to leave out, there is
+ * Instructions at the head stay, and so does the last group, whatever its length. With `summarizeDropped`, and something to leave out, there is
  * room in `maxMessages` for one message more. If nothing has to go, `kept` is the same list.
  */
 export function retainMessages<Stored extends StoredMessage>(
@@ -68,8 +68,11 @@ export function retainMessages<Stored extends StoredMessage>(
 }
 
 /** True if what is left out is to be summarised, and the summary has a place in the history. */
-export function hasRoomForSummary({ summarizeOld, maxMessages }: MessageRetentionPolicy): boolean {
-  return summarizeOld && (maxMessages === "unlimited" || maxMessages > 1);
+export function hasRoomForSummary({
+  summarizeDropped,
+  maxMessages,
+}: MessageRetentionPolicy): boolean {
+  return summarizeDropped && (maxMessages === "unlimited" || maxMessages > 1);
 }
 
 /** `reserved`: places of `maxMessages` that stay free. */

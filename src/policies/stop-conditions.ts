@@ -33,9 +33,9 @@ export type StopCondition<Context = unknown> = (
 ) => StopConditionAnswer | Promise<StopConditionAnswer>;
 
 /** Stops after a step in which the tool of this name was called; earlier steps do not count (R54). */
-export function toolWasCalled(toolName: string): (facts: StopFacts) => StopReason | undefined {
-  checkName("toolWasCalled(toolName)", toolName, /./, "the name of a tool");
-  return setName(`toolWasCalled(${toolName})`, ({ steps }: StopFacts) => {
+export function hasToolCall(toolName: string): (facts: StopFacts) => StopReason | undefined {
+  checkName("hasToolCall(toolName)", toolName, /./, "the name of a tool");
+  return setName(`hasToolCall(${toolName})`, ({ steps }: StopFacts) => {
     const last = steps.at(-1);
     if (last === undefined || !last.tools.calls.some((call) => call.toolName === toolName))
       return undefined;
@@ -48,12 +48,12 @@ export function toolWasCalled(toolName: string): (facts: StopFacts) => StopReaso
 }
 
 /** Stops after a step whose reply ended for one of these reasons, also when it asked for tools; earlier steps do not count (R55). */
-export function finishReasonWas(
+export function hasFinishReason(
   ...finishReasons: readonly FinishReason[]
 ): (facts: StopFacts) => StopReason | undefined {
   checkFinishReasons(finishReasons);
   const reasons: ReadonlySet<string> = new Set(finishReasons);
-  return setName(`finishReasonWas(${finishReasons.join(", ")})`, ({ steps }: StopFacts) => {
+  return setName(`hasFinishReason(${finishReasons.join(", ")})`, ({ steps }: StopFacts) => {
     const last = steps.at(-1);
     if (last === undefined || !reasons.has(last.io.finishReason)) return undefined;
     const { finishReason } = last.io;
@@ -215,25 +215,25 @@ function setName<F extends (facts: StopFacts) => unknown>(name: string, conditio
 function checkParts(combinator: string, conditions: readonly unknown[]): void {
   const field = `${combinator}(conditions)`;
   if (conditions.length === 0)
-    throw misdefinition(field, "at least one condition", undefined, "See toolWasCalled().");
+    throw misdefinition(field, "at least one condition", undefined, "See hasToolCall().");
   for (const [index, condition] of conditions.entries())
     checkCondition(`${combinator}(conditions[${index}])`, condition);
 }
 
 function checkCondition(field: string, condition: unknown): void {
-  const advice = Array.isArray(condition) ? "Spread the list." : "See toolWasCalled().";
+  const advice = Array.isArray(condition) ? "Spread the list." : "See hasToolCall().";
   checkFunction(field, condition, advice);
 }
 
 function checkFinishReasons(finishReasons: readonly string[]): void {
   const known: readonly string[] = FINISH_REASONS;
   const expected = `one of ${known.join(", ")}`;
-  const field = "finishReasonWas(finishReasons)";
+  const field = "hasFinishReason(finishReasons)";
   if (finishReasons.length === 0)
     throw misdefinition(field, expected, undefined, "Name at least one.");
   for (const [index, finishReason] of finishReasons.entries()) {
     if (known.includes(finishReason)) continue;
-    const place = `finishReasonWas(finishReasons[${index}])`;
+    const place = `hasFinishReason(finishReasons[${index}])`;
     throw misdefinition(place, expected, finishReason, "Correct the name.");
   }
 }

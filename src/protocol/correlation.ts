@@ -28,7 +28,7 @@ export type CorrelationIds = EventScope & TraceIds;
 
 const scopes = new AsyncLocalStorage<ScopeContext>();
 
-/** Runs `work` so that `correlation()` gives the ids of this scope, in all that it begins, too. `isInCall`: `work` is the body of its call. */
+/** Runs `work` so that `getCorrelationIds()` gives the ids of this scope, in all that it begins, too. `isInCall`: `work` is the body of its call. */
 export function inScope<T>(
   scope: EventScope,
   spans: SpanSource,
@@ -38,7 +38,7 @@ export function inScope<T>(
   return scopes.run({ scope, spans, isInCall }, work);
 }
 
-/** Returns true in code of a run, as `correlation()` describes it. */
+/** Returns true in code of a run, as `getCorrelationIds()` describes it. */
 export function isInScope(): boolean {
   return scopes.getStore() !== undefined;
 }
@@ -56,7 +56,7 @@ export function outsideScopes<T>(work: () => T): T {
  * sinks, also after an `await`. Anywhere else it gives an empty object. It is a new object each time, as loggers want it, and never undefined: spread it, or hand the
  * function to pino as its `mixin`. Works with OpenTelemetry and without. Never throws.
  */
-export function correlation(): Partial<CorrelationIds> {
+export function getCorrelationIds(): Partial<CorrelationIds> {
   const context = scopes.getStore();
   if (context === undefined) return {};
   const { modelCallNumber: _number, ...ids } = context.scope;

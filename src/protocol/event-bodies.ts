@@ -144,7 +144,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** The name of its role. */
     readonly role: string;
     /** What a supervisor reads about the role. */
-    readonly purpose?: string | undefined;
+    readonly description?: string | undefined;
     /** Of its model. */
     readonly provider: string;
     /** The id of its model. */

@@ -63,7 +63,7 @@ const runBeginning = lazySchema(() => ({
 }));
 const agentBeginning = lazySchema(() => ({
   ...each(text(), "role", "provider", "model", "task"),
-  purpose: text().optional(),
+  description: text().optional(),
   spawnCallId: CallIdSchema().nullable(),
   budget: RemainingSchema(),
 }));

@@ -135,7 +135,7 @@ export function continuesSpan(body: EventBody): body is EventBody<"run.resumed">
 /** Takes events: a log, a metric, a live view. */
 export interface EventSink {
   /** Called once for each event, in order, at once. Must not block; if it throws, the run continues and a warning is given once (E2). */
-  take(event: EspalierEvent): void;
+  emit(event: EspalierEvent): void;
 }
 
 // What was consumed, by events: the one place that knows which of them add up.
@@ -147,7 +147,7 @@ export interface EventSink {
  * All events of a run give `result.usage.total`; those of one agent, its `usage.own`. Events of a run that is under way are still incomplete by
  * the steps that are open.
  */
-export function usageOf(events: Iterable<EspalierEvent>): Usage {
+export function sumUsage(events: Iterable<EspalierEvent>): Usage {
   let sum = NO_USAGE;
   for (const event of events) {
     // All other events repeat a part of these.

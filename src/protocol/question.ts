@@ -57,7 +57,7 @@ export interface Question {
 /** What an answer says of its question. */
 export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 
-/** The answer to one question. Make it with `approve`, `deny`, `giveResult` or `reportFailure`. */
+/** The answer to one question. Make it with `approve`, `deny`, `provideResult` or `provideError`. */
 export type Answer =
   /** `arguments`: run it with these instead. The tool's schema parses them, like those of a model. */
   | (QuestionRef & { readonly type: "approved"; readonly arguments?: JsonObject | undefined })
@@ -131,12 +131,12 @@ export function deny(question: QuestionRef, reason = "The call was not approved.
 }
 
 /** Gives what came of a call that was executed elsewhere. */
-export function giveResult(question: QuestionRef, result: JsonValue): Answer {
+export function provideResult(question: QuestionRef, result: JsonValue): Answer {
   return { type: "result", ...toReference(question), result };
 }
 
 /** Reports that a call that was to be executed elsewhere failed. The model reads the message. */
-export function reportFailure(question: QuestionRef, message: string): Answer {
+export function provideError(question: QuestionRef, message: string): Answer {
   return { type: "failure", ...toReference(question), message };
 }
 

@@ -41,7 +41,7 @@ export interface StepContext {
     /** Of the models of a fallback. */
     readonly replayKeys?: readonly string[];
     /** What it takes besides text, if anything. */
-    readonly accepts?: readonly AttachmentKind[];
+    readonly inputModalities?: readonly AttachmentKind[];
   };
   /** The tools that the model was offered, in their order. */
   readonly toolNames: readonly string[];
@@ -95,7 +95,7 @@ export const StepContextSchema = lazyObject(() => ({
     id: z.string(),
     replayKey: z.string().exactOptional(),
     replayKeys: z.array(z.string()).readonly().exactOptional(),
-    accepts: z.array(AttachmentKindSchema()).readonly().exactOptional(),
+    inputModalities: z.array(AttachmentKindSchema()).readonly().exactOptional(),
   }),
   toolNames: z.array(z.string()).readonly(),
   promptHash: HashSchema(),

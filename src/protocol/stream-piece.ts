@@ -33,7 +33,7 @@ export type ResetReason =
   | "joined";
 
 /** Whose reply it is, and in which of its steps. */
-export interface PieceSource {
+export interface StreamPartSource {
   readonly runId: RunId;
   readonly agentId: AgentId;
   /** Place of the agent in the tree: `lead/researcher#2`. */
@@ -45,7 +45,7 @@ export interface PieceSource {
 }
 
 /** What is emitted. */
-export type PieceBody =
+export type StreamPartBody =
   | Exclude<ModelDelta, { readonly type: "reset" }>
   /** Drop what came of the reply of this step: so many characters. */
   | { readonly type: "reset"; readonly reason: ResetReason; readonly characters: number }
@@ -66,10 +66,10 @@ export type PieceBody =
  * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that joins late gets what was written
  * before it under the number of the last piece.
  */
-export type StreamPiece = PieceSource & { readonly sequence: number } & PieceBody;
+export type StreamPart = StreamPartSource & { readonly sequence: number } & StreamPartBody;
 
 /** That a call has its result. */
-export type ResultBody = Extract<PieceBody, { readonly type: "result" }>;
+export type ResultBody = Extract<StreamPartBody, { readonly type: "result" }>;
 
 export function resultBody({
   call: { callId, toolName },

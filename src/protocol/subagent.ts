@@ -23,20 +23,20 @@ export interface DynamicRole {
 
 /** What a delegation asks for. */
 export interface SpawnRequest {
-  /** Name of the role to start; with `draft`, the name that the new role gets. */
+  /** Name of the role to start; with `roleDefinition`, the name that the new role gets. */
   readonly role: string;
   /** What the subagent is to do: a text, or parts of which some are images or files. */
   readonly task: MessageContent;
   /** The call ends at once with a receipt; the result comes as a message (X10). Default false. */
   readonly background?: boolean;
   /** Subagents of the same parent that have ended: their results are handed on word for word, as `childName` names them (X12). */
-  readonly resultsOf?: readonly string[];
+  readonly includeResultsFrom?: readonly string[];
   /** Of its tools, only these. Left out: all. */
   readonly allowedTools?: readonly string[];
   /** None of these tools. */
   readonly deniedTools?: readonly string[];
   /** A new role, where the parent's role has bounds for such (X27). */
-  readonly draft?: DynamicRole;
+  readonly roleDefinition?: DynamicRole;
 }
 
 /** All values of `SpawnRefusalCode`. */
@@ -167,10 +167,10 @@ export const SpawnRequestSchema = lazyObject(() => ({
   role: z.string().min(1),
   task: z.union([z.string().min(1), ContentSchema()]),
   background: z.boolean().exactOptional(),
-  resultsOf: NamesSchema().exactOptional(),
+  includeResultsFrom: NamesSchema().exactOptional(),
   allowedTools: NamesSchema().exactOptional(),
   deniedTools: NamesSchema().exactOptional(),
-  draft: DynamicRoleSchema().exactOptional(),
+  roleDefinition: DynamicRoleSchema().exactOptional(),
 })) satisfies () => z.ZodType<SpawnRequest>;
 
 export const SpawnRefusalSchema = lazyObject(() => ({

@@ -165,7 +165,7 @@ export class EventRecorder implements SpanSource {
   }
 
   /**
-   * Runs foreign code that has a span inside that span. `correlation()` gives its ids to all that it
+   * Runs foreign code that has a span inside that span. `getCorrelationIds()` gives its ids to all that it
    * begins.
    */
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
@@ -215,7 +215,7 @@ export class EventRecorder implements SpanSource {
 function deliverEvent(sink: EventSink, event: EspalierEvent): void {
   callListener(
     sink,
-    () => sink.take(event),
+    () => sink.emit(event),
     (why) => `An event sink threw at ${event.type} (${why}); the run continues.`,
   );
 }

@@ -8,15 +8,15 @@ import type { AgentId, CallId } from "../protocol/ids.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import type {
   ModelDelta,
-  PieceBody,
-  PieceSource,
+  StreamPartBody,
+  StreamPartSource,
   ResetReason,
   ResultBody,
-  StreamPiece,
+  StreamPart,
 } from "../protocol/stream-piece.ts";
 import { replyPieces } from "../protocol/reply-message.ts";
 
-export type PieceListener = (piece: StreamPiece) => void;
+export type PieceListener = (piece: StreamPart) => void;
 
 const NONE: readonly never[] = Object.freeze([]);
 
@@ -46,7 +46,7 @@ export class LivePieces {
   }
 
   /** Emits a piece of the reply of a step, as the model gives it. */
-  take(source: PieceSource, delta: ModelDelta): void {
+  take(source: StreamPartSource, delta: ModelDelta): void {
     if (delta.type === "reset") return this.reset(source, delta.reason);
     if ("text" in delta && delta.text === "") return;
     const said = this.#replyOf(source);
@@ -68,7 +68,7 @@ export class LivePieces {
   }
 
   /** Emits that what was emitted of the reply does not count: it is emitted anew. */
-  reset(source: PieceSource, reason: ResetReason): void {
+  reset(source: StreamPartSource, reason: ResetReason): void {
     const said = this.#replies.get(source.agentId);
     const characters = said === undefined ? 0 : countCharacters(said);
     if (characters === 0 && reason !== "recovered") return;
@@ -77,14 +77,14 @@ export class LivePieces {
   }
 
   /** The reply has come: emits what of it was not emitted. */
-  arrived(source: PieceSource, message: AssistantMessage): void {
+  arrived(source: StreamPartSource, message: AssistantMessage): void {
     const came = makeReply(message);
     if (!addsTo(this.#replyOf(source), came)) this.reset(source, "replaced");
     for (const body of listPieces(came, this.#replyOf(source))) this.take(source, body);
   }
 
   /** The reply counts, with this message: emits what of it was not emitted. */
-  end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void {
+  end(source: StreamPartSource, message: AssistantMessage, finishReason: FinishReason): void {
     if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
       if (!this.isHeard) return;
       this.#emit(source, JOINED); // The listeners came after it was made, or had it before a crash.
@@ -95,12 +95,12 @@ export class LivePieces {
   }
 
   /** There will be no reply. */
-  drop(source: PieceSource, reason: ResetReason): void {
+  drop(source: StreamPartSource, reason: ResetReason): void {
     this.reset(source, reason); // It stays, empty: a reader that reconnects has to drop what it had of it.
   }
 
   /** A call of the step has its result. */
-  result(source: PieceSource, body: ResultBody): void {
+  result(source: StreamPartSource, body: ResultBody): void {
     this.#emit(source, body);
   }
 
@@ -119,7 +119,7 @@ export class LivePieces {
     return this.#replies.get(agentId);
   }
 
-  #replyOf(source: PieceSource): OpenReply {
+  #replyOf(source: StreamPartSource): OpenReply {
     const known = this.#replies.get(source.agentId);
     if (known?.source.stepId === source.stepId) return known;
     const reply = openReply(source);
@@ -127,16 +127,16 @@ export class LivePieces {
     return reply;
   }
 
-  #emit(source: PieceSource, body: PieceBody): void {
+  #emit(source: StreamPartSource, body: StreamPartBody): void {
     this.#sequence += 1;
     if (!this.isHeard) return;
-    const piece: StreamPiece = Object.freeze({ ...source, sequence: this.#sequence, ...body });
+    const piece: StreamPart = Object.freeze({ ...source, sequence: this.#sequence, ...body });
     for (const listener of this.#listeners) deliverPiece(listener, piece);
   }
 }
 
 /** A listener that throws harms no run (E2). */
-function deliverPiece(listener: PieceListener, piece: StreamPiece): void {
+function deliverPiece(listener: PieceListener, piece: StreamPart): void {
   callListener(
     listener,
     () => listener(piece),
@@ -161,12 +161,12 @@ export interface SaidReply {
 
 /** A reply that is under way. */
 interface OpenReply extends SaidReply {
-  readonly source: PieceSource;
+  readonly source: StreamPartSource;
 }
 
 const NOTHING_SAID: SaidReply = { reasoning: "", text: "", refusal: "", calls: new Map() };
 
-function openReply(source: PieceSource): OpenReply {
+function openReply(source: StreamPartSource): OpenReply {
   return { ...NOTHING_SAID, source, calls: new Map() };
 }
 

@@ -1,5 +1,5 @@
 // The ids of one run that nothing traces, from the moment when something first reads one: a sink, or code that
-// asks for `correlation()`. Until then no id is made. Spans that are open by then get ids when something asks for them.
+// asks for `getCorrelationIds()`. Until then no id is made. Spans that are open by then get ids when something asks for them.
 // Every event of a run has the same trace id, and there is one span id for the run, for each execution, model call
 // and tool call, by the rules of `SpanTree`, so that an event log reads as a trace.
 

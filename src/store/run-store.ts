@@ -148,7 +148,7 @@ export interface RunStore {
   post(runId: RunId, post: Pick<Post, "key" | "body">): Promise<number>;
   /** The posts from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
   posts(runId: RunId, from?: number): Promise<readonly Post[]>;
-  /** One run; undefined: there is none, or it has just been started and is not kept yet: `run.kept()` resolves once it is. */
+  /** One run; undefined: there is none, or it has just been started and is not kept yet: `run.whenPersisted()` resolves once it is. */
   find(runId: RunId): Promise<StoredRun | undefined>;
   /** Newest first. Rejects with `unknown_run` if the run of `before` is not there (any more), or `store_failed`. */
   list(filter?: RunFilter): Promise<readonly StoredRun[]>;

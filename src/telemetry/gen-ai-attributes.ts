@@ -26,7 +26,7 @@ export const GEN_AI = {
   conversationId: "gen_ai.conversation.id",
   /** The role of the agent. */
   agentName: "gen_ai.agent.name",
-  /** The purpose of the role. */
+  /** The description of the role. */
   agentDescription: "gen_ai.agent.description",
   /** The provider of the model that was asked. */
   provider: "gen_ai.provider.name",

@@ -48,7 +48,7 @@ export class LiveView implements EventSink {
     });
   }
 
-  take(event: EspalierEvent): void {
+  emit(event: EspalierEvent): void {
     if (this.#isStopped) return;
     const shown = this.#runs.get(event.runId) ?? this.#open(event);
     if (shown === undefined) return;

@@ -25,7 +25,7 @@ export class PlainView implements EventSink {
     });
   }
 
-  take(event: EspalierEvent): void {
+  emit(event: EspalierEvent): void {
     if (this.#isStopped) return;
     if (event.type === "run.started" || event.type === "run.resumed") this.#begin(event);
     const line = plainLine(event);

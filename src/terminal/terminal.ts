@@ -28,7 +28,7 @@ export interface TerminalView extends EventSink {
   /** True if it draws trees, in colour; false if it writes plain lines. */
   readonly isLive: boolean;
   /**
-   * Prints text of models, or of the program, above the trees, a row once it is complete: `onPiece: (piece) => piece.type === "text" &&
+   * Prints text of models, or of the program, above the trees, a row once it is complete: `onStreamPart: (piece) => piece.type === "text" &&
    * view.print(piece.text)`, of one run or of an orchestrator. Control characters are left out. Anything else that is written to the terminal
    * of a live tree is drawn over. After `stop`, and once the stream is broken, it does nothing.
    */

@@ -69,7 +69,7 @@ export function engineCheck(
 /** One `settle` that an engine has asked for. */
 interface Leading {
   readonly runId: RunId;
-  readonly leave: AbortSignal;
+  readonly releaseSignal: AbortSignal;
   settled?: RunSettled | "rejected";
 }
 
@@ -160,17 +160,17 @@ export class EngineFixture {
     leadings: Leading[],
     { before, after }: Pick<WorkerOptions, "before" | "after">,
   ): RunExecutor {
-    const settle = async (runId: RunId, leave: AbortSignal): Promise<RunSettled> => {
-      const leading: Leading = { runId, leave };
+    const settle = async (runId: RunId, releaseSignal: AbortSignal): Promise<RunSettled> => {
+      const leading: Leading = { runId, releaseSignal };
       const isLed = leadings.some((one) => one.runId === runId && one.settled === undefined);
       if (isLed) this.ledTwice.push(runId);
       leadings.push(leading);
       this.#changed();
-      leave.addEventListener("abort", () => this.#changed(), { once: true });
+      releaseSignal.addEventListener("abort", () => this.#changed(), { once: true });
       let settled: RunSettled | undefined;
       try {
         await before?.(leading);
-        settled = await executor.settle(runId, leave);
+        settled = await executor.settle(runId, releaseSignal);
         await after?.(leading);
         return settled;
       } finally {

@@ -40,7 +40,10 @@ export const leadingChecks: readonly EngineCheck[] = [
     deepStrictEqual(await fixture.rest(again), "completed");
     const effects = ["a by worker", "b by worker", "c by worker"];
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
-    await fixture.rejects(fixture.order(fixture.client(), "note other", { runId }), "other_run");
+    await fixture.rejects(
+      fixture.order(fixture.client(), "note other", { runId }),
+      "run_id_conflict",
+    );
   }),
 
   engineCheck(
@@ -78,7 +81,7 @@ export const leadingChecks: readonly EngineCheck[] = [
   ),
 
   engineCheck("what could not be led is led again, until it can be", async (fixture) => {
-    const codes = ["store_failed", "run_alive", "run_fenced", "run_left"] as const;
+    const codes = ["store_failed", "run_alive", "run_fenced", "run_released"] as const;
     let count = 0;
     await fixture.worker({
       before: async () => {
@@ -139,7 +142,7 @@ export const leadingChecks: readonly EngineCheck[] = [
       deepStrictEqual(posts.length, 2, "The order, and why it was refused once.");
       await broken.close();
       await fixture.worker({ name: "repaired" });
-      await fixture.within("a request that is taken", run.post({ type: "resume" }));
+      await fixture.within("a request that is taken", run.sendCommand({ type: "resume" }));
       deepStrictEqual(await fixture.rest(run), "completed");
       ok(fixture.agents.effects.includes("a by repaired"));
     },

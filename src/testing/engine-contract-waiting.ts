@@ -163,8 +163,8 @@ export const waitingChecks: readonly EngineCheck[] = [
   ),
 ];
 
-function isLeft(leadings: readonly { readonly leave: AbortSignal }[]): boolean {
-  return leadings.some(({ leave }) => leave.aborted);
+function isLeft(leadings: readonly { readonly releaseSignal: AbortSignal }[]): boolean {
+  return leadings.some(({ releaseSignal }) => releaseSignal.aborted);
 }
 
 /** Approves the call of this id. Gives the calls that are still asked about. */

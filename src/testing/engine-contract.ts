@@ -16,7 +16,7 @@ export type { EngineCheck, EnginePlace } from "./engine-contract-fixture.ts";
  *   counts as one after it;
  * - leads a run at `atMs` and not before, also where `settle` gives a time until which a run waits;
  * - hands a run only to workers that have its role in its version, and refuses with `unknown_role` at most what no worker ever had;
- * - aborts `leave` of all that is led when a worker closes, and waits for it; what was left, and what no worker took, is led by the next worker.
+ * - aborts `releaseSignal` of all that is led when a worker closes, and waits for it; what was left, and what no worker took, is led by the next worker.
  */
 export function engineContract(): readonly EngineCheck[] {
   return [...leadingChecks, ...waitingChecks];

@@ -4,7 +4,7 @@ import type { EventSink, EspalierEvent, EventType } from "../protocol/event.ts";
 export class RecordingSink implements EventSink {
   readonly events: EspalierEvent[] = [];
 
-  take(event: EspalierEvent): void {
+  emit(event: EspalierEvent): void {
     this.events.push(event);
   }
 

@@ -63,7 +63,7 @@ export interface ScriptedModelOptions {
   /** Whose parts it takes back. Default: `scripted/` and its id. */
   readonly replayKey?: string;
   /** What it takes besides text. Default: nothing. */
-  readonly accepts?: readonly AttachmentKind[];
+  readonly inputModalities?: readonly AttachmentKind[];
   readonly price?: ModelPrice;
   /** Whether it can be held to a schema, and to a choice of tools. Default false. */
   readonly native?: boolean;
@@ -105,7 +105,7 @@ export class ScriptedModel implements Model {
   readonly provider = "scripted";
   readonly id: string;
   readonly replayKey?: string;
-  readonly accepts?: readonly AttachmentKind[];
+  readonly inputModalities?: readonly AttachmentKind[];
   readonly price?: ModelPrice;
   readonly native: boolean;
   readonly canForce: boolean;
@@ -132,7 +132,7 @@ export class ScriptedModel implements Model {
     this.native = options.native ?? false;
     this.canForce = options.canForce ?? false;
     if (options.replayKey !== undefined) this.replayKey = options.replayKey;
-    if (options.accepts !== undefined) this.accepts = options.accepts;
+    if (options.inputModalities !== undefined) this.inputModalities = options.inputModalities;
     if (options.price !== undefined) this.price = options.price;
     if (options.countTokens !== null)
       this.countTokens = options.countTokens ?? (() => DEFAULT_USAGE.inputTokens);

@@ -64,8 +64,9 @@ export function parsedArguments(
     return { input: argumentsOf(argumentsText), unmended: undefined };
   } catch (cause) {
     const unmended = invalidJson(tool, cause);
-    const isRepeatable = tool.kind === "finish" || (tool.kind === "function" && tool.isRepeatable);
-    const input = isWhole && isRepeatable ? mendedJson(argumentsText) : undefined;
+    const retryAfterCrash =
+      tool.kind === "finish" || (tool.kind === "function" && tool.retryAfterCrash);
+    const input = isWhole && retryAfterCrash ? mendedJson(argumentsText) : undefined;
     return isRecord(input) && unsoundness(input, MOST_LEVELS) === undefined
       ? { input, unmended }
       : unmended;

@@ -25,8 +25,12 @@ export interface ToolBasics<Input extends ToolInput> {
   readonly description: string;
   /** Its arguments: a zod object schema, or `jsonSchema({ … })` for a tool from elsewhere. */
   readonly input: Input;
-  /** Takes arguments as they come: the text "3" is no number then. Default false: what fits without loss is taken (R106). */
-  readonly isStrict?: boolean;
+  /**
+   * Converts arguments of another type where nothing is lost: the text "3" becomes the number 3.
+   *
+   * @default true
+   */
+  readonly coerceArguments?: boolean;
   /**
    * Whether providers that can are asked to hold the model to the schema: its arguments then have its shape, in the first call, too. What a
    * strict form cannot say, such as the length of a text, is checked here as ever. Default: as the model's options say.
@@ -54,13 +58,13 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
         context: ToolContext<Context>,
       ) => boolean | string | Promise<boolean | string>);
   /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). Default false. */
-  readonly isSequential?: boolean;
+  readonly sequential?: boolean;
   /**
    * Whether a call may be made once more that was under way when its process died, in a run that is recovered. Default true: right for
    * whatever only reads, and for work that is done once under `context.idempotencyKey`. False: the call is not repeated, and the model reads
    * that it is not known whether it took effect.
    */
-  readonly isRepeatable?: boolean;
+  readonly retryAfterCrash?: boolean;
 }
 
 /** What `defineTool` takes for a tool that is executed elsewhere: the same without `execute`. */
@@ -90,15 +94,15 @@ export interface DelegationDefinition<
 
 const EXECUTE_ADVICE = "It does the work; left out, the tool is executed elsewhere.";
 
-const BASIC_FIELDS = ["name", "description", "input", "isStrict", "strictSchema"];
+const BASIC_FIELDS = ["name", "description", "input", "coerceArguments", "strictSchema"];
 const EXTERNAL_FIELDS = [...BASIC_FIELDS, "maxRetries"];
 const DELEGATION_FIELDS = [...EXTERNAL_FIELDS, "execute"];
 const FUNCTION_FIELDS = [
   ...BASIC_FIELDS,
   "execute",
   "needsApproval",
-  "isSequential",
-  "isRepeatable",
+  "sequential",
+  "retryAfterCrash",
   ...SETTING_FIELDS,
 ];
 
@@ -148,7 +152,7 @@ function isExternal<Input extends ToolInput>(
 function checkedFunctionTool<Input extends ToolInput>(
   definition: ToolDefinition<Input>,
 ): FunctionTool {
-  const { execute, needsApproval, isSequential = false, isRepeatable = true } = definition;
+  const { execute, needsApproval, sequential = false, retryAfterCrash = true } = definition;
   const { descriptor, schema } = buildDescriptor(definition);
   checkFunction(`${descriptor.name}.execute`, execute, EXECUTE_ADVICE);
   const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
@@ -157,12 +161,12 @@ function checkedFunctionTool<Input extends ToolInput>(
     const field = `${descriptor.name}.needsApproval`;
     throw misdefinition(field, "true, false or a function", needsApproval, advice);
   }
-  checkFlag(`${descriptor.name}.isSequential`, isSequential);
-  checkFlag(`${descriptor.name}.isRepeatable`, isRepeatable);
+  checkFlag(`${descriptor.name}.sequential`, sequential);
+  checkFlag(`${descriptor.name}.retryAfterCrash`, retryAfterCrash);
   return Object.freeze({
     ...descriptor,
-    isSequential,
-    isRepeatable,
+    sequential,
+    retryAfterCrash,
     kind: "function",
     bind: binding(schema, ({ value }) => ({
       run: (context) => execute(value, context),
@@ -192,11 +196,11 @@ function checkedExternalTool<Input extends ToolInput>(
 function buildDescriptor<Input extends ToolInput>(
   definition: ToolBasics<Input> & ToolSettings,
 ): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InputOf<Input>> } {
-  const { name, description, input, isStrict = false, strictSchema } = definition;
+  const { name, description, input, coerceArguments = true, strictSchema } = definition;
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
-  checkFlag(`${name}.isStrict`, isStrict);
-  const schema = inputSchema(`${name}.input`, input, { isStrict });
+  checkFlag(`${name}.coerceArguments`, coerceArguments);
+  const schema = inputSchema(`${name}.input`, input, { coerces: coerceArguments });
   if (strictSchema !== undefined) checkStrictSchema(name, strictSchema, schema.jsonSchema);
   const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
   const descriptor = {
@@ -205,7 +209,7 @@ function buildDescriptor<Input extends ToolInput>(
     inputSchema: schema.jsonSchema,
     ...defined({ strictSchema }),
     settings: toolSettings(name, defined(Object.fromEntries(settings))),
-    isSequential: false,
+    sequential: false,
   };
   return { descriptor, schema };
 }

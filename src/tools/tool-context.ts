@@ -48,8 +48,8 @@ export interface ToolContext<out Context = unknown> {
   /** Reports how far the call is: an event, nothing for the model. Of one call the first 1,000 reports count. */
   reportProgress(progress: ToolProgress): void;
   /**
-   * Asks the approver of the run for a value, while the call is at work: a question of kind `external`, which `giveResult` answers and
-   * `reportFailure` or `deny` declines. The run does not pause for it, and the wait counts as work of the tool, in its time limit too.
+   * Asks the approver of the run for a value, while the call is at work: a question of kind `external`, which `provideResult` answers and
+   * `provideError` or `deny` declines. The run does not pause for it, and the wait counts as work of the tool, in its time limit too.
    *
    * @throws EspalierError `invalid_option` for what is no request.
    */
@@ -145,9 +145,9 @@ export interface ContinueRequest {
   /** Refused if it is not the role that the subagent has. Default: that one. */
   readonly role?: string;
   /** Refused: results of others are handed on only when a subagent is started. */
-  readonly resultsOf?: readonly string[];
+  readonly includeResultsFrom?: readonly string[];
   /** Refused: a subagent keeps its role. */
-  readonly draft?: DynamicRole;
+  readonly roleDefinition?: DynamicRole;
 }
 
 /** The one subagent that a call asks for: a new one, or one that continues. */

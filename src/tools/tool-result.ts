@@ -20,7 +20,7 @@ export interface ToolResultOptions {
   readonly structured?: unknown;
   /**
    * Images, sounds and files. Kept in the record of the step. Those whose bytes are given, in a common format, are shown to a model that
-   * takes their kind (`Model.accepts`), after the text. Copied. Default none.
+   * takes their kind (`Model.inputModalities`), after the text. Copied. Default none.
    */
   readonly attachments?: readonly Attachment[];
   /** False: no model is shown the attachments; it reads the text. Default true. */

@@ -22,7 +22,7 @@ export interface ToolDescriptor {
   readonly strictSchema?: boolean;
   readonly settings: ToolSettings;
   /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). */
-  readonly isSequential: boolean;
+  readonly sequential: boolean;
 }
 
 /** A tool that works by itself: the common kind. `Context`: what it asks of the context of a run. */
@@ -30,7 +30,7 @@ export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
   /** A tool that runs here. */
   readonly kind: "function";
   /** False: a call that was under way when its process died is not made once more (D2). */
-  readonly isRepeatable: boolean;
+  readonly retryAfterCrash: boolean;
   /**
    * Checks arguments and, if they fit, closes over them. Pure. `parsed`: the value that the schema
    * made of them before. The use closes over a copy of that value, and nothing is parsed.

@@ -127,8 +127,8 @@ function selectNamed(
 
 function renameTool<T extends ToolsetTool<never>>(field: string, tool: T, name: unknown): T {
   checkToolName(`${field}.name`, name);
-  const { kind, description, inputSchema, settings, isSequential } = tool;
-  const descriptor = { kind, name: String(name), description, inputSchema, settings, isSequential };
+  const { kind, description, inputSchema, settings, sequential } = tool;
+  const descriptor = { kind, name: String(name), description, inputSchema, settings, sequential };
   const bind = (input: JsonValue, parsed?: JsonValue) => tool.bind(input, parsed);
   const copy = { ...tool, ...descriptor, bind };
   Object.freeze(copy);

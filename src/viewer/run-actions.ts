@@ -207,7 +207,7 @@ function isEdited(answer: Answer): boolean {
 /** What a viewer asks of an orchestrator: any is one. */
 export type ActingOrchestrator = Pick<
   Orchestrator,
-  "findActiveRun" | "answer" | "cancel" | "post" | "recover"
+  "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
 >;
 
 /** What goes with an orchestrator. */

@@ -100,7 +100,7 @@ class RunViewer implements Viewer {
     const means = { store: this.store, clock, content: new ShownContent(content) };
     this.#held = new HeldRuns(means);
     this.#list = new RunList(means, this.#held, () => forgotten);
-    this.sink = { take: ({ runId }) => this.#held.find(runId)?.wake() };
+    this.sink = { emit: ({ runId }) => this.#held.find(runId)?.wake() };
     this.approver = (_question, { signal }) => withdrawn(signal);
     const attached = this.#attached;
     this.#api = new Api({

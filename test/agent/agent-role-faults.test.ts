@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { observe } from "../../src/hooks/hook.ts";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -65,7 +65,14 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     TEXT,
     "null",
   ],
-  ["an empty purpose", { purpose: "" }, "invalid_definition", "lead.purpose", TEXT, '""'],
+  [
+    "an empty description",
+    { description: "" },
+    "invalid_definition",
+    "lead.description",
+    TEXT,
+    '""',
+  ],
   ["no model", { model: undefined }, "invalid_definition", "lead.model", "a model", "undefined"],
   [
     "the name of a model",
@@ -326,7 +333,7 @@ test("a budget that is no object is refused", () => {
 const NO_LISTS: readonly (readonly [string, unknown])[] = [
   ["tools", tool("search")],
   ["subagents", "helper"],
-  ["stopWhen", toolWasCalled("search")],
+  ["stopWhen", hasToolCall("search")],
   ["hooks", observe(["agent.ended"], () => undefined)],
 ];
 
@@ -339,7 +346,7 @@ for (const [field, given] of NO_LISTS) {
 
 test("a subagent that is no role but the definition of one is refused", () => {
   const { code, data } = thrownBy(() =>
-    define({ subagents: [{ ...GOOD, name: "helper", purpose: "Helps." }] }),
+    define({ subagents: [{ ...GOOD, name: "helper", description: "Helps." }] }),
   );
   expect([code, data["field"]]).toEqual(["invalid_definition", "lead.subagents[0]"]);
 });

@@ -8,7 +8,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { BUILT_IN_SECTIONS } from "../../src/agent/request-sections.ts";
 import { observe } from "../../src/hooks/hook.ts";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
@@ -26,7 +26,7 @@ const define = (patch: object): AgentRole => defineAgent({ ...GOOD, ...patch });
 test("a role has its definition, with the documented defaults", () => {
   expect(defineAgent(GOOD)).toEqual({
     name: "lead",
-    purpose: undefined,
+    description: undefined,
     instructions: "Lead.",
     model,
     tools: [],
@@ -52,7 +52,7 @@ test("a role has its definition, with the documented defaults", () => {
     },
     delegation: {
       background: false,
-      atEnd: "await",
+      parentEndPolicy: "await",
       onFailure: "isolate",
       share: { type: "pool" },
       reserve: {},
@@ -78,11 +78,11 @@ test("what is given is taken", () => {
   const [search, helper, enough] = [
     tool("search"),
     define({ name: "helper" }),
-    toolWasCalled("search"),
+    hasToolCall("search"),
   ];
   const role = defineAgent({
     ...GOOD,
-    purpose: "Leads.",
+    description: "Leads.",
     tools: [search],
     subagents: [helper, "lead"],
     context: { inheritMessages: true },
@@ -91,7 +91,7 @@ test("what is given is taken", () => {
     maxOutputTokens: 1,
     temperature: 0,
   });
-  expect([role.purpose, role.tools, role.subagents, role.budget, role.stopWhen]).toEqual([
+  expect([role.description, role.tools, role.subagents, role.budget, role.stopWhen]).toEqual([
     "Leads.",
     [search],
     [helper, "lead"],
@@ -132,7 +132,7 @@ proves(["R40"], "a role is frozen, and shares no list with what it was defined f
   const lists = {
     tools: [tool("search")],
     subagents: ["lead"],
-    stopWhen: [toolWasCalled("search")],
+    stopWhen: [hasToolCall("search")],
     hooks: [observe(["agent.ended"], () => undefined)],
     budget: { steps: 3 },
     compaction: { keepMessages: 3 },
@@ -143,7 +143,7 @@ proves(["R40"], "a role is frozen, and shares no list with what it was defined f
   expect(unfrozenParts(rest).filter((path) => path !== "value")).toEqual([]);
   lists.tools.push(tool("read"));
   lists.subagents.push("other");
-  lists.stopWhen.push(toolWasCalled("read"));
+  lists.stopWhen.push(hasToolCall("read"));
   lists.hooks.pop();
   lists.budget.steps = 99;
   lists.compaction.keepMessages = 99;

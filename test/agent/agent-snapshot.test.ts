@@ -242,10 +242,10 @@ const REQUEST: SpawnRequest = {
   role: "helper",
   task: "Look.",
   background: true,
-  resultsOf: ["helper#1"],
+  includeResultsFrom: ["helper#1"],
   allowedTools: ["read"],
   deniedTools: ["write"],
-  draft: { instructions: "Help.", tools: ["read"], model: "small", steps: 3 },
+  roleDefinition: { instructions: "Help.", tools: ["read"], model: "small", steps: 3 },
 };
 
 const REQUESTS = [REQUEST, { role: "helper", task: CONTENT }];

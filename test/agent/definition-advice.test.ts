@@ -165,7 +165,7 @@ const FOREIGN_NAMES: readonly (readonly [string, () => unknown])[] = [
   ["tool.parameters to be one of * Use input.", toolOf({ parameters: z.object({}) })],
   ["tool.handler to be one of * Use execute.", toolOf({ handler: () => "" })],
   ["agent.schema to be one of * Use output.", roleOf({ schema: z.object({}) })],
-  ["agent.description to be one of * Use purpose.", roleOf({ description: "Leads." })],
+  ["agent.purpose to be one of * Use description.", roleOf({ purpose: "Leads." })],
   ["agent.maxTokens to be one of * Use maxOutputTokens.", roleOf({ maxTokens: 5 })],
   ["agent.subAgents to be one of * Use subagents.", roleOf({ subAgents: [] })],
   ["tool.arguments to be one of * Use input.", toolOf({ arguments: z.object({}) })],

@@ -57,13 +57,13 @@ const HEADING = "What belongs to the result of draw (call_1):";
 /** What a provider sends of the history. */
 async function sentBy(
   provider: ProviderName,
-  accepts?: readonly AttachmentKind[],
+  inputModalities?: readonly AttachmentKind[],
   messages = HISTORY,
 ): Promise<string> {
   const network = new FakeNetwork(failing(400, "{}"));
   const model = aiSdkModel(
     PROVIDERS[provider](network.fetch),
-    accepts === undefined ? {} : { accepts },
+    inputModalities === undefined ? {} : { inputModalities },
   );
   await rejection(ask(model, { messages, tools: TOOLS }));
   expect(network.bodies).toHaveLength(1);
@@ -126,7 +126,7 @@ describe("the prompt", () => {
 
   proves(["M71"], "has parts in order; those of results follow the last of them", async () => {
     const model = saying(done);
-    await ask(aiSdkModel(model, { accepts: ["image", "file", "audio"] }), {
+    await ask(aiSdkModel(model, { inputModalities: ["image", "file", "audio"] }), {
       messages: [userMessage(SAID, "task"), ...HISTORY.slice(1)],
     });
     expect(model.asked[0]?.prompt.map(({ role, content }) => [role, content])).toEqual([
@@ -171,7 +171,7 @@ describe("the prompt", () => {
           return model.doStream(options);
         },
       };
-      await ask(aiSdkModel(watched, { accepts: ["image"] }), {
+      await ask(aiSdkModel(watched, { inputModalities: ["image"] }), {
         messages: [userMessage([PHOTO], "task")],
       });
       const isFetched = !JSON.stringify(Object.keys(await supportedUrls)).match(/png|\[\]/);
@@ -208,7 +208,7 @@ proves(
     const sdk = createOpenAICompatible({ name: "mine", baseURL: server.baseUrl, apiKey: "key" })(
       "m",
     );
-    const model = aiSdkModel(sdk, { accepts: ["image"] });
+    const model = aiSdkModel(sdk, { inputModalities: ["image"] });
     const first = [userMessage([words("See"), CHART, SOUND], "task")];
     const messages = [...first, ...HISTORY.slice(1)];
     await ask(model, { messages });

@@ -102,10 +102,10 @@ export function after(
   request: ModelRequest = QUESTION,
 ): ModelRequest {
   const { message } = checkReply(model, reply, { inputTokens: 10_000, maxOutputTokens: 10_000 });
-  return { ...request, messages: [...request.messages, message, ...resultsOf(message)] };
+  return { ...request, messages: [...request.messages, message, ...includeResultsFrom(message)] };
 }
 
-function resultsOf({ toolCalls }: AssistantMessage): ModelRequest["messages"] {
+function includeResultsFrom({ toolCalls }: AssistantMessage): ModelRequest["messages"] {
   return toolCalls.map(({ callId, toolName }) => ({
     role: "tool",
     callId,

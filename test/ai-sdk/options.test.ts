@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 
 import { aiSdkModel, type AiSdkOptions } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { defined } from "../../src/kernel/json.ts";
-import { knownPrice, priceLookup } from "../../src/model/prices.ts";
+import { lookUpModelPrice, priceLookup } from "../../src/model/prices.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { saying } from "./fake-model.ts";
@@ -69,7 +69,7 @@ test.each<[string, unknown, string]>([
   ],
   ["a provider", { provider: " " }, "aiSdkModel.provider"],
   ["a replay key", { replayKey: "" }, "aiSdkModel.replayKey"],
-  ["what it takes", { accepts: ["video"] }, "aiSdkModel.accepts"],
+  ["what it takes", { inputModalities: ["video"] }, "aiSdkModel.inputModalities"],
   ["a time", { timeoutMs: 0 }, "aiSdkModel.timeoutMs"],
 ])("%s that cannot be used is refused", (_what, options, field) => {
   const { code, message } = thrownBy(() => made(NONE, options));
@@ -161,7 +161,7 @@ describe("a model", () => {
       priceOf("openai.responses", { price: "unknown" }),
       priceOf("azure.responses"),
       priceOf("openaicompatible.chat"),
-    ]).toEqual([knownPrice("openai", "gpt-5-mini"), price, undefined, undefined, undefined]);
+    ]).toEqual([lookUpModelPrice("openai", "gpt-5-mini"), price, undefined, undefined, undefined]);
   });
 
   proves(["M64"], "at another service tier has no price but one that is given", () => {

@@ -99,7 +99,7 @@ async function runOver(
   const run = fixture.start(role, "Go.", { budget: { steps } });
   const deltas: string[] = [];
   const streamed = (async () => {
-    for await (const piece of run.pieces()) if (piece.type === "text") deltas.push(piece.text);
+    for await (const piece of run.stream()) if (piece.type === "text") deltas.push(piece.text);
   })();
   const result = await fixture.outcome(run);
   await streamed;

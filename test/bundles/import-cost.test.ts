@@ -133,7 +133,7 @@ proves(
     const { says, ScriptedModel } = await import(${JSON.stringify(`${folder}/testing/index.js`)});
     const helper = defineAgent({
       name: "helper",
-      purpose: "Helps.",
+      description: "Helps.",
       instructions: "Help.",
       model: new ScriptedModel(() => says("Helped.")),
     });

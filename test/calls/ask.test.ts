@@ -5,7 +5,7 @@ import { describe, expect } from "vitest";
 import { z } from "zod";
 
 import type { Approver } from "../../src/agent/approver.ts";
-import { approve, deny, giveResult, reportFailure } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult, provideError } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { AskOutcome, AskRequest, ToolContext } from "../../src/tools/tool-context.ts";
@@ -51,12 +51,12 @@ type Case = readonly [Approver | undefined, AskOutcome, readonly string[]];
 const UNUSABLE = "The approver gave no answer that can be used";
 const CASES: Readonly<Record<string, Case>> = {
   "gives a value": [
-    (question) => giveResult(question, "Bonn"),
+    (question) => provideResult(question, "Bonn"),
     { type: "answered", value: "Bonn" },
     ["result", "approver"],
   ],
   "reports a failure": [
-    (question) => reportFailure(question, "Not now."),
+    (question) => provideError(question, "Not now."),
     { type: "declined", reason: "Not now." },
     ["failure", "approver"],
   ],
@@ -81,7 +81,7 @@ const CASES: Readonly<Record<string, Case>> = {
     ["failure", "approver"],
   ],
   "gives what does not fit": [
-    (question) => giveResult(question, 7),
+    (question) => provideResult(question, 7),
     { type: "unanswered", reason: `${UNUSABLE} (it is no text).` },
     ["failure", "approver"],
   ],
@@ -110,7 +110,7 @@ proves(["M77"], "each question says what it is about; the answer is in no event"
     await Promise.all([ask(REQUEST), ask({ ...REQUEST, arguments: { wanted: "street" } })]);
   });
   const fixture = newFixture({
-    approver: (question) => giveResult(question, "a secret place"),
+    approver: (question) => provideResult(question, "a secret place"),
   });
   await fixture.run(role);
   const questions = fixture.sink.of("question.asked").map(({ question }) => question);
@@ -188,7 +188,7 @@ proves(["M77"], "nothing is asked or said of a call that has ended", async () =>
   const fixture = newFixture({
     approver: async (question, { signal }) => {
       await aborted(signal);
-      return giveResult(question, "Bonn");
+      return provideResult(question, "Bonn");
     },
   });
   await fixture.run(role);
@@ -217,7 +217,7 @@ proves(["M77"], "an attempt that a wrapper has given up asks no more", async () 
       asked[nth]?.open();
       if (nth === 0) await aborted(signal);
       open[nth] = false;
-      return giveResult(question, "Bonn");
+      return provideResult(question, "Bonn");
     },
   });
   const run = fixture.start(role);

@@ -21,7 +21,7 @@ test("a batch that fails its agent lets none after it begin", async () => {
   const broken = spyTool("broken", () => {
     throw new ToolError("The house burns.", { severity: "abortive" });
   });
-  const alone = spyTool("alone", () => "", { isSequential: true });
+  const alone = spyTool("alone", () => "", { sequential: true });
   const free = spyTool("free");
   const { role } = soloist([calls(use("broken"), use("alone"), use("free"))], {
     tools: [broken, alone, free],
@@ -45,7 +45,7 @@ test("calls of a batch that can not begin any more are not shown to hooks", asyn
   const broken = spyTool("broken", () => {
     throw new ToolError("The house burns.", { severity: "abortive" });
   });
-  const alone = spyTool("alone", () => "", { isSequential: true });
+  const alone = spyTool("alone", () => "", { sequential: true });
   const { role } = soloist([calls(use("broken"), use("alone"))], {
     tools: [broken, alone],
     hooks: [
@@ -62,7 +62,7 @@ test("failures of every batch are kept, and a failure that the model reads of st
   const broken = spyTool("broken", () => {
     throw new Error("oops");
   });
-  const alone = spyTool("alone", () => "alone done", { isSequential: true });
+  const alone = spyTool("alone", () => "alone done", { sequential: true });
   const { role } = soloist([calls(use("broken"), use("alone"), use("broken")), says("ok")], {
     tools: [broken, alone],
   });
@@ -88,7 +88,7 @@ async function at(run: Run, wanted: Phase, act: () => void): Promise<void> {
 
 test("leaving calls out holds for all batches of the step", async () => {
   const free = spyTool("free");
-  const alone = spyTool("alone", () => "", { isSequential: true });
+  const alone = spyTool("alone", () => "", { sequential: true });
   const { role } = soloist([calls(use("free"), use("alone"), use("free")), says("ok")], {
     tools: [free, alone],
   });
@@ -105,7 +105,7 @@ test("leaving calls out holds for all batches of the step", async () => {
 test("leaving calls out while a batch runs holds for all that have not begun, and for no later step", async () => {
   const held = latch();
   const free = spyTool("free");
-  const slow = spyTool("slow", () => held.opened, { isSequential: true });
+  const slow = spyTool("slow", () => held.opened, { sequential: true });
   const { role } = soloist(
     [calls(use("slow"), use("free"), use("slow"), use("free")), calls(use("free")), says("ok")],
     { tools: [free, slow] },
@@ -130,7 +130,7 @@ for (const ends of ["stop", "cancel"] as const) {
     const log: string[] = [];
     const held = latch();
     const slow = spyTool("slow", () => held.opened.then(() => "slow done"));
-    const alone = spyTool("alone", () => void log.push("alone"), { isSequential: true });
+    const alone = spyTool("alone", () => void log.push("alone"), { sequential: true });
     const free = spyTool("free", () => void log.push("free"));
     const child = part("child", [says("never")]);
     const root = part("root", [calls(use("slow"), use("alone"), use("free"), spawn("child"))], {
@@ -169,7 +169,7 @@ for (const ends of ["stop", "cancel"] as const) {
 }
 
 test("a typed result beside a barrier is taken, and what stands after it still runs", async () => {
-  const alone = spyTool("alone", () => "alone done", { isSequential: true });
+  const alone = spyTool("alone", () => "alone done", { sequential: true });
   const { role } = soloist(
     [calls(use("alone"), { name: "Finish", arguments: { answer: "42" } }, use("alone"))],
     { tools: [alone], output: z.object({ answer: z.string() }) },
@@ -183,10 +183,10 @@ test("a typed result beside a barrier is taken, and what stands after it still r
 });
 
 test("identical calls are counted over batches", async () => {
-  const alone = spyTool("alone", () => "", { isSequential: true, maxIdenticalCalls: 2 });
+  const alone = spyTool("alone", () => "", { sequential: true, maxIdenticalCalls: 2 });
   const { role } = soloist([calls(use("alone"), use("alone"), use("alone")), says("ok")], {
     tools: [alone],
   });
-  const result = await newFixture({ unanswered: "deny" }).run(role);
+  const result = await newFixture({ unansweredPolicy: "deny" }).run(role);
   expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "refused"]);
 });

@@ -17,7 +17,7 @@ import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-
 import { outcomes } from "./reading.ts";
 
 interface Flags {
-  readonly isSequential?: boolean;
+  readonly sequential?: boolean;
   readonly needsApproval?: boolean;
 }
 
@@ -42,11 +42,7 @@ proves(
   async () => {
     const log: string[] = [];
     const tool = loggers(log);
-    const tools = [
-      tool("a"),
-      tool("alone", { isSequential: true, needsApproval: true }),
-      tool("b"),
-    ];
+    const tools = [tool("a"), tool("alone", { sequential: true, needsApproval: true }), tool("b")];
     const first = soloist([calls(use("a"), use("alone"), use("b"))], { tools });
     const fixture = newFixture();
     const paused = await fixture.run(first.role);
@@ -70,7 +66,7 @@ test("a question before a barrier holds it up; the other calls of its batch run 
   const tools = [
     tool("a"),
     tool("pay", { needsApproval: true }),
-    tool("alone", { isSequential: true }),
+    tool("alone", { sequential: true }),
     tool("b"),
   ];
   const names = ["a", "pay", "b", "alone", "b"];
@@ -89,7 +85,7 @@ test("a question before a barrier holds it up; the other calls of its batch run 
 test("a question after a barrier is asked when the barrier has run; each batch has its own pause", async () => {
   const log: string[] = [];
   const tool = loggers(log);
-  const tools = [tool("pay", { needsApproval: true }), tool("alone", { isSequential: true })];
+  const tools = [tool("pay", { needsApproval: true }), tool("alone", { sequential: true })];
   const names = ["pay", "alone", "pay"];
   const fixture = newFixture();
   const first = await fixture.run(soloist([calls(...names.map(use))], { tools }).role);
@@ -122,7 +118,7 @@ test("a question after a barrier is asked when the barrier has run; each batch h
 test("a denial lets the later batches begin", async () => {
   const log: string[] = [];
   const tool = loggers(log);
-  const tools = [tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
+  const tools = [tool("alone", { sequential: true, needsApproval: true }), tool("b")];
   const fixture = newFixture();
   const paused = await fixture.run(soloist([calls(use("alone"), use("b"))], { tools }).role);
   const { role } = soloist([says("ok")], { tools });
@@ -142,7 +138,7 @@ test("an approver that answers at once makes no pause, and the barrier waits for
   const tool = loggers(log);
   const tools = [
     tool("pay", { needsApproval: true }),
-    tool("alone", { isSequential: true, needsApproval: true }),
+    tool("alone", { sequential: true, needsApproval: true }),
     tool("b"),
   ];
   const fixture = newFixture({
@@ -161,7 +157,7 @@ test("an approver that answers at once makes no pause, and the barrier waits for
 test("an external call holds up a barrier, too", async () => {
   const log: string[] = [];
   const tool = loggers(log);
-  const tools = [externalTool("mail"), tool("alone", { isSequential: true })];
+  const tools = [externalTool("mail"), tool("alone", { sequential: true })];
   const fixture = newFixture();
   const paused = await fixture.run(soloist([calls(use("mail"), use("alone"))], { tools }).role);
   expect([log, asked(paused)]).toEqual([[], [["solo", "mail"]]]);
@@ -177,7 +173,7 @@ test("a subagent that is paused holds up the barrier behind it", async () => {
     const child = part("child", childScript, { tools: [tool("pay", { needsApproval: true })] });
     return part("root", rootScript, {
       subagents: [child.role],
-      tools: [tool("alone", { isSequential: true }), tool("b")],
+      tools: [tool("alone", { sequential: true }), tool("b")],
     });
   };
   const fixture = newFixture();
@@ -202,7 +198,7 @@ test("hooks before calls see each call once, also over a pause between batches",
   const tool = loggers(log);
   const tools = [
     tool("pay", { needsApproval: true }),
-    tool("alone", { isSequential: true }),
+    tool("alone", { sequential: true }),
     tool("b"),
   ];
   const hooks = [
@@ -223,7 +219,7 @@ test("hooks before calls see each call once, also over a pause between batches",
 test("a run that is cancelled while it is paused between batches gives every call its one result", async () => {
   const log: string[] = [];
   const tool = loggers(log);
-  const tools = [tool("a"), tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
+  const tools = [tool("a"), tool("alone", { sequential: true, needsApproval: true }), tool("b")];
   const fixture = newFixture();
   const paused = await fixture.run(
     soloist([calls(use("a"), use("alone"), use("b"))], { tools }).role,
@@ -245,7 +241,7 @@ test("a pause that is asked for while a batch runs loses nothing: everything run
   const tool = loggers(log);
   const tools = [
     spyTool("slow", () => held.opened.then(() => void log.push("slow"))),
-    tool("alone", { isSequential: true }),
+    tool("alone", { sequential: true }),
     tool("b"),
   ];
   const fixture = newFixture();
@@ -270,7 +266,7 @@ test("a budget of tool calls that runs out behind a pause refuses the rest", asy
   const tool = loggers(log);
   const tools = [
     tool("pay", { needsApproval: true }),
-    tool("alone", { isSequential: true }),
+    tool("alone", { sequential: true }),
     tool("b"),
   ];
   const more = { tools, budget: { toolCalls: 2 } };

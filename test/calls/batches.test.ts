@@ -20,7 +20,7 @@ function workshop() {
   const active = new Set<string>();
   const log: string[] = [];
   let most = 0;
-  const tool = (name: string, ticks: number, isSequential = false): FunctionTool =>
+  const tool = (name: string, ticks: number, sequential = false): FunctionTool =>
     spyTool(
       name,
       async () => {
@@ -32,7 +32,7 @@ function workshop() {
         log.push(`${name} ended`);
         return `${name} done`;
       },
-      { isSequential },
+      { sequential },
     );
   return { tool, log, most: () => most };
 }
@@ -157,7 +157,7 @@ proves(
   async () => {
     const log: string[] = [];
     const free = spyTool("free", () => void log.push("free runs"));
-    const alone = spyTool("alone", () => void log.push("alone runs"), { isSequential: true });
+    const alone = spyTool("alone", () => void log.push("alone runs"), { sequential: true });
     const { role } = soloist([calls(use("free"), use("alone"), use("free")), says("ok")], {
       tools: [free, alone],
       hooks: [
@@ -192,7 +192,7 @@ test("a budget of tool calls that runs out between two batches refuses the rest,
     [3, 3],
   ] as const) {
     const free = spyTool("free");
-    const alone = spyTool("alone", () => "alone done", { isSequential: true });
+    const alone = spyTool("alone", () => "alone done", { sequential: true });
     const script = [calls(use("free"), use("alone"), use("alone"), use("free")), says("ok")];
     const { role, model } = soloist(script, { tools: [free, alone], budget: { toolCalls } });
     const result = await newFixture().run(role);
@@ -214,7 +214,7 @@ test("a budget of tool calls that runs out between two batches refuses the rest,
 test("children that a batch starts use up what a later batch of their parent would need", async () => {
   const childTool = spyTool("work");
   const child = part("child", [calls(use("work")), says("ok")], { tools: [childTool] });
-  const alone = spyTool("alone", () => "alone done", { isSequential: true });
+  const alone = spyTool("alone", () => "alone done", { sequential: true });
   const root = part("root", [calls(spawn("child"), use("alone")), says("ok")], {
     subagents: [child.role],
     tools: [alone],
@@ -238,7 +238,7 @@ test("a delegation and a barrier wait for each other", async () => {
   const child = part("child", [calls(use("work")), says("ok"), calls(use("work")), says("ok")], {
     tools: [childTool],
   });
-  const alone = spyTool("alone", () => void log.push("alone"), { isSequential: true });
+  const alone = spyTool("alone", () => void log.push("alone"), { sequential: true });
   const root = part("root", [calls(spawn("child"), use("alone"), spawn("child")), says("ok")], {
     subagents: [child.role],
     tools: [alone],

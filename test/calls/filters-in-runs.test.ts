@@ -284,7 +284,7 @@ test("what was hidden stays hidden over a pause, for the calls of that step", as
   let isOffered = false;
   const drop = spyTool("drop");
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
-  const alone = spyTool("alone", () => "alone done", { isSequential: true });
+  const alone = spyTool("alone", () => "alone done", { sequential: true });
   const build = (script: readonly ScriptedReply[]) =>
     soloist(script, {
       tools: [drop, pay, alone],

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { transform } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { reportFailure } from "../../src/protocol/question.ts";
+import { provideError } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { proves } from "../harness/proves.ts";
@@ -131,7 +131,7 @@ proves(["S7.23"], "the failure of a call that was made elsewhere is cut alike", 
   });
   const fixture = newFixture();
   const paused = await fixture.run(role);
-  const answers = [reportFailure(questionOf(paused), LONG)];
+  const answers = [provideError(questionOf(paused), LONG)];
   await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
   expect(receivedTexts(model.requests[1])).toEqual([`look failed: ${CUT}`]);
 });

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
-import { usageOf } from "../../src/protocol/event.ts";
+import { sumUsage } from "../../src/protocol/event.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -106,7 +106,7 @@ proves(
     const result = await fixture.run(role);
     expect(fixture.sink.of("result.summarized").map(({ usage }) => usage.modelCalls)).toEqual([1]);
     expect(result.usage.total.modelCalls).toBe(3);
-    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
+    expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
   },
 );
 
@@ -246,14 +246,14 @@ test("one summary of two may fail", async () => {
   ]);
 });
 
-test("what is summarised is not read out: onPiece gets the answers alone", async () => {
+test("what is summarised is not read out: onStreamPart gets the answers alone", async () => {
   const heard: string[] = [];
   const { role } = soloist([calls(use("read")), says("letters"), says("the answer")], {
     tools: [longTool()],
   });
   const fixture = newFixture();
   await fixture.outcome(
-    fixture.start(role, "Do it.", { onPiece: texts((text) => void heard.push(text)) }),
+    fixture.start(role, "Do it.", { onStreamPart: texts((text) => void heard.push(text)) }),
   );
   expect(heard.join("")).toBe("the answer");
   expect(fixture.sink.of("model.requested").map(({ streaming }) => streaming)).toEqual([

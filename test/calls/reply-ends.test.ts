@@ -75,7 +75,7 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
         return String(act(run));
       });
       const queued = spyTool("queued");
-      const alone = spyTool("alone", () => "alone done", { isSequential: true });
+      const alone = spyTool("alone", () => "alone done", { sequential: true });
       const child = part("child", [says("Late.", { after: latch().opened })]);
       const beside = part("beside", [says("Late.", { after: latch().opened })]);
       const root = part(

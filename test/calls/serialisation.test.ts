@@ -38,7 +38,7 @@ function world() {
       throw new Error("oops");
     }),
     spyTool("pay", () => "paid", { needsApproval: true }),
-    spyTool("alone", () => "alone done", { isSequential: true }),
+    spyTool("alone", () => "alone done", { sequential: true }),
     spyTool("secret"),
   ];
   const script: readonly ScriptedReply[] = [

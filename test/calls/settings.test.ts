@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { approve, giveResult } from "../../src/protocol/question.ts";
+import { approve, provideResult } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import type { ToolDefaults, ToolSettings } from "../../src/tools/tool-settings.ts";
@@ -168,7 +168,7 @@ test("longResults and maxIdenticalCalls: the tool's own value comes before the r
     tools,
     toolDefaults: { longResults: "summarize", maxResultCharacters: 3, maxIdenticalCalls: 9 },
   });
-  const result = await newFixture({ unanswered: "deny" }).run(role);
+  const result = await newFixture({ unansweredPolicy: "deny" }).run(role);
   expect(receivedTexts(model.requests[2]).map((text) => text.split("\n")[1])).toEqual([
     "[Shortened: 3 of 9 characters are shown. Ask for a smaller part.]",
     "nin",
@@ -206,7 +206,7 @@ test("an external tool has the role's settings for its result, and its own maxRe
     tools: [externalTool("mail")],
     toolDefaults: { maxResultCharacters: 4 },
   });
-  const answers = paused.questions.map((question) => giveResult(question, "sent to all"));
+  const answers = paused.questions.map((question) => provideResult(question, "sent to all"));
   const result = await fixture.outcome(fixture.resume(second.role, paused.pausedRun, answers));
   expect(outcomes(result)[0]?.[3]).toBe(
     "sent\n[Shortened: 4 of 11 characters are shown. Ask for a smaller part.]",

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
-import { approve, giveResult } from "../../src/protocol/question.ts";
+import { approve, provideResult } from "../../src/protocol/question.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
@@ -160,7 +160,7 @@ test("external tools and delegations keep their kind under another name, over a 
   const paused = await fixture.run(build([calls(use("my_mail"), use("my_start"))]).role);
   expect([asked(paused), outcomes(paused)]).toEqual([[["root", "my_mail"]], []]);
   const again = build([says("ok")]);
-  const answers = paused.questions.map((question) => giveResult(question, "sent"));
+  const answers = paused.questions.map((question) => provideResult(question, "sent"));
   const result = await fixture.outcome(fixture.resume(again.role, paused.pausedRun, answers));
   expect([ending(result), outcomes(result).map(([name, type]) => [name, type])]).toEqual([
     ["completed", "completed"],
@@ -179,7 +179,7 @@ test("settings and barriers go with a tool to its new name; the schema, too", as
     description: "Tells the weather.",
     input,
     maxResultCharacters: 3,
-    isSequential: true,
+    sequential: true,
     execute: ({ city }) => `${city} is fine`,
   });
   const [renamed] = renameTools([tool], { weather: "forecast" });

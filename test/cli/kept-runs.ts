@@ -103,5 +103,5 @@ export function agent(
   more: Partial<AgentDefinition> = {},
 ): AgentRole {
   const model = new ScriptedModel(replies);
-  return defineAgent({ name, purpose: "Works.", instructions: "Work.", model, ...more });
+  return defineAgent({ name, description: "Works.", instructions: "Work.", model, ...more });
 }

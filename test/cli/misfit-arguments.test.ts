@@ -165,7 +165,7 @@ proves(["D531"], "refuses them while another process runs the agents", async () 
   const leader = new Orchestrator({ store, clock: new ManualClock(0), approver });
   const run = leader.start(role, "Buy.");
   await isAsked;
-  await run.kept();
+  await run.whenPersisted();
   const [question] = await openIn(store, run.runId);
   if (question === undefined) throw new Error("It asks.");
   const { questionId, argumentsHash } = question;

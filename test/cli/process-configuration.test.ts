@@ -148,7 +148,7 @@ const talk = defineTool({
   },
 });
 const model = new ScriptedModel([asks("talk", {}), says("Done.")]);
-export default defineAgent({ name: "lead", purpose: "Leads.", instructions: "Lead.", model, tools: [talk] });
+export default defineAgent({ name: "lead", description: "Leads.", instructions: "Lead.", model, tools: [talk] });
 `,
   };
   const folder = newFolder(files);

@@ -16,8 +16,8 @@ const CONFIG = `
   import { defineConfig } from "espalier/config";
   import { appendFileSync, existsSync, readFileSync } from "node:fs";
   import { z } from "zod";
-  const tool = (name, isRepeatable) => defineTool({
-    name, description: "Works.", input: z.object({}), isRepeatable,
+  const tool = (name, retryAfterCrash) => defineTool({
+    name, description: "Works.", input: z.object({}), retryAfterCrash,
     execute: () => {
       const isFirst = !existsSync("begun") || !readFileSync("begun", "utf8").includes(name);
       appendFileSync("begun", name + "\\n");

@@ -16,7 +16,7 @@ const PACKAGE = '{\n\t"name": "mine",\n\t"type": "commonjs"\n}\n';
 const ROLE = `import { defineAgent } from "espalier";
 import { says, ScriptedModel } from "espalier/testing";
 const model = new ScriptedModel([says("Well.")]);
-export default defineAgent({ name: "lead", purpose: "Leads.", instructions: "Lead.", model });
+export default defineAgent({ name: "lead", description: "Leads.", instructions: "Lead.", model });
 `;
 
 /** A project whose npm records how it was called. */

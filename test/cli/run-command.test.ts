@@ -344,7 +344,7 @@ proves(
   async () => {
     const folder = newFolder({
       "lead.md": "---\nsubagents: [helper]\n---\nLead.\n",
-      "web.md": "---\nname: helper\npurpose: Helps\nmodel: other\n---\nHelp.\n",
+      "web.md": "---\nname: helper\ndescription: Helps\nmodel: other\n---\nHelp.\n",
       "README.md": "# No role\n",
       "broken.md": "---\nmodel: [\n---\nNobody names me.\n",
     });

@@ -53,7 +53,7 @@ proves(["V28"], "a run is followed while another process leads it, until it ends
   const { opened, open } = latch();
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
   for await (const { type } of run.events()) if (type === "model.requested") break;
-  await run.kept();
+  await run.whenPersisted();
   const shell = new FakeShell(kept.folder);
   const tailed = performArguments(["tail", run.runId, "--store", kept.path], shell);
   await written(shell, "started: Wait.");
@@ -81,7 +81,7 @@ test("Ctrl-C leaves the run alone", async () => {
   const { opened, open } = latch();
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
   for await (const { type } of run.events()) if (type === "model.requested") break;
-  await run.kept();
+  await run.whenPersisted();
   const shell = new FakeShell(kept.folder);
   const tailed = performArguments(["tail", run.runId, "--store", kept.path], shell);
   await written(shell, "started: Wait.");

@@ -170,7 +170,7 @@ proves(["V140"], "what another process leads is said to be asked for, until it i
   await using kept = keptRuns();
   const { opened, open } = latch();
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
-  await run.kept();
+  await run.whenPersisted();
   const cancel = async () =>
     await performed(["cancel", "@last", "--store", kept.path], { cwd: kept.folder });
   const { code, stderr } = await cancel();
@@ -182,7 +182,7 @@ proves(["V140"], "what another process leads is said to be asked for, until it i
 proves(["V142"], "a model that would be used for nothing is refused", async () => {
   using folder = temporaryFolder({
     "lead.md": "---\nmodel: large\nsubagents: [reader]\n---\nWork.\n",
-    "reader.md": "---\nmodel: small\npurpose: Reads.\n---\nWork.\n",
+    "reader.md": "---\nmodel: small\ndescription: Reads.\n---\nWork.\n",
   });
   await using server = await OpenAiServer.start(() => replies("no"));
   withVariable("OPENAI_BASE_URL", server.baseUrl);

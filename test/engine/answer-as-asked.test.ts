@@ -68,7 +68,7 @@ for (const [kind, open] of Object.entries(connections))
           answered.push(by.answer(runId, [approve(question)]));
         };
         const sink: EventSink = {
-          take: (event) => {
+          emit: (event) => {
             if (event.type === "question.asked") answer(event.question);
           },
         };
@@ -76,7 +76,7 @@ for (const [kind, open] of Object.entries(connections))
         const leader = new Orchestrator({ store: own, approver: silent, sinks });
         const other = new Orchestrator({ store: theirs });
         const run = leader.start(asker(done), "Go.", { runId });
-        if (how === "reader") for await (const event of run.events()) sink.take(event);
+        if (how === "reader") for await (const event of run.events()) sink.emit(event);
         const { status } = await run.result;
         expect([status, await Promise.all(answered), counts(done)]).toEqual([
           "completed",

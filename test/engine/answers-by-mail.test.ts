@@ -7,7 +7,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
-import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult, type Question } from "../../src/protocol/question.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
@@ -22,13 +22,13 @@ import { counts, doings, engineWorld, runId, turns, type Doings } from "./engine
 const ID = "order-4711";
 const ORDER = { runId: ID, role: "asker", task: "Go." };
 const UNFIT = { thing: "stone" };
-const PAUSING = { unanswered: "pause" } as const;
+const PAUSING = { unansweredPolicy: "pause" } as const;
 
 /** Makes two calls at once that need an approval, then says what came of them. */
 function asker(done: Doings): AgentRole {
   return defineAgent({
     name: "asker",
-    purpose: "Asks.",
+    description: "Asks.",
     instructions: "You ask.",
     model: thinker("asker", ({ results }) => {
       done.asked.push(`asker ${results.length}`);
@@ -168,7 +168,7 @@ proves(["E16"], "what does not fit is refused at once, all of it", async () => {
     ["malformed", [approve(a, { arguments: { id: nestedLists() } })]],
     ["unknown", [approve(b), { ...approve(a), questionId: "execution_9.1.0" }]],
     ["duplicate", [approve(b), approve(a), deny(a)]],
-    ["wrong_kind", [approve(b), giveResult(a, 1)]],
+    ["wrong_kind", [approve(b), provideResult(a, 1)]],
     ["altered", [approve(b), { ...approve(a), argumentsHash: "x" }]],
   ];
   for (const [problem, answers] of bad) {
@@ -275,7 +275,7 @@ proves(["E16"], "a deadline that passes does not wait for the other questions", 
   let nth = 0;
   const role = defineAgent({
     name: "asker",
-    purpose: "Asks.",
+    description: "Asks.",
     instructions: "You ask.",
     model: thinker("asker", ({ results }) =>
       results.length < 2

@@ -36,7 +36,7 @@ const ID = runId("order-4711");
 function lead(done: Doings, gate: Latch): AgentRole {
   const helper = defineAgent({
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
     instructions: "You help.",
     model: thinker("helper", ({ results }) =>
       results.length === 0 ? { calls: [["look", { thing: "x" }]] } : { text: "Helped." },
@@ -88,7 +88,7 @@ async function atItsPause() {
   const done = doings();
   const one = world.process({});
   const run = one.start(lead(done, gate), "Go.", { runId: ID });
-  const read = Promise.all([allOf(run.events()), allOf(run.pieces())]);
+  const read = Promise.all([allOf(run.events()), allOf(run.stream())]);
   const question = await firstQuestion(run);
   await one.answer(ID, [approve(question)]);
   gate.open();
@@ -105,8 +105,8 @@ const ASKED: readonly (readonly [
   ["stop", (run) => run.requestStop("Enough."), ["stopped", "", []]],
   ["pause", (run) => run.requestPause(), ["paused", "", [1]]],
   ["skip", (run) => run.skipToolCalls("No."), ["completed", "Not executed: No.", []]],
-  ["stop by mail", (_run, one) => one.post(ID, { type: "stop" }), ["stopped", "", []]],
-  ["pause by mail", (_run, one) => one.post(ID, { type: "pause" }), ["paused", "", [1]]],
+  ["stop by mail", (_run, one) => one.sendCommand(ID, { type: "stop" }), ["stopped", "", []]],
+  ["pause by mail", (_run, one) => one.sendCommand(ID, { type: "pause" }), ["paused", "", [1]]],
 ];
 
 for (const [what, ask, ends] of ASKED)
@@ -147,7 +147,7 @@ proves(["D280"], "stopped by mail while its pause is being kept", async () => {
   const role = solo(done, { tool: { needsApproval: true } });
   const run = one.start(role, "Go.", { runId: ID });
   await pushed(writing.opened);
-  await one.post(ID, { type: "stop" });
+  await one.sendCommand(ID, { type: "stop" });
   await turns(20);
   goOn.open();
   const { status } = await pushed(run.result);
@@ -167,10 +167,10 @@ proves(
     const one = process({ roles, approver });
     const run = one.start(role, "Go.", { runId: ID });
     const question = await firstQuestion(run);
-    expect(await pushed(run.leave({ graceMs: 0 }))).toBe(true);
+    expect(await pushed(run.release({ graceMs: 0 }))).toBe(true);
     const two = process({ roles, approver });
     await two.answer(ID, [deny(question, "Too much.")]);
-    await two.post(ID, { type: "pause" });
+    await two.sendCommand(ID, { type: "pause" });
     const paused = await pushed((await two.recover(ID)).result);
     expect([paused.status, paused.reason.code]).toEqual(["paused", "pause_requested"]);
     const { status, text } = await pushed((await two.recover(ID)).result);

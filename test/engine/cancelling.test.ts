@@ -66,7 +66,7 @@ proves(
     const { process, pushed, store } = engineWorld();
     const role = defineAgent({
       name: "solo",
-      purpose: "Asks.",
+      description: "Asks.",
       instructions: "You ask.",
       model: thinker("solo", () => {
         done.asked.push("solo");
@@ -74,7 +74,7 @@ proves(
       }),
       tools: [countedTool(done.calls, "work", undefined, { needsApproval: true })],
     });
-    const options = { roles: [role], unanswered: "pause" } as const;
+    const options = { roles: [role], unansweredPolicy: "pause" } as const;
     expect(await pushed(process(options).execute(ORDER))).toMatchObject({ status: "paused" });
     const two = process(options);
     await pushed(two.cancel(ID, WHY));

@@ -50,7 +50,7 @@ proves(["E10"], "another task or role under the id of a run is refused at once",
     () => one.start(role, "Stay.", { runId: ID }),
     () => one.start(other, "Go.", { runId: ID }),
   ])
-    expect(thrownBy(start)).toMatchObject({ code: "other_run", data: { runId: ID } });
+    expect(thrownBy(start)).toMatchObject({ code: "run_id_conflict", data: { runId: ID } });
   expect(await run.result).toMatchObject({ text: TEXT });
   expect(one.sink.events.filter(({ type }) => type === "run.started")).toHaveLength(1);
 });
@@ -191,7 +191,7 @@ proves(
         expect(Math.max(...counts(done))).toBeLessThanOrEqual(2);
         const other = { ...order, task: "Stay." };
         expect(await rejectionOf(process({ roles: [role] }).execute(other))).toMatchObject({
-          code: "other_run",
+          code: "run_id_conflict",
         });
       }
   },

@@ -36,7 +36,7 @@ const TEXT = "Go. worked 0, worked 1.";
 function asker(done: Doings) {
   return defineAgent({
     name: "solo",
-    purpose: "Asks.",
+    description: "Asks.",
     instructions: "You ask.",
     model: thinker("solo", ({ results }) => {
       done.asked.push(`solo ${results.length}`);
@@ -91,7 +91,7 @@ proves(["E24"], "an id of another run is refused, and that run is left alone", a
     ["solo", "Go.", { budget: { steps: 1 } }],
   ] as const)
     expect(await rejectionOf(client.start(role, task, { runId: ID, ...more }))).toMatchObject({
-      code: "other_run",
+      code: "run_id_conflict",
     });
   expect((await store.posts(ID)).length).toBe(1);
   const role = solo(done);
@@ -167,7 +167,7 @@ proves(
     const world = engineWorld();
     const { pushed, store } = world;
     const done = doings();
-    const worker = await workerIn(world, { roles: [asker(done)], unanswered: "pause" });
+    const worker = await workerIn(world, { roles: [asker(done)], unansweredPolicy: "pause" });
     await clientOf(world).start("solo", "Go.", { runId: ID });
     const run = clientOf(world).attach(ID);
     const paused = await pushed(run.result());
@@ -195,7 +195,7 @@ proves(["E24"], "cancelled: not begun, paused, and led", async () => {
   const client = clientOf(world);
   const unbegun = await client.start("solo", "Go.", { runId: "unbegun" });
   await unbegun.cancel("Not needed.");
-  const worker = await workerIn(world, { roles: [asker(done)], unanswered: "pause" });
+  const worker = await workerIn(world, { roles: [asker(done)], unansweredPolicy: "pause" });
   const cancelled = { status: "cancelled", reason: { message: "Not needed." } };
   expect(await pushed(unbegun.result())).toMatchObject(cancelled);
   expect(done.asked).toEqual([]);
@@ -265,7 +265,7 @@ proves(["E25"], "they end at a pause, and go on from the next number", async () 
   const world = engineWorld();
   const { pushed, store } = world;
   const done = doings();
-  const worker = await workerIn(world, { roles: [asker(done)], unanswered: "pause" });
+  const worker = await workerIn(world, { roles: [asker(done)], unansweredPolicy: "pause" });
   const run = await clientOf(world).start("solo", "Go.", { runId: ID });
   const before = await pushed(allOf(run.events()));
   expect(before.at(-1)?.type).toBe("run.paused");

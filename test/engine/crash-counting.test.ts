@@ -59,7 +59,7 @@ describe("a crash", () => {
       const third = world.process(options);
       await third.answer(POISON, [approve(other)]);
       const answered = await pushed(third.recover(POISON));
-      await answered.leave({ graceMs: 0 });
+      await answered.release({ graceMs: 0 });
       await rejectionOf(answered.result);
       await count();
       const fourth = world.process(options);
@@ -103,7 +103,7 @@ describe("a crash", () => {
     async () => {
       const world = engineWorld();
       const cast: Cast = { now: undefined, kills: 0 };
-      const role = poison(world, cast, { count: 100, tool: { isRepeatable: false } });
+      const role = poison(world, cast, { count: 100, tool: { retryAfterCrash: false } });
       await startAndDie(world, cast, role);
       const counted: (number | undefined)[] = [];
       for (let life = 2; life <= 5; life += 1) {
@@ -161,7 +161,7 @@ describe("a crash", () => {
     const worker = await last.orchestrator.work(storeEngine({ clock: world.clock }));
     // It has no journal that could end: it rests with the reason.
     expect(await rejectionOf(world.pushed(run.result()))).toMatchObject({ code: "crash_loop" });
-    await run.post({ type: "resume" });
+    await run.sendCommand({ type: "resume" });
     expect((await world.pushed(run.result())).status).toBe("completed");
     await world.pushed(worker.close());
   });
@@ -178,7 +178,7 @@ describe("a run that fails for its crashes", () => {
     };
     const leaf = defineAgent({
       name: "leaf",
-      purpose: "Works.",
+      description: "Works.",
       instructions: "You work.",
       model: thinker("leaf", ({ task, results }) =>
         results.length === 0 ? { calls: [["work", { thing: task }]] } : { text: "done" },
@@ -188,7 +188,7 @@ describe("a run that fails for its crashes", () => {
     const spawn = (task: string) => spawnCall("leaf", task);
     return defineAgent({
       name: "lead",
-      purpose: "Leads.",
+      description: "Leads.",
       instructions: "You lead.",
       model: thinker("lead", () => ({ calls: [spawn("fine"), spawn("boom"), spawn("boom")] })),
       subagents: [leaf],
@@ -273,7 +273,7 @@ describe("a run that fails for its crashes", () => {
       expect(refusal.message).toMatch(/Correct it and ask the run to resume\.$/u);
       expect(await crashesOf(world)).toBe(0);
       isMended = true;
-      await run.post({ type: "resume" });
+      await run.sendCommand({ type: "resume" });
       expect((await world.pushed(run.result())).status).toBe("completed");
       await world.pushed(worker.close());
     },

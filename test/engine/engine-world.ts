@@ -107,7 +107,7 @@ export function solo(
 ): AgentRole {
   return defineAgent({
     name,
-    purpose: "Works.",
+    description: "Works.",
     instructions: "You work.",
     model: thinker(name, ({ results, task }): Thought => {
       done.asked.push(`${name} ${results.length}`);

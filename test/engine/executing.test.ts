@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import type { RunOrder } from "../../src/orchestrator/run/run-mail.ts";
+import type { RunRequest } from "../../src/orchestrator/run/run-mail.ts";
 import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -198,7 +198,7 @@ proves(
   async () => {
     const done = doings();
     const { process, pushed, store } = engineWorld();
-    const orders: readonly (RunOrder & { readonly runId: string })[] = [
+    const orders: readonly (RunRequest & { readonly runId: string })[] = [
       { ...ORDER, runId: "a", budget: { steps: 1 } },
       { ...ORDER, runId: "b", deadlineAtMs: 5 },
       { ...ORDER, runId: "c", metadata: { tenant: "acme" }, sessionId: "talk" },
@@ -280,12 +280,12 @@ proves(["E19"], "an execution that is left rejects at once where it only waits",
   await turns(20);
   const two = process({ roles: [solo(done)] });
   const leave = new AbortController();
-  const executed = two.execute(ORDER, { leave: leave.signal });
+  const executed = two.execute(ORDER, { releaseSignal: leave.signal });
   await turns(10);
   leave.abort();
-  expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
-  const already = two.execute(ORDER, { leave: AbortSignal.abort() });
-  expect(await rejectionOf(pushed(already))).toMatchObject({ code: "run_left" });
+  expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
+  const already = two.execute(ORDER, { releaseSignal: AbortSignal.abort() });
+  expect(await rejectionOf(pushed(already))).toMatchObject({ code: "run_released" });
   void run.cancel("Over.").catch(() => undefined);
   await pushed(run.result);
 });
@@ -315,14 +315,14 @@ proves(
     const { process, pushed, store, clock } = engineWorld();
     const one = process({ roles: [solo(done, { hold: () => gate.opened })] });
     const [leave, other] = [new AbortController(), new AbortController()];
-    const executed = one.execute(ORDER, { leave: leave.signal });
+    const executed = one.execute(ORDER, { releaseSignal: leave.signal });
     await turns(20);
-    const stays = one.execute(ORDER, { leave: other.signal });
+    const stays = one.execute(ORDER, { releaseSignal: other.signal });
     await turns(20);
     leave.abort();
-    expect(await rejectionOf(executed)).toMatchObject({ code: "run_left" }); // At once.
-    const late = one.execute(ORDER, { leave: leave.signal });
-    expect(await rejectionOf(late)).toMatchObject({ code: "run_left" });
+    expect(await rejectionOf(executed)).toMatchObject({ code: "run_released" }); // At once.
+    const late = one.execute(ORDER, { releaseSignal: leave.signal });
+    expect(await rejectionOf(late)).toMatchObject({ code: "run_released" });
     gate.open();
     expect(await pushed(stays)).toMatchObject({ status: "completed", text: TEXT });
     expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
@@ -336,14 +336,14 @@ proves(["E112"], "a run is given up with the last of its executions", async () =
   const one = process({ roles: [solo(done, { hold: (_nth, signal) => aborted(signal) })] });
   const executions = [];
   for (const leave of [new AbortController(), new AbortController()]) {
-    const executed = one.execute(ORDER, { leave: leave.signal, graceMs: 100 });
+    const executed = one.execute(ORDER, { releaseSignal: leave.signal, graceMs: 100 });
     executions.push({ leave, executed });
     await turns(20);
   }
   for (const { leave, executed } of executions) {
     expect(one.activeRuns()).toHaveLength(1);
     leave.abort();
-    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
+    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
   }
   expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
   const two = process({ roles: [solo(done)] });

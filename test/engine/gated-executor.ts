@@ -13,7 +13,7 @@ export interface Leading {
   fail(error: unknown): void;
 }
 
-export const LEFT = new EspalierError({ code: "run_left", message: "It was left." });
+export const LEFT = new EspalierError({ code: "run_released", message: "It was left." });
 
 export class GatedExecutor implements RunExecutor {
   readonly maxRuns = 10;

@@ -30,7 +30,7 @@ const ID = runId("order-4711");
 function lead(done: Doings, gate?: Latch, count = 2): AgentRole {
   const helper = defineAgent({
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
     instructions: "You help.",
     model: thinker("helper", ({ results }) =>
       results.length === 0 ? { calls: [["look", { thing: "x" }]] } : { text: "Helped." },
@@ -78,7 +78,7 @@ proves(["D242"], "answered here, or by another process, while a subagent works",
     const one = process({});
     const run = one.start(lead(done, gate), "Go.", { runId: ID });
     const events = allOf(run.events());
-    const pieces = allOf(run.pieces());
+    const pieces = allOf(run.stream());
     const questions = await asked(run, 2);
     const by = who === "here" ? one : process({});
     const answers = questions.map((one) => approve(one));

@@ -1,4 +1,4 @@
-// When a run can be relied upon: `run.kept()`.
+// When a run can be relied upon: `run.whenPersisted()`.
 
 import { expect } from "vitest";
 
@@ -17,7 +17,7 @@ proves(["D241"], "then the store has it, and another process goes on with it", a
   const dying = dyingStore(store, { at: 2, how: "before" });
   const run = process({ store: dying.store }).start(solo(done), "Go.", { runId: ID });
   expect(await store.find(ID)).toBeUndefined();
-  await run.kept();
+  await run.whenPersisted();
   expect(await store.find(ID)).toMatchObject({ status: "open" });
   expect((await store.find(ID))?.recordCount).toBeGreaterThan(0);
   expect((await rejectionOf(run.result)).code).toBe("store_failed");
@@ -42,24 +42,24 @@ proves(["D241"], "at any time: what has happened by then", async () => {
   };
   const run = process({}).start(solo(done, { hold, count: 1 }), "Go.", { runId: ID });
   await begun.opened;
-  await run.kept();
+  await run.whenPersisted();
   const { recordCount = 0 } = (await store.find(ID)) ?? {};
-  await run.kept(); // Nothing is due.
+  await run.whenPersisted(); // Nothing is due.
   await turns(5);
   expect((await store.find(ID))?.recordCount).toBe(recordCount);
   gate.open();
   await pushed(run.result);
-  await run.kept(); // It has ended.
+  await run.whenPersisted(); // It has ended.
 });
 
 proves(["D241"], "without a store, or where another run has the id, it rejects", async () => {
   const done = doings();
   const without = new Orchestrator().start(solo(done), "Go.");
-  expect((await rejectionOf(without.kept())).code).toBe("invalid_state");
+  expect((await rejectionOf(without.whenPersisted())).code).toBe("invalid_state");
   await without.result;
   const store = memoryStore();
   await new Orchestrator({ store }).start(solo(done), "Go.", { runId: ID }).result;
   const again = new Orchestrator({ store }).start(solo(done), "Go.", { runId: ID });
   // Nothing reads its result: that is no unhandled rejection.
-  expect((await rejectionOf(again.kept())).code).toBe("run_exists");
+  expect((await rejectionOf(again.whenPersisted())).code).toBe("run_exists");
 });

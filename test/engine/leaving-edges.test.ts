@@ -31,7 +31,7 @@ proves(
       const one = process({ roles: [role] });
       const run = one.start(role, "Go.", { runId: ID });
       await turns(15);
-      const leaving = run.leave(LONG);
+      const leaving = run.release(LONG);
       await turns(5);
       if (isBack) gate.open(); // What returned meanwhile waits to be acted upon.
       const executed = one.execute(ORDER);
@@ -54,15 +54,15 @@ proves(["E14"], "left, taken up, and left once more", async () => {
   const one = process({ roles: [role] });
   const run = one.start(role, "Go.", { runId: ID });
   await turns(15);
-  const first = run.leave(LONG);
+  const first = run.release(LONG);
   const leave = new AbortController();
-  const executed = one.execute(ORDER, { leave: leave.signal, graceMs: 60_000 });
+  const executed = one.execute(ORDER, { releaseSignal: leave.signal, graceMs: 60_000 });
   expect(await first).toBe(false);
   gates[0]?.open();
   await turns(15);
   leave.abort();
   gates[1]?.open();
-  expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
+  expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
   expect([counts(done), done.asked.length]).toEqual([[1, 1], 2]);
   const two = process({ roles: [role] });
   expect(await pushed(two.execute(ORDER))).toMatchObject({ text: TEXT });
@@ -75,12 +75,15 @@ proves(["E13"], "leaves a run that an execution which is given up itself took up
   const { process, pushed, store } = engineWorld();
   const one = process({ roles: [role] });
   const leave = new AbortController();
-  const first = one.execute(ORDER, { leave: leave.signal, ...LONG });
+  const first = one.execute(ORDER, { releaseSignal: leave.signal, ...LONG });
   await turns(20);
   leave.abort();
-  const second = one.execute(ORDER, { leave: leave.signal, ...LONG });
+  const second = one.execute(ORDER, { releaseSignal: leave.signal, ...LONG });
   const both = Promise.all([first, second].map(rejectionOf));
-  expect(await pushed(both, 5_000)).toMatchObject([{ code: "run_left" }, { code: "run_left" }]);
+  expect(await pushed(both, 5_000)).toMatchObject([
+    { code: "run_released" },
+    { code: "run_released" },
+  ]);
   expect(one.activeRuns()).toEqual([]);
   expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
 });
@@ -91,9 +94,9 @@ proves(["E13"], "left twice at once is left once, and after it not at all", asyn
   const { process, pushed, clock } = engineWorld();
   const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
   await turns(15);
-  const both = Promise.all([run.leave(LONG), run.leave({ graceMs: 1 })]);
+  const both = Promise.all([run.release(LONG), run.release({ graceMs: 1 })]);
   expect(await pushed(both, 5_000)).toEqual([true, true]);
-  expect(await run.leave()).toBe(false);
+  expect(await run.release()).toBe(false);
   expect(clock.pendingTimers).toBe(0);
 });
 
@@ -107,9 +110,9 @@ proves(
     const one = process({ roles: [role] });
     for (const chosen of [true, false]) {
       const run = one.start(role, "Go.", chosen ? { runId: ID } : {});
-      expect(await pushed(run.leave())).toBe(true);
+      expect(await pushed(run.release())).toBe(true);
       await turns(10);
-      expect(await rejectionOf(run.result)).toMatchObject({ code: "run_left" });
+      expect(await rejectionOf(run.result)).toMatchObject({ code: "run_released" });
       expect([done.asked.length, clock.pendingTimers]).toEqual([0, 0]);
       expect(await store.find(run.runId)).toMatchObject({ status: "open", owner: null });
     }
@@ -127,7 +130,7 @@ proves(
     const { process, pushed, clock } = engineWorld();
     const one = process({ roles: [role] });
     const runs = Array.from({ length: 200 }, () => one.start(role, "Go."));
-    const left = await pushed(Promise.all(runs.map((run) => run.leave({ graceMs: 0 }))));
+    const left = await pushed(Promise.all(runs.map((run) => run.release({ graceMs: 0 }))));
     expect(new Set(left)).toEqual(new Set([true]));
     await turns(50);
     const settled = await Promise.allSettled(runs.map(({ result }) => result));
@@ -144,20 +147,20 @@ proves(["E13"], "a run that ends meanwhile is not left", async () => {
   const leaving = new Promise<boolean>((resolve) => {
     void (async () => {
       for await (const event of run.events({ from: 1 }))
-        if (event.type === "run.ended") resolve(run.leave());
+        if (event.type === "run.ended") resolve(run.release());
     })();
   });
   expect(await leaving).toBe(false);
   expect(await run.result).toMatchObject({ status: "completed", text: TEXT });
   expect(await store.find(runId(ID))).toMatchObject({ status: "ended" });
-  expect(await run.leave()).toBe(false);
+  expect(await run.release()).toBe(false);
 });
 
 proves(["E13"], "detached subagents are left with their run, whose result was given", async () => {
   const done = doings();
   const role = defineAgent({
     name: "lead",
-    purpose: "Leads.",
+    description: "Leads.",
     instructions: "You lead.",
     model: thinker("lead", ({ results }) =>
       results.length === 0
@@ -165,15 +168,15 @@ proves(["E13"], "detached subagents are left with their run, whose result was gi
         : { text: "Begun." },
     ),
     subagents: [solo(done, { hold: (nth, signal) => (nth === 0 ? aborted(signal) : undefined) })],
-    delegation: { background: true, atEnd: "detach" },
+    delegation: { background: true, parentEndPolicy: "detach" },
   });
   const { process, pushed, store, clock } = engineWorld();
   const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
   expect(await run.result).toMatchObject({ text: "Begun." });
   await turns(15);
-  expect(await pushed(run.leave({ graceMs: 100 }), 100)).toBe(true);
+  expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
   await turns(5);
-  expect(await rejectionOf(run.settled)).toMatchObject({ code: "run_left" });
+  expect(await rejectionOf(run.settled)).toMatchObject({ code: "run_released" });
   expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
   clock.advance(60_000);
   await turns(5);
@@ -202,13 +205,13 @@ proves(
     const { process, pushed } = engineWorld(store, clock);
     const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
     await turns(15);
-    const leaving = run.leave({ graceMs: 10 });
+    const leaving = run.release({ graceMs: 10 });
     await pushed(told.opened);
     work.open(); // Too late.
     await turns(10);
     gate.open();
     expect(await pushed(leaving)).toBe(true);
-    expect(await rejectionOf(run.result)).toMatchObject({ code: "run_left" });
+    expect(await rejectionOf(run.result)).toMatchObject({ code: "run_released" });
   },
 );
 
@@ -221,12 +224,12 @@ proves(["E12", "E14"], "a run in a session is left with it, here and elsewhere",
     const one = process({ roles: [role] });
     const order = { ...ORDER, sessionId: "talk" };
     const leave = new AbortController();
-    const executed = one.execute(order, { leave: leave.signal });
+    const executed = one.execute(order, { releaseSignal: leave.signal });
     executed.catch(() => undefined);
     await turns(20);
     leave.abort();
     gate.open();
-    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
+    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
     const next = isHere ? one : process({ roles: [role] });
     expect(await pushed(next.execute(order))).toMatchObject({ status: "completed", text: TEXT });
     expect(counts(done)).toEqual([1, 1]);
@@ -260,7 +263,7 @@ proves(
     const { process, pushed } = engineWorld();
     const run = process({ roles: [role], approver }).start(role, "Go.", { runId: ID });
     await turns(15);
-    const leaving = run.leave(LONG);
+    const leaving = run.release(LONG);
     gate.open();
     expect(await pushed(leaving, 100)).toBe(true);
     await turns(20);
@@ -279,7 +282,7 @@ proves(["E13"], "a run that was taken over cannot be left any more", async () =>
   await turns(15);
   const quick = solo(done);
   const two = process({ roles: [quick] });
-  const leaving = run.leave(LONG);
+  const leaving = run.release(LONG);
   const again = await two.recover(ID, { takeOver: true });
   expect(await again.result).toMatchObject({ text: TEXT });
   expect(await pushed(leaving, 5_000)).toBe(false);
@@ -306,11 +309,11 @@ proves(
       },
     };
     const done = doings();
-    const role = solo(done, { tool: { isRepeatable: false } });
+    const role = solo(done, { tool: { retryAfterCrash: false } });
     const { process, pushed } = engineWorld(store, clock);
     const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
     await said.opened;
-    const leaving = run.leave(LONG);
+    const leaving = run.release(LONG);
     await turns(5);
     gate.open();
     expect(await leaving).toBe(true); // No time has passed.

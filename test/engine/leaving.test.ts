@@ -42,12 +42,15 @@ async function leftOnce(
   const one = process({ ...options, roles: [first] });
   const run = one.start(first, "Go.", { runId: ID });
   await turns(15);
-  const leaving = run.leave({ graceMs });
+  const leaving = run.release({ graceMs });
   await turns(5);
   meanwhile();
   const isLeft = await pushed(leaving, 100);
   expect([isLeft, one.activeRuns()]).toEqual([true, []]);
-  expect(await rejectionOf(run.result)).toMatchObject({ code: "run_left", data: { runId: ID } });
+  expect(await rejectionOf(run.result)).toMatchObject({
+    code: "run_released",
+    data: { runId: ID },
+  });
   await turns(5);
   clock.advance(60_000); // What ignores its signal is waited for a while longer.
   await turns(5);
@@ -94,7 +97,7 @@ proves(["E12"], "one that must not be repeated is interrupted", async () => {
   const role = (process: string) =>
     solo(done, {
       hold: (nth, signal) => (nth > 0 || process === "second" ? undefined : aborted(signal)),
-      tool: { isRepeatable: false },
+      tool: { retryAfterCrash: false },
     });
   const { result } = await leftOnce(role, {}, () => undefined);
   expect(result.status).toBe("completed");
@@ -150,7 +153,7 @@ proves(["E12"], "a model call that does not return is ended, and made again", as
 function lead(child: AgentRole, count: number): AgentRole {
   return defineAgent({
     name: "lead",
-    purpose: "Leads.",
+    description: "Leads.",
     instructions: "You lead.",
     model: thinker("lead", ({ results }) =>
       results.length === 0
@@ -180,7 +183,7 @@ proves(["E13"], "subagents whose start was kept with another one's begin nothing
   const role = lead(solo(done), 5);
   const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
   while (done.asked.length === 0) await turns(1);
-  expect(await pushed(run.leave(GRACE))).toBe(true);
+  expect(await pushed(run.release(GRACE))).toBe(true);
   expect(done.asked).toEqual(["solo 0"]);
   const two = process({ roles: [role] });
   const result = await pushed(two.execute({ ...ORDER, role: "lead" }));
@@ -216,7 +219,7 @@ proves(["E13"], "a tool call that waits for a slot begins nothing while it is le
   const one = process({ roles: [role], concurrency: { toolCalls: 1 } });
   const run = one.start(role, "Go.", { runId: ID });
   await turns(15);
-  const leaving = run.leave(GRACE);
+  const leaving = run.release(GRACE);
   gates[0]?.open();
   const beganMs = clock.nowMs();
   expect(await pushed(leaving, 100)).toBe(true);
@@ -236,7 +239,7 @@ proves(["E13"], "a model call that waits for a slot does not begin after the wis
   const one = process({ roles: [role], concurrency: { modelCalls: 1 } });
   const run = one.start(role, "Go.", { runId: ID });
   await turns(15);
-  const leaving = run.leave(GRACE);
+  const leaving = run.release(GRACE);
   gate.open();
   expect(await pushed(leaving, 100)).toBe(true);
   await turns(10);
@@ -280,12 +283,13 @@ proves(["E13"], "readers of a run that is left end, and know why", async () => {
   const { process, clock, pushed } = engineWorld();
   const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
   const reading = allOf(run.events()).catch((cause: unknown) => cause);
-  const pieces = allOf(run.pieces()).catch((cause: unknown) => cause);
+  const pieces = allOf(run.stream()).catch((cause: unknown) => cause);
   await turns(15);
   const letter = run.steer("Hurry.");
-  expect(await pushed(run.leave(GRACE), 100)).toBe(true);
+  expect(await pushed(run.release(GRACE), 100)).toBe(true);
   expect(await letter).toEqual({ isDelivered: false, reason: "cancelled" });
-  for (const reader of [reading, pieces]) expect(await reader).toMatchObject({ code: "run_left" });
+  for (const reader of [reading, pieces])
+    expect(await reader).toMatchObject({ code: "run_released" });
   gate.open();
   await turns(10);
   expect(clock.pendingTimers).toBe(0);
@@ -294,7 +298,7 @@ proves(["E13"], "readers of a run that is left end, and know why", async () => {
 test("a run that is kept nowhere cannot be left", async () => {
   const role = solo(doings());
   const run = new Orchestrator({ roles: [role] }).start(role, "Go.");
-  expect(await rejectionOf(run.leave())).toMatchObject({ code: "invalid_state" });
+  expect(await rejectionOf(run.release())).toMatchObject({ code: "invalid_state" });
   expect(await run.result).toMatchObject({ text: TEXT });
 });
 
@@ -304,6 +308,6 @@ test("a grace that is none is refused, and the run goes on", async () => {
     .process({ roles: [role] })
     .start(role, "Go.");
   for (const graceMs of [-1, Number.NaN])
-    expect(await rejectionOf(run.leave({ graceMs }))).toMatchObject({ code: "invalid_option" });
+    expect(await rejectionOf(run.release({ graceMs }))).toMatchObject({ code: "invalid_option" });
   expect(await run.result).toMatchObject({ text: TEXT });
 });

@@ -61,10 +61,10 @@ proves(
     const roles = [solo(done, ASKING)];
     await clientOf(world).start("solo", "Go.", { runId: ID });
     const dying = dyingAtRest(store, CANCEL);
-    void process({ roles, store: dying.store, unanswered: "pause" }).execute(ORDER);
+    void process({ roles, store: dying.store, unansweredPolicy: "pause" }).execute(ORDER);
     await pushed(dying.dead);
     expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
-    const two = process({ roles, unanswered: "pause" });
+    const two = process({ roles, unansweredPolicy: "pause" });
     const worker = await two.work(storeEngine({ clock }), { context: () => undefined });
     await waited(world, 2);
     expect(await two.resultOf(ID)).toMatchObject({ status: "cancelled" });
@@ -81,7 +81,7 @@ proves(
     const { clock, pushed } = world;
     const done = doings();
     const roles = [solo(done, ASKING)];
-    const asking = { roles, unanswered: "pause", answerTimeoutMs: 100_000 } as const;
+    const asking = { roles, unansweredPolicy: "pause", answerTimeoutMs: 100_000 } as const;
     const client = clientOf(world);
     const first = await workerIn(world, asking);
     const run = await client.start("solo", "Go.", { runId: ID });
@@ -99,7 +99,7 @@ proves(
     expect([attempts, (await rejectionOf(run.result())).code]).toEqual([1, "context_failed"]);
     await pushed(second.close());
     const third = await workerIn(world, asking);
-    await run.post({ type: "resume" });
+    await run.sendCommand({ type: "resume" });
     expect(await pushed(run.result())).toMatchObject({ status: "completed" });
     expect(counts(done)).toEqual([]);
     await pushed(third.close());
@@ -119,7 +119,7 @@ proves(
       return store.read(id, from);
     };
     const roles = [solo(doings(), ASKING)];
-    const asking = { roles, unanswered: "pause", answerTimeoutMs: 100_000 } as const;
+    const asking = { roles, unansweredPolicy: "pause", answerTimeoutMs: 100_000 } as const;
     const first = await workerIn(world, asking);
     const client = clientOf(world);
     const run = await client.start("solo", "Go.", { runId: ID });

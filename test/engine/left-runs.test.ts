@@ -32,7 +32,7 @@ function sharedSink(store?: Store, clock?: ManualClock) {
   const sink = new RecordingSink();
   const process = (role: AgentRole) => {
     const made = world.process({ roles: [role] });
-    made.sink.take = (event) => sink.take(event);
+    made.sink.emit = (event) => sink.emit(event);
     return made;
   };
   return { ...world, process, shared: sink };
@@ -44,13 +44,13 @@ proves(["D472"], "a run that was left gives no snapshot, and names the remedy", 
   const one = process({ roles: [role] });
   const run = one.start(role, "Go.", { runId: ID });
   await turns(15);
-  expect(await pushed(run.leave({ graceMs: 100 }), 100)).toBe(true);
+  expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
   expect(thrownBy(() => run.snapshot())).toMatchObject({
-    code: "run_left",
+    code: "run_released",
     message: `Cannot take a snapshot: this process does not own run ${ID} any more. Recover the run, and take the snapshot of the recovered one.`,
     data: { runId: ID },
   });
-  expect(await rejectionOf(run.result)).toMatchObject({ code: "run_left" });
+  expect(await rejectionOf(run.result)).toMatchObject({ code: "run_released" });
 });
 
 proves(["D472"], "a sink that both owners share gets each number once", async () => {
@@ -58,7 +58,7 @@ proves(["D472"], "a sink that both owners share gets each number once", async ()
   const hanging = solo(doings(), { hold: (_nth, signal) => aborted(signal) });
   const run = process(hanging).start(hanging, "Go.", { runId: ID });
   await turns(15);
-  expect(await pushed(run.leave({ graceMs: 100 }), 100)).toBe(true);
+  expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
   await turns(5);
   clock.advance(60_000); // The calls that were aborted end.
   await turns(5);
@@ -92,7 +92,7 @@ proves(["D472"], "an event of the moment in which the store is told is not emitt
   const worker = (hold: (signal: AbortSignal) => Promise<unknown>) =>
     defineAgent({
       name: "worker",
-      purpose: "Works.",
+      description: "Works.",
       instructions: "You work.",
       model: thinker("worker", ({ results }) =>
         results.length === 0 ? { calls: [["work", { thing: "0" }]] } : { text: "Done." },
@@ -114,7 +114,7 @@ proves(["D472"], "an event of the moment in which the store is told is not emitt
   report(); // Recorded: it comes before the run is given up.
   isSlow.now = true;
   // Shorter than the delay after which events alone are written.
-  const leaving = pushed(run.leave({ graceMs: 10 }), 5);
+  const leaving = pushed(run.release({ graceMs: 10 }), 5);
   await told.opened;
   report(); // Not recorded any more.
   isSlow.now = false;
@@ -135,7 +135,7 @@ proves(["D472"], "an event of the moment in which the store is told is not emitt
 function detaching(hold: (nth: number, signal: AbortSignal) => Promise<unknown> | undefined) {
   return defineAgent({
     name: "lead",
-    purpose: "Leads.",
+    description: "Leads.",
     instructions: "You lead.",
     model: thinker("lead", ({ results }) =>
       results.length === 0
@@ -143,7 +143,7 @@ function detaching(hold: (nth: number, signal: AbortSignal) => Promise<unknown> 
         : { text: "Begun." },
     ),
     subagents: [solo(doings(), { hold })],
-    delegation: { background: true, atEnd: "detach" },
+    delegation: { background: true, parentEndPolicy: "detach" },
   });
 }
 
@@ -174,7 +174,7 @@ proves(
     expect(JSON.parse(JSON.stringify(early))).toMatchObject({ detached: early.detached });
 
     await turns(15);
-    expect(await pushed(run.leave({ graceMs: 100 }), 100)).toBe(true);
+    expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
     const gate = latch();
     const role = detaching(() => gate.opened);
     const recovered = await process({ roles: [role] }).recover(ID);

@@ -66,7 +66,7 @@ proves(
     gate.open();
     await closed;
     expect(await own.find(ID)).toMatchObject({ status: "open", owner: null });
-    await run.post({ type: "grant", budget: { steps: 1 }, by: "ops" });
+    await run.sendCommand({ type: "grant", budget: { steps: 1 }, by: "ops" });
     const two = await work(second);
     expect(await run.result()).toMatchObject({ status: "completed", text: TEXT });
     expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);

@@ -148,7 +148,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
       await client.lead(ticketOf("run_2"));
       (await executor.next()).end();
       expect(executor.begun).toEqual(["run_1", "run_2"]);
-      first.fail("run_left");
+      first.fail("run_released");
       (await executor.next()).end();
       expect(executor.begun).toEqual(["run_1", "run_2", "run_1"]);
     },
@@ -291,7 +291,7 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
     afterwards(() => machine.start());
     const closed = worker.close();
     await run.left;
-    run.fail("run_left");
+    run.fail("run_released");
     await closed;
     await engine.close?.();
     takeWarnings();

@@ -46,7 +46,7 @@ async function told(seed: number, isPaying: boolean, graceMs: number | undefined
     const concurrency = { modelCalls: 1 + some(4), toolCalls: 1 + some(4) };
     const one = process({ roles: [role], limits: LIMITS, concurrency });
     const leave = new AbortController();
-    const how = graceMs === undefined ? {} : { leave: leave.signal, graceMs };
+    const how = graceMs === undefined ? {} : { releaseSignal: leave.signal, graceMs };
     const order = { runId: ID, role: role.name, task: "Go." };
     const executed = one.execute(order, how).catch((cause: { code: string }) => cause.code);
     if (graceMs !== undefined && leaves < 12) {
@@ -57,7 +57,7 @@ async function told(seed: number, isPaying: boolean, graceMs: number | undefined
     clock.advance(60_000); // What ignores its signal.
     await turns(2);
     if (typeof result === "string") {
-      expect(result).toBe("run_left");
+      expect(result).toBe("run_released");
       expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
       leaves += 1;
       continue;

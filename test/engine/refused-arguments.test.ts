@@ -39,7 +39,7 @@ proves(
       [called(run, "result", { singal: 1 }), "result options.singal"],
       [called(run, "events", null), "events options"],
       [called(run, "events", { since: 1 }), "events options.since"],
-      [called(run, "post", null), "request"],
+      [called(run, "sendCommand", null), "request"],
       [called(worker, "close", null), "close options"],
       [called({ recordingOf }, "recordingOf", undefined, "order-1"), "store"],
       [called({ recordingOf }, "recordingOf", store, ""), "runId"],

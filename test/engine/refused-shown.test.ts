@@ -58,7 +58,7 @@ proves(["D496"], "says in espalier show why no process could lead a run", async 
     run: { reason: { code: "context_failed", message: NO_TENANT } },
   });
   const third = await workerIn(world, { roles: [asker(["pear"])] });
-  await clientOf(world).attach(ID).post({ type: "resume" });
+  await clientOf(world).attach(ID).sendCommand({ type: "resume" });
   await world.pushed(clientOf(world).attach(ID).result());
   expect((await show(ID)).stdout).toMatch(/^order ✔ completed\n/u);
   await world.pushed(third.close());

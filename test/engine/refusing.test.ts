@@ -38,7 +38,7 @@ proves(
       const context = async () => {
         attempts += 1;
         // No engine gets it.
-        if (attempts === 1) await other.post(ID, { type: "resume" });
+        if (attempts === 1) await other.sendCommand(ID, { type: "resume" });
         if (attempts <= failures) throw new Error("No database.");
       };
       const worker = await workerIn(world, { roles: [solo(done)] }, { context });
@@ -80,7 +80,7 @@ proves(["E120"], "who was told of it before the record does not try again", asyn
   for (let told = 0; told < 3; told += 1)
     expect(await executor.settle(ID, signal)).toEqual({ type: "ended" });
   expect([attempts, (await store.posts(ID)).length]).toEqual([1, 2]);
-  await run.post({ type: "resume" });
+  await run.sendCommand({ type: "resume" });
   expect(await executor.settle(ID, signal)).toEqual({ type: "ended" });
   expect(attempts).toBe(2);
   await world.pushed(worker.close());
@@ -161,7 +161,7 @@ proves(["E122"], "what a store has lost of a run is no reason to try again and a
   expect(await rejectionOf(run.result())).toMatchObject({ code: "store_failed" });
   expect(reads).toBeLessThanOrEqual(3);
   isLost = false;
-  await run.post({ type: "resume" });
+  await run.sendCommand({ type: "resume" });
   expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
   await pushed(worker.close());
 });

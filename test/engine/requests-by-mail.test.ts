@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import type { RunRequest } from "../../src/orchestrator/run/run-mail.ts";
+import type { RunCommand } from "../../src/orchestrator/run/run-mail.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
@@ -31,7 +31,7 @@ const ORDER = { runId: ID, role: "worker", task: "Go." };
 function worker(done: Doings, gate?: Latch): AgentRole {
   return defineAgent({
     name: "worker",
-    purpose: "Works.",
+    description: "Works.",
     instructions: "You work.",
     budget: { steps: 10 },
     model: thinker("worker", ({ results, heard }) => {
@@ -49,7 +49,7 @@ function worker(done: Doings, gate?: Latch): AgentRole {
   });
 }
 
-const REQUESTS: readonly RunRequest[] = [
+const REQUESTS: readonly RunCommand[] = [
   { type: "steer", message: "Hurry." },
   { type: "grant", budget: { steps: 5 }, by: "ops" },
 ];
@@ -79,8 +79,12 @@ proves(["E15", "E17"], "of a run that is led, here and elsewhere, and replayed",
     const executed = one.execute(ORDER);
     await turns(20);
     const asking = where === "here" ? one : process({});
-    for (const request of REQUESTS) await asking.post(ID, request);
-    await asking.post(ID, { type: "steer", message: "To whom?", agentPath: "worker/nobody#1" });
+    for (const request of REQUESTS) await asking.sendCommand(ID, request);
+    await asking.sendCommand(ID, {
+      type: "steer",
+      message: "To whom?",
+      agentPath: "worker/nobody#1",
+    });
     const heeded = (async () => {
       while ((await factsOf(store)).posts.length < 3) await turns(5);
     })();
@@ -106,7 +110,7 @@ proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
   const executed = process({ roles: [worker(done, gate)] }).execute(ORDER);
   await turns(20);
   const other = process({});
-  await other.post(ID, { type: "pause" });
+  await other.sendCommand(ID, { type: "pause" });
   const heeded = (async () => {
     while ((await factsOf(store)).posts.length < 1) await turns(5);
   })();
@@ -121,10 +125,10 @@ proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
   const make = () => process({ roles: [worker(done)] });
   expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "paused" });
   expect(done.asked.length).toBe(asked);
-  await other.post(ID, { type: "steer", message: "Hurry." });
-  await other.post(ID, { type: "pause" });
+  await other.sendCommand(ID, { type: "steer", message: "Hurry." });
+  await other.sendCommand(ID, { type: "pause" });
   expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "paused" });
-  await other.post(ID, { type: "resume" });
+  await other.sendCommand(ID, { type: "resume" });
   const result = await pushed(make().execute(ORDER));
   expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
   expect([counts(done), (await factsOf(store)).posts]).toEqual([
@@ -135,7 +139,9 @@ proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
     { role: worker(doings()) },
     { recording: await recordingOf(store, ID), result },
   );
-  expect(await rejectionOf(other.post(ID, { type: "stop" }))).toMatchObject({ code: "run_ended" });
+  expect(await rejectionOf(other.sendCommand(ID, { type: "stop" }))).toMatchObject({
+    code: "run_ended",
+  });
 });
 
 proves(["E15"], "to stop a run that is paused", async () => {
@@ -149,7 +155,7 @@ proves(["E15"], "to stop a run that is paused", async () => {
   gate.open();
   expect(await pushed(executed)).toMatchObject({ status: "paused" });
   const asked = done.asked.length;
-  await process({}).post(ID, { type: "stop", message: "Enough." });
+  await process({}).sendCommand(ID, { type: "stop", message: "Enough." });
   const result = await pushed(process({ roles: [worker(done)] }).execute(ORDER));
   expect(result).toMatchObject({
     status: "stopped",
@@ -165,7 +171,7 @@ proves(["E15"], "of a run whose process died: the next one does it", async () =>
   await process({ roles: [worker(done)], store: dying.store })
     .execute(ORDER)
     .catch(() => undefined);
-  for (const request of REQUESTS) await process({}).post(ID, request);
+  for (const request of REQUESTS) await process({}).sendCommand(ID, request);
   const result = await pushed(process({ roles: [worker(done)] }).execute(ORDER), 5_000);
   expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
   expect(await factsOf(store)).toEqual({ grants: 1, posts: [1, 2] });
@@ -185,7 +191,7 @@ proves(
         const first = one.execute(ORDER).catch(() => undefined);
         await turns(20);
         const isThere = (await store.find(ID)) !== undefined;
-        for (const request of isThere ? REQUESTS : []) await process({}).post(ID, request);
+        for (const request of isThere ? REQUESTS : []) await process({}).sendCommand(ID, request);
         await passing(clock);
         gate.open();
         await turns(40);
@@ -214,7 +220,7 @@ proves(
     await turns(20);
     for (const body of ['{"type":"fly","height":7}', '"fly"', "7"])
       await store.post(ID, { key: body, body });
-    await process({}).post(ID, { type: "pause" });
+    await process({}).sendCommand(ID, { type: "pause" });
     const heeded = (async () => {
       while ((await factsOf(store)).posts.length < 1) await turns(5);
     })();
@@ -227,7 +233,7 @@ proves(
       status: "paused",
     });
     expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
-    await process({}).post(ID, { type: "resume" });
+    await process({}).sendCommand(ID, { type: "resume" });
     const result = await pushed(process({ roles: [worker(done)] }).execute(ORDER));
     expect(result).toMatchObject({ status: "completed", text: "Done. " });
     expect((await factsOf(store)).posts).toEqual([4, 6]);
@@ -251,11 +257,11 @@ proves(["E15"], "what is no request is refused, and nothing is posted", async ()
   await store.create(ID, "", { token: "t", hostname: "h", processId: 1 });
   for (const request of bad) {
     // @ts-expect-error: it is no request.
-    const { code } = await rejectionOf(one.post(ID, request));
+    const { code } = await rejectionOf(one.sendCommand(ID, request));
     expect(["invalid_option", "invalid_definition"], JSON.stringify(request)).toContain(code);
   }
   expect(await store.posts(ID)).toEqual([]);
-  expect(await rejectionOf(pushed(one.post("nobody", { type: "pause" })))).toMatchObject({
+  expect(await rejectionOf(pushed(one.sendCommand("nobody", { type: "pause" })))).toMatchObject({
     code: "unknown_run",
   });
 });

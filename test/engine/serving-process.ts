@@ -12,7 +12,7 @@ process.stdout.write("serves\n");
 const run = await executor.next();
 process.stdout.write("leads\n");
 await run.left;
-run.fail("run_left");
+run.fail("run_released");
 process.stdout.write("left\n");
 // Until it is killed.
 systemClock.setTimer(600_000, () => undefined);

@@ -103,7 +103,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
       expect(place.effects.filter(({ what }) => what === "begin")).toHaveLength(70);
       expect(
         (await rejectionOf(place.client.start("lead", "Another.", { runId: "once" }))).code,
-      ).toBe("other_run");
+      ).toBe("run_id_conflict");
     });
 
     proves(

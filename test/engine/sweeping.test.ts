@@ -36,7 +36,7 @@ proves(
       });
       await turns(10);
       await sweeps(15);
-      await run.post({ type: "steer", message: "Hurry." });
+      await run.sendCommand({ type: "steer", message: "Hurry." });
       await sweeps(2);
       const rarely = [0, 30, 90, 210, 450, 480, 510];
       const always = Array.from({ length: 18 }, (_, nth) => nth * 30);

@@ -68,7 +68,7 @@ proves(["E21"], "what is wrong for good is tried once, and the result says why",
   expect([attempts, done.asked]).toEqual([1, []]);
   expect(await store.find(ID)).toMatchObject({ status: "paused", owner: null });
   // Asked to resume, and then ordered once more.
-  await run.post({ type: "resume" });
+  await run.sendCommand({ type: "resume" });
   expect(await rejectionOf(pushed(run.result()))).toMatchObject({ code: "context_failed" });
   expect(attempts).toBe(2);
   const again = await client.start("solo", "Go.", { runId: ID });
@@ -116,7 +116,7 @@ proves(["E21"], "a definition error of a run that was under way, too", async () 
   expect(failed.code).toBe("price_unknown");
   await pushed(second.worker.close());
   const third = await served(world, [solo(done)]);
-  await clientOf(world).attach(ID).post({ type: "resume" });
+  await clientOf(world).attach(ID).sendCommand({ type: "resume" });
   expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
   await pushed(third.worker.close());
 });
@@ -136,7 +136,7 @@ proves(
       throw new Error("No database.");
     };
     const second = await served(world, [solo(done)], { context });
-    await second.client.attach(ID).post({ type: "steer", message: "Hurry." });
+    await second.client.attach(ID).sendCommand({ type: "steer", message: "Hurry." });
     await turns(20);
     expect((await store.posts(ID)).map(({ key }) => key.split(":")[0])).toEqual(["order", "steer"]);
     gate.open();
@@ -187,7 +187,7 @@ proves(["E22"], "what may pass is handed back", async () => {
   expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);
   isDown = false;
   const left = settle(ID, AbortSignal.abort());
-  expect(await rejectionOf(left)).toMatchObject({ code: "run_left" });
+  expect(await rejectionOf(left)).toMatchObject({ code: "run_released" });
   expect(await pushed(settle())).toEqual({ type: "ended" });
   expect(await settle(runId("gone"))).toEqual({ type: "ended" });
   await worker.close();

@@ -22,7 +22,7 @@ interface Taking {
   readonly inputs: readonly unknown[];
 }
 
-function taking(shape: z.ZodRawShape, more: { readonly isStrict?: boolean } = {}): Taking {
+function taking(shape: z.ZodRawShape, more: { readonly coerceArguments?: boolean } = {}): Taking {
   const inputs: unknown[] = [];
   const tool = defineTool({
     name: "order",
@@ -130,7 +130,7 @@ for (const count of ["1.5", "abc", "", " 1", "1e3", "0x10", "٣"]) {
 }
 
 proves(["R106"], "a strict tool takes arguments as they come", async () => {
-  const taken = taking({ count: z.int() }, { isStrict: true });
+  const taken = taking({ count: z.int() }, { coerceArguments: false });
   const outcome = await corrected(taken, { count: "123" }, { count: 123 });
   expect(outcome.ends).toEqual(RETRIED);
   expect(taken.inputs).toEqual([{ count: 123 }]);

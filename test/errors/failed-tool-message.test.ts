@@ -46,7 +46,7 @@ async function toldOf(thrown: unknown): Promise<Told> {
   const stream = { write: (text: string) => (screen += text), on: () => {}, off: () => {} };
   const sinks = [
     terminalView({ stream, env: {} }),
-    { take: (event: EspalierEvent) => void events.push(event) },
+    { emit: (event: EspalierEvent) => void events.push(event) },
   ];
   const orchestrator = new Orchestrator({ sinks, clock: new ManualClock() });
   const result = await orchestrator.start(lead, "Write.").result;
@@ -115,7 +115,7 @@ proves(["D521"], "reports why a call did not run", async () => {
     model: new ScriptedModel([asks("none", {}), says("Done.")]),
   });
   const events: EspalierEvent[] = [];
-  const sinks = [{ take: (event: EspalierEvent) => void events.push(event) }];
+  const sinks = [{ emit: (event: EspalierEvent) => void events.push(event) }];
   await new Orchestrator({ sinks }).start(lead, "Work.").result;
   expect(events.find(({ type }) => type === "tool.rejected")).toMatchObject({
     errorCode: "unknown_tool",

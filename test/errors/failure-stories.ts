@@ -104,7 +104,9 @@ function askAbout(task: string, given: JsonValue): GuardAnswer {
   return isIt ? { type: "ask", reason: "Is that worth it?" } : { type: "allow" };
 }
 
-const pay = (act: Parameters<typeof spyTool>[1]) => [spyTool("pay", act, { isRepeatable: false })];
+const pay = (act: Parameters<typeof spyTool>[1]) => [
+  spyTool("pay", act, { retryAfterCrash: false }),
+];
 
 /** A process that is gone before its call has ended, and another one that continues the run. */
 async function crashed(): Promise<Played> {

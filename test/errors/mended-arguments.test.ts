@@ -28,7 +28,7 @@ const SLIPS = {
 };
 
 interface More {
-  readonly isRepeatable?: boolean;
+  readonly retryAfterCrash?: boolean;
   readonly needsApproval?: boolean;
 }
 
@@ -101,7 +101,7 @@ describe("goes back to the model", () => {
     "what does not fit then": [asks("read", "{'path': 7, 'lines': 'x',}")],
     "what has a key by which objects are spoiled": [asks("read", "{'path':'a','__proto__':{},}")],
     "what is too long to be looked through": [asks("read", `{'path':'${"a".repeat(100_000)}'}`)],
-    "a call of a tool that is not to be repeated": [asks("read", slip), { isRepeatable: false }],
+    "a call of a tool that is not to be repeated": [asks("read", slip), { retryAfterCrash: false }],
     "a call that needs an approval": [asks("read", slip), { needsApproval: true }],
   };
   for (const [name, [reply, more]] of Object.entries(cases))

@@ -142,7 +142,7 @@ test("abortive beside other calls: they end, and all results are kept in call or
 });
 
 test("abortive before a sequential tool: what has not begun does not begin", async () => {
-  const late = spyTool("late", () => "late", { isSequential: true });
+  const late = spyTool("late", () => "late", { sequential: true });
   const result = await newFixture().run(
     soloist([calls(use("t"), use("late"), use("t"))], { tools: [acting("t", [ABORTIVE]), late] })
       .role,

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { type EspalierEvent, usageOf } from "../../src/protocol/event.ts";
+import { type EspalierEvent, sumUsage } from "../../src/protocol/event.ts";
 import { winningSignal } from "../../src/policies/stop-signals.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
@@ -59,10 +59,10 @@ for (const [name, play] of ALL) {
     const { fixture, result } = await play();
     if (result.status === "paused") return;
     const used = Map.groupBy(fixture.sink.events, ({ agentId }) => agentId);
-    expect(result.agents.map(({ agentId }) => usageOf(used.get(agentId) ?? []))).toEqual(
+    expect(result.agents.map(({ agentId }) => sumUsage(used.get(agentId) ?? []))).toEqual(
       result.agents.map(({ usage }) => usage.own),
     );
-    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
+    expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
     const [root] = fixture.sink.of("agent.ended").slice(-1);
     expect(root?.usage.total).toEqual(result.usage.total);
   });

@@ -169,12 +169,12 @@ proves(
       [
         { approver: (question: Question) => approve(question) },
         {},
-        { unanswered: "deny" as const },
+        { unansweredPolicy: "deny" as const },
         { approver: () => undefined },
-        { approver: () => undefined, unanswered: "deny" as const },
+        { approver: () => undefined, unansweredPolicy: "deny" as const },
         {
           approver: (question: Question) => approve(question),
-          unanswered: "deny" as const,
+          unansweredPolicy: "deny" as const,
         },
       ].map(async (options) => {
         const tool = spyTool("send");

@@ -172,7 +172,7 @@ describe("calls of one reply", () => {
       ({ callId }) => {
         order.push(`run ${callId}`);
       },
-      { isSequential: true },
+      { sequential: true },
     );
     const { role } = soloist([calls(use("step"), use("step")), says("done")], {
       tools: [tool],

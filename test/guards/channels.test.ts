@@ -4,7 +4,7 @@
 
 import { expect } from "vitest";
 
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -71,7 +71,7 @@ proves(
       stopWhen: [
         (facts) => {
           ran.push(tools.map((tool) => tool.calls.length));
-          return toolWasCalled("burn")(facts);
+          return hasToolCall("burn")(facts);
         },
       ],
     });

@@ -178,7 +178,7 @@ describe("a stop while a guard is thinking", () => {
     const held = handle();
     const watching = watch();
     let hooked = 0;
-    const tool = spyTool("step", () => held.run?.requestStop(), { isSequential: true });
+    const tool = spyTool("step", () => held.run?.requestStop(), { sequential: true });
     const { role } = soloist([calls(use("step"), use("step"))], {
       tools: [tool],
       guards: [watching.guard],
@@ -228,7 +228,7 @@ describe("denials without end [C8]", () => {
 
   test("so do denials by an approver, by the lack of one, and by guards that break", async () => {
     for (const [options, guard] of [
-      [{ unanswered: "deny" }, asksAbout()],
+      [{ unansweredPolicy: "deny" }, asksAbout()],
       [{}, watch(() => Promise.reject(new Error("gone"))).guard],
     ] as const) {
       const { role } = stubborn({ guards: [guard] });
@@ -280,7 +280,7 @@ describe("a policy that stops on a block", () => {
     const variants = [
       { more: { guards: [denies()] }, options: {} },
       { more: { hooks: [hook] }, options: {} },
-      { more: { guards: [asksAbout()] }, options: { unanswered: "deny" as const } },
+      { more: { guards: [asksAbout()] }, options: { unansweredPolicy: "deny" as const } },
     ];
     const ends = await Promise.all(
       variants.map(async ({ more, options }) => {

@@ -111,7 +111,7 @@ proves(
     for (const unanswered of ["pause", "deny"] as const) {
       const tool = lookTool();
       const { role, model } = soloist(oneByOne(look(A), look(A), look(A)), { tools: [tool] });
-      const fixture = newFixture({ unanswered });
+      const fixture = newFixture({ unansweredPolicy: unanswered });
       const result = await fixture.run(role);
       expect([ending(result), tool.runs(), receivedTexts(model.requests[3])]).toEqual([
         ["completed", "completed"],

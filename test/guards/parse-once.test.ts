@@ -6,7 +6,7 @@ import { describe, expect } from "vitest";
 import { z } from "zod";
 
 import type { JsonObject } from "../../src/kernel/json.ts";
-import { approve, giveResult, type Question } from "../../src/protocol/question.ts";
+import { approve, provideResult, type Question } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
@@ -349,7 +349,7 @@ describe("a call that runs elsewhere, and a delegation", () => {
       const question = questionOf(paused);
       const value = { amount: 100, currency: "USD", parses: 1 };
       expect(question).toMatchObject({ arguments: value, writtenArguments: { amount: 1 } });
-      const answers = [giveResult(question, "paid")];
+      const answers = [provideResult(question, "paid")];
       const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
       const executions = result.steps[0]?.tools.executions;
       expect(executions?.map((one) => [one.type, one.arguments])).toEqual([["succeeded", value]]);

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { approve, deny, giveResult } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { proves } from "../harness/proves.ts";
@@ -154,7 +154,7 @@ describe("after a pause", () => {
     const watching = watch(({ toolName }) =>
       toolName === "first" ? { type: "ask", reason: "Sure?" } : ALLOW,
     );
-    const first = spyTool("first", undefined, { isSequential: true });
+    const first = spyTool("first", undefined, { sequential: true });
     const second = spyTool("second");
     const { role } = soloist([calls(use("first"), use("second")), says("done")], {
       tools: [first, second],
@@ -181,7 +181,7 @@ describe("after a pause", () => {
       tools: [tool],
       guards: [watching.guard],
     });
-    const fixture = newFixture({ unanswered: "deny" });
+    const fixture = newFixture({ unansweredPolicy: "deny" });
     const run = fixture.start(role);
     await quiet();
     run.requestPause();
@@ -297,7 +297,7 @@ describe("a tool that is executed elsewhere", () => {
       "invalid_answer",
       "wrong_kind",
     ]);
-    const answers = [giveResult(questionOf(paused), "sent")];
+    const answers = [provideResult(questionOf(paused), "sent")];
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([fates(result), receivedTexts(model.requests[1])]).toEqual([[["succeeded"]], ["sent"]]);
     expect([fixture.sink.of("question.asked").length, guardings(fixture).length]).toEqual([1, 1]);
@@ -305,7 +305,7 @@ describe("a tool that is executed elsewhere", () => {
 
   test("fails where no approver can be asked", async () => {
     const { role } = soloist(script, { tools: [externalTool("mail")], guards: [asksAbout()] });
-    const fixture = newFixture({ unanswered: "deny" });
+    const fixture = newFixture({ unansweredPolicy: "deny" });
     const result = await fixture.run(role);
     expect(fates(result)).toEqual([["failed", "tool_error"]]);
     expect(fixture.sink.of("question.asked").length).toBe(1);

@@ -19,7 +19,7 @@ import type { MessageContent } from "../../src/protocol/message-content.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import {
-  usageOf,
+  sumUsage,
   checkEvent,
   type EspalierEvent,
   continuesSpan,
@@ -271,10 +271,10 @@ function checkCalls(events: readonly EspalierEvent[]): void {
 
 function checkUsage(result: RunResult, events: readonly EspalierEvent[], isPaused: boolean): void {
   if (!isPaused) {
-    expect(usageOf(events), "R181: events add up to the result").toEqual(result.usage.total);
+    expect(sumUsage(events), "R181: events add up to the result").toEqual(result.usage.total);
     const byAgent = Map.groupBy(events, ({ agentId }) => agentId);
     for (const { agentId, agentPath, usage } of result.agents)
-      expect(usageOf(byAgent.get(agentId) ?? []), `R181: ${agentPath}`).toEqual(usage.own);
+      expect(sumUsage(byAgent.get(agentId) ?? []), `R181: ${agentPath}`).toEqual(usage.own);
   }
   const ownTokens = result.agents.reduce((sum, agent) => sum + agent.usage.own.totalTokens, 0);
   expect(ownTokens, "X18: own usage adds up to the total").toBe(result.usage.total.totalTokens);

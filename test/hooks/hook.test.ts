@@ -105,9 +105,9 @@ const BAD: readonly (readonly [string, () => unknown, string, string])[] = [
   ],
   [
     "a strictness in words",
-    make(transform, "stop", nothing, { isStrict: "no" }),
+    make(transform, "stop", nothing, { strict: "no" }),
     "invalid_option",
-    "stop.options.isStrict",
+    "stop.options.strict",
   ],
   [
     "tools at a point without",
@@ -147,9 +147,9 @@ const BAD: readonly (readonly [string, () => unknown, string, string])[] = [
   ],
   [
     "a strict wrap",
-    make(wrapToolCall, nothing, { isStrict: true }),
+    make(wrapToolCall, nothing, { strict: true }),
     "invalid_option",
-    "wrapToolCall.options.isStrict",
+    "wrapToolCall.options.strict",
   ],
   [
     "options that are none",

@@ -59,7 +59,7 @@ for (const point of POINTS) {
 }
 
 test("a hook that is not strict has forbidden fields dropped, and is warned of once", async () => {
-  const hook = gives("afterTool", { text: "New.", deny: "No.", callId: "x" }, { isStrict: false });
+  const hook = gives("afterTool", { text: "New.", deny: "No.", callId: "x" }, { strict: false });
   for (let time = 0; time < 3; time += 1) {
     expect(await run("afterTool", [hook])).toEqual({
       patch: { text: "New." },
@@ -73,7 +73,7 @@ test("a hook that is not strict has forbidden fields dropped, and is warned of o
 });
 
 test("a hook that is not strict may not give a wrong value all the same", async () => {
-  const hook = gives("afterTool", { text: 5 }, { isStrict: false });
+  const hook = gives("afterTool", { text: 5 }, { strict: false });
   const { code, data } = await rejectionOf(run("afterTool", [hook]));
   expect([code, data["field"]]).toEqual(["hook_contract", "text"]);
 });

@@ -29,7 +29,7 @@ test("D2: what a call did to a subagent is not done twice, and a cancel is over 
     const written = latch();
     const worker = defineAgent({
       name: "worker",
-      purpose: "Works",
+      description: "Works",
       instructions: "You work.",
       model: thinker("worker", ({ results, heard }) =>
         results.length === 0
@@ -138,7 +138,7 @@ test("D2: an agent whose time is over ends, also if its process dies right then"
     const calls = new Map<string, number>();
     const endless = defineAgent({
       name: "endless",
-      purpose: "Does not end",
+      description: "Does not end",
       instructions: "You go on.",
       model: thinker("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
       tools: [

@@ -23,7 +23,7 @@ import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 function team(calls: Map<string, number>, until: Promise<void>) {
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", ({ results, heard }) =>
       results.length < 2

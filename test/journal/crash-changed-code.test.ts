@@ -95,7 +95,7 @@ function processOf(program: number, life: number): Play {
   });
   const needsApproval = fixed() < 0.3;
   const work = countedTool(new Map(), "work", undefined, { needsApproval });
-  const atEnd = chosen(fixed, ["await", "cancel", "detach"] as const);
+  const parentEndPolicy = chosen(fixed, ["await", "cancel", "detach"] as const);
   const onFailure = chosen(fixed, ["isolate", "isolate", "fail_fast"] as const);
   const isDenied = own() < 0.15;
   const guard = toolGuard(() =>
@@ -104,7 +104,7 @@ function processOf(program: number, life: number): Play {
   const delegation = {
     background: true,
     maxIdenticalDelegations: "unlimited",
-    atEnd,
+    parentEndPolicy,
     onFailure,
   } as const;
   const [steps, siblings, parts] = [1 + (program % 4), program % 3, 1 + (program % 2)];
@@ -116,7 +116,7 @@ function processOf(program: number, life: number): Play {
   );
   const leaf = defineAgent({
     name: "leaf",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("leaf", ({ results }) =>
       results.length < steps
@@ -127,7 +127,7 @@ function processOf(program: number, life: number): Play {
   });
   const middle = defineAgent({
     name: "middle",
-    purpose: "Delegates",
+    description: "Delegates",
     instructions: "You delegate.",
     model: thinker("middle", ({ results }) =>
       results.length === 0 ? { calls: fans(1) } : { text: "delegated" },

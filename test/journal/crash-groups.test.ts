@@ -14,9 +14,9 @@ test("D2: agents in the background that their parent leaves to the run", async (
     const calls = new Map<string, number>();
     const lead = defineAgent({
       name: "lead",
-      purpose: "Leads",
+      description: "Leads",
       instructions: "You lead.",
-      delegation: { background: true, atEnd: "detach" },
+      delegation: { background: true, parentEndPolicy: "detach" },
       model: thinker("lead", ({ results }) =>
         results.length === 0
           ? {
@@ -52,7 +52,7 @@ test("D2: agents that live on after the root has ended", async () => {
     const role = defineAgent({
       name: "lead",
       instructions: "You lead.",
-      delegation: { background: true, atEnd: "detach" },
+      delegation: { background: true, parentEndPolicy: "detach" },
       model: thinker("lead", ({ results }) =>
         results.length === 0
           ? { calls: [spawnCall("worker", "a", { background: true })] }
@@ -67,7 +67,7 @@ test("D2: agents that live on after the root has ended", async () => {
 const failing = () =>
   defineAgent({
     name: "failing",
-    purpose: "Fails",
+    description: "Fails",
     instructions: "You fail.",
     model: thinker("failing", ({ results }) => {
       if (results.length === 0) return { calls: [["look", { thing: "it" }]] };
@@ -79,7 +79,7 @@ const failing = () =>
 const endless = () =>
   defineAgent({
     name: "endless",
-    purpose: "Does not end",
+    description: "Does not end",
     instructions: "You go on.",
     model: thinker("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
     tools: [

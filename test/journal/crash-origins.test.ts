@@ -11,7 +11,7 @@ function team(): Play {
   const calls = new Map<string, number>();
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", ({ task, heard, results }) =>
       results.length <= heard.length

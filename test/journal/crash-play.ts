@@ -275,7 +275,7 @@ class Process {
       ...own,
       ...options,
       store: dying.store,
-      sinks: [{ take }, ...(options.sinks ?? [])],
+      sinks: [{ emit: take }, ...(options.sinks ?? [])],
     });
   }
 

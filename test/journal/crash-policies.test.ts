@@ -6,7 +6,7 @@ import { z } from "zod";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
-import { allOf, toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { allOf, hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { proves } from "../harness/proves.ts";
 import { killedEverywhere, turns, type Play, type Story } from "./crash-play.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
@@ -122,7 +122,7 @@ test("D2: hooks that change a task, requests, calls, results and delegations", a
     const calls = new Map<string, number>();
     const worker = defineAgent({
       name: "worker",
-      purpose: "Works",
+      description: "Works",
       instructions: "You work.",
       model: thinker("worker", ({ task, results }) =>
         results.length === 0 ? { calls: [["work", { thing: task }]] } : { text: results.join(" ") },
@@ -174,7 +174,7 @@ test("D2: an answer that hooks veto twice, and a condition that is asked", async
       name: "solo",
       instructions: "You answer.",
       model: thinker("solo", ({ heard }) => ({ text: `Answer ${heard.length}` })),
-      stopWhen: [toolWasCalled("nothing")],
+      stopWhen: [hasToolCall("nothing")],
     });
     const hooks = [
       transform("stop", async ({ vetoes }) => {
@@ -191,7 +191,7 @@ test("D2: typed results of a tree", async () => {
     (): Play => {
       const worker = defineAgent({
         name: "worker",
-        purpose: "Counts",
+        description: "Counts",
         instructions: "You count.",
         output: z.object({ count: z.number() }),
         model: thinker("worker", ({ task, heard }) =>
@@ -222,7 +222,7 @@ test("D2: a budget for which agents wait in line", async () => {
     const calls = new Map<string, number>();
     const worker = defineAgent({
       name: "worker",
-      purpose: "Works",
+      description: "Works",
       instructions: "You work.",
       maxOutputTokens: 100,
       model: thinker("worker", ({ task, results }) =>
@@ -340,14 +340,14 @@ proves(
         tools: [countedTool(calls, "look"), countedTool(calls, "work"), countedTool(calls, "pay")],
         stopWhen: [
           allOf(
-            toolWasCalled("look"),
+            hasToolCall("look"),
             async (facts) => {
               await turns(1);
               expect(facts.steps.length).toBeGreaterThanOrEqual(latest);
               latest = facts.steps.length;
-              return toolWasCalled("work")(facts);
+              return hasToolCall("work")(facts);
             },
-            toolWasCalled("pay"),
+            hasToolCall("pay"),
           ),
         ],
       });

@@ -31,7 +31,7 @@ function answer(question: Question): Answer {
 function asker(name: string, calls: Map<string, number>) {
   return defineAgent({
     name,
-    purpose: "Asks first",
+    description: "Asks first",
     instructions: "You ask.",
     model: thinker(name, ({ results, task }) =>
       results.length === 0
@@ -84,7 +84,7 @@ for (const goesOnBy of ["recover", "resume"] as const)
         });
         const cousin = defineAgent({
           name: "cousin",
-          purpose: "Works",
+          description: "Works",
           instructions: "You work.",
           model: thinker("cousin", ({ results }) =>
             results.length < 2
@@ -100,7 +100,7 @@ for (const goesOnBy of ["recover", "resume"] as const)
         });
         const caller = defineAgent({
           name: "caller",
-          purpose: "Has it done elsewhere",
+          description: "Has it done elsewhere",
           instructions: "You call.",
           model: thinker("caller", ({ results }) =>
             results.length === 0
@@ -161,7 +161,7 @@ test("D2: a call that must not be repeated is reported", async () => {
               await turns(6);
               return "paid";
             },
-            { isRepeatable: false },
+            { retryAfterCrash: false },
           ),
           countedTool(calls, "look"),
         ],
@@ -208,7 +208,7 @@ test("D2: a call that must not be repeated is reported, also if the agent was as
               await aborted(signal);
               return "paid";
             },
-            { isRepeatable: false },
+            { retryAfterCrash: false },
           ),
         ],
       });

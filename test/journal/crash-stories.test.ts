@@ -46,7 +46,7 @@ test("D2: subagents in the background, that are waited for, written to and cance
     const awaited = latch();
     const slow = defineAgent({
       name: "slow",
-      purpose: "Is slow",
+      description: "Is slow",
       instructions: "You are slow.",
       model: thinker("slow", ({ results, heard }) =>
         results.length < 2
@@ -199,7 +199,7 @@ test("D2: tools that run alone, between others", async () => {
       instructions: "You work.",
       tools: [
         countedTool(calls, "free", work),
-        countedTool(calls, "alone", work, { isSequential: true }),
+        countedTool(calls, "alone", work, { sequential: true }),
       ],
       model: thinker("solo", ({ results }) =>
         results.length === 0

@@ -53,7 +53,7 @@ export function world(options: WorldOptions = {}): World {
     name: "pay",
     description: "Pays once.",
     input: z.object({}),
-    isRepeatable: false,
+    retryAfterCrash: false,
     execute: async (_input, { idempotencyKey }) => {
       count(calls, idempotencyKey);
       await onTool?.(idempotencyKey, "pay");
@@ -75,7 +75,7 @@ export function world(options: WorldOptions = {}): World {
   });
   const worker = defineAgent({
     name: "worker",
-    purpose: "Measures",
+    description: "Measures",
     instructions: "You measure.",
     model: model("worker", (results) => {
       if (results.length === 0)
@@ -98,7 +98,7 @@ export function world(options: WorldOptions = {}): World {
   });
   const lead = defineAgent({
     name: "lead",
-    purpose: "Leads workers",
+    description: "Leads workers",
     instructions: "You lead.",
     model: model("lead", (results, task) => {
       const half = Math.ceil(workers / 2);

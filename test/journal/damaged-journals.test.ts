@@ -25,7 +25,7 @@ import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 function lead(): AgentRole {
   const asker = defineAgent({
     name: "asker",
-    purpose: "Asks",
+    description: "Asks",
     instructions: "You ask.",
     model: thinker("asker", ({ results }) =>
       results.length === 0 ? { calls: [["pay", { thing: "bill" }]] } : { text: "Paid." },

@@ -66,7 +66,7 @@ test("C28: a step of a tool call adds at most 4 KB to a journal, after ten steps
 test("D1: a step of a tool call is written in two batches by an agent that is alone, else in three", async () => {
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: new ScriptedModel([]),
   });

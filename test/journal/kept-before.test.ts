@@ -60,7 +60,7 @@ function noting(note: (who: string) => void): Pick<AgentDefinition, "tools" | "s
   return {
     tools: [
       countedTool(new Map(), "look"),
-      countedTool(new Map(), "turn", turn, { isSequential: true }),
+      countedTool(new Map(), "turn", turn, { sequential: true }),
     ],
     stopWhen: [condition],
   };
@@ -72,7 +72,7 @@ test("D1: conditions, processors, further calls, requests and subagents come aft
   const note = (who: string): void => void had.push([who, ends.length]);
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", () => {
       note("worker");
@@ -152,7 +152,7 @@ test("D1: what reads a subagent's result has it once the last call of the subage
   const had: (readonly string[])[] = [];
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", () => LAST),
     tools: [countedTool(new Map(), "pay")],
@@ -187,7 +187,7 @@ test("D1: the result of a run that leaves subagents behind is given once its las
   const gate = Promise.withResolvers<string>();
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", ({ results }) =>
       results.length === 0 ? { calls: [["wait", { thing: "a" }]] } : { text: "Worked." },
@@ -198,7 +198,7 @@ test("D1: the result of a run that leaves subagents behind is given once its las
     name: "lead",
     instructions: "You lead.",
     output: z.object({ a: z.string() }),
-    delegation: { background: true, atEnd: "detach" },
+    delegation: { background: true, parentEndPolicy: "detach" },
     model: thinker("lead", ({ results }) =>
       results.length === 0
         ? { calls: [spawnCall("worker", "Work.", { background: true })] }
@@ -224,7 +224,7 @@ test("D1: a subtask begins once the call that queued it is kept", async () => {
   const had: (readonly string[])[] = [];
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", () => ({ text: "Worked." })),
   });

@@ -12,7 +12,7 @@ export function worker(
 ): AgentRole {
   return defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", ({ results, task, heard }) => {
       const tasks = [task, ...heard];

@@ -107,20 +107,20 @@ class MortalFixture {
       agentRole(role, index, this.#outside),
     );
     if (root === undefined) throw new Error("A world has a root.");
-    const { answerTimeoutMs, unanswered } = this.#world.approver;
+    const { answerTimeoutMs, unansweredPolicy } = this.#world.approver;
     const approver = approverOf(this.#world, this.#outside);
     this.#clock = new ManualClock(this.#clock.nowMs() + 1);
     const orchestrator = new Orchestrator({
       clock: this.#clock,
       ids: this.#ids,
       store,
-      sinks: [{ take: (event) => this.#take(event) }],
+      sinks: [{ emit: (event) => this.#take(event) }],
       limits,
       concurrency,
       graceMs: GRACE_MS,
       retry: { maxAttempts },
       roles: others,
-      unanswered,
+      unansweredPolicy,
       ...(approver === undefined ? {} : { approver }),
       ...(answerTimeoutMs === undefined ? {} : { answerTimeoutMs }),
     });

@@ -46,7 +46,7 @@ function cast(output: ToolInput, needsApproval: boolean) {
     });
   const counter = defineAgent({
     name: "counter",
-    purpose: "Counts.",
+    description: "Counts.",
     instructions: "Count.",
     model: model("counter", [calls(use("look"), result)]),
     tools: [tool("look", () => settled().then(() => "seen"))],

@@ -24,7 +24,7 @@ function role(isAsking = false): AgentRole {
   ];
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("small", ({ results }) =>
       results.length === 0 ? { calls: [["pay", { thing: "bill" }]] } : { text: "Paid." },

@@ -267,7 +267,7 @@ function tree(): Play {
   const calls = new Map<string, number>();
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: thinker("worker", ({ task, results }) =>
       results.length === 0 ? { calls: [["work", { thing: task }]] } : { text: `Did ${task}` },

@@ -62,7 +62,7 @@ async function recorded({ role, start = {}, moves }: Fixture): Promise<{
     if (due?.isAtOnce === true) due.move(clock);
     else if (due !== undefined) setImmediate(() => due.move(clock));
   };
-  const fixture = newFixture({ clock, store, sinks: [{ take }] });
+  const fixture = newFixture({ clock, store, sinks: [{ emit: take }] });
   const run: Run = fixture.start(role(new Fakes({ isAlive: true })), "Go.", start);
   const result = await fixture.outcome(run);
   expect(left.length, "all has happened").toBe(0);
@@ -83,7 +83,7 @@ function crew(fakes: Fakes): AgentRole {
   const calls = [spawnCall("endless", "a"), spawnCall("worker", "b"), spawnCall("worker", "c")];
   const limited = defineAgent({
     name: "endless",
-    purpose: "Does not end",
+    description: "Does not end",
     instructions: "You go on.",
     model: fakes.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
     tools: [fakes.endless("wait")],

@@ -38,7 +38,7 @@ function changed(
       subagents: [
         defineAgent({
           name: "worker",
-          purpose: "Works",
+          description: "Works",
           instructions: "You work.",
           model: fakes.model("worker", inTurn([["measure", { thing: "it" }]])),
           tools: [fakes.slow("measure", 2)],

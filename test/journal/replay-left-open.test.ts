@@ -29,7 +29,7 @@ function lead(life: Life, { isAsking }: { readonly isAsking: boolean }): AgentRo
   const slow = async (): Promise<string> => (life.isFirst ? await NEVER : "worked");
   const asker = defineAgent({
     name: "other",
-    purpose: "Asks, or works",
+    description: "Asks, or works",
     instructions: "You do it.",
     model: thinker("other", ({ results }) =>
       results.length === 0 ? { calls: [["pay", { thing: "bill" }]] } : { text: results.join() },

@@ -16,7 +16,7 @@ import { spawnCall } from "./thinkers.ts";
 function worker(fakes: Fakes): AgentRole {
   return defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: fakes.model("worker", ({ results, task, heard }) =>
       results.length < 3
@@ -159,7 +159,7 @@ test("X25: a deadline that ends the run, and one that ends an agent", async () =
       subagents: [
         defineAgent({
           name: "worker",
-          purpose: "Works",
+          description: "Works",
           instructions: "You work.",
           model: fakes.model("worker", ({ task }) =>
             task === "a" ? { calls: [["wait", { thing: task }]] } : { text: "done" },

@@ -27,7 +27,7 @@ function askingRole(more: More = {}): AgentRole {
   const calls = new Map<string, number>();
   const asker = defineAgent({
     name: "asker",
-    purpose: "Asks",
+    description: "Asks",
     instructions: "You ask.",
     model: thinker("asker", ({ results }) =>
       results.length < 2

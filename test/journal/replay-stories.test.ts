@@ -48,7 +48,9 @@ test("X25: models that fail, are tried again, and fail for good; tools that fail
     });
     return {
       role: lead(fakes, inTurn([spawnCall("flaky", "a"), spawnCall("flaky", "b")]), {
-        subagents: [defineAgent({ name: "flaky", purpose: "x", instructions: "x", model: flaky })],
+        subagents: [
+          defineAgent({ name: "flaky", description: "x", instructions: "x", model: flaky }),
+        ],
       }),
     };
   });
@@ -69,7 +71,7 @@ test("X25: tools that run alone, between others, and parallel calls that end in 
         tools: [
           fakes.slow("free", 6),
           fakes.slow("quick", 1),
-          fakes.slow("alone", 2, { isSequential: true }),
+          fakes.slow("alone", 2, { sequential: true }),
         ],
       },
     ),

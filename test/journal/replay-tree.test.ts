@@ -93,7 +93,7 @@ test("X25: agents that their parent leaves to the run", async () => {
         spawnCall("worker", "left", { background: true }),
         spawnCall("worker", "right", { background: true }),
       ]),
-      { delegation: { background: true, atEnd: "detach" }, purpose: "Leads" },
+      { delegation: { background: true, parentEndPolicy: "detach" }, description: "Leads" },
     );
     const role = defineAgent({
       name: "top",
@@ -190,7 +190,7 @@ test("X25: refusals by limits of the tree and of a role", async () => {
   await comesToTheSame((fakes) => {
     const deep = lead(fakes, inTurn([spawnCall("worker", "x"), spawnCall("worker", "y")]), {
       name: "deep",
-      purpose: "Leads",
+      description: "Leads",
       limits: { maxBreadthPerParent: 1 },
     });
     const six = Array.from({ length: 6 }, (_one, index) => spawnCall("deep", `part ${index}`));

@@ -52,7 +52,7 @@ function roleOf(fakes: Fakes, depth: number, onFailure: "isolate" | "fail_fast")
   const name = `level${depth}`;
   return defineAgent({
     name,
-    ...(depth === 0 ? {} : { purpose: "Works" }),
+    ...(depth === 0 ? {} : { description: "Works" }),
     instructions: "You do what your task says.",
     model: fakes.model(name, ({ task, results, heard }): Thought => {
       const plan = PlanSchema.parse(JSON.parse(task));

@@ -33,7 +33,7 @@ function processOf(size: number) {
   });
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: counted(thinker("worker", () => ({ text: "worked" }))),
   });

@@ -111,7 +111,7 @@ export function listener(play: Play, run: () => Run | undefined, clock: ManualCl
   const left = [...(play.acts ?? [])];
   return {
     left,
-    take: (event: EspalierEvent): void => {
+    emit: (event: EspalierEvent): void => {
       const at = left.findIndex(({ when }) => when(event));
       const [due] = at === -1 ? [] : left.splice(at, 1);
       const act = (): void => {

@@ -30,7 +30,7 @@ export function inTurn(...steps: readonly Calls[]): (sight: Sight) => Thought {
 export function worker(fakes: Fakes, turns = 2, name = "worker"): AgentRole {
   return defineAgent({
     name,
-    purpose: "Works",
+    description: "Works",
     instructions: "You work.",
     model: fakes.model(name, ({ results, task, heard }) =>
       results.length === 0
@@ -44,7 +44,7 @@ export function worker(fakes: Fakes, turns = 2, name = "worker"): AgentRole {
 export function failing(fakes: Fakes): AgentRole {
   return defineAgent({
     name: "failing",
-    purpose: "Fails",
+    description: "Fails",
     instructions: "You fail.",
     model: fakes.model("failing", () => {
       throw new Error("No.");
@@ -55,7 +55,7 @@ export function failing(fakes: Fakes): AgentRole {
 export function endless(fakes: Fakes): AgentRole {
   return defineAgent({
     name: "endless",
-    purpose: "Does not end",
+    description: "Does not end",
     instructions: "You go on.",
     model: fakes.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
     tools: [fakes.endless("wait")],
@@ -79,7 +79,7 @@ const parallel: Build = (fakes) => {
   const workers = [worker(fakes, 7, "slow"), worker(fakes, 0, "quick")];
   const below = lead(fakes, inTurn([spawnCall("slow", "a"), spawnCall("quick", "b")]), {
     name: "middle",
-    purpose: "Leads",
+    description: "Leads",
     subagents: workers,
   });
   const calls = [
@@ -119,7 +119,7 @@ const groups: Build = (fakes) => {
     const calls = [spawnCall("endless", "a"), spawnCall(other, "b")];
     return lead(fakes, inTurn(calls), {
       name,
-      purpose: "Leads",
+      description: "Leads",
       delegation: { onFailure },
       subagents,
     });
@@ -313,7 +313,7 @@ const stopped: Build = (fakes) => ({
 const paused: Build = (fakes) => {
   const careful = defineAgent({
     name: "careful",
-    purpose: "Asks",
+    description: "Asks",
     instructions: "You ask.",
     model: fakes.model("careful", inTurn([["pay", { thing: "bill" }]])),
     tools: [fakes.tool("pay", undefined, { needsApproval: true })],
@@ -336,7 +336,7 @@ const thoughtful: Build = (fakes) => {
   const deep = (name: string, replayKey: string): AgentRole =>
     defineAgent({
       name,
-      purpose: "Thinks",
+      description: "Thinks",
       instructions: "You think.",
       model: fakes.model(
         name,

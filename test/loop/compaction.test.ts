@@ -10,7 +10,7 @@ import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { rebuildRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { usageOf } from "../../src/protocol/event.ts";
+import { sumUsage } from "../../src/protocol/event.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";
@@ -197,7 +197,7 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
         [3, undefined],
       ]);
       expect([result.usage.total.steps, result.usage.total.modelCalls]).toEqual([3, 4]);
-      expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
+      expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
       expect(
         fixture.sink.of("model.failed").map(({ error, stepId }) => [error.code, stepId]),
       ).toEqual([["model_context_overflow", result.steps[2]?.stepId]]);
@@ -246,7 +246,7 @@ proves(
       3,
       3,
     ]);
-    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
+    expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
   },
 );
 
@@ -278,7 +278,7 @@ proves(
       3,
     ]);
     expect(fixture.sink.of("step.started").map(({ number }) => number)).toEqual([1, 2, 3]);
-    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
+    expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
     const unpaused = await overflowing("by the provider", { budget: { steps: 3 } });
     expect(model.requests.at(-1)).toEqual(unpaused.model.requests.at(-1));
   },

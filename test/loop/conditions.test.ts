@@ -10,9 +10,9 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
   allOf,
   anyOf,
-  finishReasonWas,
+  hasFinishReason,
   not,
-  toolWasCalled,
+  hasToolCall,
   type StopCondition,
   type StopFacts,
 } from "../../src/policies/stop-conditions.ts";
@@ -127,7 +127,7 @@ proves(
     const calls = asks("work", {}, { finishReason: "length" });
     const { role, model } = soloist([calls, says("never")], {
       tools: [spyTool("work")],
-      stopWhen: [finishReasonWas("length")],
+      stopWhen: [hasFinishReason("length")],
     });
     const result = await newFixture().run(role);
     expect([result.status, result.reason, model.requests.length]).toEqual([
@@ -147,7 +147,7 @@ proves(
   ["R59", "X32"],
   "of two that are true at once the higher gives the reason, and both are recorded",
   async () => {
-    const low = finishReasonWas("length");
+    const low = hasFinishReason("length");
     const high = after(1, "found");
     for (const stopWhen of [[anyOf(low, high)], [anyOf(high, low)], [low, high]]) {
       const fixture = newFixture();
@@ -168,7 +168,7 @@ proves(
   "both have to fire, but not at once: what fired stays fired, and the reasons of both are recorded",
   async () => {
     const fixture = newFixture();
-    const both = allOf(toolWasCalled("save"), toolWasCalled("test"));
+    const both = allOf(hasToolCall("save"), hasToolCall("test"));
     const { role } = soloist([asks("save", {}), work, asks("test", {}), says("never")], {
       tools: [spyTool("save"), spyTool("work"), spyTool("test")],
       stopWhen: [both],
@@ -251,7 +251,7 @@ proves(
   ["R60", "R63"],
   "what fired in one execution has not fired in the next, nor in a fork",
   async () => {
-    const both = allOf(toolWasCalled("save"), toolWasCalled("test"));
+    const both = allOf(hasToolCall("save"), hasToolCall("test"));
     const script = [asks("save", {}), says("saved"), asks("test", {}), says("tested")];
     const { role } = soloist(script, {
       tools: [spyTool("save"), spyTool("test")],
@@ -266,7 +266,7 @@ proves(
 );
 
 proves(["R60"], "one of two is not both", async () => {
-  const both = allOf(toolWasCalled("work"), toolWasCalled("test"));
+  const both = allOf(hasToolCall("work"), hasToolCall("test"));
   const { role } = soloist([work, work, says("done")], {
     tools: [spyTool("work"), spyTool("test")],
     stopWhen: [both],
@@ -278,7 +278,7 @@ proves(
   ["X32"],
   "a negation fires with its own reason after the first step that lacks it",
   async () => {
-    const idle = not(toolWasCalled("work"), reason("idle"));
+    const idle = not(hasToolCall("work"), reason("idle"));
     const { role } = soloist([work, asks("rest", {}), says("never")], {
       tools: [spyTool("work"), spyTool("rest")],
       stopWhen: [idle],
@@ -292,7 +292,7 @@ proves(
   "one condition serves runs after each other and at once, and each is judged by itself",
   async () => {
     const both = anyOf(
-      allOf(toolWasCalled("save"), async (facts) => toolWasCalled("test")(facts)),
+      allOf(hasToolCall("save"), async (facts) => hasToolCall("test")(facts)),
       after(4, "tired"),
     );
     const tools = [spyTool("work"), spyTool("save"), spyTool("test")];
@@ -428,7 +428,7 @@ proves(
     };
     const { role, model } = soloist([asks("work", {}), asks("work", {}), says("never")], {
       tools: [spyTool("work")],
-      stopWhen: [anyOf(watching, allOf(second, toolWasCalled("work")))],
+      stopWhen: [anyOf(watching, allOf(second, hasToolCall("work")))],
     });
     const { reason } = await newFixture().run(role);
     expect([reason.code, model.requests.length, seen]).toEqual(["second", 2, [true, true, true]]);

@@ -36,7 +36,7 @@ import { recorder } from "../telemetry/recorded-spans.ts";
 import { contentOf } from "../telemetry/spoken-spans.ts";
 import { calls, part, spawn, until } from "../tree/scripted-agents.ts";
 
-const IMAGES = { accepts: ["image"] } as const;
+const IMAGES = { inputModalities: ["image"] } as const;
 const TOLD = [words("Look at"), CHART];
 const TOLD_TEXT = `Look at\n${CHART_LINE}`;
 /** An image of other bytes. */
@@ -127,7 +127,7 @@ describe("a run that goes on", () => {
   });
 
   proves(["M73"], "has it in the requests that are made again of what was kept", async () => {
-    for (const options of [IMAGES, {}, { accepts: ["file", "image"] }]) {
+    for (const options of [IMAGES, {}, { inputModalities: ["file", "image"] }]) {
       const { role, model } = artist([asks("draw", {}), says("Done.")], {}, options);
       const fixture = newFixture();
       const { snapshot } = await rested(fixture, fixture.start(role, [...TOLD, REPORT]));
@@ -152,15 +152,15 @@ describe("another model", () => {
     expect(seen(model.requests[0])).toEqual([...BOTH, expect.objectContaining(drawn)]);
   });
 
-  for (const { accepts, expected } of [
-    { accepts: ["image"], expected: told },
-    { accepts: [], expected: toldBlind },
+  for (const { inputModalities, expected } of [
+    { inputModalities: ["image"], expected: told },
+    { inputModalities: [], expected: toldBlind },
   ] as const)
     proves(
       ["M73"],
-      `of a subagent inherits for one that takes ${accepts.join() || "text"}`,
+      `of a subagent inherits for one that takes ${inputModalities.join() || "text"}`,
       async () => {
-        const helper = part("helper", [says("Ok.")], { scripted: { accepts } });
+        const helper = part("helper", [says("Ok.")], { scripted: { inputModalities } });
         const script = [asks("draw", {}), calls(spawn("helper", "Help.")), says("Done.")];
         const lead = part("lead", script, {
           subagents: [helper.role],
@@ -172,8 +172,8 @@ describe("another model", () => {
         await fixture.outcome(fixture.start(lead.role, TOLD));
         const [, task, , result] = helper.model.requests[0]?.messages ?? [];
         expect(task).toEqual({ ...expected, origin: "inherited" });
-        expect(result).toMatchObject(accepts.length === 0 ? { role: "tool" } : drawn);
-        expect("content" in (result ?? {})).toBe(accepts.length > 0);
+        expect(result).toMatchObject(inputModalities.length === 0 ? { role: "tool" } : drawn);
+        expect("content" in (result ?? {})).toBe(inputModalities.length > 0);
       },
     );
 });
@@ -234,7 +234,7 @@ describe("a journal", () => {
         const process = (role: AgentRole): Orchestrator =>
           new Orchestrator({ clock: new ManualClock(), ids, store, roles: [role] });
         const door = latch();
-        const stuck = spyTool("draw", () => door.opened, { isRepeatable: true });
+        const stuck = spyTool("draw", () => door.opened, { retryAfterCrash: true });
         const first = artist([asks("draw", {})], { tools: [stuck] });
         const run = process(first.role).start(first.role, TOLD);
         const letter = isTaskHandled ? run.steer([DRAWN]) : undefined;
@@ -242,7 +242,7 @@ describe("a journal", () => {
           isTaskHandled ? stuck.calls.length === 1 : first.model.requests.length === 1,
         );
         const second = artist([...(isTaskHandled ? [] : [asks("draw", {})]), says("Done.")], {
-          tools: [draw({ isRepeatable: true })],
+          tools: [draw({ retryAfterCrash: true })],
         });
         const again = await process(second.role).recover(run.runId, { takeOver: true });
         const lost = rejectionOf(run.result);

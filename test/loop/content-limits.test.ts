@@ -70,7 +70,7 @@ describe("an estimate", () => {
   });
 
   proves(["M74", "R101"], "is in the lease, until the provider has counted", async () => {
-    const options = { accepts: ["image"], countTokens: null } as const;
+    const options = { inputModalities: ["image"], countTokens: null } as const;
     const { role } = soloist([says("Done.")], {}, options);
     const fixture = newFixture();
     await fixture.outcome(fixture.start(role, [CHART]));
@@ -227,9 +227,9 @@ proves(["M74"], "what a tool gives is refused by its own door", () => {
 
 proves(["M74"], "a role whose model takes what there is not is refused", () => {
   // @ts-expect-error No such kind.
-  const smelling = (): unknown => soloist([], {}, { accepts: ["smell"] });
+  const smelling = (): unknown => soloist([], {}, { inputModalities: ["smell"] });
   expect(smelling).toThrow(
-    "Expected solo.model.accepts to be a list of image, audio and file, got an array.",
+    "Expected solo.model.inputModalities to be a list of image, audio and file, got an array.",
   );
 });
 
@@ -237,7 +237,7 @@ describe("a request over 50,000,000 bytes", () => {
   const big = { ...CHART, data: ofBytes(18_000_000) };
   const draw = spyTool("draw", () => toolResult({ attachments: [big] }));
   const script = [asks("draw", {}), asks("draw", {}), asks("draw", {}), says("Done.")];
-  const seeing = { accepts: ["image"] } as const;
+  const seeing = { inputModalities: ["image"] } as const;
 
   proves(["M74"], "fails the agent before anything is asked", async () => {
     const { role, model } = soloist(script, { tools: [draw] }, seeing);
@@ -317,7 +317,7 @@ function attached(messages: readonly Message[] = []): readonly string[] {
 describe("a compaction", () => {
   const draw = spyTool("draw", () => toolResult({ attachments: [CHART] }));
   const counted = {
-    accepts: ["image"],
+    inputModalities: ["image"],
     countTokens: ({ messages }: { readonly messages: readonly Message[] }) =>
       10 * messages.length + 1_000 * attached(messages).length,
   } as const;

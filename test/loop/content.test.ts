@@ -31,7 +31,7 @@ import {
 import { calls, part, until, use } from "../tree/scripted-agents.ts";
 
 const ALL: readonly AttachmentKind[] = ["image", "audio", "file"];
-const seeing = { accepts: ALL };
+const seeing = { inputModalities: ALL };
 const EMPTY = { type: "image", mediaType: "image/png", data: "" } as const;
 
 /** All but the instructions of what the model was shown last. */
@@ -47,30 +47,34 @@ const task = (text: string, content?: readonly ContentPart[]): Message => ({
 });
 
 describe("a task", () => {
-  for (const { accepts, content } of [
-    { accepts: ALL, content: SAID },
+  for (const { inputModalities, content } of [
+    { inputModalities: ALL, content: SAID },
     {
-      accepts: ["image"],
+      inputModalities: ["image"],
       content: SAID.map((one) =>
         one.type === "file" ? words(REPORT_LINE) : one.type === "audio" ? words(SOUND_LINE) : one,
       ),
     },
-    { accepts: [], content: undefined },
-    { accepts: undefined, content: undefined },
+    { inputModalities: [], content: undefined },
+    { inputModalities: undefined, content: undefined },
   ] as const)
-    proves(["M70"], `is shown to a model that takes ${accepts?.join(", ") ?? "text"}`, async () => {
-      const { role, model } = soloist(
-        [says("Done.")],
-        {},
-        accepts === undefined ? {} : { accepts },
-      );
-      const fixture = newFixture();
-      const result = await fixture.outcome(fixture.start(role, SAID));
-      expect(shownTo(model)).toEqual([task(SAID_TEXT, content)]);
-      expect(result.messages[1]).toMatchObject(task(SAID_TEXT, SAID));
-      expect(result.agents[0]).toMatchObject({ task: SAID_TEXT });
-      expect(fixture.sink.of("run.started")).toMatchObject([{ task: SAID_TEXT }]);
-    });
+    proves(
+      ["M70"],
+      `is shown to a model that takes ${inputModalities?.join(", ") ?? "text"}`,
+      async () => {
+        const { role, model } = soloist(
+          [says("Done.")],
+          {},
+          inputModalities === undefined ? {} : { inputModalities },
+        );
+        const fixture = newFixture();
+        const result = await fixture.outcome(fixture.start(role, SAID));
+        expect(shownTo(model)).toEqual([task(SAID_TEXT, content)]);
+        expect(result.messages[1]).toMatchObject(task(SAID_TEXT, SAID));
+        expect(result.agents[0]).toMatchObject({ task: SAID_TEXT });
+        expect(fixture.sink.of("run.started")).toMatchObject([{ task: SAID_TEXT }]);
+      },
+    );
 
   proves(["M70"], "that is text, in parts or not, has no content", async () => {
     const { role, model } = soloist([says("Done."), says("Done.")], {}, seeing);
@@ -218,10 +222,10 @@ describe("the result of a tool", () => {
     "[image/png, 0 bytes]",
   ];
 
-  async function shownOf(give: () => ToolReturn, accepts = ALL) {
+  async function shownOf(give: () => ToolReturn, inputModalities = ALL) {
     const draw = spyTool("draw", give);
     const script = [calls(use("draw")), says("Done.")];
-    const { role, model } = soloist(script, { tools: [draw] }, { accepts });
+    const { role, model } = soloist(script, { tools: [draw] }, { inputModalities });
     const { steps } = await newFixture().run(role);
     const { callId: _id, ...result } = { callId: "", ...shownTo(model)?.at(-1) };
     return { result, execution: steps[0]?.tools.executions[0] };

@@ -233,7 +233,7 @@ proves(
     const fixture = newFixture();
     const { role, model } = soloist([UNKNOWN, says("again")]);
     const told: string[] = [];
-    const result = await fixture.run(role, { onPiece: texts((text) => told.push(text)) });
+    const result = await fixture.run(role, { onStreamPart: texts((text) => told.push(text)) });
     expect([result.status, result.text, model.requests.length, told.join("")]).toEqual([
       "completed",
       "so so",

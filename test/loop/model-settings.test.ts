@@ -230,7 +230,7 @@ proves(["M41"], "a cache key is that of instructions and tools, in every run", a
 
 proves(["M41"], "agents of one role in a run are distinguished by their number", async () => {
   const model = watched([says("1"), says("2")]);
-  const leaf = defineAgent({ name: "leaf", purpose: "Looks.", instructions: "Look.", model });
+  const leaf = defineAgent({ name: "leaf", description: "Looks.", instructions: "Look.", model });
   const lead = part("lead", [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Done.")], {
     subagents: [leaf],
   });

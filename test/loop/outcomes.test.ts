@@ -110,7 +110,7 @@ proves(
     const heard: string[] = [];
     const run = fixture.start(role, "Do it.", {
       budget: { totalTokens: 50_000, steps: 3 },
-      onPiece: texts((text) => heard.push(text)),
+      onStreamPart: texts((text) => heard.push(text)),
     });
     const result = await fixture.outcome(run);
     expect([result.status, result.text, heard]).toEqual(["completed", "done", ["done"]]);

@@ -46,7 +46,7 @@ const answers = (): ScriptedModel =>
   ]);
 const helper = defineAgent({
   name: "helper",
-  purpose: "Helps",
+  description: "Helps",
   instructions: "Help.",
   model: new ScriptedModel([says("helped"), says("helped"), says("helped")]),
 });

@@ -97,12 +97,12 @@ describe("to the model that wrote it", () => {
     const process = (role: AgentRole): Orchestrator =>
       new Orchestrator({ clock: new ManualClock(), ids, store, roles: [role] });
     const door = latch();
-    const look = spyTool("look", () => door.opened, { isRepeatable: true });
+    const look = spyTool("look", () => door.opened, { retryAfterCrash: true });
     const first = thinker("one", [thinks("c1")], { tools: [look] });
     const run = process(first.role).start(first.role, "Do it.");
     await until(() => look.calls.length === 1);
     const second = thinker("one", [says("Done.")], {
-      tools: [spyTool("look", undefined, { isRepeatable: true })],
+      tools: [spyTool("look", undefined, { retryAfterCrash: true })],
     });
     const again = await process(second.role).recover(run.runId, { takeOver: true });
     const lost = rejectionOf(run.result);

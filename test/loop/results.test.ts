@@ -7,7 +7,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentState } from "../../src/agent/agent-state.ts";
 import { observe, transform } from "../../src/hooks/hook.ts";
 import type { ModelReply } from "../../src/model/model.ts";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";
 import { unfrozenParts } from "../support/frozen.ts";
@@ -105,7 +105,7 @@ proves(["R40"], "every part of a role is frozen, and so is what its definition w
   const lists = {
     tools: [spyTool("work")],
     subagents: [soloist([], { name: "helper" }).role],
-    stopWhen: [toolWasCalled("work")],
+    stopWhen: [hasToolCall("work")],
     hooks: [observe("run.ended", () => undefined), transform("stop", () => undefined)],
     compaction: { keepMessages: 5 },
     budget: { steps: 3 },

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import { toolWasCalled, type StopCondition } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall, type StopCondition } from "../../src/policies/stop-conditions.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
@@ -251,14 +251,14 @@ proves(
   "a tool that stops the run is judged on the last step only, after its result is stored",
   async () => {
     const tools = [spyTool("work"), spyTool("finish")];
-    const stopWhen = [toolWasCalled("finish")];
+    const stopWhen = [hasToolCall("finish")];
     const { role } = soloist([asks("work", {}), asks("finish", {})], { tools, stopWhen });
     const result = await newFixture().run(role);
     expect([ending(result), result.steps.length]).toEqual([["stopped", "tool_called"], 2]);
     expect(result.steps[1]?.tools.executions.map(({ text }) => text)).toEqual(["finish done"]);
     const steps = result.steps.toReversed();
     const facts = { steps, usage: result.usage.own, elapsedMs: 0, context: undefined };
-    expect(toolWasCalled("finish")(facts)).toBeUndefined();
+    expect(hasToolCall("finish")(facts)).toBeUndefined();
   },
 );
 

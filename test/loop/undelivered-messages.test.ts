@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import type { Delivery } from "../../src/agent/mailbox.ts";
+import type { SteerReceipt } from "../../src/agent/mailbox.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { Attachment } from "../../src/protocol/attachment.ts";
 import type { MessageContent } from "../../src/protocol/message-content.ts";
@@ -27,7 +27,7 @@ const ALL_BUT_STEERED = ["task"];
 /** An agent with one tool step before its answer. */
 function worker(more: Partial<Omit<AgentDefinition, "model">> = {}) {
   const script = [calls(use("work")), says("done")];
-  return soloist(script, { tools: [spyTool("work")], ...more }, { accepts: ["image"] });
+  return soloist(script, { tools: [spyTool("work")], ...more }, { inputModalities: ["image"] });
 }
 
 /** Writes to the root after its first step, and does something when the request of the second is prepared. */
@@ -38,7 +38,7 @@ async function writesToSecondStep(
     act,
   }: { readonly message?: MessageContent; readonly act?: () => void } = {},
 ) {
-  const deliveries: Promise<Delivery>[] = [];
+  const deliveries: Promise<SteerReceipt>[] = [];
   let prepared = 0;
   for await (const { phase } of run.iterate()) {
     if (phase === "decide" && deliveries.length === 0) deliveries.push(run.steer(message));
@@ -50,7 +50,7 @@ async function writesToSecondStep(
 }
 
 /** All that is said of a message to the root. */
-async function traced(fixture: Fixture, run: Run, delivery?: Delivery) {
+async function traced(fixture: Fixture, run: Run, delivery?: SteerReceipt) {
   const { status, messages } = await fixture.outcome(run);
   const events = fixture.sink.of("message.delivered").length;
   return { status, delivery, events, history: originsIn(messages) };
@@ -133,7 +133,7 @@ test("a message whose request is sent is delivered, also if the run is stopped t
   const { role, model } = worker();
   const fixture = newFixture();
   const run = fixture.start(role);
-  const deliveries: Promise<Delivery>[] = [];
+  const deliveries: Promise<SteerReceipt>[] = [];
   for await (const { phase } of run.iterate()) {
     if (phase === "decide" && deliveries.length === 0) deliveries.push(run.steer("Hurry."));
     if (phase === "infer" && model.requests.length === 2) run.requestStop();

@@ -17,7 +17,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { giveResult } from "../../src/protocol/question.ts";
+import { provideResult } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { CodeProvider } from "./code-provider.ts";
 
@@ -118,7 +118,7 @@ async function isRefused(auth: OAuthClientProvider): Promise<boolean> {
 }
 
 /** The approver that is asked for data leaves all of it out: defaults are taken. */
-const approver: Approver = (question) => giveResult(question, {});
+const approver: Approver = (question) => provideResult(question, {});
 
 const ARGUMENTS: Readonly<Record<string, object>> = { add_numbers: { a: 5, b: 3 } };
 

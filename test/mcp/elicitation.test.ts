@@ -10,8 +10,8 @@ import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.t
 import {
   approve,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
   type Question,
 } from "../../src/protocol/question.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
@@ -54,7 +54,7 @@ async function answerTo(
   return JSON.parse(text);
 }
 
-const bonn: Approver = (question) => giveResult(question, { city: "Bonn" });
+const bonn: Approver = (question) => provideResult(question, { city: "Bonn" });
 
 for (const [name, open] of Object.entries(TRANSPORTS))
   describe(`over ${name}`, () => {
@@ -64,7 +64,7 @@ for (const [name, open] of Object.entries(TRANSPORTS))
       const fixture = newFixture({
         approver: (question) => {
           questions.push(question);
-          return giveResult(question, { city: "Bonn" });
+          return provideResult(question, { city: "Bonn" });
         },
       });
       const [execution] = await made(server.tools, [["elicit"]], fixture);
@@ -100,15 +100,15 @@ for (const [name, open] of Object.entries(TRANSPORTS))
   });
 
 const NO_ANSWERS: Readonly<Record<string, readonly [approver: Approver, action: string]>> = {
-  "reports a failure": [(question) => reportFailure(question, "Not now."), "decline"],
+  "reports a failure": [(question) => provideError(question, "Not now."), "decline"],
   "denies it": [(question) => deny(question), "decline"],
   "says nothing": [() => undefined, "cancel"],
   throws: [() => Promise.reject(new Error("The line is dead.")), "cancel"],
   "approves it, which is no answer": [(question) => approve(question), "cancel"],
-  "gives what does not fit": [(question) => giveResult(question, { city: 7 }), "cancel"],
-  "gives too little": [(question) => giveResult(question, {}), "cancel"],
+  "gives what does not fit": [(question) => provideResult(question, { city: 7 }), "cancel"],
+  "gives too little": [(question) => provideResult(question, {}), "cancel"],
   "gives what nobody asked for": [
-    (question) => giveResult(question, { city: "Bonn", password: "x" }),
+    (question) => provideResult(question, { city: "Bonn", password: "x" }),
     "cancel",
   ],
 };
@@ -163,7 +163,7 @@ test("a question that the server takes back is taken back from the approver", as
     approver: async (question, { signal }) => {
       count += 1;
       if (count === 1) await aborted(signal);
-      return giveResult(question, { city: "Bonn" });
+      return provideResult(question, { city: "Bonn" });
     },
   });
   const [execution] = await made(server.tools, [["elicit", { withdrawn: true }]], fixture);
@@ -183,7 +183,7 @@ describe("two runs with one server", () => {
       ["Bonn", "Rome"].map((city) => {
         const ids = sequentialIds();
         const own = { next: (kind: string) => `${city}_${ids.next(kind)}` };
-        const approver: Approver = (question) => giveResult(question, { city });
+        const approver: Approver = (question) => provideResult(question, { city });
         return answerTo(server, { approver, ids: own }, { together: 2 });
       }),
     );

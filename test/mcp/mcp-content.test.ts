@@ -16,13 +16,13 @@ const OBJECT = { type: "object" };
 const IMAGE = { type: "image", mediaType: "image/png", data: "AAAA" };
 const LINES = "Here.\n[image/png, 3 bytes]";
 
-for (const { accepts, content } of [
-  { accepts: ["image"], content: [IMAGE] },
-  { accepts: [], content: undefined },
+for (const { inputModalities, content } of [
+  { inputModalities: ["image"], content: [IMAGE] },
+  { inputModalities: [], content: undefined },
 ] as const)
   proves(
     ["M72"],
-    `images of results and of failures, for one that takes ${accepts.join() || "text"}`,
+    `images of results and of failures, for one that takes ${inputModalities.join() || "text"}`,
     async () => {
       const { transport } = await handMadeOverHttp({
         tools: [
@@ -38,7 +38,7 @@ for (const { accepts, content } of [
       });
       afterwards(() => server.close());
       const script = [asks("odd_paint", {}), asks("odd_spill", {}), says("Done.")];
-      const { role, model } = soloist(script, { tools: server.tools }, { accepts });
+      const { role, model } = soloist(script, { tools: server.tools }, { inputModalities });
       const { steps } = await newFixture().run(role);
       const results = model.requests[2]?.messages.filter((message) => message.role === "tool");
       expect(results).toEqual([

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
 import type { McpOptions } from "../../src/mcp/mcp-options.ts";
-import { giveResult } from "../../src/protocol/question.ts";
+import { provideResult } from "../../src/protocol/question.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
@@ -253,7 +253,7 @@ for (const [limit, more] of [
         elicitation: true,
         ...more,
       });
-      const fixture = newFixture({ approver: (question) => giveResult(question, {}) });
+      const fixture = newFixture({ approver: (question) => provideResult(question, {}) });
       const calls = [0, 1].map(() => ["odd_survey", { times: limit + 3 }] as const);
       const [text, again] = textsOf(await made(server.tools, calls, fixture));
       const answers = (count: number, answer: object) =>

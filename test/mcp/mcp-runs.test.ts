@@ -88,7 +88,7 @@ function shortened(execution: ToolExecution | undefined): unknown {
 function on(type: EspalierEvent["type"], act: () => unknown): EventSink {
   let isDone = false;
   return {
-    take: (event) => {
+    emit: (event) => {
       if (isDone || event.type !== type) return;
       isDone = true;
       act();

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { transform } from "../../src/hooks/hook.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { usageOf } from "../../src/protocol/event.ts";
+import { sumUsage } from "../../src/protocol/event.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";
@@ -361,7 +361,7 @@ proves(
         .of("step.completed")
         .reduce((sum, { usage }) => sum + usage.modelCalls, 0);
       expect(result.usage.total.modelCalls - steps, "the summary is in no step").toBe(1);
-      expect(usageOf(s.sink.events)).toEqual(result.usage.total);
+      expect(sumUsage(s.sink.events)).toEqual(result.usage.total);
     }
   },
 );

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 
 import type { Compaction } from "../../src/agent/compaction.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { usageOf } from "../../src/protocol/event.ts";
+import { sumUsage } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -78,7 +78,7 @@ proves(
       });
       expect(compacted?.summaryCharacters).toBeGreaterThan(0);
       expect([result.status, result.usage.total.estimatedCalls]).toEqual(["completed", 1]);
-      expect(usageOf(s.sink.events)).toEqual(result.usage.total);
+      expect(sumUsage(s.sink.events)).toEqual(result.usage.total);
       expect(result.accounts[0]?.reserved).toMatchObject({ totalTokens: 0, costMicroUsd: 0 });
       expect(takeWarnings()).toEqual([expect.stringContaining("a usage that cannot be true")]);
       expect(await new Orchestrator({ store }).resultOf(result.runId)).toEqual(result);

@@ -66,7 +66,10 @@ function ok({ path }: { readonly path: string }): ServerReply {
 
 /** The messages of each request, in the words of the interface, and its text up to their end. */
 async function sent(
-  options: { readonly api: "chat" | "responses"; readonly accepts?: readonly AttachmentKind[] },
+  options: {
+    readonly api: "chat" | "responses";
+    readonly inputModalities?: readonly AttachmentKind[];
+  },
   ...histories: readonly (readonly Message[])[]
 ) {
   await using server = await OpenAiServer.start(ok);
@@ -95,7 +98,7 @@ describe("over Chat Completions", () => {
   const drawn = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "Drawn." }));
 
   proves(["M71"], "parts stand in order; those of results follow the last of them", async () => {
-    const [request] = await sent({ api: "chat", accepts: ALL }, HISTORY);
+    const [request] = await sent({ api: "chat", inputModalities: ALL }, HISTORY);
     const expected: readonly ChatCompletionMessageParam[] = [
       {
         role: "user",
@@ -129,7 +132,9 @@ describe("over Chat Completions", () => {
         { ...PHOTO, type: "file" },
         { ...SOUND, mediaType: "audio/ogg" },
       ] as const;
-      const [request] = await sent({ api: "chat", accepts: ALL }, [userMessage(odd, "task")]);
+      const [request] = await sent({ api: "chat", inputModalities: ALL }, [
+        userMessage(odd, "task"),
+      ]);
       expect(request?.messages).toEqual([
         said([
           { type: "text", text: "[image/jpeg, https://example.com/photo.jpg]" },
@@ -147,7 +152,7 @@ describe("over Responses", () => {
   ];
 
   proves(["M71"], "parts stand in order, and within the result that they belong to", async () => {
-    const [request] = await sent({ api: "responses", accepts: ALL }, HISTORY);
+    const [request] = await sent({ api: "responses", inputModalities: ALL }, HISTORY);
     const said: ResponseInputItem = {
       role: "user",
       content: [
@@ -177,7 +182,7 @@ describe("over Responses", () => {
         ],
         "task",
       );
-      const [request] = await sent({ api: "responses", accepts: ["file"] }, [named]);
+      const [request] = await sent({ api: "responses", inputModalities: ["file"] }, [named]);
       const content = [
         { type: "input_file", file_url: PHOTO.uri },
         { type: "input_file", filename: "file.pdf", file_data: REPORT_URL },
@@ -187,7 +192,7 @@ describe("over Responses", () => {
   );
 
   proves(["M70", "M71"], "a model that is said to take nothing reads lines", async () => {
-    const [request] = await sent({ api: "responses", accepts: [] }, HISTORY);
+    const [request] = await sent({ api: "responses", inputModalities: [] }, HISTORY);
     expect(request?.messages).toEqual([
       { role: "user", content: SAID_TEXT },
       ...answered(["Drawn.", "Drawn."]),
@@ -197,7 +202,7 @@ describe("over Responses", () => {
 
 for (const api of ["chat", "responses"] as const) {
   proves(["M71"], `over ${api} a request begins with the text of the one before`, async () => {
-    const [one, two] = await sent({ api, accepts: ALL }, HISTORY, LATER);
+    const [one, two] = await sent({ api, inputModalities: ALL }, HISTORY, LATER);
     expect(two?.text.startsWith(one?.text ?? "none")).toBe(true);
     expect(two?.text).toContain("Go on.");
   });
@@ -206,9 +211,9 @@ for (const api of ["chat", "responses"] as const) {
     ["M71"],
     `over ${api} one message is another text for a model that takes less`,
     async () => {
-      const [image] = await sent({ api, accepts: ["image"] }, HISTORY);
-      const [file] = await sent({ api, accepts: ["file"] }, HISTORY);
-      const [again] = await sent({ api, accepts: ["image"] }, HISTORY);
+      const [image] = await sent({ api, inputModalities: ["image"] }, HISTORY);
+      const [file] = await sent({ api, inputModalities: ["file"] }, HISTORY);
+      const [again] = await sent({ api, inputModalities: ["image"] }, HISTORY);
       const counts = [image, file, again].map((one) =>
         [CHART, REPORT].map(({ data = "none" }) => (one?.text.split(data).length ?? 0) - 1),
       );
@@ -223,7 +228,7 @@ for (const api of ["chat", "responses"] as const) {
 
   proves(["M70"], `over ${api} a text that a hook has changed is what goes out`, async () => {
     const changed: Message = { ...userMessage([words("Secret"), CHART], "task"), text: "Hidden" };
-    const [request] = await sent({ api, accepts: ["image"] }, [changed]);
+    const [request] = await sent({ api, inputModalities: ["image"] }, [changed]);
     expect(request?.text).toContain("Hidden");
     expect(request?.text).toContain(CHART.data);
     expect(request?.text).not.toMatch(/Secret|chart\.png/);
@@ -232,7 +237,7 @@ for (const api of ["chat", "responses"] as const) {
 
 describe("what a model takes besides text", () => {
   const KEY = { apiKey: "sk-test" };
-  const taken = ({ accepts }: Model) => accepts;
+  const taken = ({ inputModalities }: Model) => inputModalities;
 
   proves(["M71"], "is known at OpenAI and Azure, and said elsewhere", () => {
     expect(
@@ -241,16 +246,16 @@ describe("what a model takes besides text", () => {
         openai("gpt-5.6", { ...KEY, baseUrl: "https://eu.api.openai.com/v1" }),
         openai("gpt-5.6", { ...KEY, baseUrl: "https://me.openai.azure.com/openai/v1" }),
         openai("llava", { ...KEY, baseUrl: "http://127.0.0.1:1/v1" }),
-        openai("llava", { ...KEY, baseUrl: "http://127.0.0.1:1/v1", accepts: ["image"] }),
-        openai("gpt-5.6", { ...KEY, accepts: [] }),
+        openai("llava", { ...KEY, baseUrl: "http://127.0.0.1:1/v1", inputModalities: ["image"] }),
+        openai("gpt-5.6", { ...KEY, inputModalities: [] }),
       ].map(taken),
     ).toEqual([["image", "file"], ["image", "file"], ["image", "file"], [], ["image"], []]);
   });
 
   proves(["M74"], "is refused if it is no list of kinds", () => {
     // @ts-expect-error A kind that there is not.
-    expect(() => openai("gpt-5.6", { accepts: ["video"] })).toThrow(
-      "Expected openai.accepts to be a list of image, audio and file, got an array.",
+    expect(() => openai("gpt-5.6", { inputModalities: ["video"] })).toThrow(
+      "Expected openai.inputModalities to be a list of image, audio and file, got an array.",
     );
   });
 });

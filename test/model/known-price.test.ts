@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { knownPrice } from "../../src/model/prices.ts";
+import { lookUpModelPrice } from "../../src/model/prices.ts";
 import { checkPrice, copyPrice, isDay } from "../../src/model/model-price.ts";
 import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";
@@ -14,7 +14,7 @@ proves(
   "the price of every model in the table is known, with the table's date and source",
   () => {
     const named = table.rows.flatMap((row) => row.models.map((model) => ({ model, row })));
-    const known = named.map(({ model }) => knownPrice("openai", model));
+    const known = named.map(({ model }) => lookUpModelPrice("openai", model));
     expect(known).toEqual(
       named.map(({ row: { price, isHighest } }) => ({
         ...price,
@@ -33,12 +33,14 @@ proves(
 test("a snapshot costs what its model costs, where that is so for all of them", () => {
   expect(table.withSnapshots.length).toBeGreaterThan(0);
   for (const model of table.withSnapshots)
-    expect(knownPrice("openai", `${model}-2026-10-01`)).toBe(knownPrice("openai", model));
+    expect(lookUpModelPrice("openai", `${model}-2026-10-01`)).toBe(
+      lookUpModelPrice("openai", model),
+    );
 });
 
 test("a snapshot with a price of its own has that", () => {
   const outputs = ["gpt-4o", "gpt-4o-2024-05-13", "gpt-4o-2024-08-06"].map(
-    (model) => knownPrice("openai", model)?.outputUsdPerMillion,
+    (model) => lookUpModelPrice("openai", model)?.outputUsdPerMillion,
   );
   expect(outputs).toEqual([10, 15, 10]);
 });
@@ -76,19 +78,19 @@ proves(["X30"], "a model that the table does not have is unknown, however its na
     "\ud800",
     "x".repeat(1_000_000),
   ];
-  const known = names.filter((name) => knownPrice("openai", name) !== undefined);
+  const known = names.filter((name) => lookUpModelPrice("openai", name) !== undefined);
   expect(known).toEqual([]);
 });
 
 test.each(["", "OpenAI", "azure", "anthropic", "constructor", "__proto__", "scripted"])(
   "the provider %j has no table",
   (provider) => {
-    expect(knownPrice(provider, "gpt-5-mini")).toBe(undefined);
+    expect(lookUpModelPrice(provider, "gpt-5-mini")).toBe(undefined);
   },
 );
 
 test.each([[undefined], [null], [7], [{}], [["gpt-5-mini"]]])("%j is no model", (modelId) => {
-  expect(Reflect.apply(knownPrice, undefined, ["openai", modelId])).toBe(undefined);
+  expect(Reflect.apply(lookUpModelPrice, undefined, ["openai", modelId])).toBe(undefined);
 });
 
 describe("a price", () => {

@@ -276,7 +276,7 @@ proves(
     held.open();
     const ended = await Promise.all(runs.map(async (run) => await run.settled));
     ended.push(await second.start(roleOf(sharing)).settled);
-    const waits = { retryAfterMs: 3_600_000, longestWaitMs: 60_000 };
+    const waits = { retryAfterMs: 3_600_000, maxDelayMs: 60_000 };
     const paused = { provider: "scripted", model: "scripted", ...waits };
     expect(ended.map(({ errors }) => [errors[0]?.code, errors[0]?.data])).toEqual([
       ["model_rate_limited", waits],

@@ -221,7 +221,7 @@ describe("a stream that breaks off", () => {
     await using server = await OpenAiServer.start(() => paused);
     const clock = new ManualClock();
     const facts = await failureAt(server, clock, "streamed", {
-      onPiece: () => clock.advance(60_000),
+      onStreamPart: () => clock.advance(60_000),
     });
     expect({ code: facts.code, lost: facts.lostOutputTokens }).toEqual({
       code: "model_timeout",
@@ -289,7 +289,10 @@ function failureAt(
   server: OpenAiServer,
   clock: ManualClock,
   mode: (typeof MODES)[number],
-  { fetch, onPiece = () => {} }: { fetch?: typeof globalThis.fetch; onPiece?: () => void } = {},
+  {
+    fetch,
+    onStreamPart = () => {},
+  }: { fetch?: typeof globalThis.fetch; onStreamPart?: () => void } = {},
 ): Promise<FailureFacts> {
   const connection = connectionTo(server, clock, fetch);
   const model = {
@@ -298,7 +301,7 @@ function failureAt(
     generate: (...[request, options]: Parameters<OpenAiConnection["generate"]>) =>
       connection.generate(
         request,
-        options.onDelta === undefined ? options : { ...options, onDelta: onPiece },
+        options.onDelta === undefined ? options : { ...options, onDelta: onStreamPart },
       ),
   };
   return failure(model, mode);

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { knownPrice, priceLookup } from "../../src/model/prices.ts";
+import { lookUpModelPrice, priceLookup } from "../../src/model/prices.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
@@ -17,7 +17,7 @@ function priceOf(model: Model): ModelPrice | undefined {
   return priceLookup(undefined)(model);
 }
 
-const LISTED = knownPrice("openai", "gpt-5-mini") ?? expect.fail("gpt-5-mini has no price");
+const LISTED = lookUpModelPrice("openai", "gpt-5-mini") ?? expect.fail("gpt-5-mini has no price");
 const OWN = { inputUsdPerMillion: 7, outputUsdPerMillion: 8 };
 
 beforeEach(() => {

@@ -19,7 +19,7 @@ import {
   type PriceTable,
   type SourceModel,
 } from "../../scripts/update-prices.ts";
-import { knownPrice } from "../../src/model/prices.ts";
+import { lookUpModelPrice } from "../../src/model/prices.ts";
 import { costMicroUsd, type ModelPrice } from "../../src/model/model-price.ts";
 import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";
@@ -72,7 +72,7 @@ test("every price is a number above zero, and cached input is not dearer than ot
 
 test("no model is in it twice, and its prices cannot be changed", () => {
   expect(MODELS.toSorted()).toEqual([...new Set(MODELS)].toSorted());
-  expect(MODELS.filter((name) => !Object.isFrozen(knownPrice("openai", name)))).toEqual([]);
+  expect(MODELS.filter((name) => !Object.isFrozen(lookUpModelPrice("openai", name)))).toEqual([]);
 });
 
 test("fine-tuned, audio, image, search and embedding models are not in it", () => {
@@ -102,7 +102,7 @@ interface TokenCounts {
 }
 
 function tableCost(model: string, { written, ...counts }: TokenCounts & { written: number }) {
-  const price = knownPrice("openai", model) ?? expect.fail(`${model} has no price`);
+  const price = lookUpModelPrice("openai", model) ?? expect.fail(`${model} has no price`);
   return costMicroUsd(price, { ...counts, cacheWriteInputTokens: written, reasoningTokens: 0 });
 }
 

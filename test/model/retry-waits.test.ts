@@ -55,19 +55,19 @@ proves(
     const first = await trial(modelOf(asks(60_001), replies));
     expect([first.retries, first.waitedMs]).toEqual([[], 0]);
     const { outcome } = await trial(modelOf(asks(20), asks(3_600_000), replies), {
-      longestWaitMs: 1_000,
+      maxDelayMs: 1_000,
     });
     if (outcome.type !== "failed") throw new Error(outcome.type);
     const { code, message, data, retryAfterMs } = outcome.error;
     expect([outcome.attempts, code, message, data, retryAfterMs]).toEqual([
       2,
       "model_rate_limited",
-      "model_rate_limited. It asks to be tried again in 3600 s, and retry.longestWaitMs allows waiting for 1 s.",
-      { retryAfterMs: 3_600_000, longestWaitMs: 1_000 },
+      "model_rate_limited. It asks to be tried again in 3600 s, and retry.maxDelayMs allows waiting for 1 s.",
+      { retryAfterMs: 3_600_000, maxDelayMs: 1_000 },
       3_600_000,
     ]);
     const patient = await trial(modelOf(asks(3_600_000), replies), {
-      longestWaitMs: 3_600_000,
+      maxDelayMs: 3_600_000,
       random: () => 0,
     });
     expect([patient.outcome.type, patient.waitedMs]).toEqual(["replied", 3_600_000]);

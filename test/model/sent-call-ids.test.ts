@@ -52,7 +52,7 @@ async function bodyTo(baseUrl: string, api: OpenAiApi, messages = MESSAGES): Pro
     body = z.string().parse(init?.body);
     return await Promise.reject(new TypeError("no network"));
   };
-  const model = openai("m", { api, fetch, baseUrl, apiKey: API_KEY, accepts: ["image"] });
+  const model = openai("m", { api, fetch, baseUrl, apiKey: API_KEY, inputModalities: ["image"] });
   await model.generate({ ...REQUEST, messages }, { signal: never() }).catch(() => undefined);
   return body;
 }

@@ -10,7 +10,7 @@ import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 
 function schemaOf(input: z.ZodType): JsonObject {
-  return inputSchema("test", input, { isStrict: false }).jsonSchema;
+  return inputSchema("test", input, { coerces: true }).jsonSchema;
 }
 
 function propertyOf(input: z.ZodType): unknown {

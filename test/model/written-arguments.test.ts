@@ -54,7 +54,7 @@ proves(
     const model = modelAt(server);
     const reader = defineAgent({
       name: "reader",
-      purpose: "Reads.",
+      description: "Reads.",
       instructions: "You read.",
       model,
     });

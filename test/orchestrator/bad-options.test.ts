@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { QuestionIdSchema } from "../../src/protocol/ids.ts";
-import { approve, deny, giveResult, reportFailure } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult, provideError } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
@@ -35,7 +35,7 @@ const OPTIONS: readonly (readonly [field: string, options: unknown])[] = [
   ["retry", { retry: 5 }],
   ["retry", { retry: later }],
   ["retry.maxAttempts", { retry: { maxAttempts: 0 } }],
-  ["retry.longestWaitMs", { retry: { longestWaitMs: -1 } }],
+  ["retry.maxDelayMs", { retry: { maxDelayMs: -1 } }],
   ["graceMs", { graceMs: null }],
   ["roles", { roles: 5 }],
   ["roles[0]", { roles: [null] }],
@@ -67,7 +67,7 @@ const STARTS: readonly (readonly [
   ["budget.costUsd", soloist([]).role, "t", { budget: { costUsd: Number.POSITIVE_INFINITY } }],
   ["deadlineAtMs", soloist([]).role, "t", { deadlineAtMs: "soon" }],
   ["traceparent", soloist([]).role, "t", { traceparent: "00-abc-def-01" }],
-  ["start options", soloist([]).role, "t", { onPiece: 5 }],
+  ["start options", soloist([]).role, "t", { onStreamPart: 5 }],
   ["metadata", soloist([]).role, "t", { metadata: null }],
   ["metadata", soloist([]).role, "t", { metadata: 5 }],
   ["metadata", soloist([]).role, "t", { metadata: [1] }],
@@ -180,12 +180,12 @@ proves(
     const refused = (approver: unknown): unknown =>
       thrownBy(() => Reflect.construct(Orchestrator, [{ approver }])).message;
     expect(
-      [approve, deny, giveResult, reportFailure, { approve }, "approve", true].map(refused),
+      [approve, deny, provideResult, provideError, { approve }, "approve", true].map(refused),
     ).toEqual([
       `${expected}, got approve itself. ${advice}`,
       `${expected}, got deny itself. ${advice}`,
-      `${expected}, got giveResult itself. ${advice}`,
-      `${expected}, got reportFailure itself. ${advice}`,
+      `${expected}, got provideResult itself. ${advice}`,
+      `${expected}, got provideError itself. ${advice}`,
       `${expected}, got an object. ${advice}`,
       `${expected}, got "approve". ${advice}`,
       `${expected}, got true. ${advice}`,

@@ -103,7 +103,7 @@ const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
   ],
   [
     "the result of an unknown subagent",
-    { role: "leaf", task: "Work.", resultsOf: ["leaf#1", "leaf#9"] },
+    { role: "leaf", task: "Work.", includeResultsFrom: ["leaf#1", "leaf#9"] },
     "subagent_running",
     "Not started: leaf#1 (lead/middle#1/leaf#1) has not ended, so there is no result of it to hand on. Wait for it, or call again without it.",
   ],
@@ -151,7 +151,7 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
     }),
   ];
   const instructions = "Work.";
-  const leaf = defineAgent({ name: "leaf", purpose: "Works.", instructions, model, tools });
+  const leaf = defineAgent({ name: "leaf", description: "Works.", instructions, model, tools });
   const lead = defineAgent({
     name: "lead",
     instructions: "Lead.",
@@ -205,7 +205,10 @@ proves(["R127"], "of its parent nothing is gathered for a policy that shows none
 
 test("each fact is gathered for the policy, or the request, that shows it", () => {
   expect(gathered({ siblingResults: true })).toEqual({ ...UNREAD, siblings: SIBLINGS });
-  expect(gathered({}, { resultsOf: ["leaf#1"] })).toEqual({ ...UNREAD, siblings: SIBLINGS });
+  expect(gathered({}, { includeResultsFrom: ["leaf#1"] })).toEqual({
+    ...UNREAD,
+    siblings: SIBLINGS,
+  });
   expect(gathered({ parentConstraints: true })).toEqual({
     ...UNREAD,
     constraints: { remaining: { steps: 3 }, subagentsLeft: 3, deniedTools: [] },

@@ -78,14 +78,14 @@ async function leavePaused(readsAtOnce: boolean) {
   const pay = { name: "pay", arguments: { amount: 1 } };
   const slow = part("slow", [calls(pay), says("Never.")], { tools: [payTool()] });
   const lead = part("lead", [calls(beside("slow")), says("Done.", { after: held.opened })], {
-    delegation: { background: true, atEnd: "detach" },
+    delegation: { background: true, parentEndPolicy: "detach" },
     subagents: [slow.role],
   });
   const take = ({ type }: EspalierEvent): void => {
     if (type === "agent.paused") held.open();
     if (type === "agent.resumed") s.clock.advance(1_000);
   };
-  const s = newFixture({ sinks: [{ take }] });
+  const s = newFixture({ sinks: [{ emit: take }] });
   const run = s.start(lead.role, "Do it.", { traceparent: CALLER });
   const result = await run.result;
   const atOnce = readsAtOnce ? JSON.stringify(result) : undefined;

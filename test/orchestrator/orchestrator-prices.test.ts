@@ -7,7 +7,12 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import { knownPrice, priceLookup, type PricedModel, type Prices } from "../../src/model/prices.ts";
+import {
+  lookUpModelPrice,
+  priceLookup,
+  type PricedModel,
+  type Prices,
+} from "../../src/model/prices.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -56,7 +61,7 @@ proves(["M63"], "a model's own word goes before the list, the list before our ta
     priceOf(openai("gpt-5-mini")),
     priceOf(openai("gpt-5-nano")),
     priceOf(openai("gpt-5-nano", { baseUrl: "https://eu.api.openai.com/v1" })),
-  ]).toEqual([OWN, undefined, LISTED, knownPrice("openai", "gpt-5-nano"), undefined]);
+  ]).toEqual([OWN, undefined, LISTED, lookUpModelPrice("openai", "gpt-5-nano"), undefined]);
 });
 
 proves(["M63"], "the list is asked for the address, or for the provider that is said", () => {
@@ -93,7 +98,7 @@ proves(["M63"], "each model is looked up once, when a run with it starts", async
   const list = listOf(() => LISTED);
   const fixture = newFixture({ prices: list });
   const model = new ScriptedModel(() => says("Done."), { id: "m" });
-  const other = defineAgent({ name: "o", purpose: "O.", instructions: "O.", model });
+  const other = defineAgent({ name: "o", description: "O.", instructions: "O.", model });
   const role = solo(model, { subagents: [other], budget: { costUsd: 1 } });
   expect(list.asked).toEqual([]);
   const results = [await fixture.run(role), await fixture.run(role)];

@@ -128,7 +128,7 @@ proves(["D586"], "an unknown price and cost are null, and the calls are counted"
 /** A lead over children, each with a model of its own. */
 function tree(leadModel: ScriptedModel, children: Readonly<Record<string, Model>>): AgentRole {
   const subagents = Object.entries(children).map(([name, model]) =>
-    defineAgent({ name, purpose: `Is ${name}.`, instructions: "Work.", model }),
+    defineAgent({ name, description: `Is ${name}.`, instructions: "Work.", model }),
   );
   return defineAgent({ name: "lead", instructions: "Lead.", model: leadModel, subagents });
 }

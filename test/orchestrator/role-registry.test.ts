@@ -1,4 +1,4 @@
-// Goal: the roles of a run fit together, or the run does not start: names, references, purposes, prices and keys.
+// Goal: the roles of a run fit together, or the run does not start: names, references, descriptions, prices and keys.
 // Method: small families of roles, good and broken.
 
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 function role(name: string, more: Partial<AgentDefinition> = {}): AgentRole {
   return defineAgent({
     name,
-    purpose: `Is ${name}.`,
+    description: `Is ${name}.`,
     instructions: "Work.",
     model: new ScriptedModel([]),
     ...more,
@@ -155,7 +155,7 @@ test("a role may spawn its own kind, and two roles each other, by name", () => {
   ]);
 });
 
-test("a role that is spawned needs a purpose; one that is only the root does not", () => {
+test("a role that is spawned needs a description; one that is only the root does not", () => {
   const silent = defineAgent({
     name: "silent",
     instructions: "Work.",
@@ -172,8 +172,8 @@ test("a role that is spawned needs a purpose; one that is only the root does not
     ),
   ).toEqual({
     code: "invalid_definition",
-    message: `Expected silent.purpose to be ${expected}, got undefined. Say in one line what silent is for: lead chooses by it.`,
-    data: { field: "silent.purpose", expected, got: "undefined" },
+    message: `Expected silent.description to be ${expected}, got undefined. Say in one line what silent is for: lead chooses by it.`,
+    data: { field: "silent.description", expected, got: "undefined" },
   });
 });
 

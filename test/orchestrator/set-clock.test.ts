@@ -70,7 +70,7 @@ interface Story {
 /** `jumpMs`: by how much the wall clock is set at each event. */
 async function played(story: Story, jumpMs: number): Promise<Told> {
   const clock = new ManualClock(START_MS);
-  const setting = { take: () => clock.setWallClock(clock.nowMs() + jumpMs) };
+  const setting = { emit: () => clock.setWallClock(clock.nowMs() + jumpMs) };
   const fixture = newFixture({ clock, ...story.options, sinks: [setting] });
   const run = fixture.start(story.role(clock), "Do it.", story.start);
   const { move } = story;

@@ -36,7 +36,7 @@ export async function askedRun(
   const paid: string[] = [];
   const buyer = defineAgent({
     name: "buyer",
-    purpose: "Buys.",
+    description: "Buys.",
     instructions: "You buy.",
     model: thinker("buyer", ({ results }) =>
       results.length === 0

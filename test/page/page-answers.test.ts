@@ -52,7 +52,7 @@ async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop
   const paid: object[] = [];
   const buyer = defineAgent({
     name: "buyer",
-    purpose: "Buys.",
+    description: "Buys.",
     instructions: "You buy.",
     model: thinker("buyer", ({ results }) =>
       results.length === 0

@@ -49,7 +49,7 @@ function reply(
 function failingTree() {
   const reader = defineAgent({
     name: "reader",
-    purpose: "Reads.",
+    description: "Reads.",
     instructions: "You read.",
     model: new ScriptedModel([reply("model_not_authorized", WHY)]),
   });
@@ -222,7 +222,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     const failing = (name: string, code: "model_not_authorized" | "model_refused_request") =>
       defineAgent({
         name,
-        purpose: "Reads.",
+        description: "Reads.",
         instructions: "You read.",
         model: thinker(name, ({ task }) => {
           const isOther = task === "Part 3.";

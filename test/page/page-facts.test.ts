@@ -38,7 +38,7 @@ const LETTER = "Dear buyer,\n\nthe pears are late.\n\tYours";
 /** A helper whose only tool fails. */
 const helper = defineAgent({
   name: "helper",
-  purpose: "Helps.",
+  description: "Helps.",
   instructions: "You help.",
   model: thinker("helper", ({ results }) =>
     results.length === 0 ? { calls: [["look", { thing: "stone" }]] } : { text: "Nothing seen." },

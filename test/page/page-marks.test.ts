@@ -57,7 +57,7 @@ async function openRun(role: AgentRole, search = ""): Promise<Page> {
 function caller(input: object, execute?: () => never): AgentRole {
   return defineAgent({
     name: "caller",
-    purpose: "Calls.",
+    description: "Calls.",
     instructions: "You call.",
     model: thinker("caller", ({ results }) =>
       results.length === 0

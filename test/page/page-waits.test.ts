@@ -40,7 +40,7 @@ describe.skipIf(browser === undefined)("waits on the page", () => {
       const reads = thinker("reader", () => ({ text: "Read." }));
       const reader = defineAgent({
         name: "reader",
-        purpose: "Reads.",
+        description: "Reads.",
         instructions: "You read.",
         maxOutputTokens: 600,
         model: {
@@ -54,7 +54,7 @@ describe.skipIf(browser === undefined)("waits on the page", () => {
       });
       const lead = defineAgent({
         name: "lead",
-        purpose: "Leads.",
+        description: "Leads.",
         instructions: "You lead.",
         maxOutputTokens: 100,
         subagents: [reader],

@@ -7,8 +7,8 @@ import {
   approve,
   argumentsHashOf,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
   type Answer,
 } from "../../src/protocol/question.ts";
 import { QuestionIdSchema } from "../../src/protocol/ids.ts";
@@ -38,7 +38,7 @@ async function pausedOverTwo() {
   const paused = await fixture.run(role);
   const approval = questionOf(paused, 0);
   const external = questionOf(paused, 1);
-  const good = [approve(approval), giveResult(external, "sent")];
+  const good = [approve(approval), provideResult(external, "sent")];
   return { fixture, tool, role, model, paused, approval, external, good };
 }
 
@@ -49,7 +49,7 @@ proves(
     const { fixture, tool, role, model, paused, approval, external, good } = await pausedOverTwo();
     const stranger = { ...approval, questionId: QuestionIdSchema().parse("execution_9.1.0") };
     const otherHash = { ...approval, argumentsHash: argumentsHashOf("pay", { amount: 4 }) };
-    const other = giveResult(external, "sent");
+    const other = provideResult(external, "sent");
     const wrong: Readonly<Record<string, readonly Answer[]>> = {
       "none at all": [],
       "one missing": [approve(approval)],
@@ -60,8 +60,8 @@ proves(
       "altered hash": [approve(otherHash), other],
       "empty hash": [approve({ ...approval, argumentsHash: "" }), other],
       "hash of the other": [approve({ ...approval, argumentsHash: external.argumentsHash }), other],
-      "result for an approval": [giveResult(approval, "paid"), other],
-      "failure for an approval": [reportFailure(approval, "no"), other],
+      "result for an approval": [provideResult(approval, "paid"), other],
+      "failure for an approval": [provideError(approval, "no"), other],
       "approval for an external call": [approve(approval), approve(external)],
       "denial for an external call": [approve(approval), deny(external)],
     };
@@ -165,7 +165,7 @@ test("what is no answer is refused as malformed, with its place", async () => {
     { ...answer, by: "me" },
     { type: "approved", questionId: answer.questionId },
     { type: "denied", questionId: answer.questionId, argumentsHash: answer.argumentsHash },
-    { ...giveResult(approval, null), result: () => 1 },
+    { ...provideResult(approval, null), result: () => 1 },
     { ...answer, questionId: "" },
   ];
   for (const [index, one] of malformed.entries()) {
@@ -180,7 +180,7 @@ test("what is no answer is refused as malformed, with its place", async () => {
 
 test("other arguments must fit the tool, also those that come with an approval", async () => {
   const { fixture, tool, role, paused, approval, external } = await pausedOverTwo();
-  const other = giveResult(external, "sent");
+  const other = provideResult(external, "sent");
   const misfit = [approve(approval, { arguments: { amount: "all" } }), other];
   expect(refusalOf(() => fixture.resume(role, paused.pausedRun, misfit))).toEqual([
     "invalid_answer",
@@ -203,7 +203,7 @@ test("a refused resumption does not use the pause up on the orchestrator that re
 test("answers that are changed after they were handed in have no effect", async () => {
   const { fixture, tool, role, paused, approval, external } = await pausedOverTwo();
   const answer = approve(approval, { arguments: { amount: 1 } });
-  const answers = [answer, giveResult(external, "sent")];
+  const answers = [answer, provideResult(external, "sent")];
   const run = fixture.resume(role, paused.pausedRun, answers);
   if (answer.type === "approved" && answer.arguments !== undefined)
     Reflect.set(answer.arguments, "amount", 1_000);
@@ -226,7 +226,7 @@ test("results of any JSON type are taken as they are", async () => {
     const fixture = newFixture();
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
     const paused = await fixture.run(role);
-    const answers = [giveResult(questionOf(paused), given)];
+    const answers = [provideResult(questionOf(paused), given)];
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([given, result.steps[0]?.tools.executions[0]?.text]).toEqual([given, text]);
   }

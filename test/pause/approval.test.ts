@@ -7,8 +7,8 @@ import {
   approve,
   argumentsHashOf,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
 } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -116,8 +116,8 @@ proves(
     const [first, second, third] = [0, 1, 2].map((index) => questionOf(paused, index));
     if (first === undefined || second === undefined || third === undefined) expect.fail("three");
     const answers = [
-      reportFailure(third, "No such box."),
-      giveResult(second, { sent: true }),
+      provideError(third, "No such box."),
+      provideResult(second, { sent: true }),
       approve(first),
     ];
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));

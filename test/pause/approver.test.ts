@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { Approver } from "../../src/agent/approver.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import { QuestionIdSchema } from "../../src/protocol/ids.ts";
-import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult, type Question } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
@@ -146,7 +146,7 @@ describe("an approver", () => {
     "answers another question": (question) =>
       approve({ ...question, questionId: QuestionIdSchema().parse("execution_9.1.0") }),
     "answers for other arguments": (question) => approve({ ...question, argumentsHash: "0" }),
-    "gives a result": (question) => giveResult(question, "paid"),
+    "gives a result": (question) => provideResult(question, "paid"),
     "gives arguments that do not fit": (question) =>
       approve(question, { arguments: { amount: "all" } }),
     "gives arguments that are no object": foreign((question) => ({
@@ -189,7 +189,7 @@ describe("an approver", () => {
       ["S7.9"],
       `that ${name} has answered nothing: what went wrong is in the question, or in the denial`,
       async () => {
-        const { tool, result, fixture } = await payingWith(approver, { unanswered: "deny" });
+        const { tool, result, fixture } = await payingWith(approver, { unansweredPolicy: "deny" });
         takeWarnings();
         const failure = `The approver gave no answer that can be used (${WRONG[name]}).`;
         expect([ending(result), tool.paid, texts(result)]).toEqual([
@@ -313,7 +313,7 @@ describe("an approver", () => {
 describe("no approver can be asked", () => {
   test("an external call fails at once, and the model reads it", async () => {
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
-    const fixture = newFixture({ unanswered: "deny" });
+    const fixture = newFixture({ unansweredPolicy: "deny" });
     const result = await fixture.run(role);
     expect([ending(result), texts(result)]).toEqual([
       ["completed", "completed"],

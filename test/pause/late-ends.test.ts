@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
-import { allOf, toolWasCalled, type StopCondition } from "../../src/policies/stop-conditions.ts";
+import { allOf, hasToolCall, type StopCondition } from "../../src/policies/stop-conditions.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -156,7 +156,7 @@ proves(
     const pay = spyTool("pay", () => fixture.clock.advance(2_000), { needsApproval: true });
     const { role } = soloist([asks("work", {}), asks("pay", {}), says("never")], {
       tools: [work, pay],
-      stopWhen: [allOf(atTenSeconds, toolWasCalled("pay"))],
+      stopWhen: [allOf(atTenSeconds, hasToolCall("pay"))],
     });
     const paused = await fixture.run(role);
     fixture.clock.advance(60_000);

@@ -141,7 +141,7 @@ proves(["D289"], "of a run that another process led on meanwhile, which is left 
     meanwhile = async () => undefined;
     const run = await process({ roles: [role] }).recover(ID, { answers });
     await turns(50);
-    await run.leave({ graceMs: 0 });
+    await run.release({ graceMs: 0 });
   };
   const { code } = await rejectionOf(pushed(one.recover(ID, { answers })));
   expect(code).toBe("invalid_answer");

@@ -67,7 +67,7 @@ async function interrupted(when: (event: EspalierEvent) => boolean) {
   const fixture = newFixture({
     sinks: [
       {
-        take: (event) => {
+        emit: (event) => {
           if (isAsked || !when(event)) return;
           isAsked = true;
           queueMicrotask(() => run.requestPause());

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { Delivery } from "../../src/agent/mailbox.ts";
+import type { SteerReceipt } from "../../src/agent/mailbox.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -22,7 +22,7 @@ proves(
   "a message is in the next request, and its writer learns the step; to an agent that has ended it is not delivered",
   async () => {
     const work = spyTool("work", () => void deliveries.push(run.steer("Hurry.")));
-    const deliveries: Promise<Delivery>[] = [];
+    const deliveries: Promise<SteerReceipt>[] = [];
     const { role, model } = soloist([calls(use("work")), calls(use("work")), says("done")], {
       tools: [work],
     });

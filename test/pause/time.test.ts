@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
-import { approve, giveResult, type Answer } from "../../src/protocol/question.ts";
+import { approve, provideResult, type Answer } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
@@ -273,7 +273,10 @@ describe("the deadline of an answer", () => {
       });
       const fixture = newFixture({ answerTimeoutMs: 1_000 });
       const paused = await fixture.run(role);
-      const answers = [approve(questionOf(paused, 0)), giveResult(questionOf(paused, 1), "sent")];
+      const answers = [
+        approve(questionOf(paused, 0)),
+        provideResult(questionOf(paused, 1), "sent"),
+      ];
       fixture.clock.advance(1_000);
       expect(refusalOf(() => fixture.resume(role, paused.pausedRun, answers))).toEqual([
         "invalid_answer",

@@ -7,8 +7,8 @@ import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.t
 import {
   approve,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
   type Answer,
   type Question,
 } from "../../src/protocol/question.ts";
@@ -54,11 +54,11 @@ async function usedAfter(
 
 describe("a call for elsewhere", () => {
   const mail = externalTool("mail");
-  const sent: Reply = (question) => giveResult(question, "sent");
+  const sent: Reply = (question) => provideResult(question, "sent");
   const unused = { toolsUsed: {}, errors: ["tool_error"] };
 
   proves(["D727"], "is no use of its tool if nobody could execute it", async () => {
-    expect(await usedAfter(mail, undefined, { unanswered: "deny" })).toEqual(unused);
+    expect(await usedAfter(mail, undefined, { unansweredPolicy: "deny" })).toEqual(unused);
   });
 
   proves(["D727"], "is no use of its tool if nobody answered in time", async () => {
@@ -83,7 +83,7 @@ describe("a call for elsewhere", () => {
   proves(["D727"], "is a use of its tool if it was executed, or failed there", async () => {
     const succeeded = await usedAfter(mail, { reply: sent });
     const failed = await usedAfter(mail, {
-      reply: (question) => reportFailure(question, "No such box."),
+      reply: (question) => provideError(question, "No such box."),
     });
     expect([succeeded, failed]).toEqual([
       { toolsUsed: { mail: 1 }, errors: [] },
@@ -103,7 +103,7 @@ describe("a call that needs an approval", () => {
         reply: (question) => deny(question, "Too much."),
       });
       expect([
-        await usedAfter(payTool(), undefined, { unanswered: "deny" }),
+        await usedAfter(payTool(), undefined, { unansweredPolicy: "deny" }),
         await usedAfter(payTool(), { isOverdue: true }),
         denied,
         await usedAfter(payTool(), { reply: approve, isStopped: true }),

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { Run } from "../../src/orchestrator/run/run.ts";
-import { approve, deny, giveResult } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
@@ -145,7 +145,7 @@ test("several questions of several agents are asked together, in the order of th
   for (let left = 0; left < 4; left += 1) {
     const some = paused.questions.filter((_question, index) => index !== left);
     const answers = some.map((one) =>
-      one.kind === "external" ? giveResult(one, "sent") : approve(one),
+      one.kind === "external" ? provideResult(one, "sent") : approve(one),
     );
     expect(refusalOf(() => fixture.resume(lead.role, paused.pausedRun, answers))).toEqual([
       "invalid_answer",
@@ -154,7 +154,7 @@ test("several questions of several agents are asked together, in the order of th
   }
   const answers = [
     deny(questionOf(paused, 3), "No."),
-    giveResult(questionOf(paused, 2), "sent"),
+    provideResult(questionOf(paused, 2), "sent"),
     approve(questionOf(paused, 1)),
     approve(questionOf(paused, 0)),
   ];

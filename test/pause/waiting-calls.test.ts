@@ -9,7 +9,12 @@ import type { JsonObject } from "../../src/kernel/json.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { approve, argumentsHashOf, giveResult, type Answer } from "../../src/protocol/question.ts";
+import {
+  approve,
+  argumentsHashOf,
+  provideResult,
+  type Answer,
+} from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { ToolInput } from "../../src/tools/arguments/input-schema.ts";
@@ -122,7 +127,7 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
   proves(["D454"], "refuses them for a call that another program executes", async () => {
     const { paused, resume } = await pausedPayment({ isExternal: true });
     const { text, question } = forged(paused, { shown: LARGE, written: LARGE });
-    const answers = [giveResult(question, "paid")];
+    const answers = [provideResult(question, "paid")];
     expect(refusalOf(() => resume(text, answers))[0]).toBe("invalid_paused_run");
   });
 
@@ -228,7 +233,7 @@ describe("a waiting call that was not altered, resumed by another process", () =
       const input = z.looseObject({}).transform((given) => ({ ...given, day }));
       const { paused, finish } = await pausedPayment({ input, isExternal: true });
       day = "2026-11-29";
-      const answers = [giveResult(questionOf(paused), "paid")];
+      const answers = [provideResult(questionOf(paused), "paid")];
       const { result } = await finish(fromElsewhere(paused), answers);
       const executions = result.steps[0]?.tools.executions;
       expect(executions?.map((one) => [one.type, one.arguments])).toEqual([

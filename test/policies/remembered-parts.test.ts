@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import {
   allOf,
   anyOf,
-  finishReasonWas,
+  hasFinishReason,
   not,
-  toolWasCalled,
+  hasToolCall,
   type StopCondition,
   type StopFacts,
 } from "../../src/policies/stop-conditions.ts";
@@ -31,7 +31,7 @@ proves(
   ["R60"],
   "a part that fired in step 1 and not since counts, with the reason of then",
   async () => {
-    const both = allOf(toolWasCalled("save"), finishReasonWas("length"));
+    const both = allOf(hasToolCall("save"), hasFinishReason("length"));
     const steps = [stepCalling(1, "save"), stepCalling(2, "search"), stepEnding(3, "length")];
     expect(await checked(both, ...steps)).toMatchObject([
       [],
@@ -50,7 +50,7 @@ proves(
   ["R60"],
   "it continues to fire once every part has fired, and names of each the last time",
   async () => {
-    const both = allOf(toolWasCalled("save"), toolWasCalled("load"));
+    const both = allOf(hasToolCall("save"), hasToolCall("load"));
     const steps = [stepCalling(1, "save", "load"), stepCalling(2, "save"), stepCalling(3)];
     const [, ...answers] = await checked(both, ...steps);
     expect(answers.map((reasons) => reasons.map(({ data }) => data))).toEqual(
@@ -140,7 +140,7 @@ proves(
   "one object in two executions, after each other and at once, serves each alone",
   async () => {
     const shared = anyOf(
-      allOf(toolWasCalled("save"), late(finishReasonWas("length"))),
+      allOf(hasToolCall("save"), late(hasFinishReason("length"))),
       not(late(firingAfter("early", 0, 1)), NO),
     );
     const left = [stepCalling(1, "save"), stepEnding(2, "length")];

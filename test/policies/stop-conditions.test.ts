@@ -9,9 +9,9 @@ import { FinishReasonSchema } from "../../src/protocol/finish-reason.ts";
 import {
   allOf,
   anyOf,
-  finishReasonWas,
+  hasFinishReason,
   not,
-  toolWasCalled,
+  hasToolCall,
   type StopCondition,
 } from "../../src/policies/stop-conditions.ts";
 import { winningSignal } from "../../src/policies/stop-signals.ts";
@@ -59,7 +59,7 @@ proves(
   ["R54"],
   "a tool that was called in an earlier step does not count, one of the last step does",
   () => {
-    const submitted = toolWasCalled("submit");
+    const submitted = hasToolCall("submit");
     expect(judge(submitted, stepCalling(1, "submit"), stepCalling(2, "search"))).toBeUndefined();
     expect(judge(submitted, stepCalling(1, "search"), stepCalling(2, "search", "submit"))).toEqual({
       code: "tool_called",
@@ -70,7 +70,7 @@ proves(
 );
 
 proves(["R51"], "a reason is a value: code, message and the facts behind it", () => {
-  for (const condition of [toolWasCalled("submit"), finishReasonWas("tool_calls")]) {
+  for (const condition of [hasToolCall("submit"), hasFinishReason("tool_calls")]) {
     const reason = judge(condition, stepCalling(1, "submit"));
     expect(StopReasonSchema().parse(reason)).toEqual(reason);
     expect(JSON.parse(JSON.stringify(reason))).toEqual(reason);
@@ -78,18 +78,18 @@ proves(["R51"], "a reason is a value: code, message and the facts behind it", ()
 });
 
 test("before the first step, and after a step without calls, nothing was called", () => {
-  expect(judge(toolWasCalled("submit"))).toBeUndefined();
-  expect(judge(toolWasCalled("submit"), stepCalling(1))).toBeUndefined();
+  expect(judge(hasToolCall("submit"))).toBeUndefined();
+  expect(judge(hasToolCall("submit"), stepCalling(1))).toBeUndefined();
 });
 
 test("a name counts as a whole and letter for letter", () => {
   for (const name of ["submit_all", "Submit", "submi", " submit"]) {
-    expect(judge(toolWasCalled("submit"), stepCalling(1, name)), name).toBeUndefined();
+    expect(judge(hasToolCall("submit"), stepCalling(1, name)), name).toBeUndefined();
   }
 });
 
 test("a condition keeps nothing of what it saw", async () => {
-  const submitted = toolWasCalled("submit");
+  const submitted = hasToolCall("submit");
   const called = stepCalling(1, "submit");
   const answers = [
     judge(submitted, called),
@@ -100,16 +100,16 @@ test("a condition keeps nothing of what it saw", async () => {
 });
 
 test("a tool without a name is refused at once", () => {
-  const { code, data } = thrownBy(() => toolWasCalled(""));
+  const { code, data } = thrownBy(() => hasToolCall(""));
   expect([code, data["field"], data["got"]]).toEqual([
     "invalid_definition",
-    "toolWasCalled(toolName)",
+    "hasToolCall(toolName)",
     '""',
   ]);
 });
 
 test("a finish reason fires on the last step only, also when the reply asked for tools", () => {
-  const cutOff = finishReasonWas("length", "content_filter");
+  const cutOff = hasFinishReason("length", "content_filter");
   expect(judge(cutOff, stepCalling(1, "search"), stepEnding(2, "length", "search"))).toEqual({
     code: "finish_reason",
     message: "The model's reply ended with the finish reason length.",
@@ -124,19 +124,19 @@ test("a finish reason fires on the last step only, also when the reply asked for
 
 test("every finish reason that a model may give can be named, and no other", () => {
   for (const finishReason of FinishReasonSchema().options) {
-    expect(judge(finishReasonWas(finishReason), stepEnding(1, finishReason))).toBeDefined();
+    expect(judge(hasFinishReason(finishReason), stepEnding(1, finishReason))).toBeDefined();
   }
   const misspelt = ["stop", "lenght"];
-  const { code, data } = thrownBy(() => untyped(finishReasonWas, ...misspelt));
+  const { code, data } = thrownBy(() => untyped(hasFinishReason, ...misspelt));
   expect([code, data]).toEqual([
     "invalid_definition",
     {
-      field: "finishReasonWas(finishReasons[1])",
+      field: "hasFinishReason(finishReasons[1])",
       expected: `one of ${FinishReasonSchema().options.join(", ")}`,
       got: '"lenght"',
     },
   ]);
-  expect(thrownBy(() => finishReasonWas()).data["field"]).toBe("finishReasonWas(finishReasons)");
+  expect(thrownBy(() => hasFinishReason()).data["field"]).toBe("hasFinishReason(finishReasons)");
 });
 
 // Over two parts: what they answer, and what the combinations make of it.
@@ -194,7 +194,7 @@ test("what a combination gives is a list of reasons, what a negation gives as we
 
 test("of two that fired at one time both are given, in order, and the higher wins", () => {
   const answer = judge(
-    anyOf(finishReasonWas("tool_calls"), toolWasCalled("save")),
+    anyOf(hasFinishReason("tool_calls"), hasToolCall("save")),
     stepCalling(1, "save"),
   );
   const reasons = StopReasonSchema().array().parse(answer);
@@ -269,18 +269,18 @@ test("the reason of a negation is a copy that cannot be changed", () => {
 
 test("a combination says in its name what it is made of, in bounded length", () => {
   const names = [
-    toolWasCalled("save"),
-    finishReasonWas("length", "error"),
-    allOf(toolWasCalled("save"), costly),
+    hasToolCall("save"),
+    hasFinishReason("length", "error"),
+    allOf(hasToolCall("save"), costly),
     not(
       anyOf(costly, () => undefined),
       NO,
     ),
   ].map(({ name }) => name);
   expect(names).toEqual([
-    "toolWasCalled(save)",
-    "finishReasonWas(length, error)",
-    "allOf(toolWasCalled(save), costly)",
+    "hasToolCall(save)",
+    "hasFinishReason(length, error)",
+    "allOf(hasToolCall(save), costly)",
     "not(anyOf(costly, condition))",
   ]);
   let nested = costly;

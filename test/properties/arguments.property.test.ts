@@ -18,8 +18,8 @@ import { proves } from "../harness/proves.ts";
 const RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 800) };
 /** Making the check of a JSON Schema is dearer. */
 const FEWER_RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 200) };
-const LENIENT = { isStrict: false };
-const STRICT = { isStrict: true };
+const LENIENT = { coerces: true };
+const STRICT = { coerces: false };
 
 /** A schema, and values of which many fit it, many nearly. */
 interface Kind {

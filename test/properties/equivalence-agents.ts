@@ -8,10 +8,10 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { allOf, finishReasonWas, toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { allOf, hasFinishReason, hasToolCall } from "../../src/policies/stop-conditions.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
-import { approve, deny, giveResult, reportFailure } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult, provideError } from "../../src/protocol/question.ts";
 import type { Answer, Question } from "../../src/protocol/question.ts";
 import {
   ScriptedModel,
@@ -98,7 +98,7 @@ function roleOf(plan: RolePlan, { name, outside, tools, subagents }: RoleParts):
   const { inherits, window } = plan;
   return defineAgent({
     name,
-    purpose: `Works as ${name}.`,
+    description: `Works as ${name}.`,
     instructions: `You are ${name}.`,
     model: modelOf(plan, name, outside),
     tools,
@@ -122,13 +122,13 @@ function roleOf(plan: RolePlan, { name, outside, tools, subagents }: RoleParts):
 }
 
 const CONDITIONS: Readonly<Record<ConditionName, StopCondition>> = {
-  noted: toolWasCalled("note"),
-  cutOff: finishReasonWas("length", "unknown"),
+  noted: hasToolCall("note"),
+  cutOff: hasFinishReason("length", "unknown"),
   thirdStep: ({ steps, usage }) => {
     const reason = { code: "third", message: "Three are enough.", data: { ...usage } };
     return Promise.resolve(steps.length >= 3 ? reason : undefined);
   },
-  bothTools: allOf(toolWasCalled("pay"), toolWasCalled("fetch")),
+  bothTools: allOf(hasToolCall("pay"), hasToolCall("fetch")),
 };
 
 function modelOf({ hasOutput, canCount }: RolePlan, name: string, outside: Outside): Model {
@@ -301,9 +301,9 @@ export function answerTo(question: Question): Answer {
         arguments: JsonObjectSchema().parse({ ...given, isChanged: true }),
       });
     case "result":
-      return giveResult(question, { fetched: true });
+      return provideResult(question, { fetched: true });
     case "failure":
-      return reportFailure(question, "Not to be had.");
+      return provideError(question, "Not to be had.");
     default:
       return deny(question, "Too dear.");
   }

@@ -22,7 +22,7 @@ import type { World } from "./equivalence-world.ts";
 export interface Way {
   /** Step by step, instead of drained. */
   readonly iterates?: boolean;
-  readonly onPiece?: StartOptions["onPiece"];
+  readonly onStreamPart?: StartOptions["onStreamPart"];
   /** Leaves the questions whether a call may run to the caller that resumes the run, instead of an approver. */
   readonly defersApprovals?: boolean;
   /** Each time that the run continues: the event, or the phase of the root, at which it is asked to pause; 0: at once. Then no more. */
@@ -51,7 +51,7 @@ export async function play(world: World, way: Way = {}): Promise<Played> {
   const fixture = newFixture({ ...optionsOf(world, way), ids, sinks: [watch] });
   const { clock, sink } = fixture;
   const phases: PhaseReport[] = [];
-  const more = way.onPiece === undefined ? {} : { onPiece: way.onPiece };
+  const more = way.onStreamPart === undefined ? {} : { onStreamPart: way.onStreamPart };
   const metadata = { color: "red", size: 3 };
   let run = fixture.start(rootRole(world, outside), taskOf(world.root.key), { ...more, metadata });
   for (let pauses = 0; pauses < MOST_PAUSES; pauses += 1) {
@@ -116,7 +116,7 @@ class Watch implements EventSink {
     if (moment?.count === 0) run.requestPause();
   }
 
-  take(): void {
+  emit(): void {
     this.#left -= 1;
     if (this.#left === 0) this.#run?.requestPause();
   }

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { approve, giveResult } from "../../src/protocol/question.ts";
+import { approve, provideResult } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -25,7 +25,7 @@ test("a result that was asked for and given is taken, though a subagent spent th
   });
   const fixture = newFixture();
   const paused = await fixture.run(root.role);
-  const answers = paused.questions.map((question) => giveResult(question, "fetched"));
+  const answers = paused.questions.map((question) => provideResult(question, "fetched"));
   const result = await fixture.outcome(fixture.resume(root.role, paused.pausedRun, answers));
   const executions = result.steps[0]?.tools.executions.map(({ type }) => type);
   expect([result.reason.code, executions]).toEqual(["token_limit", ["succeeded", "succeeded"]]);

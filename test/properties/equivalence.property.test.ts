@@ -70,7 +70,7 @@ proves(
       fc.asyncProperty(anyWorld, async (world) => {
         const said = new SaidSteps();
         const hidden = new Set(["streaming"]);
-        const [, { result }] = await comesToTheSame(world, { onPiece: said.take }, hidden);
+        const [, { result }] = await comesToTheSame(world, { onStreamPart: said.take }, hidden);
         const steps = result.agents.flatMap((agent) => agent.steps);
         const pieces = steps.map(({ stepId }) => {
           const { text, calls } = said.of(stepId);

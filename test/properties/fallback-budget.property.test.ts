@@ -101,7 +101,7 @@ function roleOf(
     second === undefined ? first : withFallback([first, second, ...others], { cooldownMs: 0 });
   return defineAgent({
     name,
-    purpose: "Works.",
+    description: "Works.",
     instructions: "Work.",
     model,
     maxOutputTokens: CAP,

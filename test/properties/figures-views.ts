@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { agentText } from "../../src/cli/agent-text.ts";
 import { RunReading } from "../../src/cli/run-reading.ts";
 import { runText, runsText } from "../../src/cli/run-text.ts";
-import { usageOf } from "../../src/protocol/event.ts";
+import { sumUsage } from "../../src/protocol/event.ts";
 import { plainLine } from "../../src/terminal/plain-view.ts";
 import { renderTree } from "../../src/terminal/render-tree.ts";
 import { runReport } from "../../src/terminal/report.ts";
@@ -93,7 +93,7 @@ function checkResult({ result, events, isUndisturbed }: Played, all: readonly Ex
     const account = result.accounts.find(({ agentId }) => agentId === one.agentId);
     expect(account && pickFigures(account.own), `account of ${role}`).toEqual(one.own);
     expect(account && pickFigures(account.total), `account of ${role}`).toEqual(one.tree);
-    const own = usageOf(events.filter(({ agentId }) => agentId === one.agentId));
+    const own = sumUsage(events.filter(({ agentId }) => agentId === one.agentId));
     expect(pickFigures(own), `events of ${role}`).toEqual(one.own);
     const named = result.usage.byRole[role];
     expect(named && pickFigures(named), `byRole of ${role}`).toEqual(one.own);

@@ -143,7 +143,7 @@ class Part {
     const model = second === undefined ? first : withFallback([first, second], { cooldownMs: 0 });
     this.role = defineAgent({
       name,
-      purpose: `Works as ${name}.`,
+      description: `Works as ${name}.`,
       instructions: `You are ${name}.`,
       model,
       maxOutputTokens: CAP,

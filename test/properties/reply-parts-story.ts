@@ -115,7 +115,7 @@ export function told(all: readonly Turn[]): Story {
       origins.set(reply * 10 + at, { piece, writer, reply, calls });
     const message = withOwnIds(replyMessage(pieces), reply);
     messages.push(message.parts === undefined ? message : { ...message, writtenBy: writer });
-    messages.push(...resultsOf(message));
+    messages.push(...includeResultsFrom(message));
     messages.push({ role: "user", text: `And ${reply}?`, origin: "injected" });
   }
   return { messages: deepFreeze(messages), origins };
@@ -134,7 +134,7 @@ function withOwnIds(message: AssistantMessage, reply: number): AssistantMessage 
   return { ...message, toolCalls, ...renamed };
 }
 
-function resultsOf({ toolCalls }: AssistantMessage): readonly Message[] {
+function includeResultsFrom({ toolCalls }: AssistantMessage): readonly Message[] {
   return toolCalls.map(({ callId, toolName }) => ({
     role: "tool",
     callId,

@@ -122,7 +122,7 @@ const inputs = fc
   .dictionary(fc.constantFrom(...KEYS), schemas, { minKeys: 1, maxKeys: 3 })
   .chain((properties) => objectOf(schemas).map((object) => object.extend(properties)))
   .chain((input) => {
-    const { jsonSchema } = inputSchema("test", input, { isStrict: true });
+    const { jsonSchema } = inputSchema("test", input, { coerces: false });
     const strict = strictSchema(jsonSchema);
     if (!strict.isStrict) throw new Error(`Expected a strict form: ${strict.reason}`);
     const { schema } = strict;

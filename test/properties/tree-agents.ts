@@ -15,12 +15,12 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
   const { inherits, windowSize, tells, deniedTools, allowedTools } = role;
   // Lists for no subagent are refused.
   const lists = { deniedTools, ...(allowedTools === undefined ? {} : { allowedTools }) };
-  const { background, atEnd, onFailure, share, reserve } = role;
+  const { background, parentEndPolicy, onFailure, share, reserve } = role;
   const name = nameOf(index);
   const model = modelOf(role, name, outside);
   return defineAgent({
     name,
-    purpose: "Acts.",
+    description: "Acts.",
     instructions: `Act as ${name}.`,
     model,
     tools: TOOLS,
@@ -33,7 +33,7 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
     showBudget: tells,
     delegation: {
       background,
-      atEnd,
+      parentEndPolicy,
       onFailure,
       share,
       reserve,

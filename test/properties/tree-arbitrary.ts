@@ -88,7 +88,7 @@ function worldsOf(mood: Mood): Arbitrary<World> {
         [1, "never"],
       ),
       answerTimeoutMs: weighted([4, undefined], [1, 300]),
-      unanswered: weighted([6, "pause"], [1, "deny"]),
+      unansweredPolicy: weighted([6, "pause"], [1, "deny"]),
     }),
     moments: array(moment(), { maxLength: 5, size: "max" }),
     answers: array(boolean(), { maxLength: 6, size: "max" }),
@@ -150,7 +150,7 @@ function role(mood: Mood): Arbitrary<WorldRole> {
     guards: seldom(rarely, [], array(guard(), { minLength: 1, maxLength: 2 })),
     hooks: seldom(rarely, [], array(hook(), { minLength: 1, maxLength: 2 })),
     background: weighted([5, true], [1, false]),
-    atEnd: weighted([2, "await"], [1, "cancel"], [2, "detach"]),
+    parentEndPolicy: weighted([2, "await"], [1, "cancel"], [2, "detach"]),
     onFailure: weighted<OnFailure>(
       [3, "isolate"],
       [2, "fail_fast"],
@@ -284,7 +284,7 @@ function spawnCall(): Arbitrary<WorldCall> {
     role: nat(ROLE_COUNT - 1),
     isBackground: weighted([3, true], [2, false]),
     isSame: weighted([5, false], [1, true]),
-    resultsOf: seldom(6, undefined, which()),
+    includeResultsFrom: seldom(6, undefined, which()),
   });
 }
 

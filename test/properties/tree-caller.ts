@@ -7,8 +7,8 @@ import type { Account } from "../../src/protocol/account.ts";
 import {
   approve,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
   type Answer,
   type Question,
 } from "../../src/protocol/question.ts";
@@ -16,7 +16,9 @@ import type { World } from "./tree-world.ts";
 
 export function answerTo(question: Question, isYes: boolean): Answer {
   if (question.kind === "external")
-    return isYes ? giveResult(question, { fetched: true }) : reportFailure(question, "Not there.");
+    return isYes
+      ? provideResult(question, { fetched: true })
+      : provideError(question, "Not there.");
   return isYes ? approve(question) : deny(question);
 }
 

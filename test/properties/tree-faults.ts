@@ -26,12 +26,12 @@ export function failingIds(failing: World["failingId"]): IdSource {
 
 // Sinks and tracings that fail are the same in every run, so that the warning about them is given once and not thousands of times.
 const THROWING: EventSink = {
-  take: () => {
+  emit: () => {
     throw FOREIGN[4];
   },
 };
 const failsLater = (): unknown => ticks(1).then(() => Promise.reject(new Error("later")));
-const FAILING_LATER: EventSink = { take: failsLater };
+const FAILING_LATER: EventSink = { emit: failsLater };
 
 export function faultySinks(sink: World["sink"]): readonly EventSink[] {
   if (sink === "none") return [];

@@ -122,7 +122,7 @@ class Fixture {
     let run = orchestrator.start(root, "Begin.", {
       budget,
       metadata: { shared: { list: [1, 2] } },
-      onPiece: texts((text) => void this.#pieces.push(text)),
+      onStreamPart: texts((text) => void this.#pieces.push(text)),
     });
     for (let rests = 0; rests <= MOST_PAUSES; rests += 1) {
       const result = await this.#comesToRest(run);
@@ -153,8 +153,8 @@ class Fixture {
   /** In a fresh process. An id that cannot be minted is an error of the call, and nothing has happened. */
   #resumed(stored: string, answers: readonly Answer[], grants: readonly ResumeGrant[]): Run {
     const [role, orchestrator] = this.#process();
-    const onPiece = texts((text) => void this.#pieces.push(text));
-    const resume = (): Run => orchestrator.resume(stored, answers, { role, grants, onPiece });
+    const onStreamPart = texts((text) => void this.#pieces.push(text));
+    const resume = (): Run => orchestrator.resume(stored, answers, { role, grants, onStreamPart });
     try {
       return resume();
     } catch (cause) {
@@ -210,19 +210,19 @@ class Fixture {
       agentRole(role, index, this.#outside),
     );
     if (root === undefined) throw new Error("A world has a root.");
-    const { answerTimeoutMs, unanswered } = this.#world.approver;
+    const { answerTimeoutMs, unansweredPolicy } = this.#world.approver;
     const approver = approverOf(this.#world, this.#outside);
     const orchestrator = new Orchestrator({
       clock: this.#clock,
       ids: this.#ids,
-      sinks: [{ take: (event) => this.#takeEvent(event) }, ...faultySinks(this.#world.sink)],
+      sinks: [{ emit: (event) => this.#takeEvent(event) }, ...faultySinks(this.#world.sink)],
       tracing: faultyTracing(this.#world.tracing, this.#outside),
       limits,
       concurrency,
       graceMs: GRACE_MS,
       retry: { maxAttempts },
       roles: others,
-      unanswered,
+      unansweredPolicy,
       ...(approver === undefined ? {} : { approver }),
       ...(answerTimeoutMs === undefined ? {} : { answerTimeoutMs }),
     });

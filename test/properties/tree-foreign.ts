@@ -317,7 +317,9 @@ function written(
           role: nameOf(call.role),
           task: call.isSame ? "Act." : task,
           background: call.isBackground,
-          ...(call.resultsOf === undefined ? {} : { resultsOf: [childOf(call.resultsOf)] }),
+          ...(call.includeResultsFrom === undefined
+            ? {}
+            : { includeResultsFrom: [childOf(call.includeResultsFrom)] }),
         },
       ];
     case "pair":

@@ -256,7 +256,10 @@ class Lives {
       child?.isBackground === true,
       `X9: ${childPath}, which is detached, works in the background`,
     );
-    law(roleAt(this.#world, agentPath)?.atEnd === "detach", `X9: ${agentPath} may detach`);
+    law(
+      roleAt(this.#world, agentPath)?.parentEndPolicy === "detach",
+      `X9: ${agentPath} may detach`,
+    );
     if (this.#alive.has(childId)) this.#alive.set(childId, null);
     this.#detached.add(childId);
   }

@@ -56,7 +56,7 @@ function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: 
   const agents = results.flatMap((result) => result.agents);
   const steps = agents.findLast((one) => one.executionId === executionId)?.steps ?? [];
   const lastWords = (steps.at(-1)?.tools.executions ?? []).map(({ text }) => text);
-  const isAwaited = ended.status === "completed" && role.atEnd === "await";
+  const isAwaited = ended.status === "completed" && role.parentEndPolicy === "await";
   for (const path of new Set(lives.flatMap((event) => (isLife(event) ? [event.childPath] : [])))) {
     const name = childNameOf(path);
     const reports = requests.map(

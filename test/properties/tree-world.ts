@@ -3,7 +3,7 @@
 
 import type { Budget } from "../../src/policies/budget.ts";
 import type { BudgetShare } from "../../src/policies/budget-share.ts";
-import type { AtEnd, OnFailure } from "../../src/policies/delegation-policy.ts";
+import type { ParentEndPolicy, OnFailure } from "../../src/policies/delegation-policy.ts";
 import type { SubagentLimits } from "../../src/policies/subagent-limits.ts";
 
 /** How a tool of the fixture behaves. `never`: it neither settles nor obeys its signal. */
@@ -32,7 +32,7 @@ export type WorldCall =
       readonly isBackground: boolean;
       /** The same task as all others that say so; else a task of its own. */
       readonly isSame: boolean;
-      readonly resultsOf: Which | undefined;
+      readonly includeResultsFrom: Which | undefined;
     }
   /** A delegation of the user's own, which starts two at once and gives the outcome of the first. */
   | { readonly type: "pair"; readonly role: number; readonly denied: ToolKind | undefined }
@@ -124,7 +124,7 @@ export interface WorldRole {
   readonly guards: readonly WorldGuard[];
   readonly hooks: readonly WorldHook[];
   readonly background: boolean;
-  readonly atEnd: AtEnd;
+  readonly parentEndPolicy: ParentEndPolicy;
   readonly onFailure: OnFailure;
   readonly share: BudgetShare;
   readonly reserve: Budget;
@@ -150,7 +150,7 @@ export interface WorldApprover {
   /** `nobody`: the caller that resumes the run answers. */
   readonly type: "nobody" | "approves" | "denies" | "throws" | "slow" | "never";
   readonly answerTimeoutMs: number | undefined;
-  readonly unanswered: "pause" | "deny";
+  readonly unansweredPolicy: "pause" | "deny";
 }
 
 export interface World {

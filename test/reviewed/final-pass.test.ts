@@ -17,7 +17,7 @@ test.for([false, true])(
   async (needsApproval) => {
     const kid = defineAgent({
       name: "kid",
-      purpose: "Pays.",
+      description: "Pays.",
       instructions: "Pay.",
       model: new ScriptedModel([asks("pay", {}), says("paid"), says("later done")]),
       tools: [spyTool("pay", () => "ok", { needsApproval })],

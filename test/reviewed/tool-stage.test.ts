@@ -47,7 +47,7 @@ test("a child that is paused when a hook breaks over its sibling ends with their
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const kid = defineAgent({
     name: "kid",
-    purpose: "Pays.",
+    description: "Pays.",
     instructions: "Pay.",
     model: new ScriptedModel([asks("pay", {}), says("paid")]),
     tools: [pay],
@@ -84,7 +84,7 @@ test("an approved call that was let through before the pause is not judged again
     const usage = { inputTokens: 10, outputTokens: 20 };
     const kid = defineAgent({
       name: "kid",
-      purpose: "Helps.",
+      description: "Helps.",
       instructions: "Help.",
       model: new ScriptedModel([says("helped", { usage })]),
       maxOutputTokens: 20,
@@ -102,7 +102,7 @@ test("an approved call that was let through before the pause is not judged again
       subagents: [kid],
       tools: [
         spyTool("pay", () => void log.push("pay"), { needsApproval: true }),
-        spyTool("alone", () => void log.push("alone"), { isSequential: true }),
+        spyTool("alone", () => void log.push("alone"), { sequential: true }),
       ],
       budget: { totalTokens: 45 },
     });
@@ -151,7 +151,7 @@ function part(name: string, model: ScriptedModel): AgentRole {
   const tools = [long()];
   return defineAgent({
     name,
-    purpose: name,
+    description: name,
     instructions: name,
     model,
     tools,

@@ -25,7 +25,7 @@ for (const [what, text, line, message] of BAD_ROLE_TEXTS) {
 }
 
 test("lines are counted alike whatever ends them", () => {
-  const text = roleFile("model: fast", "purpose: |", "  One", "", "  two", "budget: 5");
+  const text = roleFile("model: fast", "description: |", "  One", "", "  two", "budget: 5");
   const { data } = thrownBy(() => parsed(text));
   expect(data).toEqual({ file: "roles/researcher.md", line: 7 });
   expect(thrownBy(() => parsed(text.replaceAll("\n", "\r\n"))).data).toEqual(data);
@@ -81,7 +81,7 @@ test("aliases are refused before anything grows", () => {
 });
 
 test("a file that is no UTF-8 is refused with the first line that is none", async () => {
-  const bytes = Buffer.from(roleFile("model: fast", "purpose: Straße"), "latin1");
+  const bytes = Buffer.from(roleFile("model: fast", "description: Straße"), "latin1");
   const inUtf16 = Buffer.from(`\u{FEFF}${roleFile("model: fast")}`, "utf16le");
   for (const [content, line] of [
     [bytes, 3],

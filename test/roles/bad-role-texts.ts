@@ -34,7 +34,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "no YAML",
-    roleFile("model: fast", "purpose: Writes: texts"),
+    roleFile("model: fast", "description: Writes: texts"),
     3,
     `Expected valid YAML, got an error: Nested mappings are not allowed in compact mappings. ${QUOTES}`,
   ],
@@ -106,7 +106,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "an alias",
-    roleFile("model: fast", "purpose: *model"),
+    roleFile("model: fast", "description: *model"),
     3,
     "Expected plain values, got the alias *model. Write the value out, without it.",
   ],
@@ -130,9 +130,9 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "too much front matter",
-    roleFile(`purpose: ${"x".repeat(40_000)}`),
+    roleFile(`description: ${"x".repeat(40_000)}`),
     1,
-    "Expected at most 32768 characters of front matter, got 40009. What the agent is told goes below it.",
+    "Expected at most 32768 characters of front matter, got 40013. What the agent is told goes below it.",
   ],
   [
     "an unknown field",
@@ -202,7 +202,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "no model",
-    roleFile("purpose: Works"),
+    roleFile("description: Works"),
     1,
     "Expected researcher.model to be the name of a model, got undefined. Add a line model: ….",
   ],

@@ -53,7 +53,7 @@ Have it researched.
 `;
 
 const RESEARCHER = `---
-purpose: >
+description: >
   Researches one question
   and names its sources
 model: fast
@@ -71,7 +71,7 @@ Search before you answer.`;
 
 const WRITER = `---
 name: writer
-purpose: Writes
+description: Writes
 model: fast
 ---
 Write.`;
@@ -102,7 +102,7 @@ function codeRoles(): readonly AgentRole[] {
   });
   const researcher = defineAgent({
     name: "researcher",
-    purpose: "Researches one question and names its sources\n",
+    description: "Researches one question and names its sources\n",
     instructions: "Search before you answer.",
     model: fast,
     tools: [search, save],
@@ -120,7 +120,7 @@ function codeRoles(): readonly AgentRole[] {
   });
   const writer = defineAgent({
     name: "writer",
-    purpose: "Writes",
+    description: "Writes",
     instructions: "Write.",
     model: fast,
   });
@@ -157,14 +157,14 @@ async function played(
 
 proves(["X26"], "a tree of roles from files runs as the same tree in code does", async () => {
   using folder = temporaryFolder({
-    "helper.md": "---\npurpose: Helps\nmodel: quick\ntools: [search]\n---\nHelp.",
+    "helper.md": "---\ndescription: Helps\nmodel: quick\ntools: [search]\n---\nHelp.",
     "lead.md": "---\nmodel: slow\nsubagents: [helper]\nbudget: {steps: 9}\n---\nLead.",
   });
   const files = await played((models) => readRoles(folder.path, { models, tools: [search] }));
   const code = await played(async ({ quick = fast, slow = strong }) => {
-    const purpose = "Helps";
+    const description = "Helps";
     const tools = [search];
-    const helper = { name: "helper", purpose, instructions: "Help.", model: quick, tools };
+    const helper = { name: "helper", description, instructions: "Help.", model: quick, tools };
     const budget = { steps: 9 };
     const lead = {
       name: "lead",
@@ -188,7 +188,7 @@ test("a role in a file may name one in code, and a name that no role has is foun
   if (lead === undefined) throw new Error("Expected a role.");
   const critic = defineAgent({
     name: "critic",
-    purpose: "Finds faults",
+    description: "Finds faults",
     instructions: "Find faults.",
     model: fast,
   });
@@ -239,7 +239,7 @@ test("a function may give the models, and is asked by name", async () => {
 });
 
 test("a mark at the start, and line ends of Windows, make no difference", async () => {
-  const text = roleFile("model: fast", "purpose: |", "  One", "  two", "budget:", "  steps: 2");
+  const text = roleFile("model: fast", "description: |", "  One", "  two", "budget:", "  steps: 2");
   using folder = temporaryFolder({ "role.md": text });
   using windows = temporaryFolder({ "role.md": `\u{FEFF}${text.replaceAll("\n", "\r\n")}` });
   expect(await readRoles(windows.path, OPTIONS)).toEqual(await readRoles(folder.path, OPTIONS));
@@ -256,7 +256,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
       "context: { inheritMetadata: true, contextInjections: [One.] }",
       "wrapUp: Stop.",
     ),
-    "other.md": roleFile("purpose: Nothing changes here", "model: fast"),
+    "other.md": roleFile("description: Nothing changes here", "model: fast"),
   });
   const hooks = [observe(["tool.started"], () => {})];
   const output = z.object({ sum: z.number() });
@@ -293,7 +293,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
   expect(other).toEqual(
     defineAgent({
       name: "other",
-      purpose: "Nothing changes here",
+      description: "Nothing changes here",
       instructions: "Work.",
       model: fast,
     }),

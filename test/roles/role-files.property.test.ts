@@ -35,7 +35,7 @@ const budget = fc.record(
 /** Every field that holds plain data. */
 const data = fc.record(
   {
-    purpose: text,
+    description: text,
     subagents: fc.uniqueArray(roleName, { maxLength: 3 }),
     budget,
     limits: fc.record({ maxDepth: count, maxTotalSubagents: count }, optional),
@@ -53,7 +53,7 @@ const data = fc.record(
     delegation: fc.record(
       {
         background: flag,
-        atEnd: fc.constantFrom("await" as const, "cancel" as const, "detach" as const),
+        parentEndPolicy: fc.constantFrom("await" as const, "cancel" as const, "detach" as const),
         onFailure: fc.oneof(
           fc.constant("fail_fast" as const),
           fc.record({ quorum: fc.integer({ min: 1, max: 9 }) }),

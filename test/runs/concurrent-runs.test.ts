@@ -175,9 +175,9 @@ proves(["D478"], "a run that waits is in the store and is recovered after a leav
   const first = orchestrator.start(held.role("a"), "Go.");
   const role = held.role("b");
   const second = orchestrator.start(role, "Go.");
-  await second.kept();
-  expect(await second.leave()).toBe(true);
-  expect((await rejectionOf(second.result)).code).toBe("run_left");
+  await second.whenPersisted();
+  expect(await second.release()).toBe(true);
+  expect((await rejectionOf(second.result)).code).toBe("run_released");
   const elsewhere = new Orchestrator({ store, roles: [role] });
   const recovered = await elsewhere.recover(second.runId);
   held.open("b");

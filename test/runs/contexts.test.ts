@@ -167,7 +167,7 @@ function team(): AgentRole<undefined, Desk> {
   const helper = defineAgent({
     ...parts,
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
     instructions: "Help.",
     model: new ScriptedModel([asks("work", {}), says("Helped.")]),
   });

@@ -147,7 +147,7 @@ proves(
     };
     const both = withFallback([main, model("spare", [says("Spare.")])]);
     await newFixture().run(roleOf(both), {
-      onPiece: (piece) => {
+      onStreamPart: (piece) => {
         const said = piece.type === "text" ? piece.text : piece.type === "reset" && piece.reason;
         pieces.push([piece.type, said]);
       },

@@ -67,7 +67,7 @@ function part(
   const model = new ScriptedModel(script);
   const role = defineAgent({
     name,
-    purpose: `Is ${name}.`,
+    description: `Is ${name}.`,
     instructions: (user: User) => {
       made.push(user.name);
       return `${name} serves ${user.name}, time ${made.length}.`;
@@ -217,7 +217,7 @@ describe("instructions that cannot be made", () => {
     const loose: object = { instructions: make };
     return defineAgent({
       name: "lead",
-      purpose: "Leads.",
+      description: "Leads.",
       instructions: "Lead.",
       model: new ScriptedModel([says("Done.")]),
       ...loose,

@@ -147,7 +147,12 @@ proves(
   "no parent and no hook gets over a call that the script does not have",
   async () => {
     const model = new ScriptedModel([]);
-    const child = defineAgent({ name: "child", purpose: "Works", instructions: "Work.", model });
+    const child = defineAgent({
+      name: "child",
+      description: "Works",
+      instructions: "Work.",
+      model,
+    });
     const { role: lead } = soloist(
       [asks("SpawnSubagent", { role: "child", task: "Work." }), says("Done without it.")],
       {

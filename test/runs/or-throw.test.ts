@@ -78,7 +78,7 @@ for (const [code, { run: begin, message, reason }] of Object.entries(ENDS))
 proves(["S7.36"], "a tree that failed says what failed first in it", async () => {
   const child = defineAgent({
     name: "child",
-    purpose: "Works",
+    description: "Works",
     instructions: "Work.",
     model: new ScriptedModel([
       { error: new ModelError({ code: "model_refused_request", message: "No such model" }) },

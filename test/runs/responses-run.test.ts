@@ -94,7 +94,7 @@ for (const isStreaming of [false, true]) {
     const sink = new RecordingSink();
     const orchestrator = new Orchestrator({ sinks: [sink] });
     const heard: string[] = [];
-    const options = isStreaming ? { onPiece: texts((text) => heard.push(text)) } : {};
+    const options = isStreaming ? { onStreamPart: texts((text) => heard.push(text)) } : {};
     const role = adder(server.baseUrl);
     const result = await orchestrator.start(role, "Add 1, 2 and 3.", options).result;
     checkRun(result, sink.events);
@@ -162,7 +162,7 @@ proves(
     const at = { baseUrl: server.baseUrl, apiKey: "secret-key", api: "responses" } as const;
     const child = defineAgent({
       name: "child",
-      purpose: "Looks.",
+      description: "Looks.",
       instructions: "Look.",
       model: openai("gpt-5.6-luna", at),
     });

@@ -35,7 +35,7 @@ proves(
     const tool = spyTool("read", () => CANARY);
     const reader = defineAgent({
       name: "reader",
-      purpose: "Reads",
+      description: "Reads",
       instructions: CANARY,
       model: new ScriptedModel([asks("read", {}), says(CANARY)], { id: "small" }),
       tools: [tool],

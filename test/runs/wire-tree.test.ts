@@ -22,7 +22,7 @@ import {
   type ServerReply,
   type WireRequest,
 } from "../support/openai-server.ts";
-import type { StreamPiece } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-piece.ts";
 import { texts } from "../support/texts.ts";
 
 const BodySchema = z.object({
@@ -42,7 +42,7 @@ function family(baseUrl: string, names: readonly string[]): AgentRole {
   const child = (name: string): AgentRole =>
     defineAgent({
       name,
-      purpose: `Is ${name}`,
+      description: `Is ${name}`,
       instructions: name,
       model,
       tools: [spyTool("work")],
@@ -86,7 +86,7 @@ for (const isStreaming of [false, true]) {
     await using server = await OpenAiServer.start(handler);
     const pieces: string[] = [];
     const streaming = {
-      onPiece: texts<StreamPiece>((text, { agentPath }) => void pieces.push(agentPath, text)),
+      onStreamPart: texts<StreamPart>((text, { agentPath }) => void pieces.push(agentPath, text)),
     };
     const { result } = await runAll(server, names, isStreaming ? streaming : {});
     expect(

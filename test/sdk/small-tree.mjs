@@ -20,7 +20,7 @@ export async function runSmallTree(tracing, activeSpanId = () => undefined) {
   });
   const reader = defineAgent({
     name: "reader",
-    purpose: "Reads",
+    description: "Reads",
     instructions: "Read.",
     model: new ScriptedModel([asks("search", { query: "espalier" }), says("Read.")]),
     tools: [search],

@@ -128,7 +128,7 @@ const OPTIONS: readonly unknown[] = [
   { retention: { maxMessages: Infinity } },
   { retention: { maxExecutions: 0 } },
   { retention: { maxExecutions: "5" } },
-  { retention: { summarizeOld: "yes" } },
+  { retention: { summarizeDropped: "yes" } },
   { retention: null },
   { onFailure: "drop" },
   { onFailure: null },

@@ -42,7 +42,7 @@ proves(["D258"], "a run says which session it continues, also one that was recov
     orchestrator.start(soloist([says("Hi.")], { name: "other" }).role, "Go.").sessionId,
   ).toBeUndefined();
   for (let turn = 0; turn < 20; turn += 1) await settled();
-  const leaving = run.leave({ graceMs: 0 });
+  const leaving = run.release({ graceMs: 0 });
   held.open();
   await leaving;
   const next = newFixture({ store, roles: [role] });

@@ -167,7 +167,7 @@ test("a step whose history a compaction left out cannot be forked at", async () 
 test("a summary that a later execution made of older ones goes with the fork", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", {
-    retention: { maxMessages: 4, summarizeOld: true },
+    retention: { maxMessages: 4, summarizeDropped: true },
   });
   const { role } = soloist([says("A1."), says("A2."), says("S."), says("A3.")]);
   for (const task of ["Q1?", "Q2?", "Q3?"]) await s.outcome(s.start(role, task, { session }));

@@ -90,7 +90,7 @@ test("what stands for older messages stays when the execution in which they went
   const s = newSessionFixture();
   const session = await s.session("customer-42", {
     onFailure: "remove",
-    retention: { maxMessages: 2, summarizeOld: true },
+    retention: { maxMessages: 2, summarizeDropped: true },
   });
   const { role } = soloist([says("A1."), says("They greeted."), BROKEN]);
   await s.outcome(s.start(role, "Q1?", { session }));

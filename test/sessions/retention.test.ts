@@ -23,7 +23,7 @@ test("the policy has its name, its fields and its defaults", () => {
   expect(DEFAULT_MESSAGE_RETENTION).toEqual({
     maxMessages: 100,
     maxExecutions: 5,
-    summarizeOld: false,
+    summarizeDropped: false,
   });
   expect(policy()).toEqual(DEFAULT_MESSAGE_RETENTION);
   expect(Object.isFrozen(policy())).toBe(true);
@@ -96,7 +96,7 @@ proves(
   async () => {
     const s = newSessionFixture();
     const session = await s.session("customer-42", {
-      retention: { maxMessages: 3, summarizeOld: true },
+      retention: { maxMessages: 3, summarizeDropped: true },
     });
     const first = soloist([says("A1."), says("A2.")]);
     await s.outcome(s.start(first.role, "Q1?", { session }));
@@ -166,7 +166,7 @@ test("a summary of which nothing comes is paid for and not there; the old goes a
   ]) {
     const s = newSessionFixture();
     const session = await s.session("customer-42", {
-      retention: { maxMessages: 2, summarizeOld: true },
+      retention: { maxMessages: 2, summarizeDropped: true },
     });
     const { role } = soloist([says("A1.")]);
     await s.outcome(s.start(role, "Q1?", { session }));
@@ -180,7 +180,7 @@ test("a summary of which nothing comes is paid for and not there; the old goes a
 
 test("a summary is summed up with what goes next", async () => {
   const s = newSessionFixture();
-  const retention = { maxMessages: 2, summarizeOld: true };
+  const retention = { maxMessages: 2, summarizeDropped: true };
   const session = await s.session("customer-42", { retention });
   const script = [says("A1."), says("S1."), says("A2."), says("S2."), says("A3.")];
   const { role, model } = soloist(script);

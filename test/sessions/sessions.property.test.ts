@@ -39,7 +39,7 @@ const options = fc.record({
   retention: fc.record({
     maxMessages: maximum,
     maxExecutions: maximum,
-    summarizeOld: fc.boolean(),
+    summarizeDropped: fc.boolean(),
   }),
   onFailure: fc.constantFrom("keep" as const, "remove" as const),
   showBoundaries: fc.boolean(),
@@ -156,7 +156,7 @@ test("what is kept and what is dropped are the history, in order, in whole group
       const policy = messageRetention("retention", {
         maxMessages: most,
         maxExecutions: executions,
-        summarizeOld: sums,
+        summarizeDropped: sums,
       });
       const { kept, dropped } = retainMessages(history, policy);
       expect(kept[0]?.role).toBe("system");

@@ -121,7 +121,7 @@ for (const file of FILES)
     for (let runs = 0; !network.isDone; runs += 1) {
       const role = roles[runs % 2] ?? expect.fail();
       const said = new SaidSteps();
-      const options = { budget: { steps: 1 }, onPiece: said.take };
+      const options = { budget: { steps: 1 }, onStreamPart: said.take };
       const result = await orchestrator.start(role, "Do it.", options).result;
       checkSaid(result, said);
       for (const { resets: own } of said.steps.values()) for (const reset of own) resets.add(reset);

@@ -13,7 +13,7 @@ import { proves } from "../harness/proves.ts";
 import { allOf } from "../support/all-of.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-proves(["D243"], "it does with an onPiece of the orchestrator, and else not", async () => {
+proves(["D243"], "it does with an onStreamPart of the orchestrator, and else not", async () => {
   for (const isHeard of [true, false]) {
     const begun = latch();
     const gate = latch();
@@ -33,11 +33,11 @@ proves(["D243"], "it does with an onPiece of the orchestrator, and else not", as
       },
     };
     const role = defineAgent({ name: "speaker", instructions: "You speak.", model });
-    const heard = isHeard ? { onPiece: () => undefined } : {};
+    const heard = isHeard ? { onStreamPart: () => undefined } : {};
     const run = new Orchestrator({ store: memoryStore(), ...heard }).start(role, "Go.");
-    await run.kept(); // What a service says "accepted" after.
+    await run.whenPersisted(); // What a service says "accepted" after.
     await begun.opened;
-    const pieces = allOf(run.pieces());
+    const pieces = allOf(run.stream());
     gate.open();
     const said = (await pieces).map((piece) => ("text" in piece ? piece.text : piece.type));
     expect([isStreamed, said]).toEqual(

@@ -11,7 +11,7 @@ import type { Model } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { toSse } from "../../src/orchestrator/run/to-sse.ts";
-import type { StreamPiece } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-piece.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
@@ -23,7 +23,7 @@ import { NOTHING, SaidSteps } from "../support/said.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
-const PieceSchema = z.custom<StreamPiece>();
+const PieceSchema = z.custom<StreamPart>();
 
 const BROKEN: ScriptedReply = {
   text: "It was",
@@ -107,7 +107,7 @@ async function eachMoment(at: (run: Run, moment: number) => void) {
   const fixture = newFixture();
   let moment = 0;
   const run: Run = fixture.start(lead(), "Do it.", {
-    onPiece: () => {
+    onStreamPart: () => {
       at(run, moment++);
       queueMicrotask(() => at(run, moment++));
       void settled().then(() => at(run, moment++));
@@ -121,8 +121,8 @@ async function eachMoment(at: (run: Run, moment: number) => void) {
 }
 
 proves(["D255"], "who joins at any piece reads all of it, each reply once", async () => {
-  const readers: Promise<readonly StreamPiece[]>[] = [];
-  const whole = await eachMoment((run) => void readers.push(allOf(run.pieces())));
+  const readers: Promise<readonly StreamPart[]>[] = [];
+  const whole = await eachMoment((run) => void readers.push(allOf(run.stream())));
   for (const pieces of await Promise.all(readers)) {
     const said = new SaidSteps();
     for (const piece of pieces) said.take(piece);
@@ -146,7 +146,7 @@ proves(
       const run = fixture.start(lead(), "Do it.");
       const follow = async (): Promise<void> => {
         let left = patience;
-        for await (const piece of run.pieces()) {
+        for await (const piece of run.stream()) {
           said.take(piece);
           left -= 1;
           if (left > 0) continue;
@@ -184,7 +184,7 @@ proves(
     const fixture = newFixture({ clock });
     const run = fixture.start(role); // Nothing listens.
     await settled();
-    const late = run.pieces();
+    const late = run.stream();
     held.open();
     await fixture.outcome(run);
     const told = (await allOf(late)).map((piece) => {
@@ -225,7 +225,7 @@ proves(["D255"], "a call that has ended is told while another works; once", asyn
   const fixture = newFixture();
   const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model, tools }));
   await settled();
-  const late = run.pieces();
+  const late = run.stream();
   held.open();
   await fixture.outcome(run);
   const results = (await allOf(late)).flatMap((one) => (one.type === "result" ? one.text : []));
@@ -238,13 +238,13 @@ proves(["D255"], "what was said in vain is dropped by who comes back after it", 
   const model = stuttering([both("I work."), BROKEN]);
   const tools = [spyTool("work"), spyTool("fail")];
   const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model, tools }));
-  for await (const piece of run.pieces()) {
+  for await (const piece of run.stream()) {
     said.take(piece);
     if (piece.type === "text" && piece.text === "It was") break;
   }
   const { status, steps } = await fixture.outcome(run);
   expect([status, said.of(steps[1]?.stepId ?? "").text]).toEqual(["failed", "It was"]);
-  for await (const piece of run.pieces()) said.take(piece);
+  for await (const piece of run.stream()) said.take(piece);
   expect([...said.steps.values()].map(({ text }) => text)).toEqual(["I work.", ""]);
   expect(said.of(steps[1]?.stepId ?? "")).toEqual({ ...NOTHING(), resets: ["joined"] });
 });
@@ -261,15 +261,15 @@ proves(["D255"], "what was said before the run was given up is told where it goe
   const first = newFixture({ store, roles: [role] });
   const run = first.start(role);
   for (let turn = 0; turn < 20; turn += 1) await settled();
-  const leaving = run.leave({ graceMs: 0 });
+  const leaving = run.release({ graceMs: 0 });
   held.open();
   isHeld = false;
   expect(await leaving).toBe(true);
-  expect((await rejectionOf(run.result)).code).toBe("run_left");
+  expect((await rejectionOf(run.result)).code).toBe("run_released");
   const second = newFixture({ store, roles: [role] });
   const again = await second.orchestrator.recover(run.runId);
   const said = new SaidSteps();
-  for await (const piece of again.pieces()) said.take(piece);
+  for await (const piece of again.stream()) said.take(piece);
   const whole = truth(await again.result);
   expect(whole.map(({ text }) => text)).toEqual(["One.", "Two.", "Three."]);
   expect(seen(said, whole)).toEqual(whole);
@@ -283,7 +283,7 @@ proves(
     const run = fixture.start(lead());
     const { agents } = await fixture.outcome(run);
     const agentId = agents[1]?.agentId ?? expect.fail();
-    const own = await allOf(run.pieces({ agentId, maxBacklog: 1 }));
+    const own = await allOf(run.stream({ agentId, maxBacklog: 1 }));
     expect(own.flatMap((piece) => (piece.type === "text" ? piece.text : []))).toEqual([
       "I look.",
       "Part done.",

@@ -133,7 +133,7 @@ const TWO_STEPS = defineAgent({
 
 /** Plays a run that dies at each of its appends, and its continuations. Gives their number. */
 async function dyingEverywhere(
-  onPiece: () => OrchestratorOptions["onPiece"],
+  onStreamPart: () => OrchestratorOptions["onStreamPart"],
   check: (run: Run, store: Store) => Promise<void>,
 ): Promise<number> {
   for (let at = 1, recovered = 0; ; at += 1) {
@@ -143,7 +143,7 @@ async function dyingEverywhere(
       clock: new ManualClock(),
       ids: sequentialIds(),
       roles: [TWO_STEPS],
-      ...defined({ onPiece: onPiece() }),
+      ...defined({ onStreamPart: onStreamPart() }),
     };
     const first = new Orchestrator({ ...all, store: dying.store }).start(TWO_STEPS, "Do it.");
     await first.result.catch(() => undefined);

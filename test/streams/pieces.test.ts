@@ -8,7 +8,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
 import { idOf } from "../../src/protocol/ids.ts";
-import type { StreamPiece } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-piece.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -20,11 +20,11 @@ import { allOf } from "../support/all-of.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
 /** A piece without whose it is. */
-function bodyOf({ runId: _run, agentId: _agent, stepId: _step, ...rest }: StreamPiece): object {
+function bodyOf({ runId: _run, agentId: _agent, stepId: _step, ...rest }: StreamPart): object {
   return rest;
 }
 
-function brief(pieces: readonly StreamPiece[]): readonly unknown[] {
+function brief(pieces: readonly StreamPart[]): readonly unknown[] {
   return pieces.map((piece) => {
     switch (piece.type) {
       case "reset":
@@ -42,8 +42,8 @@ function brief(pieces: readonly StreamPiece[]): readonly unknown[] {
 }
 
 async function heard(script: readonly ScriptedReply[], more: object = {}): Promise<unknown[]> {
-  const pieces: StreamPiece[] = [];
-  const fixture = newFixture({ onPiece: (piece) => void pieces.push(piece) });
+  const pieces: StreamPart[] = [];
+  const fixture = newFixture({ onStreamPart: (piece) => void pieces.push(piece) });
   await fixture.run(soloist(script, { tools: [spyTool("work")], ...more }).role);
   return [...brief(pieces)];
 }
@@ -67,11 +67,11 @@ proves(
       finishReason: "tool_calls",
     };
     const lead = part("lead", [thinks, says("All done.")], { subagents: [helper.role] });
-    const pieces: StreamPiece[] = [];
+    const pieces: StreamPart[] = [];
     const fixture = newFixture();
     const run = fixture.start(lead.role, "Do it.");
     const reading = (async () => {
-      for await (const piece of run.pieces()) pieces.push(piece);
+      for await (const piece of run.stream()) pieces.push(piece);
     })();
     const result = await fixture.outcome(run);
     await reading;
@@ -139,8 +139,8 @@ function sayingFirst(...replies: readonly ScriptedReply[]): Model {
 }
 
 proves(["F3"], "an attempt that is made again is taken back first", async () => {
-  const pieces: StreamPiece[] = [];
-  const fixture = newFixture({ onPiece: (piece) => void pieces.push(piece) });
+  const pieces: StreamPart[] = [];
+  const fixture = newFixture({ onStreamPart: (piece) => void pieces.push(piece) });
   const model = sayingFirst(broken("It was"), says("It is."));
   const role = defineAgent({ name: "solo", instructions: "Work.", model });
   const result = await fixture.run(role);
@@ -151,9 +151,9 @@ proves(["F3"], "an attempt that is made again is taken back first", async () => 
 });
 
 proves(["F3"], "what a call that failed has said is taken back", async () => {
-  const pieces: StreamPiece[] = [];
+  const pieces: StreamPart[] = [];
   const fixture = newFixture({
-    onPiece: (piece) => void pieces.push(piece),
+    onStreamPart: (piece) => void pieces.push(piece),
     retry: { maxAttempts: 1 },
   });
   const model = sayingFirst(broken("It was"));
@@ -215,7 +215,7 @@ proves(
       "end stop",
     ]);
     const held = latch();
-    const pieces: StreamPiece[] = [];
+    const pieces: StreamPart[] = [];
     const fixture = newFixture();
     const model: Model = {
       provider: "own",
@@ -230,7 +230,7 @@ proves(
       },
     };
     const role = defineAgent({ name: "solo", instructions: "Work.", model });
-    const run = fixture.start(role, "Do it.", { onPiece: (piece) => void pieces.push(piece) });
+    const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void pieces.push(piece) });
     await settled();
     void run.cancel();
     await fixture.outcome(run);
@@ -253,11 +253,11 @@ proves(["F4"], "who comes in the middle of a reply reads it from its beginning",
       });
     },
   };
-  const early: StreamPiece[] = [];
+  const early: StreamPart[] = [];
   const role = defineAgent({ name: "solo", instructions: "Work.", model });
-  const run = fixture.start(role, "Do it.", { onPiece: (piece) => void early.push(piece) });
+  const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void early.push(piece) });
   await settled();
-  const late = run.pieces();
+  const late = run.stream();
   held.open();
   await fixture.outcome(run);
   const read = await allOf(late);
@@ -268,7 +268,7 @@ proves(["F4"], "who comes in the middle of a reply reads it from its beginning",
     [3, "three."],
     [4, "end stop"],
   ]);
-  expect(brief(await allOf(run.pieces()))).toEqual([
+  expect(brief(await allOf(run.stream()))).toEqual([
     "reset joined 0",
     "One two three.",
     "end stop",
@@ -305,9 +305,9 @@ proves(["F4"], "of a reply whose second call is said first, too", async () => {
   };
   const tools = [spyTool("work")];
   const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
-  const run = fixture.start(role, "Do it.", { onPiece: () => undefined });
+  const run = fixture.start(role, "Do it.", { onStreamPart: () => undefined });
   await settled();
-  const late = run.pieces();
+  const late = run.stream();
   held.open();
   await fixture.outcome(run);
   expect(brief(await allOf(late)).slice(0, 6)).toEqual([
@@ -326,9 +326,9 @@ proves(["F4"], "a slow reader fails alone, a listener that throws is warned of o
     throw new Error("full");
   };
   const run = fixture.start(soloist([says("One two three four.")]).role, "Do it.", {
-    onPiece: bad,
+    onStreamPart: bad,
   });
-  const slow = run.pieces({ maxBacklog: 2 });
+  const slow = run.stream({ maxBacklog: 2 });
   const result = await fixture.outcome(run);
   const reads = [await slow.next(), await slow.next()];
   const texts = reads.map(({ value }) => brief(value === undefined ? [] : [value]));
@@ -343,7 +343,7 @@ proves(["D300"], "a listener that rejects is warned of once", async () => {
   const fixture = newFixture();
   const bad = (): unknown => Promise.reject(new Error("full"));
   const { role } = soloist([says("One two three four.")]);
-  const run = fixture.start(role, "Do it.", { onPiece: bad });
+  const run = fixture.start(role, "Do it.", { onStreamPart: bad });
   expect((await fixture.outcome(run)).text).toBe("One two three four.");
   expect(takeWarnings()).toEqual([
     "EspalierWarning: A listener to pieces threw (full); the run continues.",
@@ -359,11 +359,11 @@ test("pieces of one agent alone; nobody who listens: nobody is asked to stream",
   const run = fixture.start(lead.role);
   for await (const event of run.events()) {
     if (event.type !== "agent.started" || event.depth !== 1) continue;
-    const own = run.pieces({ agentId: event.agentId });
+    const own = run.stream({ agentId: event.agentId });
     await fixture.outcome(run);
     expect(brief(await allOf(own))).toEqual(["Part ", "done.", "end stop"]);
   }
   const streaming = fixture.sink.of("model.requested").map((event) => event.streaming);
   expect(streaming).toEqual([false, true, true]);
-  expect(() => run.pieces({ agentId: idOf<"AgentId">("nobody") })).toThrow(/id of an agent/);
+  expect(() => run.stream({ agentId: idOf<"AgentId">("nobody") })).toThrow(/id of an agent/);
 });

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import type { StreamPiece } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-piece.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -21,7 +21,7 @@ const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a sm
 const longTool = (name: string) =>
   spyTool(name, () => LONG, { maxResultCharacters: 10, longResults: "summarize" });
 
-function resultsIn(pieces: readonly StreamPiece[]): readonly unknown[] {
+function resultsIn(pieces: readonly StreamPart[]): readonly unknown[] {
   return pieces.flatMap((piece) =>
     piece.type === "result" ? [[piece.toolName, piece.text, piece.isError]] : [],
   );
@@ -33,11 +33,11 @@ async function heardOf(
   within: (run: Run) => void = () => undefined,
 ): Promise<{ result: RunResult; live: readonly unknown[]; late: readonly unknown[] }> {
   const fixture = newFixture({ store: memoryStore() });
-  const pieces: StreamPiece[] = [];
-  const run = fixture.start(role, "Do it.", { onPiece: (piece) => void pieces.push(piece) });
+  const pieces: StreamPart[] = [];
+  const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void pieces.push(piece) });
   within(run);
   const result = await fixture.outcome(run);
-  return { result, live: resultsIn(pieces), late: resultsIn(await allOf(run.pieces())) };
+  return { result, live: resultsIn(pieces), late: resultsIn(await allOf(run.stream())) };
 }
 
 function recorded(result: RunResult): readonly unknown[] {
@@ -65,7 +65,7 @@ proves(["D302"], "a result that is summarised is said as the summary", async () 
 proves(["D302"], "a call that never began since its agent had to end has its result", async () => {
   let cancel = (): unknown => undefined;
   const agent = soloist([calls(use("end"), use("work"))], {
-    tools: [spyTool("end", () => void cancel(), { isSequential: true }), spyTool("work")],
+    tools: [spyTool("end", () => void cancel(), { sequential: true }), spyTool("work")],
   });
   const { result, live, late } = await heardOf(agent, (run) => (cancel = () => run.cancel()));
   expect(result.status).toBe("cancelled");

@@ -42,7 +42,7 @@ export function lead(name: string, below: AgentRole, total: number, perReply = t
     });
   return defineAgent({
     name,
-    purpose: "Leads.",
+    description: "Leads.",
     instructions: "You delegate.",
     maxOutputTokens: MOST_OUTPUT,
     subagents: [below],
@@ -58,7 +58,7 @@ export function lead(name: string, below: AgentRole, total: number, perReply = t
 export function worker(opened?: Promise<void>, budget: Budget = {}): AgentRole {
   return defineAgent({
     name: "worker",
-    purpose: "Works.",
+    description: "Works.",
     instructions: "You work.",
     maxOutputTokens: MOST_OUTPUT,
     budget,

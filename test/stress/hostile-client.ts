@@ -68,7 +68,7 @@ for (const baseUrl of baseUrls) {
     const pieces: string[] = [];
     const run = new Orchestrator({ roles: [role] }).start(role, "Look around.", {
       budget: { totalTokens: 5_000 },
-      ...(streams ? { onPiece: texts((text) => pieces.push(text)) } : {}),
+      ...(streams ? { onStreamPart: texts((text) => pieces.push(text)) } : {}),
     });
     const { status, reason, text, usage, agents } = await run.result;
     measure();

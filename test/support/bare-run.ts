@@ -13,7 +13,11 @@ import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
   const settings = makeSettings({ clock });
   const registry = new RoleRegistry(role, settings);
-  return new RunRuntime(settings, { registry, onPiece: undefined, context: undefined }, Supervisor);
+  return new RunRuntime(
+    settings,
+    { registry, onStreamPart: undefined, context: undefined },
+    Supervisor,
+  );
 }
 
 /** A journal that was never opened: nothing can be kept in it. */

@@ -17,5 +17,5 @@ export function busyTool(busyMs: number): {
   const work = (): void => {
     lateMs += busyMs;
   };
-  return { tool: spyTool("busy", work, { isSequential: true }), options: { clock } };
+  return { tool: spyTool("busy", work, { sequential: true }), options: { clock } };
 }

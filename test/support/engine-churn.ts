@@ -36,7 +36,7 @@ class Churn {
         await sleep(systemClock, moment % 50, leave);
         this.#underWay.delete(runId);
         if (leave.aborted || moment % 7 === 0)
-          throw new EspalierError({ code: "run_left", message: "Expected time, got none." });
+          throw new EspalierError({ code: "run_released", message: "Expected time, got none." });
         if (moment % 5 === 0) return { type: "waiting", untilMs: Date.now() + 100 };
         return { type: "ended" };
       },

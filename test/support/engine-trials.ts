@@ -164,7 +164,7 @@ const trials: EngineTrial[] = [
       const executor = new FakeExecutor();
       await served(opened(open), executor);
       await client.lead(ticketOf("run_1"));
-      for (const code of ["store_failed", "run_alive", "run_fenced", "run_left"] as const)
+      for (const code of ["store_failed", "run_alive", "run_fenced", "run_released"] as const)
         (await executor.next()).fail(code);
       await client.lead(ticketOf("run_2"));
       const both = [await executor.next(), await executor.next()];
@@ -193,7 +193,7 @@ const trials: EngineTrial[] = [
       const third = await staying.next();
       expect([third.runId, isClosed]).toEqual(["run_3", false]);
       third.end();
-      one.fail("run_left");
+      one.fail("run_released");
       const next = await staying.next();
       expect([next.runId, isClosed]).toEqual([one.runId, false]);
       next.end();
@@ -218,7 +218,7 @@ const trials: EngineTrial[] = [
       const led = await executor.next();
       const closed = engine.close?.();
       await led.left;
-      led.fail("run_left");
+      led.fail("run_released");
       await closed;
       await engine.close?.();
       await expect(engine.lead(ticketOf("run_2"))).rejects.toMatchObject({ code: "engine_failed" });

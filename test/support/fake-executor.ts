@@ -11,7 +11,7 @@ export interface LedRun {
   readonly left: Promise<void>;
   end(): void;
   waitUntil(untilMs: number | undefined): void;
-  fail(code: "run_left" | "run_alive" | "run_fenced" | "store_failed"): void;
+  fail(code: "run_released" | "run_alive" | "run_fenced" | "store_failed"): void;
 }
 
 interface FakeExecutorOptions {
@@ -93,6 +93,6 @@ export class FakeExecutor implements RunExecutor {
 
   /** All that is under way is left. */
   giveUp(): void {
-    for (const run of this.#open) run.fail("run_left");
+    for (const run of this.#open) run.fail("run_released");
   }
 }

@@ -8,7 +8,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
@@ -117,7 +117,7 @@ export const ENDINGS: readonly Ending[] = [
   }),
   ending(["stopped", "tool_called"], {
     role: () =>
-      soloist(forever, { tools: [spyTool("work")], stopWhen: [toolWasCalled("work")] }).role,
+      soloist(forever, { tools: [spyTool("work")], stopWhen: [hasToolCall("work")] }).role,
   }),
   ending(["stopped", "found_enough"], {
     role: () => {

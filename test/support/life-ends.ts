@@ -1,7 +1,7 @@
 // A lead with one child in the background, which works until the test lets it give its result.
 
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
-import type { AtEnd } from "../../src/policies/delegation-policy.ts";
+import type { ParentEndPolicy } from "../../src/policies/delegation-policy.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { latch, newFixture, type Latch, type Fixture } from "../harness/run-scripted.ts";
 import { beside } from "./life-agents.ts";
@@ -18,7 +18,11 @@ export interface EndsFixture {
 }
 
 /** A lead with one child in the background that works until `done`. */
-export function setUp(atEnd: AtEnd, replies: readonly ScriptStep[], more: More = {}): EndsFixture {
+export function setUp(
+  parentEndPolicy: ParentEndPolicy,
+  replies: readonly ScriptStep[],
+  more: More = {},
+): EndsFixture {
   const done = latch();
   const work = tool("work", async ({ signal }) => {
     await Promise.race([done.opened, aborted(signal)]);
@@ -27,7 +31,7 @@ export function setUp(atEnd: AtEnd, replies: readonly ScriptStep[], more: More =
   const slow = part("slow", [calls(use("work")), says("Slow.")], { tools: [work] });
   const lead = part("lead", [calls(beside("slow")), ...replies], {
     ...more,
-    delegation: { background: true, atEnd },
+    delegation: { background: true, parentEndPolicy },
     subagents: [slow.role],
   });
   return { s: newFixture(), lead, slow, done };

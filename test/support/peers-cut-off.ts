@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { tool, use } from "../tree/scripted-agents.ts";
 
@@ -17,7 +17,7 @@ function looks(text: string): ScriptedReply {
 /** A subagent that something cuts off. */
 interface CutOff {
   readonly script: readonly ScriptedReply[];
-  readonly role?: Omit<AgentDefinition, "name" | "purpose" | "instructions" | "model">;
+  readonly role?: Omit<AgentDefinition, "name" | "description" | "instructions" | "model">;
   /** The outcome, the status and the code of the reason. */
   readonly end: readonly [string, string, string];
   readonly text: string;
@@ -84,7 +84,7 @@ export const CUT_OFF: Readonly<Record<string, CutOff>> = {
   },
   "a stop condition": {
     script: [looks("")],
-    role: { stopWhen: [toolWasCalled("look")] },
+    role: { stopWhen: [hasToolCall("look")] },
     end: ["no_output", "stopped", "tool_called"],
     text: "",
   },

@@ -1,6 +1,6 @@
 // What a page makes of the pieces of a run: what is said in each step since its last `reset`, and the results of its calls.
 
-import type { StreamPiece } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-piece.ts";
 
 export interface Said {
   text: string;
@@ -16,7 +16,7 @@ export class SaidSteps {
   readonly steps = new Map<string, Said>();
   readonly results = new Map<string, string>();
 
-  readonly take = (piece: StreamPiece): void => {
+  readonly take = (piece: StreamPart): void => {
     const said = this.of(piece.stepId);
     switch (piece.type) {
       case "reset":

@@ -24,8 +24,8 @@ const EXECUTION = [
   "attachments[].text isTextOnly startedAtMs endedAtMs startedIds[] reportedIds[]",
 ].join(" ");
 const REQUEST_KEYS = [
-  `role task ${partKeys("task")} background resultsOf[] allowedTools[] deniedTools[]`,
-  "draft.instructions draft.tools[] draft.model draft.steps",
+  `role task ${partKeys("task")} background includeResultsFrom[] allowedTools[] deniedTools[]`,
+  "roleDefinition.instructions roleDefinition.tools[] roleDefinition.model roleDefinition.steps",
 ].join(" ");
 
 /** A new key here is a new version of the paused run's form: add a reader for the old one. */

@@ -18,7 +18,7 @@ export function contextOf(number: number, more: Partial<StepContext> = {}): Step
       id: "scripted",
       replayKey: "scripted/eu",
       replayKeys: ["scripted/eu", "scripted/us"],
-      accepts: ["image"],
+      inputModalities: ["image"],
     },
     toolNames: ["look"],
     promptHash: textHash("Work."),
@@ -113,7 +113,7 @@ export const COMPACTION: HistoryChange = {
 
 /** The keys of a context, and of a timing. */
 export const CONTEXT_KEYS = [
-  "number model.provider model.id model.replayKey model.replayKeys[] model.accepts[] toolNames[]",
+  "number model.provider model.id model.replayKey model.replayKeys[] model.inputModalities[] toolNames[]",
   "promptHash toolsHash outputHash budget",
   "parameters.maxOutputTokens parameters.temperature parameters.toolChoice",
   "parameters.settings.reasoning.effort parameters.settings.reasoning.summary",

@@ -35,5 +35,5 @@ export const improvise = defineDelegation({
   description: "Starts a subagent with a role of its own.",
   input: z.object({}),
   execute: (_input, context) =>
-    context.spawn({ role: "counter", task: "Count.", draft: { instructions: "Count." } }),
+    context.spawn({ role: "counter", task: "Count.", roleDefinition: { instructions: "Count." } }),
 });

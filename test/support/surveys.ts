@@ -75,7 +75,7 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
     description: "Pays.",
     input: z.object({ name: z.string() }),
     needsApproval: true,
-    isRepeatable: false,
+    retryAfterCrash: false,
     execute: ({ name }, { signal }) =>
       effect(`pay ${name}`, options.toolMs, signal, `paid ${name}`),
   });
@@ -98,7 +98,7 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
   });
   const leaf = defineAgent({
     name: "leaf",
-    purpose: "Looks at one place.",
+    description: "Looks at one place.",
     instructions: "Look.",
     model: modelFor("leaf", (path, [seen]) =>
       seen === undefined ? [call("look", "1", { path })] : [text(`${path}=${seen}`)],
@@ -107,7 +107,7 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
   });
   const section = defineAgent({
     name: "section",
-    purpose: "Looks at many places.",
+    description: "Looks at many places.",
     instructions: "Delegate.",
     model: modelFor("section", (task, results) => {
       const [path = "", leaves = ""] = task.split("|");
@@ -122,7 +122,7 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
   });
   const lead = defineAgent({
     name: "lead",
-    purpose: "Leads.",
+    description: "Leads.",
     instructions: "Delegate.",
     model: modelFor("lead", (task, results) => {
       const [name = "", sections = "", leaves = "", asks] = task.split("|");
@@ -146,7 +146,7 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
   const { price: _unknown, ...unpriced } = modelFor("broke", () => [text("Done.")]);
   const broke = defineAgent({
     name: "broke",
-    purpose: "Has a model of which nobody knows the price.",
+    description: "Has a model of which nobody knows the price.",
     instructions: "Go.",
     model: unpriced,
   });

@@ -83,7 +83,7 @@ export async function runWith(text: string): Promise<TextRun> {
   const events: EspalierEvent[] = [];
   const model = new ScriptedModel([says(`Read ${text}`)]);
   const role = defineAgent({ name: "lead", instructions: "Answer.", model });
-  const sinks = [{ take: (event: EspalierEvent) => void events.push(event) }];
+  const sinks = [{ emit: (event: EspalierEvent) => void events.push(event) }];
   const orchestrator = new Orchestrator({ clock: new ManualClock(), ids: sequentialIds(), sinks });
   const result = await orchestrator.start(role, `Read ${text}`).result;
   const fold = new RunFold(result.runId);
@@ -112,7 +112,7 @@ function viewed(isTTY: boolean, events: readonly EspalierEvent[]): string {
   const clock = new ManualClock();
   const view = terminalView({ stream, env: {}, clock });
   for (const event of events) {
-    view.take(event);
+    view.emit(event);
     clock.advance(100);
   }
   view.stop();

@@ -116,7 +116,7 @@ export function useOf(tool: FunctionTool, input: JsonValue = {}): FunctionUse {
 export function toolThat(
   name: string,
   execute: (context: ToolContext) => ToolReturn,
-  more: Pick<ToolDefinition<z.ZodObject>, "needsApproval" | "isSequential" | "timeoutMs"> = {},
+  more: Pick<ToolDefinition<z.ZodObject>, "needsApproval" | "sequential" | "timeoutMs"> = {},
 ): FunctionTool {
   return defineTool({
     name,

@@ -103,7 +103,7 @@ function approvalOptions(approval: Approval): OrchestratorOptions {
     case "approver denies":
       return { approver: (question) => deny(question, "Too late.") };
     case "nobody":
-      return { unanswered: "deny" };
+      return { unansweredPolicy: "deny" };
     case "pause, approved":
     case "pause, denied":
       return {};

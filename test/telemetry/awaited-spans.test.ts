@@ -78,7 +78,7 @@ proves(["D320"], "and over a crash", async () => {
     if (!EspalierError.is(cause) || cause.code !== "run_fenced") throw cause;
   });
   await until(() => sink.of("model.requested").length === 4);
-  await run.kept();
+  await run.whenPersisted();
   const recorded = recorder();
   const again = leadOf(says("Seen."));
   const next = new Orchestrator({ store, tracing: tracingOf(recorded), roles: [again] });

@@ -1,12 +1,12 @@
 // Runs of every kind in which whatever is written holds a canary: users, models, tools, hooks, guards and those who answer.
-// Names that are exported by design hold none: of roles, tools and models, call ids, keys of metadata, purposes and descriptions.
+// Names that are exported by design hold none: of roles, tools and models, call ids, keys of metadata, descriptions and descriptions.
 
 import { z } from "zod";
 
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { EventSink } from "../../src/protocol/event.ts";
-import { approve, deny, giveResult } from "../../src/protocol/question.ts";
+import { approve, deny, provideResult } from "../../src/protocol/question.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { says, ScriptedModel, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
@@ -29,7 +29,7 @@ export const CANARY_RUNS: Readonly<Record<string, (options: Watched) => Promise<
   "tools that succeed, fail, are refused and are made up": toolCalls,
   "hooks, sections and a filter of texts": hooked,
   "approvals with reasons and changed arguments, over a pause": asked,
-  "an agent without a purpose, over a pause": withoutPurpose,
+  "an agent without a description, over a pause": withoutPurpose,
   "delegations, drafts, refusals and a result by a tool": delegated,
   "background work and messages on the way": background,
   "summaries of results and of the history": summarized,
@@ -119,7 +119,7 @@ async function asked(options: Watched): Promise<void> {
   const fixture = newFixture(options);
   const paused = await fixture.outcome(fixture.start(lead.role, CANARY, START));
   const answers = paused.questions.map((question, index) => {
-    if (question.kind === "external") return giveResult(question, { said: CANARY });
+    if (question.kind === "external") return provideResult(question, { said: CANARY });
     return index === 0
       ? approve(question, { arguments: { note: `${CANARY} changed` } })
       : deny(question, CANARY);
@@ -191,7 +191,7 @@ async function stoppedMeanwhile(options: Watched): Promise<void> {
     },
   );
   const stop: EventSink = {
-    take: (event) => {
+    emit: (event) => {
       if (event.type === "tool.started" && event.kind === "delegation") run.requestStop(CANARY);
     },
   };
@@ -221,7 +221,7 @@ async function background(options: Watched): Promise<void> {
     ],
     {
       subagents: [worker.role],
-      delegation: { background: true, atEnd: "detach" },
+      delegation: { background: true, parentEndPolicy: "detach" },
       tools: [
         spyTool("waits", async () => {
           await told.opened;

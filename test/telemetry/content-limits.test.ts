@@ -92,7 +92,7 @@ test("a name or a description of megabytes is cut, named on its span, and warned
         ),
         says("Done."),
       ],
-      { tools: [tool], purpose: MEGABYTES },
+      { tools: [tool], description: MEGABYTES },
       { id: MEGABYTES },
     );
   const fixture = newFixture({ tracing });

@@ -129,8 +129,8 @@ const PLAYS: Readonly<Record<string, Play>> = {
       context: { inheritMessages: true },
     });
     const fixture = newFixture(options);
-    const onPiece = (piece: unknown): void => void heard.push(JSON.stringify(piece));
-    return await fixture.outcome(fixture.start(lead.role, "Do it.", { onPiece }));
+    const onStreamPart = (piece: unknown): void => void heard.push(JSON.stringify(piece));
+    return await fixture.outcome(fixture.start(lead.role, "Do it.", { onStreamPart }));
   },
   "a pause": async (options) => {
     const tools = [spyTool("pay", undefined, { needsApproval: true })];
@@ -178,7 +178,7 @@ for (const [name, play] of Object.entries(PLAYS))
         const views = screens.map((stream) => terminalView({ stream, env: {}, clock }));
         const events: string[] = [];
         const heard: string[] = [];
-        const listens = { take: (event: unknown) => void events.push(JSON.stringify(event)) };
+        const listens = { emit: (event: unknown) => void events.push(JSON.stringify(event)) };
         const tracing = openTelemetry({ tracer: recording.tracer, content });
         const result = await play({ tracing, sinks: [...views, listens], clock }, heard);
         const shown = screens.map(({ writes }) => writes.join(""));

@@ -10,7 +10,7 @@ import { transform, wrapModelCall } from "../../src/hooks/hook.ts";
 import { localTracing } from "../support/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import type { SpanContent } from "../../src/protocol/message.ts";
-import { approve, giveResult } from "../../src/protocol/question.ts";
+import { approve, provideResult } from "../../src/protocol/question.ts";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import { parseStructure } from "../../src/telemetry/content/content.ts";
@@ -217,7 +217,7 @@ test("over a pause, a call says its arguments on both spans, and its result on t
   const fixture = newFixture({ tracing });
   const paused = await fixture.run(lead.role);
   const answers = paused.questions.map((question) =>
-    question.kind === "approval" ? approve(question) : giveResult(question, { yes: true }),
+    question.kind === "approval" ? approve(question) : provideResult(question, { yes: true }),
   );
   await fixture.outcome(fixture.resume(lead.role, paused.pausedRun, answers));
   const delegation = { role: "clerk", task: "Pay." };

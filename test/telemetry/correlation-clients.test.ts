@@ -36,7 +36,7 @@ test("text that arrives in pieces, and a client's own fetch, have the ids of the
       model: openai("test-model", { ...options, ...more }),
     });
     await fixture.outcome(
-      fixture.start(role, "What is it?", { onPiece: texts(() => write("text")) }),
+      fixture.start(role, "What is it?", { onStreamPart: texts(() => write("text")) }),
     );
     const asked = firstIds(fixture.sink.events, "model.requested");
     const pieces = ["text", "text", "text", "text"];

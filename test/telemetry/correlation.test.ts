@@ -1,12 +1,12 @@
 // Goal: a logger finds the ids of the place at which it is called, wherever the code of users runs, and nothing anywhere else.
-// Method: code of every kind that writes down what `correlation()` gives, compared with the events of the same place.
+// Method: code of every kind that writes down what `getCorrelationIds()` gives, compared with the events of the same place.
 
 import { z } from "zod";
 import { expect, test } from "vitest";
 
 import {
   approve,
-  correlation,
+  getCorrelationIds,
   defineAgent,
   defineTool,
   Orchestrator,
@@ -106,7 +106,7 @@ proves(["R176"], "code of every kind has the ids of the events of its place", as
       await later("approver");
       return approve(question);
     },
-    sinks: [{ take: ({ type }) => (type === "tool.ended" ? write("sink") : undefined) }],
+    sinks: [{ emit: ({ type }) => (type === "tool.ended" ? write("sink") : undefined) }],
   });
   const result = await fixture.run(lead);
   expect([result.status, result.text]).toEqual(["completed", "Done."]);
@@ -217,7 +217,7 @@ test("a run that a tool starts has its own ids, and the tool has its own again a
   const innerEvents: EspalierEvent[] = [];
   const sinks = [
     {
-      take: (event: EspalierEvent): void => {
+      emit: (event: EspalierEvent): void => {
         innerEvents.push(event);
         if (event.type === "run.started" || event.type === "run.ended") write(event.type);
       },
@@ -249,22 +249,22 @@ test("a run that a tool starts has its own ids, and the tool has its own again a
 
 test("outside of runs there is an empty object, a new one each time", async () => {
   const fixture = newFixture();
-  const seen: Partial<Ids>[] = [correlation()];
+  const seen: Partial<Ids>[] = [getCorrelationIds()];
   const run = fixture.start(soloist([says("Done.")]).role);
-  seen.push(correlation());
-  for await (const _event of run.events()) seen.push(correlation());
-  await fixture.outcome(run).then(() => seen.push(correlation()));
+  seen.push(getCorrelationIds());
+  for await (const _event of run.events()) seen.push(getCorrelationIds());
+  await fixture.outcome(run).then(() => seen.push(getCorrelationIds()));
   expect(seen.length).toBeGreaterThan(10);
   expect(seen.filter((ids) => Object.keys(ids).length > 0)).toEqual([]);
-  expect(Object.assign(correlation(), { level: 30 })).toEqual({ level: 30 });
-  expect(correlation()).toEqual({});
+  expect(Object.assign(getCorrelationIds(), { level: 30 })).toEqual({ level: 30 });
+  expect(getCorrelationIds()).toEqual({});
 });
 
 test("what a logger does to the ids changes nothing", async () => {
   const seen: Partial<Ids>[] = [];
   const look = spyTool("look", () => {
-    Object.assign(correlation(), { runId: "mine", level: 30 });
-    seen.push(correlation());
+    Object.assign(getCorrelationIds(), { runId: "mine", level: 30 });
+    seen.push(getCorrelationIds());
     return "looked";
   });
   const fixture = newFixture();
@@ -327,12 +327,12 @@ proves(
       description: "Looks.",
       input: z.object({}),
       execute: async () => {
-        seen.push(correlation());
+        seen.push(getCorrelationIds());
         const reading = (async () => {
           for await (const event of run.events()) joined.push(event);
         })();
         await settled();
-        seen.push(correlation());
+        seen.push(getCorrelationIds());
         void reading;
         return "seen";
       },

@@ -53,7 +53,7 @@ async function seen(options: OrchestratorOptions): Promise<Seen> {
   const orchestrator = new Orchestrator({
     clock: new ManualClock(),
     tracing,
-    sinks: [{ take }],
+    sinks: [{ emit: take }],
     ...options,
   });
   await orchestrator.start(leadOfReaders(), "Go.").result;
@@ -94,7 +94,7 @@ proves(
         clock: new ManualClock(),
         store: memoryStore({ clock: new ManualClock() }),
         tracing: projector,
-        sinks: [{ take: (event) => void events.push(event) }],
+        sinks: [{ emit: (event) => void events.push(event) }],
       });
       const { status } = await orchestrator.start(role, "Go.").result;
       await provider.forceFlush();

@@ -6,7 +6,7 @@ import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
 export function leadOfReaders(): AgentRole {
   const reader = defineAgent({
     name: "reader",
-    purpose: "Reads.",
+    description: "Reads.",
     instructions: "You read.",
     model: thinker("reader-model", ({ results }) =>
       results.length === 0 ? { calls: [["look", { thing: "it" }]] } : { text: "Read." },

@@ -1,6 +1,6 @@
 // A log for tests of correlation: lines with the ids that a logger finds, and the ids of events to compare them with.
 
-import { correlation, type CorrelationIds, type EspalierEvent } from "../../src/index.ts";
+import { getCorrelationIds, type CorrelationIds, type EspalierEvent } from "../../src/index.ts";
 
 /** All ids of a place. */
 export type Ids = CorrelationIds;
@@ -14,7 +14,7 @@ export interface Logbook {
 /** An empty one. */
 export function logbook(): Logbook {
   const lines: Logbook["lines"] = [];
-  return { lines, write: (at) => void lines.push([at, correlation()]) };
+  return { lines, write: (at) => void lines.push([at, getCorrelationIds()]) };
 }
 
 /** The ids of an event, as a logger should have them. */

@@ -110,7 +110,7 @@ async function ledUntil(run: Run, parting: Parting | undefined): Promise<void> {
     const events = run.events();
     for await (const { seq } of events) {
       if (seq < parting.leavesAt) continue;
-      await run.leave();
+      await run.release();
       break;
     }
   }

@@ -62,7 +62,7 @@ test("of a run whose store fails under it nothing is left out; what was emitted 
       const build = (): Play => {
         const metrics = new RunMetrics({ meter });
         const tracing = new SpanProjector(recorder().tracer, String, { metrics });
-        return { ...team(), options: { tracing, sinks: [{ take: (event) => told.push(event) }] } };
+        return { ...team(), options: { tracing, sinks: [{ emit: (event) => told.push(event) }] } };
       };
       const { events, result } = await playThrough(build, [{ at, how }]);
       if (result === undefined) continue;
@@ -121,7 +121,7 @@ function team(): Play {
   const calls = new Map<string, number>();
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works.",
+    description: "Works.",
     instructions: "You work.",
     model: thinker("worker", ({ results, task }) =>
       results.length < 2

@@ -468,7 +468,7 @@ export class AgentScript {
   #introduction(spawnCallId: string | undefined): Body<"agent.started"> {
     return {
       role: this.role,
-      purpose: `To be the ${this.role}`,
+      description: `To be the ${this.role}`,
       provider: "scripted",
       model: "model-1",
       task: CANARY,

@@ -75,7 +75,7 @@ describe("a tool that takes 0.3 ms", () => {
       const events: EspalierEvent[] = [];
       const results: RunResult[] = [];
       const spans = await exported(async (newTracing) => {
-        const fixture = newFixture({ clock, tracing: newTracing(), sinks: [{ take }] });
+        const fixture = newFixture({ clock, tracing: newTracing(), sinks: [{ emit: take }] });
         results.push(await fixture.run(role));
         events.push(...fixture.sink.events);
       });

@@ -13,7 +13,7 @@ import {
   defineAgent,
   defineTool,
   deny,
-  giveResult,
+  provideResult,
   Orchestrator,
   type Answer,
   type AgentRole,
@@ -92,7 +92,7 @@ test("a question that a tool asks is gone once it is answered, and the tool is a
   const fixture = theatre({
     approver: async (question) => {
       await answer.promise;
-      return giveResult(question, "Bonn");
+      return provideResult(question, "Bonn");
     },
   });
   const run = fixture.orchestrator.start(role, "Fill it in.");
@@ -302,7 +302,7 @@ function newLead(): AgentRole {
   });
   const researcher = defineAgent({
     name: "researcher",
-    purpose: "Researches.",
+    description: "Researches.",
     instructions: "Research.",
     model: new ScriptedModel(({ messages }) =>
       messages.some(({ role }) => role === "tool")

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { terminalView, type TerminalView } from "../../src/terminal/terminal.ts";
-import { defineAgent, Orchestrator, type AgentRole, type StreamPiece } from "../../src/index.ts";
+import { defineAgent, Orchestrator, type AgentRole, type StreamPart } from "../../src/index.ts";
 import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, settled } from "../harness/run-scripted.ts";
@@ -121,10 +121,14 @@ proves(
   async () => {
     const terminal = new FakeTerminal();
     const view = terminalView({ stream: terminal, env: {}, clock: new ManualClock() });
-    const onPiece = (piece: StreamPiece): void => {
+    const onStreamPart = (piece: StreamPart): void => {
       if (piece.type === "text") view.print(`${piece.text}\n`);
     };
-    const orchestrator = new Orchestrator({ sinks: [view], onPiece, ids: sequentialIds() });
+    const orchestrator = new Orchestrator({
+      sinks: [view],
+      onStreamPart,
+      ids: sequentialIds(),
+    });
     const role = (text: string) =>
       defineAgent({ name: "lead", instructions: "Lead.", model: new ScriptedModel([says(text)]) });
     await Promise.all(

@@ -45,7 +45,7 @@ export function newTreeFixture(): TreeFixture {
   });
   const researcher = defineAgent({
     name: "researcher",
-    purpose: "Researches.",
+    description: "Researches.",
     instructions: "Research.",
     model: new ScriptedModel(researched, {
       id: "small",

@@ -115,7 +115,7 @@ test("a recording sink keeps all events in order, and gives those of one type", 
     run.ended();
   });
   const sink = new RecordingSink();
-  for (const event of events) sink.take(event);
+  for (const event of events) sink.emit(event);
   expect(sink.events).toEqual(events);
   expect(sink.of("agent.ended")).toEqual(events.filter((event) => event.type === "agent.ended"));
   expect(sink.of("tool.started")).toEqual([]);

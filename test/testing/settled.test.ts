@@ -20,7 +20,7 @@ test("after settled, whatever waits for no latch has run", async () => {
   ]);
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "Work.",
     model: work,
   });

@@ -12,7 +12,7 @@ import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-sch
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 
-const LENIENT = { isStrict: false };
+const LENIENT = { coerces: true };
 
 function lines(input: ToolInput, value: JsonValue): readonly string[] {
   const checked = inputSchema("t.input", input, LENIENT).check(value);

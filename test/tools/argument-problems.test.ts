@@ -15,7 +15,7 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 
-const LENIENT = { isStrict: false };
+const LENIENT = { coerces: true };
 
 function problems(input: ToolInput, value: JsonValue): readonly ArgumentProblem[] {
   const checked = inputSchema("t.input", input, LENIENT).check(value);

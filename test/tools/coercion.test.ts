@@ -18,13 +18,13 @@ import { soloist } from "../harness/soloist.ts";
 const INVALID = "invalid";
 
 /** The arguments after coercion. */
-function coerced(input: ToolInput, value: JsonValue, isStrict = false): JsonValue {
-  const checked = inputSchema("t.input", input, { isStrict }).check(value);
+function coerced(input: ToolInput, value: JsonValue, coerces = true): JsonValue {
+  const checked = inputSchema("t.input", input, { coerces }).check(value);
   return checked.type === "valid" ? checked.input : INVALID;
 }
 
 function bothOf(input: z.ZodType): readonly (readonly [string, ToolInput])[] {
-  const shown = inputSchema("t.input", input, { isStrict: false }).jsonSchema;
+  const shown = inputSchema("t.input", input, { coerces: true }).jsonSchema;
   return [
     ["zod", input],
     ["JSON Schema", jsonSchema(shown)],
@@ -196,7 +196,7 @@ for (const [what, field, given, expected] of NESTED) {
       const before = structuredClone(value);
       expect(coerced(input, value)).toEqual({ x: expected, besides: ["1", "true"] });
       expect(value).toEqual(before);
-      expect(coerced(input, value, true)).toEqual(given === expected ? value : INVALID);
+      expect(coerced(input, value, false)).toEqual(given === expected ? value : INVALID);
     });
   }
 }
@@ -276,7 +276,7 @@ test("keys that objects treat in their own way are fields like others", () => {
 /** Runs a tool that target a count, once with each of these arguments. */
 async function counted(
   given: readonly string[],
-  more: { readonly isStrict?: boolean } = {},
+  more: { readonly coerceArguments?: boolean } = {},
 ): Promise<{
   readonly seen: readonly unknown[];
   readonly kept: readonly string[];
@@ -324,7 +324,7 @@ proves(["R106"], "a tool gets what was coerced, and the log keeps what was writt
 
 proves(["R106"], "a strict tool gets nothing that was not written as it target it", async () => {
   const given = ['{"n":"123"}', '{"n":1}', '{"n":1,"isLoud":"true"}'];
-  const { seen, told } = await counted(given, { isStrict: true });
+  const { seen, told } = await counted(given, { coerceArguments: false });
   expect(seen).toEqual([{ n: 1 }]);
   expect(told.map((text) => text.split("\n")[1] ?? text)).toEqual([
     '- n: expected an integer, got "123"',

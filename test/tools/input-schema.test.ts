@@ -18,7 +18,7 @@ import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-const LENIENT = { isStrict: false };
+const LENIENT = { coerces: true };
 
 function check(input: ToolInput, value: JsonValue): Checked<unknown> {
   return inputSchema("t.input", input, LENIENT).check(value);
@@ -210,7 +210,7 @@ const UNUSABLE_JSON: readonly (readonly [string, JsonObject, string])[] = [
 for (const [what, schema, reason] of UNUSABLE_JSON) {
   test(`${what} in a JSON Schema is refused when the tool is defined`, () => {
     const thrown = thrownBy(() =>
-      jsonSchemaInput("t.input", objectSchema("t.input", schema), false),
+      jsonSchemaInput("t.input", objectSchema("t.input", schema), true),
     );
     expect([thrown.code, thrown.data["field"]]).toEqual(["invalid_definition", "t.input"]);
     expect(thrown.message).toContain(

@@ -45,7 +45,7 @@ const chain = (depth: number, end: JsonValue): JsonValue =>
   depth === 0 ? end : { next: chain(depth - 1, end) };
 
 function checkTimed(input: ToolInput, value: JsonValue) {
-  const { check } = inputSchema("t.input", input, { isStrict: false });
+  const { check } = inputSchema("t.input", input, { coerces: true });
   check({ x: 1 });
   const begin = process.threadCpuUsage();
   const checked: Checked<unknown> = check({ x: value });
@@ -74,7 +74,7 @@ for (const [kind, input] of INPUTS) {
 }
 
 function problems(input: ToolInput, value: JsonValue) {
-  const checked = inputSchema("t.input", input, { isStrict: false }).check(value);
+  const checked = inputSchema("t.input", input, { coerces: true }).check(value);
   return checked.type === "invalid" ? checked.problems : [];
 }
 
@@ -95,7 +95,7 @@ test("a tag of another type is answered with the tags of the forms, in their ord
 test("a union within a union is told with all forms", () => {
   const x = z.union([z.union([z.object({ a: z.int() }), z.array(z.int())]), z.string()]);
   const input = z.object({ x });
-  const { jsonSchema: shown } = inputSchema("t.input", input, { isStrict: false });
+  const { jsonSchema: shown } = inputSchema("t.input", input, { coerces: true });
   for (const one of [input, jsonSchema(shown)])
     expect(problems(one, { x: 3 })).toEqual([
       { parameter: "x", expected: "an object or a list or text", received: "3" },

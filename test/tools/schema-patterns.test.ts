@@ -18,7 +18,7 @@ const objectWith = (x: JsonObject, more: JsonObject = {}): JsonObject => ({
 });
 
 function serverCheck(schema: JsonObject): (value: JsonValue) => string {
-  const { check } = inputSchema("tool.input", serverSchema(schema), { isStrict: true });
+  const { check } = inputSchema("tool.input", serverSchema(schema), { coerces: false });
   const problemsOf = serverSchemaProblems("outputSchema", schema);
   return (value) => {
     const { type } = check(value);
@@ -134,14 +134,14 @@ describe("a server's schema whose meaning turns on a pattern", () => {
 
 test("shows the model the patterns of a server's schema", () => {
   const schema = objectWith({ type: "string", pattern: "^(a+)+$" });
-  expect(inputSchema("tool.input", serverSchema(schema), { isStrict: true }).jsonSchema).toEqual(
+  expect(inputSchema("tool.input", serverSchema(schema), { coerces: false }).jsonSchema).toEqual(
     schema,
   );
 });
 
 proves(["D641"], "runs a pattern of the user's own schema as JavaScript does", () => {
   const schema = objectWith({ type: "string", pattern: "^\\p{L}{1,3}\\u{1F600}?$" });
-  const { check } = inputSchema("tool.input", jsonSchema(schema), { isStrict: true });
+  const { check } = inputSchema("tool.input", jsonSchema(schema), { coerces: false });
   expect(["é", "abc😀", "abcd", "1"].map((x) => check({ x }).type)).toEqual([
     "valid",
     "valid",
@@ -150,7 +150,7 @@ proves(["D641"], "runs a pattern of the user's own schema as JavaScript does", (
   ]);
   for (const pattern of ["(", "^a\\Z", "\\\\\\A\\-"]) {
     const own = jsonSchema(objectWith({ type: "string", pattern }));
-    const error = thrownBy(() => inputSchema("tool.input", own, { isStrict: true }));
+    const error = thrownBy(() => inputSchema("tool.input", own, { coerces: false }));
     expect([error.code, error.data["reason"]]).toEqual([
       "invalid_definition",
       expect.stringContaining("Invalid regular expression"),

@@ -20,7 +20,7 @@ const objectWith = (x: JsonObject, $defs: JsonObject = {}): JsonObject => ({
 });
 
 function checkOf(schema: JsonObject): (value: JsonValue) => string {
-  const { check } = inputSchema("tool.input", jsonSchema(schema), { isStrict: false });
+  const { check } = inputSchema("tool.input", jsonSchema(schema), { coerces: true });
   return (value) => {
     const checked = check(value);
     if (checked.type === "valid") return "valid";

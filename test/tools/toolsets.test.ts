@@ -113,7 +113,7 @@ test("every kind of tool keeps all but its name", () => {
     name: "pay",
     description: "Pays.",
     input: z.object({ euros: z.number() }),
-    isSequential: true,
+    sequential: true,
     timeoutMs: 10,
     needsApproval: true,
     execute: () => "paid",
@@ -182,8 +182,8 @@ test("a tool that is made by a class works by its new name, too", async () => {
     readonly name = "count";
     readonly inputSchema = { type: "object" };
     readonly settings = {};
-    readonly isSequential = false;
-    readonly isRepeatable = true;
+    readonly sequential = false;
+    readonly retryAfterCrash = true;
     #calls = 0;
     get description(): string {
       return "Counts.";

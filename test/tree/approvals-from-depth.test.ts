@@ -12,7 +12,7 @@ import {
   approve,
   argumentsHashOf,
   deny,
-  giveResult,
+  provideResult,
   type Answer,
   type Question,
 } from "../../src/protocol/question.ts";
@@ -184,7 +184,7 @@ describe("questions at three depths at once", () => {
         [],
       ]);
       const answers = [
-        giveResult(questionOf(paused, 3), "sent"),
+        provideResult(questionOf(paused, 3), "sent"),
         deny(questionOf(paused, 1), "Not the child."),
         approve(questionOf(paused, 2), { arguments: { line: "another" } }),
         approve(questionOf(paused, 0)),
@@ -245,7 +245,7 @@ describe("answers that are refused name who asked", () => {
       const [root, child, deep, mail] = [0, 1, 2, 3].map((index) => questionOf(paused, index));
       if (root === undefined || child === undefined) expect.fail("no questions above");
       if (deep === undefined || mail === undefined) expect.fail("no questions below");
-      const good = [approve(root), approve(child), approve(deep), giveResult(mail, "sent")];
+      const good = [approve(root), approve(child), approve(deep), provideResult(mail, "sent")];
       const altered = { ...deep, argumentsHash: argumentsHashOf("write", { line: "other" }) };
       const wrong: Readonly<Record<string, readonly Answer[]>> = {
         "twice the same": [...good, approve(deep)],

@@ -79,7 +79,7 @@ describe("a receipt and a message", () => {
       tools: [listens("listen")],
     });
     const lead = part("lead", [calls(beside("worker")), says("Done.")], {
-      delegation: { background: true, atEnd: "cancel" },
+      delegation: { background: true, parentEndPolicy: "cancel" },
       subagents: [worker.role],
     });
     const s = newFixture();
@@ -98,7 +98,7 @@ describe("a receipt and a message", () => {
     const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part("lead", [calls(beside("worker")), says("Done.")], {
-      delegation: { background: true, atEnd: "detach" },
+      delegation: { background: true, parentEndPolicy: "detach" },
       subagents: [worker.role],
     });
     const s = newFixture();

@@ -98,7 +98,7 @@ describe("errors of the caller name the place in the tree", () => {
   test("a snapshot of a running run, of one whose detached agents live, and of a paused one", async () => {
     const worker = part("worker", () => calls(use("listen")), { tools: [listens("listen")] });
     const lead = part("lead", [calls(beside("worker")), says("Done.")], {
-      delegation: { background: true, atEnd: "detach" },
+      delegation: { background: true, parentEndPolicy: "detach" },
       subagents: [worker.role],
     });
     const s = newFixture();

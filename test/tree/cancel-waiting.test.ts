@@ -90,7 +90,7 @@ proves(
       },
     );
     const cancelSecond: EventSink = {
-      take: (event) => {
+      emit: (event) => {
         if (event.type !== "model.replied" || event.agentPath !== "lead/first#1") return;
         // Its slot is given back right after this, and the call behind it begins a little later.
         queueMicrotask(() =>

@@ -147,7 +147,7 @@ describe("cancelling a run", () => {
     const role = part("root", [
       says("late words", { after: late.opened, ignoresSignal: true }),
     ]).role;
-    const run = s.start(role, "Do it.", { onPiece: texts((text) => void pieces.push(text)) });
+    const run = s.start(role, "Do it.", { onStreamPart: texts((text) => void pieces.push(text)) });
     await quiet();
     void run.cancel();
     s.clock.advance(5_000);

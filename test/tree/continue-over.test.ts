@@ -145,7 +145,7 @@ describe("its own subagents", () => {
         calls(cancel("leaf#1")),
         says("M2."),
       ],
-      { delegation: { background: true, atEnd: "detach" }, subagents: [leaf.role] },
+      { delegation: { background: true, parentEndPolicy: "detach" }, subagents: [leaf.role] },
     );
     const lead = part(
       "lead",
@@ -256,7 +256,7 @@ describe("over a pause", () => {
         says("Done."),
       ],
       {
-        delegation: { background: true, atEnd: "cancel" },
+        delegation: { background: true, parentEndPolicy: "cancel" },
         subagents: [worker.role],
         guards: [asksBeforeMore],
       },
@@ -290,7 +290,7 @@ describe("what cannot continue", () => {
         calls(onward("worker#1", "More."), onward("worker", "More."), onward("lead", "More.")),
         says("Done."),
       ],
-      { delegation: { background: true, atEnd: "cancel" }, subagents: [worker.role] },
+      { delegation: { background: true, parentEndPolicy: "cancel" }, subagents: [worker.role] },
     );
     const s = newFixture();
     const result = await s.run(lead.role);

@@ -229,9 +229,9 @@ describe("one that has ended continues", () => {
         'Not continued: worker#1 (lead/worker#1) has the role "worker", not "helper". Call again with its own role, or start another subagent, without continue.',
       ],
       "results of others": [
-        { resultsOf: ["worker#2"] },
+        { includeResultsFrom: ["worker#2"] },
         "invalid_context",
-        "Not continued: results of others are handed on only to a subagent that is started. Call again without resultsOf and write into the task what worker#1 (lead/worker#1) has to know.",
+        "Not continued: results of others are handed on only to a subagent that is started. Call again without includeResultsFrom and write into the task what worker#1 (lead/worker#1) has to know.",
       ],
     };
     for (const [what, [more, code, text]] of Object.entries(asked)) {

@@ -37,7 +37,7 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
       );
       const helper = defineAgent({
         name: "helper",
-        purpose: "Helps.",
+        description: "Helps.",
         instructions: "Help.",
         model: modelAt(server),
         maxOutputTokens: CAP,
@@ -45,7 +45,7 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
       });
       const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper] });
       const s = newFixture();
-      await s.run(lead.role, { onPiece: () => undefined });
+      await s.run(lead.role, { onStreamPart: () => undefined });
       expect(await server.request(1).ended).toBe("closed early");
       const [reply] = s.sink
         .of("model.replied")
@@ -64,7 +64,7 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
 async function chargedFor(model: Model, isStreamed: boolean): Promise<Usage> {
   const helper = defineAgent({
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
     instructions: "Help.",
     model,
     maxOutputTokens: CAP,
@@ -72,7 +72,7 @@ async function chargedFor(model: Model, isStreamed: boolean): Promise<Usage> {
   });
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper] });
   const s = newFixture();
-  await s.run(lead.role, isStreamed ? { onPiece: () => undefined } : {});
+  await s.run(lead.role, isStreamed ? { onStreamPart: () => undefined } : {});
   const [reply] = s.sink
     .of("model.replied")
     .filter(({ agentPath }) => agentPath.includes("helper"));

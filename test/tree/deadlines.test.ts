@@ -298,7 +298,7 @@ describe("a request to stop", () => {
     });
     let stop: (() => void) | undefined;
     const viewer: EventSink = {
-      take: (event) => {
+      emit: (event) => {
         if (event.type === "subagent.spawned" && event.childPath === "lead/helper#1") stop?.();
       },
     };

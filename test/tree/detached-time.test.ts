@@ -21,7 +21,7 @@ function leaving(held: Latch, budget: Budget = {}) {
     budget,
   });
   return part("lead", [calls(beside("slow")), says("Done.")], {
-    delegation: { background: true, atEnd: "detach" },
+    delegation: { background: true, parentEndPolicy: "detach" },
     subagents: [slow.role],
   }).role;
 }

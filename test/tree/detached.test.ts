@@ -11,7 +11,7 @@ import { approveAll, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { aborted, calls, part, quiet, spawn, tool, until, use } from "./scripted-agents.ts";
 
-const DETACH = { delegation: { background: true, atEnd: "detach" } } as const;
+const DETACH = { delegation: { background: true, parentEndPolicy: "detach" } } as const;
 const PAY = { name: "pay", arguments: { amount: 1 } };
 
 function setUp() {

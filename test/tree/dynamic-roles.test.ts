@@ -80,7 +80,11 @@ describe("a role that is written at spawn", () => {
       description: "Starts a subagent of a new role.",
       input: z.object({}),
       execute: (_input, { spawn }) =>
-        spawn({ role: "critic", task: "Work.", draft: { instructions: "You find faults." } }),
+        spawn({
+          role: "critic",
+          task: "Work.",
+          roleDefinition: { instructions: "You find faults." },
+        }),
     });
     const lead = part("lead", [calls(use("write")), says("Done.")], {
       subagents: [helper.role],

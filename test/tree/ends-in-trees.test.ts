@@ -2,7 +2,7 @@
 // Method: a parent with a slow child in the background, for every way to end and every policy; the order of all ends is compared whole.
 
 import { describe, expect, test } from "vitest";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -51,7 +51,7 @@ const WAYS: Readonly<
   "a condition": {
     replies: [calls(use("look")), says("Never.")],
     more: {
-      stopWhen: [toolWasCalled("look")],
+      stopWhen: [hasToolCall("look")],
     },
     status: "stopped (tool_called)",
   },
@@ -100,11 +100,11 @@ const OVER: unknown = expect.stringMatching(/^(cancelled|stopped)/u);
 
 describe("an agent that ends without an answer cancels its child, whatever its policy says", () => {
   for (const [way, { replies, more = {}, act, status }] of Object.entries(WAYS))
-    for (const atEnd of ["await", "cancel", "detach"] as const) {
-      const isEarly = atEnd !== "await" && way.endsWith("while it waits");
+    for (const parentEndPolicy of ["await", "cancel", "detach"] as const) {
+      const isEarly = parentEndPolicy !== "await" && way.endsWith("while it waits");
       if (isEarly) continue;
-      proves(["X9", "X8"], `${way}: ${atEnd}`, async () => {
-        const one = setUp(atEnd, replies, {
+      proves(["X9", "X8"], `${way}: ${parentEndPolicy}`, async () => {
+        const one = setUp(parentEndPolicy, replies, {
           ...more,
           tools: [
             tool("look", () => "seen"),
@@ -203,7 +203,7 @@ describe("a slow child that does not obey its signal", () => {
       const never = new Promise<void>(() => undefined);
       const slow = part("slow", [says("Slow.", { after: never, ignoresSignal: true })]);
       const lead = part("lead", [calls(beside("slow")), says("Done.")], {
-        delegation: { background: true, atEnd: "cancel" },
+        delegation: { background: true, parentEndPolicy: "cancel" },
         subagents: [slow.role],
       });
       const s = newFixture({ graceMs: 500 });
@@ -222,32 +222,44 @@ describe("a slow child that does not obey its signal", () => {
 });
 
 describe("over a pause", () => {
-  for (const atEnd of ["await", "cancel", "detach"] as const)
-    proves(["X9", "X8"], `the policy holds in a fresh orchestrator: ${atEnd}`, async () => {
-      const pay = payTool();
-      const slow = part("slow", [calls({ name: "pay", arguments: { amount: 1 } }), says("Slow.")], {
-        tools: [pay],
-      });
-      const lead = part(
-        "lead",
-        [
-          calls(beside("slow")),
-          calls({ name: "pay", arguments: { amount: 2 } }),
-          says("Early."),
-          says("Late."),
-        ],
-        { delegation: { background: true, atEnd }, subagents: [slow.role], tools: [pay] },
-      );
-      const s = newFixture();
-      const paused = await s.outcome(s.start(lead.role));
-      expect([paused.status, paused.questions.length]).toEqual(["paused", 2]);
-      const answers = approveAll(paused);
-      const run = s.resume(lead.role, paused.pausedRun, answers);
-      const result = await s.outcome(run);
-      expect(result.status).toBe("completed");
-      expect(settlements(s)).toHaveLength(1);
-      expect(endings(s).toSorted()).toEqual(["lead", "lead/slow#1"]);
-    });
+  for (const parentEndPolicy of ["await", "cancel", "detach"] as const)
+    proves(
+      ["X9", "X8"],
+      `the policy holds in a fresh orchestrator: ${parentEndPolicy}`,
+      async () => {
+        const pay = payTool();
+        const slow = part(
+          "slow",
+          [calls({ name: "pay", arguments: { amount: 1 } }), says("Slow.")],
+          {
+            tools: [pay],
+          },
+        );
+        const lead = part(
+          "lead",
+          [
+            calls(beside("slow")),
+            calls({ name: "pay", arguments: { amount: 2 } }),
+            says("Early."),
+            says("Late."),
+          ],
+          {
+            delegation: { background: true, parentEndPolicy },
+            subagents: [slow.role],
+            tools: [pay],
+          },
+        );
+        const s = newFixture();
+        const paused = await s.outcome(s.start(lead.role));
+        expect([paused.status, paused.questions.length]).toEqual(["paused", 2]);
+        const answers = approveAll(paused);
+        const run = s.resume(lead.role, paused.pausedRun, answers);
+        const result = await s.outcome(run);
+        expect(result.status).toBe("completed");
+        expect(settlements(s)).toHaveLength(1);
+        expect(endings(s).toSorted()).toEqual(["lead", "lead/slow#1"]);
+      },
+    );
 });
 
 test("a wait that was cut short by the end of the agent settles nothing twice", async () => {

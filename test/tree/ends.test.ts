@@ -126,10 +126,10 @@ describe("an agent that has answered", () => {
   });
 
   test("with nothing in the background ends at once, whatever the policy", async () => {
-    for (const atEnd of ["await", "cancel", "detach"] as const) {
+    for (const parentEndPolicy of ["await", "cancel", "detach"] as const) {
       const worker = part("worker", [says("Worked.")]);
       const lead = part("lead", [calls(spawn("worker")), says("Done.")], {
-        delegation: { background: true, atEnd },
+        delegation: { background: true, parentEndPolicy },
         subagents: [worker.role],
       });
       const s = newFixture();
@@ -161,8 +161,8 @@ describe("an agent with a typed result", () => {
   test.each([
     ["cancel", ["lead/slow#1", "lead"]],
     ["detach", ["lead", "lead/slow#1"]],
-  ] as const)("%s", async (atEnd, order) => {
-    const one = setUp(atEnd, [finish(1)], OUTPUT);
+  ] as const)("%s", async (parentEndPolicy, order) => {
+    const one = setUp(parentEndPolicy, [finish(1)], OUTPUT);
     const run = one.s.start(one.lead.role);
     await run.result;
     one.done.open();
@@ -196,17 +196,20 @@ describe("an agent whose answer is vetoed", () => {
     ]);
   });
 
-  test.each(["cancel", "detach"] as const)("continues its child first, then: %s", async (atEnd) => {
-    const one = setUp(atEnd, [says("Early."), says("Last.")], vetoOnce);
-    const run = one.s.start(one.lead.role);
-    await run.result;
-    one.done.open();
-    const result = await one.s.outcome(run);
-    expect([result.text, rests(result)["lead/slow#1"]]).toEqual([
-      "Last.",
-      atEnd === "cancel" ? "cancelled (cancelled)" : "completed",
-    ]);
-  });
+  test.each(["cancel", "detach"] as const)(
+    "continues its child first, then: %s",
+    async (parentEndPolicy) => {
+      const one = setUp(parentEndPolicy, [says("Early."), says("Last.")], vetoOnce);
+      const run = one.s.start(one.lead.role);
+      await run.result;
+      one.done.open();
+      const result = await one.s.outcome(run);
+      expect([result.text, rests(result)["lead/slow#1"]]).toEqual([
+        "Last.",
+        parentEndPolicy === "cancel" ? "cancelled (cancelled)" : "completed",
+      ]);
+    },
+  );
 });
 
 describe("an agent that is written to while it waits", () => {

@@ -8,7 +8,7 @@ import {
   checkEvent,
   type EspalierEvent,
   type EventSink,
-  usageOf,
+  sumUsage,
 } from "../../src/protocol/event.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
@@ -191,7 +191,7 @@ describe("what events say", () => {
       const { s, result } = await fiveEndings();
       const steps = s.sink.of("step.completed");
       expect(new Set(steps.map((event) => event.stepId)).size).toBe(steps.length);
-      const sum = usageOf(s.sink.events);
+      const sum = sumUsage(s.sink.events);
       expect(sum).toEqual(result.usage.total);
       expect(s.sink.of("run.ended")[0]?.usage.total).toEqual(sum);
     },
@@ -242,7 +242,7 @@ describe("what events say", () => {
   test("no sink that gets an event can change it for the next", async () => {
     const seen: EspalierEvent[] = [];
     const vandal: EventSink = {
-      take: (event) => {
+      emit: (event) => {
         expect(Reflect.set(event, "seq", 0)).toBe(false);
         if (event.type === "agent.ended")
           expect(Reflect.set(event.usage.own, "steps", 0)).toBe(false);

@@ -189,7 +189,7 @@ describe("what replies with nonsense", () => {
 /** A role with a model that keeps to no rule. */
 function roleOf(generate: Model["generate"]): AgentRole {
   const model: Model = { provider: "foreign", id: "foreign", countTokens: () => 10, generate };
-  return defineAgent({ name: "foreign", purpose: "Breaks.", instructions: "Break.", model });
+  return defineAgent({ name: "foreign", description: "Breaks.", instructions: "Break.", model });
 }
 
 function revoked(): unknown {

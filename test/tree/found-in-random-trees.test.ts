@@ -10,7 +10,7 @@ import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
 import { calls, listens, part, quiet, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
-const DETACHING = { delegation: { background: true, atEnd: "detach" } } as const;
+const DETACHING = { delegation: { background: true, parentEndPolicy: "detach" } } as const;
 const BACKGROUND = { delegation: { background: true } } as const;
 
 function beside(role: string, task = "Work."): ScriptedCall {

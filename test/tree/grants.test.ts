@@ -185,7 +185,7 @@ describe("a grant to a run that continues", () => {
     open();
     const given: boolean[] = [];
     const generous: EventSink = {
-      take: ({ type }) => {
+      emit: ({ type }) => {
         if (type === "budget.threshold_reached" && given.length === 0)
           given.push(run.grant({ totalTokens: 100 }, { by: "A listener." }));
       },

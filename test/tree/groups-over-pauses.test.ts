@@ -144,7 +144,7 @@ describe("one reply is one group", () => {
       name: "alone",
       description: "Runs alone.",
       input: z.object({}),
-      isSequential: true,
+      sequential: true,
       execute: () => "ran alone",
     });
     const one = newGroup(

@@ -31,7 +31,7 @@ function leadOf(context: Partial<SubagentContextPolicy>): {
     calls(spawn("scout", "Look around.")),
     calls({
       name: "SpawnSubagent",
-      arguments: { role: "helper", task: "Help.", resultsOf: ["scout#1"] },
+      arguments: { role: "helper", task: "Help.", includeResultsFrom: ["scout#1"] },
     }),
     says("Done."),
   ];

@@ -29,7 +29,7 @@ proves(
   async () => {
     const helpers: Promise<readonly EspalierEvent[]>[] = [];
     const watcher: EventSink = {
-      take: (event) => {
+      emit: (event) => {
         if (event.type === "subagent.spawned")
           helpers.push(read(run.events({ agentId: event.childId })));
       },

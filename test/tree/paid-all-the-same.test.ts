@@ -40,7 +40,7 @@ function talker(then: (options: GenerateOptions) => Promise<ModelReply>) {
 function heard({ start }: Fixture, role: ReturnType<typeof talker>["role"]) {
   const run = start(role, "Talk.", { budget: { totalTokens: 1_000, wallTimeMs: 60_000 } });
   void (async () => {
-    for await (const _piece of run.pieces());
+    for await (const _piece of run.stream());
   })();
   return run;
 }

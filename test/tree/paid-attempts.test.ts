@@ -238,12 +238,12 @@ proves(
     const role = defineAgent({ name: "lead", instructions: "Lead.", model: modelAt(server) });
     const clock = new ManualClock();
     const waits: EventSink = {
-      take: ({ type }) => {
+      emit: ({ type }) => {
         if (type === "model.retried") queueMicrotask(() => clock.advance(500));
       },
     };
     const run = new Orchestrator({ clock, sinks: [waits] }).start(role, "Go.", {
-      onPiece: () => {},
+      onStreamPart: () => {},
     });
     const { total } = (await run.result).usage;
     expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);

@@ -25,7 +25,7 @@ proves(["D274"], "a sequential call between two delegations makes no part larger
     name: "alone",
     description: "Works alone.",
     input: z.object({}),
-    isSequential: true,
+    sequential: true,
     execute: () => "Done.",
   });
   const writer = part("writer", [says("One."), says("Two.")]);

@@ -376,7 +376,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
 
   test("where no approver can be asked it is denied, and its error budget ends it, and only it", async () => {
     const { root, leaf, ran } = loops();
-    const result = await newFixture({ unanswered: "deny" }).run(root.role);
+    const result = await newFixture({ unansweredPolicy: "deny" }).run(root.role);
     expect([ends(result), ran.length, result.agents[2]?.reason.code]).toEqual([
       ["completed", "completed", "stopped"],
       2,

@@ -221,7 +221,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
     test(`here ${who} does not count as a yes: the call is not made, and the child reads that`, async () => {
       const { pay, child, root } = payingChild();
       const s = newFixture(
-        answer === "nobody" ? { unanswered: "deny" } : answer === "broken" ? BROKEN : {},
+        answer === "nobody" ? { unansweredPolicy: "deny" } : answer === "broken" ? BROKEN : {},
       );
       const first = await s.run(root.role);
       const result =

@@ -81,7 +81,7 @@ describe("the same delegation", () => {
         subagents: ["node"],
         delegation: { maxIdenticalDelegations: 2 },
       });
-      const s = newFixture({ limits: { maxDepth: 10 }, unanswered: "deny" });
+      const s = newFixture({ limits: { maxDepth: 10 }, unansweredPolicy: "deny" });
       const result = await s.run(node.role, { budget: { steps: 6 } });
       expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
         "node",
@@ -116,7 +116,7 @@ describe("the same delegation", () => {
     ["unlimited", 3],
   ])("may be made %s times, if the role says so", async (most, started) => {
     const lead = leadOf(again, most);
-    const s = newFixture({ unanswered: "deny" });
+    const s = newFixture({ unansweredPolicy: "deny" });
     const result = await s.run(lead.role);
     expect([result.status, lead.helper.model.requests.length]).toEqual(["completed", started]);
   });

@@ -13,8 +13,11 @@ import { calls, part, spawn, receivedTexts, type Part } from "./scripted-agents.
 
 const WORD_FOR_WORD = "Results of other subagents for your task, word for word.";
 
-function judges(...resultsOf: readonly string[]): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role: "judge", task: "Judge it.", resultsOf } };
+function judges(...includeResultsFrom: readonly string[]): ScriptedCall {
+  return {
+    name: "SpawnSubagent",
+    arguments: { role: "judge", task: "Judge it.", includeResultsFrom },
+  };
 }
 
 function completed(text: string, childName = "reader#1"): FramedResult {

@@ -56,7 +56,7 @@ test("a detached agent keeps to the time limit of the run that has ended over it
   const worker = part("worker", [calls(use("listen"))], { tools: [listens("listen")] });
   const lead = part("lead", [calls(beside("worker")), says("Done.")], {
     subagents: [worker.role],
-    delegation: { background: true, atEnd: "detach" },
+    delegation: { background: true, parentEndPolicy: "detach" },
   });
   const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
@@ -95,7 +95,7 @@ test("a pause that is asked for after the root has ended leaves detached agents 
   const worker = part("worker", [says("Worked.", { after: held.opened })]);
   const lead = part("lead", [calls(beside("worker")), says("Done.")], {
     subagents: [worker.role],
-    delegation: { background: true, atEnd: "detach" },
+    delegation: { background: true, parentEndPolicy: "detach" },
   });
   const s = newFixture();
   const run = s.start(lead.role);

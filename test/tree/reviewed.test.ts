@@ -75,7 +75,7 @@ proves(
 proves(["R136"], "a parent is given the error of a child that failed", async () => {
   const child = defineAgent({
     name: "child",
-    purpose: "Fails",
+    description: "Fails",
     instructions: "Fail.",
     model: new ScriptedModel([
       { error: new ModelError({ code: "model_refused_request", message: "No." }) },
@@ -98,7 +98,7 @@ proves(["R136"], "a parent is given the error of a child that failed", async () 
 test("S2: with one slot and a budget that makes siblings wait, all of them end", async () => {
   const worker = defineAgent({
     name: "worker",
-    purpose: "Works",
+    description: "Works",
     instructions: "Work.",
     model: new ScriptedModel(() => says("done")),
     maxOutputTokens: 2_000,
@@ -224,7 +224,9 @@ test("what a failed attempt still says does not reach the listener of the next",
   };
   const fixture = newFixture();
   const role = defineAgent({ name: "solo", instructions: "Work.", model: haunted });
-  const run = fixture.start(role, "Do it.", { onPiece: texts((text) => void pieces.push(text)) });
+  const run = fixture.start(role, "Do it.", {
+    onStreamPart: texts((text) => void pieces.push(text)),
+  });
   await settled();
   late.open();
   await fixture.outcome(run);

@@ -217,7 +217,7 @@ function digger(
   });
   return defineAgent({
     name: "digger",
-    purpose: "Digs.",
+    description: "Digs.",
     instructions: "Dig.",
     model,
     tools: [dig],
@@ -246,7 +246,7 @@ describe("a tool call that has just got its slot", () => {
       };
       const s = newFixture({
         concurrency: { modelCalls: 1, toolCalls: 1 },
-        sinks: [{ take: watch }],
+        sinks: [{ emit: watch }],
       });
       const run = s.start(lead.role);
       await firstEnded;

@@ -29,7 +29,10 @@ export interface Part {
 
 type Script = readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply);
 
-interface PartOptions extends Omit<AgentDefinition, "name" | "purpose" | "instructions" | "model"> {
+interface PartOptions extends Omit<
+  AgentDefinition,
+  "name" | "description" | "instructions" | "model"
+> {
   readonly scripted?: ScriptedModelOptions;
 }
 
@@ -41,11 +44,11 @@ export function part(name: string, script: Script, options: PartOptions = {}): P
   const { scripted, delegation, ...definition } = options;
   const bounded = typeof script === "function" ? withEnd(script) : script;
   const model = new ScriptedModel(bounded, { id: `${name}-model`, ...scripted });
-  const purpose = `Works as ${name}.`;
+  const description = `Works as ${name}.`;
   const instructions = `You are ${name}.`;
   const role = defineAgent({
     name,
-    purpose,
+    description,
     instructions,
     model,
     ...definition,

@@ -65,7 +65,7 @@ function throwing(model: Model, fault: Fault): Model {
 
 function helperOf(model: Model, tools: readonly FunctionTool[] = []): AgentRole {
   const name = "helper";
-  return defineAgent({ name, purpose: "Helps.", instructions: "You help.", model, tools });
+  return defineAgent({ name, description: "Helps.", instructions: "You help.", model, tools });
 }
 
 const OK = (): ScriptedReply => says("Ok.");

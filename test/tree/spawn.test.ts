@@ -57,7 +57,7 @@ describe("starting a subagent", () => {
                 description:
                   "Name of a subagent that has ended: it goes on with its history instead. Left out or empty: another one is started.",
               },
-              resultsOf: {
+              includeResultsFrom: {
                 type: "array",
                 description:
                   "Names of subagents that have ended: it is shown their results word for word.",

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { Delivery } from "../../src/agent/mailbox.ts";
+import type { SteerReceipt } from "../../src/agent/mailbox.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -85,7 +85,7 @@ describe("a message in a tree", () => {
       const done = part("done", [says("Done.")]);
       const broken = part("broken", [{ error: new Error("gone") }]);
       const cut = part("cut", [{ text: "I", finishReason: "length" }]);
-      const deliveries: Promise<Delivery>[] = [];
+      const deliveries: Promise<SteerReceipt>[] = [];
       const write = tool("write", () => {
         for (const { childId } of s.sink.of("subagent.spawned"))
           deliveries.push(run.steer("Late.", childId));

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { usageOf } from "../../src/protocol/event.ts";
+import { sumUsage } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -41,11 +41,11 @@ describe("one definition of usage", () => {
         byModel["shared-model"],
       );
 
-      expect(usageOf(s.sink.events)).toEqual(total);
+      expect(sumUsage(s.sink.events)).toEqual(total);
       expect(s.sink.of("run.ended")[0]?.usage).toEqual({ own, descendants, total });
       for (const agent of result.agents) {
         const events = s.sink.events.filter((event) => event.agentId === agent.agentId);
-        expect(usageOf(events), agent.agentPath).toEqual(agent.usage.own);
+        expect(sumUsage(events), agent.agentPath).toEqual(agent.usage.own);
         const [ended] = events.filter((event) => event.type === "agent.ended");
         expect(ended?.usage, agent.agentPath).toEqual(agent.usage);
         expect(sum(agent.steps.map((step) => step.telemetry.usage))).toEqual(agent.usage.own);

@@ -24,7 +24,7 @@ test("sinks that throw harm nothing, and are reported once each", async () => {
 });
 
 test("a sink that fails later, by a promise, harms nothing either", async () => {
-  const result = await newFixture({ sinks: [{ take: failsLater }] }).run(
+  const result = await newFixture({ sinks: [{ emit: failsLater }] }).run(
     part("lead", [says("Done.")]).role,
   );
   expect(result.status).toBe("completed");
@@ -133,7 +133,7 @@ function withoutIds({ s, result }: Watched): unknown {
 
 function fullDisk(): EventSink {
   return {
-    take: () => {
+    emit: () => {
       throw new Error("full disk");
     },
   };

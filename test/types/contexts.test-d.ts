@@ -15,7 +15,7 @@ import {
   prefixTools,
   toolFilter,
   toolGuard,
-  toolWasCalled,
+  hasToolCall,
   withApproval,
   withRateLimit,
   withRetries,
@@ -70,7 +70,7 @@ type App = User & Database;
 declare const app: App;
 declare const user: User;
 
-const basics = { instructions: "Work.", purpose: "Works.", model };
+const basics = { instructions: "Work.", description: "Works.", model };
 const input = z.object({ id: z.string() });
 
 const plain = defineTool({
@@ -194,7 +194,7 @@ const section: RequestSection<User> = {
 test("hooks, guards, filters, sections and stop conditions ask, too", () => {
   expectTypeOf(userGuard).toEqualTypeOf<ToolGuard<User>>();
   expectTypeOf(dbFilter).toEqualTypeOf<ToolFilter<Database>>();
-  expectTypeOf(allOf(userStop, toolWasCalled("find"))).toEqualTypeOf<StopCondition<User>>();
+  expectTypeOf(allOf(userStop, hasToolCall("find"))).toEqualTypeOf<StopCondition<User>>();
   const hooks = [
     observe("run.started", (_event, { context }: ObserverContext<User>) => context.userId),
     processStep((_step, { context }: HookContext<User>) => context.userId),
@@ -218,7 +218,7 @@ test("hooks, guards, filters, sections and stop conditions ask, too", () => {
     hooks,
     guards: [userGuard],
     sections: [section],
-    stopWhen: [userStop, toolWasCalled("find")],
+    stopWhen: [userStop, hasToolCall("find")],
   });
   expectTypeOf<ContextOf<typeof role>>().toEqualTypeOf<App>();
   expectTypeOf(defineAgent({ ...basics, name: "g", guards: [userGuard] })).toEqualTypeOf<

@@ -96,7 +96,7 @@ test("a handler may have any number of arguments, be asynchronous, and return no
 });
 
 test("options are those of the kind and the point", () => {
-  transform("afterTool", () => undefined, { tools: ["search"], priority: 1, isStrict: false });
+  transform("afterTool", () => undefined, { tools: ["search"], priority: 1, strict: false });
   wrapToolCall((_call, next) => next(), { tools: ["search"], name: "timed" });
   // @ts-expect-error -- a stop concerns no tool
   transform("stop", () => undefined, { tools: ["search"] });

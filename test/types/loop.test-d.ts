@@ -34,7 +34,7 @@ test("a model must have a name and reply; everything else is declared as optiona
     | "server"
     | "replayKey"
     | "limits"
-    | "accepts"
+    | "inputModalities"
     | "minOutputTokens"
     | "native"
     | "canForce"

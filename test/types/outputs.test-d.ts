@@ -29,7 +29,7 @@ interface Review {
   readonly notes?: readonly string[] | undefined;
 }
 
-const basics = { instructions: "Work.", purpose: "Works.", model };
+const basics = { instructions: "Work.", description: "Works.", model };
 const ReviewSchema = z.object({ verdict: z.enum(["good", "bad"]), score: z.number().default(0) });
 type Scored = z.output<typeof ReviewSchema>;
 

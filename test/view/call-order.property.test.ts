@@ -127,12 +127,12 @@ function roleOf(clock: ManualClock, { replies, sequential, limit, maximum }: Wor
   const pause = (ms: number): Promise<void> =>
     new Promise((resolve) => void clock.setTimer(ms, () => resolve()));
   const input = z.object({ outcome: z.enum(OUTCOMES), guardMs: z.int(), toolMs: z.int() });
-  const tools = sequential.map((isSequential, index) =>
+  const tools = sequential.map((sequential, index) =>
     defineTool({
       name: `work${index}`,
       description: "Works.",
       input,
-      isSequential,
+      sequential,
       maxRetries: 99,
       maxIdenticalCalls: "unlimited",
       execute: async ({ outcome, toolMs }) => {

@@ -18,7 +18,7 @@ export function agent(
   more: Partial<AgentDefinition> = {},
 ): AgentRole {
   const model = new ScriptedModel(replies);
-  return defineAgent({ name, purpose: "Works.", instructions: "Work.", model, ...more });
+  return defineAgent({ name, description: "Works.", instructions: "Work.", model, ...more });
 }
 
 export function read(execute: () => string) {

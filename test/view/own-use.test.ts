@@ -21,7 +21,7 @@ import { foldOf } from "./fold-of.ts";
 proves(["D596"], "adds nothing of a subagent or a sibling to the own use of an agent", async () => {
   const helper = roleOf(new ScriptedModel([says("One."), says("Two.")]), {
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
   });
   const spawn = (task: string) => asks("SpawnSubagent", { role: "helper", task });
   const lead = roleOf(new ScriptedModel([spawn("One."), spawn("Two."), says("Done.")]), {
@@ -113,7 +113,7 @@ proves(["D548"], "counts what subagents and the last tool calls used as not left
   const look = tool("look", () => "Seen.");
   const helper = roleOf(new ScriptedModel([asks("look", {}), says("One.")]), {
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
     tools: [look],
   });
   const spawn = asks("SpawnSubagent", { role: "helper", task: "One." });

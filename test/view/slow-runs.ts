@@ -21,7 +21,7 @@ export function slowRole(
   const scripted = new ScriptedModel(script);
   return defineAgent({
     name,
-    purpose: `Works as ${name}.`,
+    description: `Works as ${name}.`,
     instructions: `You are ${name}.`,
     delegation: { maxIdenticalDelegations: "unlimited" },
     ...more,

@@ -27,7 +27,7 @@ function teller(): AgentRole {
     defineTool({ name, description: `Does ${CANARY}.`, input: thing, needsApproval, execute });
   const helper = defineAgent({
     name: "helper",
-    purpose: `Helps with ${CANARY}.`,
+    description: `Helps with ${CANARY}.`,
     instructions: `You know ${CANARY}.`,
     model: thinker("helper", ({ results }): Thought => {
       if (results.length === 0)
@@ -57,7 +57,7 @@ function teller(): AgentRole {
   });
   return defineAgent({
     name: "lead",
-    purpose: `Leads ${CANARY}.`,
+    description: `Leads ${CANARY}.`,
     instructions: `You lead ${CANARY}.`,
     model: thinker("lead", ({ results }): Thought => {
       const helper = spawnCall("helper", `Do ${CANARY}.`);
@@ -261,7 +261,7 @@ proves(["D621"], "redacts names of members and numbers of results and arguments"
   const inside = { [`${CANARY}-1`]: code, [`${CANARY}-2`]: [code, 12, -code], "***": true };
   const clerk = defineAgent({
     name: "clerk",
-    purpose: "Files.",
+    description: "Files.",
     instructions: "You file.",
     model: thinker("clerk", ({ results }) => ({
       calls: [results.length === 0 ? ["file", inside] : ["Finish", { entries: inside }]],

@@ -234,7 +234,7 @@ proves(
     await run.append(lines.slice(0, 2));
     const [event] = await storedEvents(store, ID);
     if (event === undefined) throw new Error("It has begun.");
-    view.sink.take(event);
+    view.sink.emit(event);
     clock.advance(60_000);
     await turns(20);
     expect([looks, clock.pendingTimers]).toEqual([{ finds: 0, reads: 0 }, 0]);
@@ -242,7 +242,7 @@ proves(
     const said = saidBy(feed);
     await said.until(1);
     await run.append(lines.slice(2, 5));
-    view.sink.take(event); // Its reader was notified just now.
+    view.sink.emit(event); // Its reader was notified just now.
     clock.advance(99);
     await turns(20);
     expect(idsIn(said.text())).toEqual([2]);
@@ -252,7 +252,7 @@ proves(
     while (clock.pendingTimers < 2) await turns(1);
     clock.advance(10);
     await run.append(lines.slice(5, 7));
-    view.sink.take(event);
+    view.sink.emit(event);
     clock.advance(20);
     await said.until(3);
     expect(idsIn(said.text())).toEqual([2, 5, 7]);

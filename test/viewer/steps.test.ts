@@ -111,13 +111,13 @@ proves(["V87"], "messages that came from an ancestor say from whom", async () =>
   const { place, process } = await viewerWorld();
   const helper = defineAgent({
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
     instructions: "You help.",
     model: thinker("helper", ({ heard }) => ({ text: `heard ${heard.length}` })),
   });
   const lead = defineAgent({
     name: "lead",
-    purpose: "Leads.",
+    description: "Leads.",
     instructions: "You lead.",
     model: thinker("lead", ({ results }) => {
       if (results.length === 0) return { calls: [["look", { thing: "stone" }]] };

@@ -24,7 +24,7 @@ function grocer(): AgentRole {
   );
   return defineAgent({
     name: "asker",
-    purpose: "Asks.",
+    description: "Asks.",
     instructions: "You ask.",
     model,
     tools: [

@@ -35,7 +35,7 @@ export async function opened(options: ViewerOptions): Promise<Viewer> {
 export function survey(helpers = 2): AgentRole {
   const helper = defineAgent({
     name: "helper",
-    purpose: "Helps.",
+    description: "Helps.",
     instructions: "You help.",
     model: thinker("helper", ({ results }) =>
       results.length === 0
@@ -46,7 +46,7 @@ export function survey(helpers = 2): AgentRole {
   });
   return defineAgent({
     name: "lead",
-    purpose: "Leads.",
+    description: "Leads.",
     instructions: "You lead.",
     model: thinker("lead", ({ results }) =>
       results.length === 0
@@ -65,7 +65,7 @@ export function survey(helpers = 2): AgentRole {
 export function asker(things: readonly string[], name = "asker"): AgentRole {
   return defineAgent({
     name,
-    purpose: "Asks.",
+    description: "Asks.",
     instructions: "You ask.",
     model: thinker(name, ({ results }) =>
       results.length === 0

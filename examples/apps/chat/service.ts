@@ -43,7 +43,7 @@ const partner = defineAgent({
 const orchestrator = new Orchestrator({
   roles: [partner],
   store: sqliteStore(values.file),
-  onPiece: () => undefined, // an answer streams from its first word on, before its page comes to listen
+  onStreamPart: () => undefined, // an answer streams from its first word on, before its page comes to listen
 });
 
 /** A conversation lasts a day: what it has used counts against the allowance, also after a restart. */
@@ -84,7 +84,7 @@ async function say(user: string, request: IncomingMessage, response: ServerRespo
       metadata: { user }, // what is kept, from which the context is made again
     });
     reportProblems(run);
-    await run.kept(); // what is accepted is not lost
+    await run.whenPersisted(); // what is accepted is not lost
     end(response, 202);
   } finally {
     beginning.delete(user);

@@ -44,7 +44,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     hasOutput: agent.role.hasOutput,
     isNative: agent.nativeOutputSchema !== undefined,
     hasMessages: agent.mailbox?.hasMessages === true,
-    mustAwait: next.log.background.length > 0 && agent.role.delegation.atEnd === "await",
+    mustAwait: next.log.background.length > 0 && agent.role.delegation.parentEndPolicy === "await",
   });
   switch (outcome.type) {
     case "stop":

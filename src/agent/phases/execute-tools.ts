@@ -72,7 +72,7 @@ function batchesOf(
   const batches: ToolCall[][] = [];
   let isOpen = false;
   for (const call of calls) {
-    const isAlone = tools.find(call.toolName)?.isSequential === true;
+    const isAlone = tools.find(call.toolName)?.sequential === true;
     const last = batches.at(-1);
     if (isOpen && !isAlone) last?.push(call);
     else batches.push([call]);

@@ -267,7 +267,14 @@ function serviceWithin(call: CallInProgress): SubagentService {
 
 /** Throws `invalid_option` or `invalid_definition` for what is no request. */
 function continueRequest(request: ContinueRequest): ContinueRequest {
-  const fields = ["childName", "task", "background", "role", "resultsOf", "draft"];
+  const fields = [
+    "childName",
+    "task",
+    "background",
+    "role",
+    "includeResultsFrom",
+    "roleDefinition",
+  ];
   checkKeys("continue", request, fields);
   checkText("continue.childName", request.childName);
   return { ...request, task: checkedContent("continue.task", request.task) };

@@ -55,7 +55,7 @@ export async function askedAbout(
   if (bound.unmended !== undefined) return bound.unmended;
   const { agent } = call;
   const { clock, settings, pauseSignal } = agent.run;
-  const { unanswered } = settings.approvals;
+  const { unansweredPolicy } = settings.approvals;
   const question = makeQuestion(call, "approval", decision.reason, shownArguments(bound));
   agent.emit({ type: "question.asked", question }, call.position);
   const deferral = deferralOf(call, bound, question); // First: the approver may change the value.
@@ -67,7 +67,7 @@ export async function askedAbout(
       edited = input === undefined ? undefined : rebindCall(bound.tool, input);
       return problemWith(answer, question) ?? describeMismatch(edited);
     },
-    otherwise: unanswered === "deny" ? "the call is denied" : "the question stays open",
+    otherwise: unansweredPolicy === "deny" ? "the call is denied" : "the question stays open",
   });
   if (call.signal.aborted) {
     recordAnswer(call, question, { answer: "denied", by: "end" });
@@ -76,7 +76,7 @@ export async function askedAbout(
   }
   const { answer, failure } = reply;
   const isLate = isOverdue(question, clock.nowMs());
-  if (answer === undefined && !isLate && (unanswered === "pause" || pauseSignal.aborted)) {
+  if (answer === undefined && !isLate && (unansweredPolicy === "pause" || pauseSignal.aborted)) {
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
     return { type: "deferred", deferral: { ...deferral, question: { ...question, reason } } };
   }
@@ -226,7 +226,7 @@ export async function callExternally(call: CallInProgress, bound: ExternalCall):
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
   const question = makeQuestion(call, "external", reason, shownArguments(bound));
   agent.emit({ type: "question.asked", question }, position);
-  if (agent.run.settings.approvals.unanswered === "deny")
+  if (agent.run.settings.approvals.unansweredPolicy === "deny")
     return await endWithAnswer(call, question, undefined);
   agent.holdClock();
   return { type: "deferred", deferral: deferralOf(call, bound, question) };

@@ -9,8 +9,8 @@ import {
   type RunId,
   approve,
   deny,
-  giveResult,
-  reportFailure,
+  provideResult,
+  provideError,
 } from "espalier";
 import type { QuestionId, Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
@@ -260,7 +260,7 @@ export const answerCall: CommandBody = async (call) => {
     throw new UsageError('Expected --result "…" or --failure "…", one of them.');
   return await giveAnswer(call, (question) =>
     result === undefined
-      ? reportFailure(question, failure ?? "")
-      : giveResult(question, jsonOrText(result)),
+      ? provideError(question, failure ?? "")
+      : provideResult(question, jsonOrText(result)),
   );
 };

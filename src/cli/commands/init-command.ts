@@ -104,7 +104,7 @@ function planActions(
 function createFiles(model: string): Readonly<Record<string, string>> {
   return {
     "lead.md": `---
-purpose: Leads the work and writes the answer
+description: Leads the work and writes the answer
 model: ${JSON.stringify(model)}
 tools: [folder_list, folder_search]
 subagents: [reader]
@@ -119,7 +119,7 @@ You answer questions about the folder that you can look at.
 3. Answer in a few lines. Say which files your answer is from, and what you did not look at.
 `,
     "reader.md": `---
-purpose: Reads the files that you name and says what you want to know of them
+description: Reads the files that you name and says what you want to know of them
 model: ${JSON.stringify(model)}
 tools: [folder_*]
 budget: { steps: 10, totalTokens: 100000 }

@@ -103,7 +103,7 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
   const tools = new Map(roles.flatMap((role) => role.tools.map((tool) => [tool.name, tool])));
   const calls = openToolCalls(fold).map(({ agentPath, toolName }) => {
     const tool = tools.get(toolName);
-    const isRepeated = tool?.kind !== "function" || tool.isRepeatable;
+    const isRepeated = tool?.kind !== "function" || tool.retryAfterCrash;
     const what = isRepeated
       ? "runs again"
       : "must not be repeated: the model reads that it was interrupted";

@@ -91,7 +91,7 @@ class Follower {
     }
     const { type } = event;
     // Of the beginning nothing is said, but times count from it.
-    if (type === "run.started" || this.#isWanted(event)) this.#view?.take(event);
+    if (type === "run.started" || this.#isWanted(event)) this.#view?.emit(event);
   }
 
   /** Throws UsageError if no agent of the run has the path of `--agent`. */

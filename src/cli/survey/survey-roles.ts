@@ -22,7 +22,7 @@ const { maxBreadthPerParent, maxTotalSubagents } = DEFAULT_SUBAGENT_LIMITS;
 export function surveyLead(model: Model, tools: readonly FunctionTool[]): AgentRole {
   const surveyor = defineAgent({
     name: SURVEYOR,
-    purpose: "Reads the folders and files that you name and reports what each of them is for.",
+    description: "Reads the folders and files that you name and reports what each of them is for.",
     instructions: SURVEYOR_INSTRUCTIONS,
     model,
     tools,

@@ -61,7 +61,7 @@ export function leadingObject(
       idOf<"RunId">(context.key),
       context.request().attemptCompletedSignal,
     ).catch((cause: unknown) => {
-      const isLeft = EspalierError.is(cause) && cause.code === "run_left";
+      const isLeft = EspalierError.is(cause) && cause.code === "run_released";
       throw isLeft ? RetryableError.from(cause, { retryAfter: 0 }) : cause;
     });
     if (settled.type !== "waiting" || settled.untilMs === undefined) return;

@@ -2,7 +2,7 @@
 //
 // - A run has one `settle` at a time. An invocation that Restate delivers again, after it or the worker was lost, waits until
 //   the earlier one has ended.
-// - `leave` is aborted if Restate no longer waits, and if the worker closes. A worker that closes first takes nothing new, then
+// - `releaseSignal` is aborted if Restate no longer waits, and if the worker closes. A worker that closes first takes nothing new, then
 //   releases its runs, sends its replies and ends its connections.
 
 import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
@@ -148,10 +148,10 @@ class RestateWorker {
   }
 
   #settle(runId: RunId, lost: AbortSignal): Promise<RunSettled> {
-    const leave = AbortSignal.any([lost, this.#closing.signal]);
+    const releaseSignal = AbortSignal.any([lost, this.#closing.signal]);
     return this.#turns.run(runId, async () => {
-      if (leave.aborted) throw leftBefore(runId);
-      return await this.#executor.settle(runId, leave);
+      if (releaseSignal.aborted) throw leftBefore(runId);
+      return await this.#executor.settle(runId, releaseSignal);
     });
   }
 
@@ -170,7 +170,7 @@ class RestateWorker {
 
 function leftBefore(runId: RunId): EspalierError {
   const message = `Expected to lead run ${JSON.stringify(runId)}, got a worker that closes, or a request that was dropped. It is led elsewhere.`;
-  return new EspalierError({ code: "run_left", message, data: { runId } });
+  return new EspalierError({ code: "run_released", message, data: { runId } });
 }
 
 function cannotListen(host: string, port: number, cause: unknown): EspalierError {

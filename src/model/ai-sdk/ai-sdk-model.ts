@@ -40,7 +40,7 @@ export interface AiSdkOptions {
    */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * What the model costs. Left out: what the `prices` of the orchestrator have for its provider; else what `knownPrice` has of a model by
+   * What the model costs. Left out: what the `prices` of the orchestrator have for its provider; else what `lookUpModelPrice` has of a model by
    * OpenAI, wherever it is asked; else it is unknown, and a cost limit over it is refused. `"unknown"`: nothing is looked up.
    */
   readonly price?: ModelPrice | "unknown";
@@ -57,7 +57,7 @@ export interface AiSdkOptions {
    * What the model takes besides text. Default: images and files for Anthropic, OpenAI and Azure, sounds besides for Google; nothing for
    * other providers, whose models differ.
    */
-  readonly accepts?: readonly AttachmentKind[];
+  readonly inputModalities?: readonly AttachmentKind[];
   /** How long one attempt may take, from the request to the last piece of the reply. Default: 600,000. */
   readonly timeoutMs?: number;
   /** What the provider takes of all models that are given this object, in every run of the process: see `modelLimits`. */
@@ -90,7 +90,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
   provider: checkText,
   replayKey: checkText,
   native: (field, value) => checkBoolean(field, value),
-  accepts: checkAccepts,
+  inputModalities: checkAccepts,
   timeoutMs: checkTimeout,
   limits: checkModelLimits,
 };
@@ -117,7 +117,9 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     provider = findProviderName(model.provider),
     timeoutMs = DEFAULT_TIMEOUT_MS,
   } = options;
-  const accepts = Object.freeze([...(options.accepts ?? findTaken(model.provider))]);
+  const inputModalities = Object.freeze([
+    ...(options.inputModalities ?? findTaken(model.provider)),
+  ]);
   const replayKey = options.replayKey ?? `ai-sdk:${model.provider}/${model.modelId}`;
   const [, api] = /^(?:openai|azure)\b.*\.(responses|chat)$/.exec(model.provider) ?? [];
   const apiType = api === "chat" ? "chat_completions" : api === "responses" ? api : undefined;
@@ -127,7 +129,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     ...options,
     model,
     replayKey,
-    accepts,
+    inputModalities,
     timeoutMs,
     clock: systemClock,
   });
@@ -135,7 +137,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     provider,
     id: model.modelId,
     replayKey,
-    ...(accepts.length === 0 ? {} : { accepts }),
+    ...(inputModalities.length === 0 ? {} : { inputModalities }),
     native: options.native ?? isStructured,
     canForce: FORCING.test(model.provider),
     apiType,

@@ -40,7 +40,7 @@ export interface CallSettings {
   readonly clock: Clock;
   readonly replayKey: string;
   /** What the model takes besides text. */
-  readonly accepts?: readonly AttachmentKind[];
+  readonly inputModalities?: readonly AttachmentKind[];
   readonly reasoning?: LanguageModelV4CallOptions["reasoning"];
   readonly providerOptions?: SharedV4ProviderOptions;
   readonly headers?: Readonly<Record<string, string>>;
@@ -67,7 +67,7 @@ export function toCallOptions(
   });
   const prompt = toPrompt(request.messages, {
     replayKey: settings.replayKey,
-    accepts: settings.accepts,
+    inputModalities: settings.inputModalities,
     seesResults: seesResults(settings.model.provider),
     takesBlanks: takesBlanks(settings.model.provider),
     callIdForm: callIdFormOf(settings.model.provider),

@@ -48,7 +48,7 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
   readonly baseUrl?: string;
   /**
    * What the model costs. Left out: what the `prices` of the orchestrator have for the base URL, or for `provider` if that is said; else
-   * what `knownPrice` has, if OpenAI itself is asked; else it is unknown, and a cost limit over it is refused. `"unknown"`: nothing is
+   * what `lookUpModelPrice` has, if OpenAI itself is asked; else it is unknown, and a cost limit over it is refused. `"unknown"`: nothing is
    * looked up.
    */
   readonly price?: ModelPrice | "unknown";
@@ -74,7 +74,7 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
   /**
    * What the model takes besides text. Default: images and files at OpenAI and Azure; nothing at any other base URL, where it is not known.
    */
-  readonly accepts?: readonly AttachmentKind[];
+  readonly inputModalities?: readonly AttachmentKind[];
   /**
    * Headers to send along with each request. Errors do not contain their values, except short values
    * and those of harmless headers such as `user-agent`.
@@ -160,7 +160,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       },
       // What one deployment seals, another cannot open.
       replayKey: () => address().replayKey,
-      accepts: () => chooseAccepted(options, address().isAtOpenAi),
+      inputModalities: () => chooseAccepted(options, address().isAtOpenAi),
       minOutputTokens: () => (api() === "responses" ? LEAST_CAP : 1),
       native: () => options.native ?? (address().isAtOpenAi && api() === "responses"),
       // Others may take the field and ignore it.
@@ -233,7 +233,7 @@ function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettin
     replayKey,
     reasoningField: options.reasoningField,
     callIdForm,
-    accepts: chooseAccepted(options, isAtOpenAi),
+    inputModalities: chooseAccepted(options, isAtOpenAi),
     headers: options.headers ?? {},
     fetch: options.fetch,
     // A fetch of the user's finds its own way.
@@ -246,10 +246,10 @@ const AT_OPENAI: readonly AttachmentKind[] = Object.freeze(["image", "file"]);
 const TEXT_ALONE: readonly AttachmentKind[] = Object.freeze([]);
 
 function chooseAccepted(
-  { accepts }: OpenAiOptions,
+  { inputModalities }: OpenAiOptions,
   isAtOpenAi: boolean,
 ): readonly AttachmentKind[] {
-  return accepts ?? (isAtOpenAi ? AT_OPENAI : TEXT_ALONE);
+  return inputModalities ?? (isAtOpenAi ? AT_OPENAI : TEXT_ALONE);
 }
 
 function readBaseUrl(options: OpenAiOptions): string | undefined {
@@ -292,7 +292,7 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
     (value) => value === false || REASONING_FIELDS.some((field) => field === value),
     "Leave it out to go by what the server sends.",
   ),
-  accepts: checkAccepts,
+  inputModalities: checkAccepts,
   headers: checkHeaders,
   proxy: checkProxy,
   fetch: mustBeFunction("a function like fetch", "Leave it out for our own transport."),

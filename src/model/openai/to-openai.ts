@@ -43,7 +43,7 @@ export interface WireSettings {
   /** What its server demands of the ids of calls. Left out: nothing that is known. */
   readonly callIdForm?: CallIdForm | undefined;
   /** What the model takes besides text. */
-  readonly accepts?: readonly AttachmentKind[] | undefined;
+  readonly inputModalities?: readonly AttachmentKind[] | undefined;
   readonly options: RequestOptions;
 }
 

@@ -22,6 +22,6 @@ export function agentRecord(node: AgentRuntime): Omit<PausedAgent, "state" | "or
     execution: node.execution,
     isDetached: node.isDetached,
     toolRules: node.toolLimits.rules,
-    ...(facts.draft === undefined ? {} : { draft: facts.draft }),
+    ...(facts.roleDefinition === undefined ? {} : { draft: facts.roleDefinition }),
   };
 }

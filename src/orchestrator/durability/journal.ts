@@ -132,7 +132,7 @@ export class Journal {
   }
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
-  kept(): Promise<void> {
+  whenPersisted(): Promise<void> {
     return this.#isSuspended ? this.#wait("begin") : this.#written("begin");
   }
 

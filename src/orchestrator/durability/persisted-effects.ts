@@ -90,7 +90,7 @@ export class PersistedEffects implements Persistence {
     const isAgain = this.inFlight !== undefined && position.sideCall === undefined;
     if (isAgain) run.pieces?.reset(this.agent.pieceSource(position), "recovered");
     const outcome = await this.#recorded(name, work, lease.leaseId);
-    await this.kept();
+    await this.whenPersisted();
     return outcome;
   }
 
@@ -100,7 +100,7 @@ export class PersistedEffects implements Persistence {
    */
   sending(): Promise<void> {
     this.#journal.workEnds();
-    return this.kept().then(() => this.#journal.workBegins());
+    return this.whenPersisted().then(() => this.#journal.workBegins());
   }
 
   // Tool calls
@@ -116,7 +116,7 @@ export class PersistedEffects implements Persistence {
     }
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
-    if (isWork && this.#isAhead) await this.kept();
+    if (isWork && this.#isAhead) await this.whenPersisted();
     const end =
       type === "function"
         ? await this.#recorded(name, () => callTool(call))
@@ -125,7 +125,7 @@ export class PersistedEffects implements Persistence {
     // The end of a call without effects is kept, so that it is recorded once, but not waited for.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
-    else await this.kept();
+    else await this.whenPersisted();
     return end;
   }
 
@@ -145,7 +145,7 @@ export class PersistedEffects implements Persistence {
   }
 
   async consult<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#isAhead) await this.kept();
+    if (this.#isAhead) await this.whenPersisted();
     return await work();
   }
 
@@ -167,7 +167,7 @@ export class PersistedEffects implements Persistence {
     const permission = await asked;
     if (permission.type !== "granted") return permission;
     this.#append(name, permitFor(permission));
-    await this.kept();
+    await this.whenPersisted();
     return permission;
   }
 
@@ -181,7 +181,7 @@ export class PersistedEffects implements Persistence {
     const { writer } = this.#journal;
     if (writer.isSuspended) {
       this.#journal.workEnds();
-      await writer.kept();
+      await writer.whenPersisted();
       this.#journal.workBegins();
     }
     this.#journal.append({ type: "begun", agentId: this.agent.identity.agentId, name });
@@ -233,9 +233,9 @@ export class PersistedEffects implements Persistence {
     return this.#journal.writer.claimed();
   }
 
-  async kept(): Promise<void> {
+  async whenPersisted(): Promise<void> {
     const unwaited = this.#unwaited;
-    await this.#journal.writer.kept();
+    await this.#journal.writer.whenPersisted();
     this.#caughtUp = Math.max(this.#caughtUp, unwaited);
   }
 
@@ -277,7 +277,7 @@ function isProgress(end: CallEnd): boolean {
 }
 
 function isRepeatable(tool: OwnCall["tool"]): boolean {
-  return tool.kind !== "function" || tool.isRepeatable;
+  return tool.kind !== "function" || tool.retryAfterCrash;
 }
 
 function permitFor({

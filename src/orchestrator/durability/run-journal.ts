@@ -84,7 +84,7 @@ export class RunJournal {
   }
 
   /** Records an event of the run. */
-  take(event: EspalierEvent): void {
+  emit(event: EspalierEvent): void {
     this.append({ type: "event", event: { ...event } });
   }
 

@@ -161,7 +161,7 @@ function parseAnswer(index: number, given: unknown): Answer {
   const [issue] = parsed?.error.issues ?? [];
   const why =
     isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
-  const got = `something else${why}. Make it with approve, deny, giveResult or reportFailure`;
+  const got = `something else${why}. Make it with approve, deny, provideResult or provideError`;
   throw makeWrongAnswer("malformed", index, got);
 }
 

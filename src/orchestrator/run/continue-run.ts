@@ -62,7 +62,7 @@ export function checkContinuation(
   options: ResumeOptions,
   { wasCutOff, answers, mail = [], areAllNeeded = !wasCutOff && !mail.some(isCall) }: Arrival,
 ) {
-  const { onPiece, context, role, grants: asked = [] } = options;
+  const { onStreamPart, context, role, grants: asked = [] } = options;
   const cutOffId = wasCutOff ? run.agents[0]?.executionId : undefined;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = registryOf(settings, rootRole(run, role, settings.roles));
@@ -87,7 +87,7 @@ export function checkContinuation(
   return {
     registry,
     roles,
-    onPiece,
+    onStreamPart,
     context,
     next,
     session,
@@ -387,7 +387,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
       spawnCallId: agent.spawnCallId ?? undefined,
       spawnStepId: agent.spawnStepId ?? undefined,
       toolLimits: restoreToolLimits(runtime, parent, { ...agent, role }),
-      draft,
+      roleDefinition: draft,
     },
     {
       agentId,

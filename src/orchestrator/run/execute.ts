@@ -32,7 +32,7 @@ import {
   hasUnknownMail,
   isCall,
   postMail,
-  type RunOrder,
+  type RunRequest,
   readUnreadMail,
 } from "./run-mail.ts";
 import { explainAbort } from "./run-error.ts";
@@ -42,11 +42,11 @@ import { prepareStart } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
 /** What goes with the execution of an order. */
-export interface ExecuteOptions extends Pick<StartOptions, "context" | "onPiece"> {
+export interface ExecuteOptions extends Pick<StartOptions, "context" | "onStreamPart"> {
   /** Cancels the run when it is aborted, as in `StartOptions`: one that another process leads, by its mailbox. */
   readonly signal?: AbortSignal;
-  /** Gives the run up when it is aborted, as `run.leave()` does: the execution rejects with `run_left`. */
-  readonly leave?: AbortSignal;
+  /** Gives the run up when it is aborted, as `run.release()` does: the execution rejects with `run_released`. */
+  readonly releaseSignal?: AbortSignal;
   /** How long what is under way may take to return then, in milliseconds. Default: `graceMs` of the orchestrator. */
   readonly graceMs?: number;
   /**
@@ -56,7 +56,7 @@ export interface ExecuteOptions extends Pick<StartOptions, "context" | "onPiece"
   readonly takeOverAfterMs?: number;
 }
 
-const FIELDS = ["context", "onPiece", "signal", "leave", "graceMs", "takeOverAfterMs"];
+const FIELDS = ["context", "onStreamPart", "signal", "releaseSignal", "graceMs", "takeOverAfterMs"];
 
 /** How often a run that another process leads is looked at. */
 const LOOK_MS = 100;
@@ -67,7 +67,7 @@ const MAIL_MS = 200;
 export function checkExecuteOptions(options: ExecuteOptions): void {
   const field = "execute options";
   checkKeys(field, options, FIELDS);
-  const { leave, graceMs, takeOverAfterMs } = options;
+  const { releaseSignal: leave, graceMs, takeOverAfterMs } = options;
   if (leave !== undefined) checkMethods(`${field}.leave`, leave, ["addEventListener"]);
   if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
   if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
@@ -87,7 +87,7 @@ interface Executing extends ExecuteOptions {
 /** See `Orchestrator.execute`. */
 export async function executeOrder(
   live: LiveRuns,
-  given: RunOrder,
+  given: RunRequest,
   options: ExecuteOptions,
 ): Promise<RunResult<JsonValue>> {
   const execution = new OrderExecution(live, copyOrder(given), options);
@@ -135,7 +135,7 @@ export class OrderExecution {
 
   /** The result once the run rests, and nothing is asked of it by mail. */
   async rest(): Promise<RunResult<JsonValue> | Postponed> {
-    const { leave } = this.#options;
+    const { releaseSignal: leave } = this.#options;
     const giveUp = (): void => this.#given.abort("left");
     if (leave?.aborted === true) giveUp();
     const forget = leave === undefined || leave.aborted ? undefined : onAbort(leave, giveUp);
@@ -246,7 +246,7 @@ export class OrderExecution {
         await releaseAfterFailure(this.#storage, claimed.ownership, kept, cause);
       throw cause;
     }
-    const given = defined({ onPiece: this.#options.onPiece });
+    const given = defined({ onStreamPart: this.#options.onStreamPart });
     const how = { role: this.#role, context, kept, claimed, areAllNeeded: false, ...given };
     return await prepareRecovery(settings, runId, how);
   }
@@ -290,8 +290,8 @@ export class OrderExecution {
     // Nothing is kept that could fail: such a run rests one crash earlier.
     const claimed = isMade ? await this.#claim(settings.maxCrashes - 1) : undefined;
     try {
-      const { onPiece } = this.#options;
-      const given = defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent });
+      const { onStreamPart } = this.#options;
+      const given = defined({ budget, deadlineAtMs, metadata, session, onStreamPart, traceparent });
       const options = { runId, context: await this.#contextNow(), ...given };
       if (claimed === undefined) return prepareStart(settings, { role, task, options });
       const mail = await readUnreadMail(store, runId, []);
@@ -311,7 +311,7 @@ export class OrderExecution {
     const leave = (): void => {
       executions.delete(this);
       if (executions.size > 0) left.resolve(undefined);
-      else void run.leave(defined({ graceMs: graceMsNow() }));
+      else void run.release(defined({ graceMs: graceMsNow() }));
     };
     executions.add(this);
     if (this.#given.aborted) leave();
@@ -332,7 +332,7 @@ export class OrderExecution {
 /** Why an execution has no result, although the run continues. */
 export function makeLeftError(runId: RunId): EspalierError {
   return new EspalierError({
-    code: "run_left",
+    code: "run_released",
     message: `Run ${runId} was left to another process, or to a later execution of its order.`,
     data: { runId },
   });

@@ -51,7 +51,7 @@ function shapeInput(field: string, shape: JsonObject): InputSchema<unknown> {
     input,
     issues: examine(input).filter((issue) => !mayBeCoerced(issue, valueAt(input, issue.path))),
   });
-  return checkedInput(shape, read, false, work);
+  return checkedInput(shape, read, true, work);
 }
 
 /** Keywords that say what a value is made of. */

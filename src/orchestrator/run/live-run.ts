@@ -96,7 +96,7 @@ export class LiveRun {
     }
     if (session === undefined) return;
     // What the root has added, once its end is kept; a paused one releases the session.
-    await journal?.writer.kept();
+    await journal?.writer.whenPersisted();
     await session.keep(root, root.account.usage().total);
   }
 

@@ -18,7 +18,7 @@ import { isCall } from "./run-mail.ts";
 /** Returns the error for an id whose run was started with another role or task. */
 export function makeOtherRunError(runId: string): EspalierError {
   return new EspalierError({
-    code: "other_run",
+    code: "run_id_conflict",
     message: `Expected run ${JSON.stringify(runId)} to have been started with this role and task, got one with others. Choose another id for another task.`,
     data: { runId },
   });
@@ -49,7 +49,7 @@ export class LiveRuns {
     return this.all.findLast((run) => run.runId === runId);
   }
 
-  /** Returns the run that was started under this id and is not over. Throws `other_run` if it was started with another role or task. */
+  /** Returns the run that was started under this id and is not over. Throws `run_id_conflict` if it was started with another role or task. */
   findStarted(runId: string, role: string, task: MessageContent): RunHandle | undefined {
     const run = this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
@@ -92,7 +92,7 @@ export class LiveRuns {
   #continueByMail(
     runId: RunId,
     role: AgentRole,
-    { context, contextOf, onPiece, session }: Recovery,
+    { context, contextOf, onStreamPart, session }: Recovery,
   ): Promise<PreparedRun | undefined> {
     const { settings } = this;
     const storage = requireStorage(settings);
@@ -102,7 +102,7 @@ export class LiveRuns {
       const { readRun, prepareRecovery } = await import("./recover.ts");
       const kept = await readRun(storage, runId);
       if (!kept.mail.some(isCall)) return undefined;
-      const given = defined({ context, contextOf, onPiece, session });
+      const given = defined({ context, contextOf, onStreamPart, session });
       return await prepareRecovery(settings, runId, { ...given, role, kept, areAllNeeded: false });
     };
     return tried(storage.clock, look).catch(() => undefined);

@@ -42,7 +42,7 @@ export async function openQuestions(store: RunStore, runId: RunId): Promise<read
 interface PostMeans {
   readonly store: RunStore;
   readonly clock: Clock;
-  readonly ledHere?: Pick<Run, "kept"> | undefined;
+  readonly ledHere?: Pick<Run, "whenPersisted"> | undefined;
 }
 
 /** How often, and how many times, a question is looked for that was said and is not kept yet. */
@@ -85,7 +85,7 @@ async function askedOnceKept(
   runId: RunId,
   given: readonly Answer[],
 ): Promise<AskedQuestions> {
-  await ledHere?.kept().catch(() => undefined); // The store says what is wrong.
+  await ledHere?.whenPersisted().catch(() => undefined); // The store says what is wrong.
   for (let looks = 1; ; looks += 1) {
     const asked = await askedIn(store, runId);
     if (ledHere !== undefined || isAllKnown(given, asked)) return asked;

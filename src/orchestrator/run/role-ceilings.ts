@@ -72,7 +72,8 @@ function checkDelegatedRole({ registry, roles, agents }: CastRun, agent: PausedA
       `${agentPath} has the role "${role}", which ${parentRole.name} may not start`,
     );
   const request = findSpawnRequest(parent, agent);
-  if (request === undefined || (request.role === role && sameJson(request.draft, draft))) return;
+  if (request === undefined || (request.role === role && sameJson(request.roleDefinition, draft)))
+    return;
   throw invalidPausedRun(`${agentPath} does not have the role that ${parent.agentPath} asked for`);
 }
 

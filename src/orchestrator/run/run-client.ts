@@ -27,8 +27,8 @@ import {
   readOrder,
   postMail,
   postOrder,
-  type RunOrder,
   type RunRequest,
+  type RunCommand,
 } from "./run-mail.ts";
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
@@ -49,9 +49,9 @@ export interface RunClientOptions {
   readonly clock?: Clock;
 }
 
-/** What goes with a run that is ordered: as in `RunOrder`. */
+/** What goes with a run that is ordered: as in `RunRequest`. */
 export type OrderOptions = Partial<
-  Pick<RunOrder, "runId" | "budget" | "deadlineAtMs" | "metadata" | "sessionId" | "traceparent">
+  Pick<RunRequest, "runId" | "budget" | "deadlineAtMs" | "metadata" | "sessionId" | "traceparent">
 >;
 
 /** A run that workers lead, as any process sees it. Holds nothing but its id. */
@@ -72,7 +72,7 @@ export interface RemoteRun {
   /** Cancels the run, wherever it is led and if it is paused or has not begun. Resolves when the request is on record. Rejects with `run_ended`. */
   cancel(message?: string): Promise<void>;
   /** As `orchestrator.post`. */
-  post(request: RunRequest): Promise<void>;
+  sendCommand(request: RunCommand): Promise<void>;
   /**
    * The events of the run from number `from` on (default 1, the first), as the store has them; then those to come, until the run rests.
    * Rejects with `unknown_run` or `store_failed`, or the reason of `signal`.
@@ -107,7 +107,7 @@ export class RunClient {
    * Orders a run of the role of this name. With a `runId` it may be called again, after a crash of the caller, say: there is one run. One
    * that no worker could lead is tried once more.
    *
-   * Rejects with `other_run` if the id is that of a run that was ordered or started otherwise; `unknown_role` if the engine knows of no worker with the
+   * Rejects with `run_id_conflict` if the id is that of a run that was ordered or started otherwise; `unknown_role` if the engine knows of no worker with the
    * role; `engine_failed`: the run is ordered then, and a worker finds it later; `store_failed`.
    *
    * @throws EspalierError `invalid_option` or `invalid_definition` for an order that is none.
@@ -128,7 +128,7 @@ export class RunClient {
     return new StoredRemoteRun(this.#means, runId, undefined);
   }
 
-  /** Has the order in the mailbox of its run, which is open. Rejects with `other_run`. */
+  /** Has the order in the mailbox of its run, which is open. Rejects with `run_id_conflict`. */
   async #keep(order: CheckedOrder): Promise<void> {
     const { store } = this.#means;
     const { runId, role, task } = order;
@@ -198,7 +198,7 @@ class StoredRemoteRun implements RemoteRun {
     await this.#wake();
   }
 
-  async post(request: RunRequest): Promise<void> {
+  async sendCommand(request: RunCommand): Promise<void> {
     await postMail(this.#means.store, this.runId, copyRequest(request));
     await this.#wake();
   }

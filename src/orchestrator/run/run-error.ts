@@ -45,7 +45,7 @@ function firstCause({ status, reason, errors: [first] }: RunResult): readonly st
 /** Returns the reason why a run has no result here: this process gave it up. */
 export function makeRunLeftError(runId: RunId): EspalierError {
   return new EspalierError({
-    code: "run_left",
+    code: "run_released",
     message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
     data: { runId },
   });
@@ -54,7 +54,7 @@ export function makeRunLeftError(runId: RunId): EspalierError {
 /** Returns the refusal of a snapshot of a run that this process gave up, or lost with its store. */
 export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
   const message = `Cannot take a snapshot: this process does not own run ${runId} any more. Recover the run, and take the snapshot of the recovered one.`;
-  return new EspalierError({ code: "run_left", message, data: { runId }, cause });
+  return new EspalierError({ code: "run_released", message, data: { runId }, cause });
 }
 
 /** Returns the refusal of what needs a store. */

@@ -9,8 +9,8 @@ import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type { StreamPiece } from "../../protocol/stream-piece.ts";
-import type { Delivery } from "../../agent/mailbox.ts";
+import type { StreamPart } from "../../protocol/stream-piece.ts";
+import type { SteerReceipt } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
 import { copyGrant } from "../../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -25,7 +25,7 @@ import {
   makeRunLeftError,
   explainAbort,
 } from "./run-error.ts";
-import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
+import type { EventsOptions, GrantOptions, ReleaseOptions, StreamOptions, Run } from "./run.ts";
 import { makePausedRun, makeResult, type RunResult } from "./run-result.ts";
 import { settleDetached } from "../tree/supervisor.ts";
 import { LiveRun, type PreparedRun } from "./live-run.ts";
@@ -90,11 +90,11 @@ export class RunHandle implements Run {
     throw new RunError(result, result.status);
   }
 
-  async kept(): Promise<void> {
+  async whenPersisted(): Promise<void> {
     const { journal } = this.#live.run;
     if (journal === undefined) throw makeUnstoredError("Give the orchestrator a store.");
     try {
-      await Promise.race([journal.writer.kept(), journal.writer.broken]);
+      await Promise.race([journal.writer.whenPersisted(), journal.writer.broken]);
     } catch (cause) {
       this.result.catch(() => undefined); // A caller that waits for this knows why there is no result.
       throw cause;
@@ -105,7 +105,7 @@ export class RunHandle implements Run {
     return this.#openReaders().events(options);
   }
 
-  pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
+  stream(options: StreamOptions = {}): AsyncIterableIterator<StreamPart, undefined> {
     return this.#openReaders().pieces(options);
   }
 
@@ -180,7 +180,7 @@ export class RunHandle implements Run {
   steer(
     message: MessageContent,
     agentId: AgentId = this.#live.root.identity.agentId,
-  ): Promise<Delivery> {
+  ): Promise<SteerReceipt> {
     const text = checkedContent("message", message);
     const mailbox = this.#node(agentId).openMailbox();
     if (!mailbox.isClosed) this.#live.run.journal?.append({ type: "letter", agentId, text });
@@ -217,7 +217,7 @@ export class RunHandle implements Run {
     return true;
   }
 
-  async leave(options: LeaveOptions = {}): Promise<boolean> {
+  async release(options: ReleaseOptions = {}): Promise<boolean> {
     checkKeys("leave options", options, ["graceMs"]);
     const { journal, limiter, settings } = this.#live.run;
     const { graceMs = settings.graceMs } = options;

@@ -29,7 +29,7 @@ import {
 } from "./start-options.ts";
 
 /** What can be asked of a run from any process, wherever it is led. */
-export type RunRequest =
+export type RunCommand =
   /** As `run.requestPause()`. It rests then until it is asked to `resume`. */
   | { readonly type: "pause" }
   /** Resumes a run that was asked to pause, or that has been granted more. */
@@ -175,7 +175,7 @@ const REQUEST_FIELDS = {
 } as const;
 
 /** A copy of a request. Throws `invalid_option` or `invalid_definition`. */
-export function copyRequest(request: RunRequest): RunMail {
+export function copyRequest(request: RunCommand): RunMail {
   checkKeys("request", request, ["type", "message", "agentPath", "budget", "by"]);
   const { type } = request;
   if (!Object.hasOwn(REQUEST_FIELDS, type))
@@ -344,7 +344,7 @@ const NOTHING: ReadonlyMap<number, string | undefined> = new Map();
 export const ORDER_VERSION = 1;
 
 /** A run that is to be started under an id of the caller's: plain JSON, so that it can be handed to another process. */
-export interface RunOrder extends Pick<StartOptions, "budget" | "deadlineAtMs" | "traceparent"> {
+export interface RunRequest extends Pick<StartOptions, "budget" | "deadlineAtMs" | "traceparent"> {
   /** Version of the fields. Default, and the only one: 1. */
   readonly version?: number;
   /** As in `StartOptions`. */
@@ -361,7 +361,7 @@ export interface RunOrder extends Pick<StartOptions, "budget" | "deadlineAtMs" |
 }
 
 /** An order that was checked. */
-export interface CheckedOrder extends RunOrder {
+export interface CheckedOrder extends RunRequest {
   readonly version: typeof ORDER_VERSION;
   readonly runId: RunId;
   readonly rolesVersion: string;
@@ -383,7 +383,7 @@ const FIELDS = [
 export const DEFAULT_ROLES_VERSION = "1";
 
 /** A copy. Throws `unsupported_version` for another version, `invalid_option` or `invalid_definition`, naming the part. */
-export function copyOrder(given: RunOrder): CheckedOrder {
+export function copyOrder(given: RunRequest): CheckedOrder {
   checkOrderVersion(given);
   checkKeys("order", given, FIELDS);
   const { runId, role, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = given;

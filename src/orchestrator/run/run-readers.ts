@@ -13,10 +13,10 @@ import { FinishReasonSchema } from "../../protocol/finish-reason.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import {
-  type PieceBody,
-  type PieceSource,
+  type StreamPartBody,
+  type StreamPartSource,
   resultBody,
-  type StreamPiece,
+  type StreamPart,
 } from "../../protocol/stream-piece.ts";
 import { JOINED, listPieces, type LivePieces, makeReply } from "../../run-services/live-pieces.ts";
 import type { RunStore } from "../../store/run-store.ts";
@@ -25,7 +25,7 @@ import { recordFrom } from "../durability/journal-record.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { RecordCodec } from "../durability/record-codec.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
-import type { EventsOptions, PiecesOptions } from "./run.ts";
+import type { EventsOptions, StreamOptions } from "./run.ts";
 
 const DEFAULT_MAX_BACKLOG = 10_000;
 
@@ -67,15 +67,15 @@ export class RunReaders {
     const past =
       from <= to ? readPastEvents(this.#run, { from, to, ...defined({ agentId }) }) : undefined;
     const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
-      recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
+      recorder.subscribe({ emit: (event) => event.seq >= from && live.take(event) }),
     );
     return past === undefined ? backlog : joinReaders(past, backlog);
   }
 
-  pieces(options: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined> {
+  pieces(options: StreamOptions): AsyncIterableIterator<StreamPart, undefined> {
     checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
     const { agentId } = options;
-    const live = this.#read<StreamPiece>(options, (followed, backlog) =>
+    const live = this.#read<StreamPart>(options, (followed, backlog) =>
       followed.openPieces().subscribe((piece) => backlog.take(piece)),
     );
     const run = this.#run;
@@ -86,7 +86,7 @@ export class RunReaders {
 
   /** A reader of what the run gives from now on, until it leaves or the run rests. */
   #read<T extends { readonly agentId: AgentId }>(
-    { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: PiecesOptions,
+    { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: StreamOptions,
     subscribe: (run: RunRuntime, backlog: Backlog<T>) => () => void,
   ): Backlog<T> {
     checkCount("maxBacklog", maxBacklog);
@@ -152,7 +152,7 @@ export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
   throw unknownAgent(agentId);
 }
 
-interface PastRange extends Pick<PiecesOptions, "agentId"> {
+interface PastRange extends Pick<StreamOptions, "agentId"> {
   /** The numbers of the first and the last event. */
   readonly from: number;
   readonly to: number;
@@ -171,7 +171,7 @@ function readPastEvents(
   return read(storage.store);
 
   async function* read(kept: RunStore): AsyncGenerator<EspalierEvent, undefined> {
-    await Promise.race([writer.kept(), writer.broken]);
+    await Promise.race([writer.whenPersisted(), writer.broken]);
     const codec = new RecordCodec();
     let due = from;
     let number = 0;
@@ -407,11 +407,11 @@ export class Stepper
 
 /** A step of which something was said. */
 interface SaidStep {
-  readonly source: PieceSource;
+  readonly source: StreamPartSource;
   /** Infinity: it has only begun. */
   readonly startedAtMs: number;
   /** Makes the pieces of the step, when they are read. */
-  readonly bodies: () => readonly PieceBody[];
+  readonly bodies: () => readonly StreamPartBody[];
 }
 
 /**
@@ -421,14 +421,14 @@ interface SaidStep {
 function readPastPieces(
   pieces: LivePieces,
   agents: readonly AgentRuntime[],
-): AsyncGenerator<StreamPiece, undefined> | undefined {
+): AsyncGenerator<StreamPart, undefined> | undefined {
   const { sequence } = pieces;
   const steps = agents.flatMap((agent) => [...listSaidSteps(agent, pieces)]);
   if (steps.length === 0) return undefined;
   const ordered = steps.toSorted((one, other) => one.startedAtMs - other.startedAtMs);
   return makePieces();
 
-  async function* makePieces(): AsyncGenerator<StreamPiece, undefined> {
+  async function* makePieces(): AsyncGenerator<StreamPart, undefined> {
     for (const { source, bodies } of ordered)
       for (const body of [JOINED, ...bodies()])
         yield Object.freeze({ ...source, sequence, ...body });
@@ -461,7 +461,7 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
     const { stepId, number: stepNumber, startedAtMs, reply } = step;
     // Results that have come since the state was noted are among them.
     const results = [...step.executions, ...(agent.endedCalls ?? [])].map(resultBody);
-    const bodies = (): readonly PieceBody[] => [...listReplyPieces(reply), ...results];
+    const bodies = (): readonly StreamPartBody[] => [...listReplyPieces(reply), ...results];
     yield { source: agent.pieceSource({ stepId, stepNumber }), startedAtMs, bodies };
   }
   if (underWay === undefined || underWay.source.stepId === last) return;
@@ -469,7 +469,7 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
   yield { source: underWay.source, startedAtMs: Infinity, bodies: () => bodies };
 }
 
-function listRecordedPieces({ io, tools }: StepRecord): readonly PieceBody[] {
+function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[] {
   const { text, refusal } = io;
   const { calls: toolCalls, executions } = tools;
   const message = { role: "assistant", text, toolCalls, ...defined({ refusal }) } as const;
@@ -478,7 +478,7 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly PieceBody[] {
 }
 
 /** Returns the pieces of a whole reply: none of one that says nothing. */
-function listReplyPieces(reply: StepReply): readonly PieceBody[] {
+function listReplyPieces(reply: StepReply): readonly StreamPartBody[] {
   if (isUseless(reply)) return [];
   const { message, finishReason } = reply;
   return [...listPieces(makeReply(message)), { type: "end", finishReason }];

@@ -4,14 +4,14 @@ import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type { StreamPiece } from "../../protocol/stream-piece.ts";
-import type { Delivery } from "../../agent/mailbox.ts";
+import type { StreamPart } from "../../protocol/stream-piece.ts";
+import type { SteerReceipt } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { RunResult } from "./run-result.ts";
 
-/** How `run.pieces()` reads. */
-export interface PiecesOptions {
+/** How `run.stream()` reads. */
+export interface StreamOptions {
   /** What is unread is kept for this reader, so many at most. Default 10,000. When more come, its iteration fails; the run continues. */
   readonly maxBacklog?: number;
   /** Only what is of this agent. Default: of the whole tree. */
@@ -19,7 +19,7 @@ export interface PiecesOptions {
 }
 
 /** How `run.events()` reads. */
-export interface EventsOptions extends PiecesOptions {
+export interface EventsOptions extends StreamOptions {
   /**
    * The number (`seq`) of the first event to read, from 1. What was recorded before the call is read from the store of the
    * orchestrator, also what other processes have recorded of the run; then events come live, without a gap or a repetition. Default: those to come.
@@ -36,7 +36,7 @@ export interface GrantOptions {
 }
 
 /** How a run is given up. */
-export interface LeaveOptions {
+export interface ReleaseOptions {
   /** How long what is under way may take to return, in milliseconds; 0: not at all. Default: `graceMs` of the orchestrator. */
   readonly graceMs?: number;
 }
@@ -70,7 +70,7 @@ export interface Run<out Output = unknown> {
    * Rejects with `invalid_state` if the orchestrator has no store, and with what `result` rejects with if the run cannot be kept:
    * `run_exists`, `store_failed`, ….
    */
-  kept(): Promise<void>;
+  whenPersisted(): Promise<void>;
   /**
    * All events of the tree, in order, from now on; from the first if called synchronously after `start` or `resume`.
    * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
@@ -90,7 +90,7 @@ export interface Run<out Output = unknown> {
    * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `backlog_overflow`, if this reader is too slow,
    * and what `result` rejects with.
    */
-  pieces(options?: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined>;
+  stream(options?: StreamOptions): AsyncIterableIterator<StreamPart, undefined>;
   /**
    * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
    * Called synchronously after `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
@@ -120,7 +120,7 @@ export interface Run<out Output = unknown> {
    *
    * @throws EspalierError `invalid_definition` for a text that is empty, `invalid_option` for parts that cannot be sent, `unknown_agent`.
    */
-  steer(message: MessageContent, agentId?: AgentId): Promise<Delivery>;
+  steer(message: MessageContent, agentId?: AgentId): Promise<SteerReceipt>;
   /**
    * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
    * continues. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
@@ -143,17 +143,17 @@ export interface Run<out Output = unknown> {
   /**
    * Gives the run up without ending it, so that another process, or this one later, recovers it: nothing further begins, and what is under
    * way is kept if it returns within `graceMs` (default: that of the orchestrator); what does not is aborted, and done again by the
-   * process that continues. `result` rejects with `run_left` then, and readers end with it. True: the run is given up. False: it has come to rest, or was
+   * process that continues. `result` rejects with `run_released` then, and readers end with it. True: the run is given up. False: it has come to rest, or was
    * taken up again here meanwhile (`execute`).
    *
    * @throws EspalierError `invalid_state` if the run is kept nowhere; `invalid_option`.
    */
-  leave(options?: LeaveOptions): Promise<boolean>;
+  release(options?: ReleaseOptions): Promise<boolean>;
   /**
    * Everything of a run at rest, as JSON: to fork it, to continue one that a limit stopped, or, if it is paused, what its result has as
    * `pausedRun`. Made anew at each call.
    *
-   * @throws EspalierError `invalid_state` while the run continues; `run_left` if this process has given it up, or its store has failed.
+   * @throws EspalierError `invalid_state` while the run continues; `run_released` if this process has given it up, or its store has failed.
    */
   snapshot(): PausedRun;
 }

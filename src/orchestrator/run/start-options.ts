@@ -13,7 +13,7 @@ import {
 import { parseTraceparent } from "../../kernel/trace-ids.ts";
 import { type AgentRole, checkAgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-piece.ts";
 import { type Budget, checkBudget } from "../../policies/budget.ts";
 import type { Session } from "../sessions/session.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -43,8 +43,8 @@ export interface StartOptions {
    * its signal is waited for `graceMs` longer.
    */
   readonly deadlineAtMs?: number;
-  /** Called with each piece of what any agent says, as `run.pieces()` gives them. Makes model calls stream. It is not waited for. */
-  readonly onPiece?: (piece: StreamPiece) => void;
+  /** Called with each piece of what any agent says, as `run.stream()` gives them. Makes model calls stream. It is not waited for. */
+  readonly onStreamPart?: (piece: StreamPart) => void;
   /**
    * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
    * give a run a time, use `budget.wallTimeMs`: that limit is known before calls are made.
@@ -76,7 +76,7 @@ const START_FIELDS = [
   "budget",
   "metadata",
   "deadlineAtMs",
-  "onPiece",
+  "onStreamPart",
   "signal",
   "session",
   "context",
@@ -130,14 +130,14 @@ export function checkTraceparent(field: string, value: unknown): void {
 /** What may go with a run however it begins. */
 interface AnyRunOptions {
   readonly role?: AgentRole;
-  readonly onPiece?: unknown;
+  readonly onStreamPart?: unknown;
   readonly signal?: AbortSignal;
 }
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
   if (options.role !== undefined) checkAgentRole(`${field}.role`, options.role);
-  if (options.onPiece !== undefined) checkMethods(field, options, ["onPiece"]);
+  if (options.onStreamPart !== undefined) checkMethods(field, options, ["onStreamPart"]);
   const { signal }: { readonly signal?: unknown } = options;
   if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
   const isController = signal instanceof AbortController;
@@ -176,7 +176,7 @@ function metadataCopy(metadata: unknown): unknown {
 /** What goes with a resumption. */
 export interface ResumeOptions<out Role extends AgentRole<unknown, never> = AgentRole> extends Pick<
   StartOptions,
-  "onPiece" | "signal" | "context"
+  "onStreamPart" | "signal" | "context"
 > {
   /** The root's role, if it is not among the orchestrator's `roles`, or to have its type of result. */
   readonly role?: Role;
@@ -209,7 +209,7 @@ export interface ResumeGrant {
 /** What goes with a fork. */
 export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentRole> extends Pick<
   StartOptions,
-  "onPiece" | "signal" | "context"
+  "onStreamPart" | "signal" | "context"
 > {
   /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
   readonly atStep?: number;
@@ -244,9 +244,9 @@ export interface LostRun {
   readonly metadata: JsonObject;
 }
 
-const RESUME_FIELDS = ["role", "grants", "onPiece", "signal", "session", "context"];
+const RESUME_FIELDS = ["role", "grants", "onStreamPart", "signal", "session", "context"];
 const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
-const FORK_FIELDS = ["atStep", "message", "budget", "role", "onPiece", "signal", "context"];
+const FORK_FIELDS = ["atStep", "message", "budget", "role", "onStreamPart", "signal", "context"];
 
 /** Throws `invalid_option`, or `invalid_definition` if the role is not one. */
 export function checkResumeOptions(options: ResumeOptions): void {

@@ -73,7 +73,7 @@ export function prepareStart(
   if (isHistory || isRecord(given))
     throw misdefinition("task", "text, or a list of parts", given, TASK_ADVICE);
   const task = checkedContent("task", given);
-  const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen, traceparent } = options;
+  const { budget = {}, deadlineAtMs, onStreamPart, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : freezeMetadata(options.metadata);
   const registry = openRoles(settings, role, budget);
   if (registry.hasGuardsOrHooks || settings.guards.length > 0 || settings.hooks.length > 0)
@@ -96,7 +96,7 @@ export function prepareStart(
     wallTimeMs: takeShorter(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };
-  const newRun = { registry, onPiece, context, runId, session, journal };
+  const newRun = { registry, onStreamPart, context, runId, session, journal };
   const origin = { type: "run.started", ...(traceparent && { traceparent }) } as const;
   // Under an id that the caller chose the store may have another run.
   return assembleRun(settings, newRun, root, { origin, isRefusable: chosen !== undefined, mail });
@@ -214,7 +214,7 @@ export function checkFork(
   run: RestoredRun,
   registry: RoleRegistry,
   message: UserMessage | undefined,
-  { onPiece, context }: Pick<ForkOptions, "onPiece" | "context">,
+  { onStreamPart, context }: Pick<ForkOptions, "onStreamPart" | "context">,
 ): Continuation {
   const roles = findAgentRoles(run, registry);
   checkOutputs(run, roles);
@@ -225,7 +225,7 @@ export function checkFork(
     mail: [],
     settledMail: new Map<number, undefined>(),
   };
-  return { registry, roles, onPiece, context, next, session: undefined, ...given };
+  return { registry, roles, onStreamPart, context, next, session: undefined, ...given };
 }
 
 /**

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { defined } from "../../kernel/json.ts";
 import { mustBeWhole } from "../../model/check-options.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-piece.ts";
 import { leavable } from "./run-readers.ts";
 import type { EventsOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
@@ -31,7 +31,7 @@ const HEARTBEAT = ": still here\n\n";
  * A run as the text of a stream of server-sent events (`text/event-stream`), message by message:
  *
  * - `event`, with its number as `id`: an event of the run, as `run.events({ from })` gives it;
- * - `piece`: what was written so far and what is being written, as `run.pieces()` gives it, without an `id`;
+ * - `piece`: what was written so far and what is being written, as `run.stream()` gives it, without an `id`;
  * - `result`, the last one: `runId`, `status`, `reason`, `text`, `output`, `errors`, and the `questions` of a paused run. The client closes then, or
  *   it would reconnect.
  *
@@ -52,7 +52,7 @@ export function toSse(
   const { from, maxBacklog } = options;
   const first = lastEventId === undefined || lastEventId === null ? from : after(lastEventId);
   const events = run.events(defined({ from: first, maxBacklog }));
-  const pieces = run.pieces(defined({ maxBacklog }));
+  const pieces = run.stream(defined({ maxBacklog }));
   let isLeft = false;
   const messages = write();
   return leavable(messages, async () => {
@@ -99,10 +99,10 @@ function after(lastEventId: string): number {
 
 interface Came {
   readonly name: "event" | "piece";
-  readonly read: IteratorResult<EspalierEvent | StreamPiece, undefined>;
+  readonly read: IteratorResult<EspalierEvent | StreamPart, undefined>;
 }
 
-function message(name: string, data: EspalierEvent | StreamPiece | object): string {
+function message(name: string, data: EspalierEvent | StreamPart | object): string {
   const id = "seq" in data ? `id: ${data.seq}\n` : "";
   return `${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -41,7 +41,7 @@ import {
   readOrder,
   postMail,
   makeRefusal,
-  type RunOrder,
+  type RunRequest,
 } from "./run-mail.ts";
 import { openRoles } from "./start.ts";
 
@@ -56,7 +56,7 @@ export interface WorkOptions<out Context = unknown> {
    * Gives the context of a run that is to be led here, from its order. What has not come when the run is given up is not waited for. Default: no
    * run has a context.
    */
-  readonly context?: (order: RunOrder) => Context | Promise<Context>;
+  readonly context?: (order: RunRequest) => Context | Promise<Context>;
   /** How many runs are led at once, at most `maxConcurrentRuns` of the orchestrator. Default 100. */
   readonly maxRuns?: number;
   /**
@@ -171,14 +171,14 @@ class LiveWorker implements Worker, RunExecutor {
     void this.#sweep();
   }
 
-  async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
-    const giveBack = await this.#slots.acquire(leave);
+  async settle(runId: RunId, releaseSignal: AbortSignal): Promise<RunSettled> {
+    const giveBack = await this.#slots.acquire(releaseSignal);
     if (giveBack === undefined) throw makeLeftError(runId);
     let seen: readonly Post[] = [];
     try {
       seen = await this.#storage.store.posts(runId);
       if (await this.#isRefused(runId, seen)) return { type: "ended" };
-      return await this.#lead(findOrder(seen), leave);
+      return await this.#lead(findOrder(seen), releaseSignal);
     } catch (cause) {
       if (mayPassLater(cause)) throw cause;
       if (isCrashLoop(cause)) return { type: "ended" }; // The reason is on record.
@@ -199,13 +199,13 @@ class LiveWorker implements Worker, RunExecutor {
     return (await findStoredRun(this.#storage.store, runId))?.status === "paused";
   }
 
-  async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
+  async #lead(order: CheckedOrder | undefined, releaseSignal: AbortSignal): Promise<RunSettled> {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
-    const contextFor = (): Promise<unknown> => this.#contextFor(order, leave);
+    const contextFor = (): Promise<unknown> => this.#contextFor(order, releaseSignal);
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
-    const how = { contextFor, leave, graceMsNow: () => this.#graceMs, ...others };
+    const how = { contextFor, releaseSignal, graceMsNow: () => this.#graceMs, ...others };
     const settled = await new OrderExecution(this.#live, order, how).rest();
     if (isPostponed(settled))
       return {
@@ -224,10 +224,14 @@ class LiveWorker implements Worker, RunExecutor {
   }
 
   /** Nothing of what is asked of the user's code need be kept: it is not waited for once the run is given up. */
-  async #contextFor(order: CheckedOrder, leave: AbortSignal): Promise<unknown> {
+  async #contextFor(order: CheckedOrder, releaseSignal: AbortSignal): Promise<unknown> {
     const { context } = this.#options;
     const { clock } = this.#storage;
-    const given = await runBounded(() => context?.(order), { signal: leave, clock, graceMs: 0 });
+    const given = await runBounded(() => context?.(order), {
+      signal: releaseSignal,
+      clock,
+      graceMs: 0,
+    });
     if (given.type === "returned") return given.value;
     if (given.type === "abandoned") throw makeLeftError(order.runId);
     const { error: cause } = given;
@@ -325,7 +329,7 @@ export function makeTicket({ runId, role, rolesVersion }: CheckedOrder): RunTick
 
 /** Errors that another attempt, or another process, may not meet. */
 const PASSING: ReadonlySet<string> = new Set([
-  "run_left",
+  "run_released",
   "run_alive",
   "run_fenced",
   "journal_conflict",

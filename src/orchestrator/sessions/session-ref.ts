@@ -10,7 +10,7 @@ export const SessionRefSchema = lazyObject(() => ({
   retention: z.strictObject({
     maxMessages: maximum(),
     maxExecutions: maximum(),
-    summarizeOld: z.boolean(),
+    summarizeDropped: z.boolean(),
   }),
   onFailure: z.enum(["keep", "remove"]),
   showBoundaries: z.boolean(),

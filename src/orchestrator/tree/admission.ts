@@ -46,7 +46,7 @@ export const PARENT_ENDING: SpawnRefusal = Object.freeze({
 export function findStartableRole(
   { tree, registry }: RunRuntime,
   parent: AgentRuntime,
-  { role: name, draft }: SpawnRequest,
+  { role: name, roleDefinition: draft }: SpawnRequest,
   ahead = 0,
 ): RoleOrRefusal {
   const roles = registry.subagentsOf(parent.role);
@@ -121,7 +121,7 @@ export function makeDynamicRole(
   try {
     const role = defineAgent({
       name,
-      purpose: `Written by ${parent.name} for one task.`,
+      description: `Written by ${parent.name} for one task.`,
       instructions,
       model,
       tools: asked === undefined ? tools : tools.filter((tool) => asked.includes(tool.name)),

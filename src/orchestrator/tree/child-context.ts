@@ -68,7 +68,7 @@ export interface ChildContext extends InheritedContext {
   readonly toolLimits: ToolLimits;
 }
 
-type ContextRequest = Pick<SpawnRequest, "resultsOf" | "allowedTools" | "deniedTools">;
+type ContextRequest = Pick<SpawnRequest, "includeResultsFrom" | "allowedTools" | "deniedTools">;
 
 /** Gathers the facts of a subagent that is to start at `agentPath`, as far as the policy and the request ask for them. */
 export function gatherChildFacts(
@@ -84,7 +84,7 @@ export function gatherChildFacts(
   const { role, request } = child;
   const { registry, tree } = run;
   const { context: policy } = parent.role;
-  const needsSiblings = policy.siblingResults || request.resultsOf !== undefined;
+  const needsSiblings = policy.siblingResults || request.includeResultsFrom !== undefined;
   return {
     agentPath: parent.identity.agentPath,
     policy,
@@ -105,7 +105,7 @@ export function gatherChildFacts(
         ? new Set()
         : registry.toolNamesOf(registry.reachableFrom(role)),
     noDepthLeft: findDepthLimit(run, parent, child),
-    beyondBounds: listBeyondBounds(run, parent, request.draft),
+    beyondBounds: listBeyondBounds(run, parent, request.roleDefinition),
   };
 }
 
@@ -118,7 +118,7 @@ function describeSibling(sibling: AgentRuntime): Sibling {
 export function childContext(facts: ChildFacts, request: ContextRequest): OrRefusal<ChildContext> {
   const unknown = unknownToolRefusal(facts, request);
   if (unknown !== undefined) return { refusal: unknown };
-  const { results, refusal } = askedResults(facts, request.resultsOf ?? []);
+  const { results, refusal } = askedResults(facts, request.includeResultsFrom ?? []);
   if (refusal !== undefined) return { refusal };
   const { agentPath, policy, toolNames: names, noDepthLeft } = facts;
   const rules = [

@@ -60,7 +60,7 @@ export function continueChild(
 /** What was asked for besides the task and cannot be done with a subagent that has its role and its context already. */
 function refuseChangedRequest(
   { childName, identity, role }: AgentRuntime,
-  { role: asked = role.name, resultsOf = [], draft }: ContinueRequest,
+  { role: asked = role.name, includeResultsFrom = [], roleDefinition: draft }: ContinueRequest,
 ): SpawnRefusal | undefined {
   const who = `${childName} (${identity.agentPath})`;
   const own = JSON.stringify(role.name);
@@ -74,10 +74,10 @@ function refuseChangedRequest(
       "invalid_role",
       `${who} has the role ${own}, not ${JSON.stringify(asked)}. Call again with its own role, or start another subagent, without continue.`,
     );
-  if (resultsOf.length === 0) return undefined;
+  if (includeResultsFrom.length === 0) return undefined;
   return notContinued(
     "invalid_context",
-    `results of others are handed on only to a subagent that is started. Call again without resultsOf and write into the task what ${who} has to know.`,
+    `results of others are handed on only to a subagent that is started. Call again without includeResultsFrom and write into the task what ${who} has to know.`,
   );
 }
 

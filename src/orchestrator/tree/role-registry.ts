@@ -170,9 +170,14 @@ export class RoleRegistry {
       if (known === undefined) throw this.#unknown(field, name);
       if (names.has(name)) throw misdefinition(field, "listed once", name, "Leave one out.");
       names.add(name);
-      if (known.purpose === undefined) {
+      if (known.description === undefined) {
         const advice = `Say in one line what ${name} is for: ${role.name} chooses by it.`;
-        throw misdefinition(`${name}.purpose`, "text, since it is spawned", known.purpose, advice);
+        throw misdefinition(
+          `${name}.description`,
+          "text, since it is spawned",
+          known.description,
+          advice,
+        );
       }
     }
   }

@@ -32,7 +32,7 @@ import { RunTree } from "./run-tree.ts";
 /** What a run is made of, besides the settings of its orchestrator. */
 export interface NewRun {
   readonly registry: RoleRegistry;
-  readonly onPiece: PieceListener | undefined;
+  readonly onStreamPart: PieceListener | undefined;
   readonly context: unknown;
   /** Of a new run. Default: an id that no other run has. */
   readonly runId?: RunId | undefined;
@@ -76,12 +76,12 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   mismatch: EspalierError | undefined;
 
   constructor(settings: Settings, newRun: NewRun, Supervisor: SupervisorClass) {
-    const { registry, onPiece, context, restored, session, answers } = newRun;
+    const { registry, onStreamPart, context, restored, session, answers } = newRun;
     const { ids, tracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
-    if (settings.onPiece !== undefined) this.openPieces().subscribe(settings.onPiece);
-    if (onPiece !== undefined) this.openPieces().subscribe(onPiece);
+    if (settings.onStreamPart !== undefined) this.openPieces().subscribe(settings.onStreamPart);
+    if (onStreamPart !== undefined) this.openPieces().subscribe(onStreamPart);
     this.context = context;
     this.session = session;
     this.retention = session?.settings.retention;
@@ -173,10 +173,10 @@ function observerSinks(run: RunRuntime): readonly EventSink[] {
   const { settings, registry } = run;
   const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];
   if (!hooks.some((hook) => hook.kind === "observe")) return [];
-  const take: EventSink["take"] = (event) => {
+  const take: EventSink["emit"] = (event) => {
     const node = run.tree.find(event.agentId);
     if (node !== undefined)
       notify(registry.partsOf(node.role).hooks.observers(event.type), event, run.context);
   };
-  return [{ take }];
+  return [{ emit: take }];
 }

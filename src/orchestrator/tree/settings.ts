@@ -19,13 +19,13 @@ import { defined } from "../../kernel/json.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
 import { Throttle } from "../../kernel/throttle.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
-import { checkApprovals, type Approver, type Unanswered } from "../../agent/approver.ts";
+import { checkApprovals, type Approver, type UnansweredPolicy } from "../../agent/approver.ts";
 import type { AgentSettings } from "../../agent/run-ports.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { priceLookup, type Prices } from "../../model/prices.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
 import type { EventSink } from "../../protocol/event.ts";
-import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-piece.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import {
   DEFAULT_SUBAGENT_LIMITS,
@@ -92,7 +92,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   /** After this time an unanswered question counts as denied, a call that is executed elsewhere as failed. Default: never. */
   readonly answerTimeoutMs?: number;
   /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where no answer can come later. */
-  readonly unanswered?: Unanswered;
+  readonly unansweredPolicy?: UnansweredPolicy;
   /**
    * Where runs are kept as they happen, so that they can be recovered after a crash: `memoryStore()`, `sqliteStore("runs.db")`,
    * `postgresStore(…)`. Default: nowhere.
@@ -124,8 +124,8 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly maxCrashes?: number;
   /** Sinks that get each event of each run, in order. Nothing waits for them. Default: none. */
   readonly sinks?: readonly EventSink[];
-  /** Called with each piece of what any agent of any run says, before the `onPiece` of its run. Makes model calls stream. */
-  readonly onPiece?: (piece: StreamPiece) => void;
+  /** Called with each piece of what any agent of any run says, before the `onStreamPart` of its run. Makes model calls stream. */
+  readonly onStreamPart?: (piece: StreamPart) => void;
   /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
   readonly tracing?: Tracing;
   /** Default: the wall clock, the monotonic clock and the timers of the machine. */
@@ -143,7 +143,7 @@ const DEFAULTS = {
   sinks: NONE,
   graceMs: 5_000,
   hookTimeoutMs: 60_000,
-  unanswered: "pause",
+  unansweredPolicy: "pause",
   heartbeatMs: DEFAULT_HEARTBEAT_MS,
   staleAfterMs: DEFAULT_STALE_AFTER_MS,
   maxCrashes: DEFAULT_MAX_CRASHES,
@@ -158,7 +158,7 @@ export interface Settings
   extends
     AgentSettings,
     Required<Pick<OrchestratorOptions, Defaulted>>,
-    Pick<OrchestratorOptions, "maxConcurrentRuns" | "onPiece" | "tracing"> {
+    Pick<OrchestratorOptions, "maxConcurrentRuns" | "onStreamPart" | "tracing"> {
   /** Where runs are persisted, or `undefined` without a store. */
   readonly storage: (RunStorage & { readonly store: Store }) | undefined;
   readonly limits: SubagentLimits;
@@ -196,7 +196,8 @@ export function makeSettings<Roles extends AgentRole<unknown, never>>(
 export function makeSettings(given: OrchestratorOptions = {}): Settings {
   checkOrchestratorOptions(given);
   const options = { ...DEFAULTS, ...defined(given) };
-  const { approver, answerTimeoutMs, unanswered, prices, retry, signingKey, ...others } = options;
+  const { approver, answerTimeoutMs, unansweredPolicy, prices, retry, signingKey, ...others } =
+    options;
   const { limits, concurrency = {}, guards, maxConcurrentRuns, store } = others;
   const { clock, heartbeatMs, staleAfterMs } = others;
   checkFields("concurrency", concurrency, { modelCalls: checkSlots, toolCalls: checkSlots });
@@ -213,7 +214,7 @@ export function makeSettings(given: OrchestratorOptions = {}): Settings {
     hooks: [...options.hooks],
     sinks: [...options.sinks],
     guards: Object.freeze(namedGuards("orchestrator", guards)),
-    approvals: Object.freeze({ approver, answerTimeoutMs, unanswered }),
+    approvals: Object.freeze({ approver, answerTimeoutMs, unansweredPolicy }),
     signer: signingKey === undefined ? undefined : new PausedRunSigner(signingKey),
     registries: new WeakMap(),
   });
@@ -238,14 +239,15 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   hookTimeoutMs: isAmount(DEFAULTS.hookTimeoutMs),
   approver: LATER,
   answerTimeoutMs: LATER,
-  unanswered: LATER,
+  unansweredPolicy: LATER,
   store: hasMethods(...STORE_METHODS),
   signingKey: LATER,
   heartbeatMs: isAmount(DEFAULTS.heartbeatMs),
   staleAfterMs: isAmount(DEFAULTS.staleAfterMs),
   maxCrashes: (field, value) => checkCount(field, value, defaultAdvice(DEFAULTS.maxCrashes)),
-  sinks: isListOf(hasMethods("take")),
-  onPiece: (_field, onPiece) => checkMethods("options", { onPiece }, ["onPiece"]),
+  sinks: isListOf(hasMethods("emit")),
+  onStreamPart: (_field, onStreamPart) =>
+    checkMethods("options", { onStreamPart }, ["onStreamPart"]),
   tracing: hasMethods("place", "within", "idsOf"),
   clock: hasMethods("nowMs", "monotonicMs", "setTimer"),
   ids: hasMethods("next"),

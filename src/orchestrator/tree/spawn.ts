@@ -61,7 +61,7 @@ export function setUpChild(
         spawnCallId: callId,
         spawnStepId: stepId,
         toolLimits: context.toolLimits,
-        draft: request.draft,
+        roleDefinition: request.roleDefinition,
       },
       parent,
       instructions: instructionsFor(role, run.context),
@@ -94,14 +94,14 @@ export function setUpChild(
 function inheritsNothing(
   parent: AgentRuntime,
   role: AgentRole,
-  { resultsOf, allowedTools, deniedTools, draft }: SpawnRequest,
+  { includeResultsFrom, allowedTools, deniedTools, roleDefinition: draft }: SpawnRequest,
 ): boolean {
   return (
     parent.role.context === INHERITS_NOTHING &&
     parent.toolLimits.rules.length === 0 &&
     !mayDelegate(role) && // The tools for it are taken away where no depth is left.
     draft === undefined &&
-    resultsOf === undefined &&
+    includeResultsFrom === undefined &&
     allowedTools === undefined &&
     deniedTools === undefined
   );

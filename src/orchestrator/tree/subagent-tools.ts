@@ -36,7 +36,7 @@ export function subagentTools(
 
 /** The tool for an agent that may spawn `roles`. Its schema names them; a name that is not among them is refused, not rejected. */
 function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): DelegationTool {
-  const lines = roles.map(({ name, purpose = "" }) => `- ${name}: ${purpose}`);
+  const lines = roles.map(({ name, description = "" }) => `- ${name}: ${description}`);
   const description = [
     "Delegates a part of your task to a subagent and gives you its result.",
     "Call it several times in one reply to let subagents work in parallel.",
@@ -45,7 +45,7 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
       : ["With newRole you write the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
-  const schema = zodInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), false);
+  const schema = zodInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), true);
   const descriptor = {
     name: SPAWN_TOOL_NAME,
     description,
@@ -66,12 +66,12 @@ function delegation<Input extends z.ZodType>(
     context: DelegationContext,
   ) => DelegationOutcome | Promise<DelegationOutcome>,
 ): DelegationTool {
-  const schema = zodInput(name, input, false);
+  const schema = zodInput(name, input, true);
   const descriptor = { name, description, inputSchema: schema.jsonSchema, ...PLAIN };
   return delegationTool(descriptor, schema, execute);
 }
 
-const PLAIN = { settings: Object.freeze({}), isSequential: false } as const;
+const PLAIN = { settings: Object.freeze({}), sequential: false } as const;
 
 /** What the model may say when it delegates; roles differ in what of it they are offered. */
 interface SpawnArguments {
@@ -79,7 +79,7 @@ interface SpawnArguments {
   readonly role?: string | undefined;
   readonly task: string;
   readonly continue?: string | undefined;
-  readonly resultsOf?: readonly string[] | undefined;
+  readonly includeResultsFrom?: readonly string[] | undefined;
   readonly background?: boolean | undefined;
   readonly newRole?: DynamicRole | undefined;
 }
@@ -108,7 +108,7 @@ function describeSpawnInput(
       description:
         "Name of a subagent that has ended: it goes on with its history instead. Left out or empty: another one is started.",
     }),
-    resultsOf: z.array(z.string().min(1)).optional().meta({
+    includeResultsFrom: z.array(z.string().min(1)).optional().meta({
       description: "Names of subagents that have ended: it is shown their results word for word.",
     }),
   });
@@ -163,19 +163,19 @@ export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   if (namesSubagent(childName) || typeof role !== "string" || typeof task !== "string")
     return undefined;
   if (written === undefined) return { role, task };
-  const draft = DynamicRoleSchema().safeParse(written).data;
-  return draft && { role, task, draft };
+  const roleDefinition = DynamicRoleSchema().safeParse(written).data;
+  return roleDefinition && { role, task, roleDefinition };
 }
 
 function makeSubagentRequest({
   role,
   task,
   continue: childName,
-  resultsOf,
+  includeResultsFrom,
   background,
-  newRole: draft,
+  newRole: roleDefinition,
 }: SpawnArguments): SubagentRequest {
-  const asked = { task, ...defined({ background, resultsOf, draft }) };
+  const asked = { task, ...defined({ background, includeResultsFrom, roleDefinition }) };
   if (namesSubagent(childName)) {
     const again = namesSubagent(role) ? { childName, role } : { childName };
     return { type: "continue", request: { ...again, ...asked } };

@@ -127,7 +127,7 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       return;
     case "agent.started":
     case "agent.resumed":
-      setAttribute(span, GEN_AI.agentDescription, body.purpose);
+      setAttribute(span, GEN_AI.agentDescription, body.description);
       for (const axis of Object.keys(body.budget))
         setAttribute(span, budgetLimit(axis), body.budget[axis]);
       return;

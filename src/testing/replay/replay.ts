@@ -156,12 +156,12 @@ class Replayer {
     const isLast = records.at(-1) === segment.records.at(-1);
     // Agents that continue in the next segment have not ended in this one.
     const sinks = (means.sinks ?? []).map((sink) => ({
-      take: (event: Parameters<typeof sink.take>[0]) =>
-        (this.#isLeft && !isLast) || sink.take(event),
+      emit: (event: Parameters<typeof sink.emit>[0]) =>
+        (this.#isLeft && !isLast) || sink.emit(event),
     }));
     const settings = makeSettings({
       ...means,
-      sinks: [...sinks, { take: () => this.#giveDue() }],
+      sinks: [...sinks, { emit: () => this.#giveDue() }],
       limits,
       clock,
       ids: collectIds(records, positions),
@@ -186,7 +186,7 @@ class Replayer {
       whenKept: () => undefined,
       hasGivenUp: false,
       isSuspended: false,
-      kept: () => Promise.resolve(),
+      whenPersisted: () => Promise.resolve(),
       keptUnderWay: () => Promise.resolve(),
       unread: () => Promise.resolve([]),
       suspend: () => false,

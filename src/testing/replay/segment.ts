@@ -120,7 +120,7 @@ function startOf(
     const registry = registryOf(settings, role);
     const session =
       head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
-    const newRun = { registry, onPiece: undefined, context, session, journal };
+    const newRun = { registry, onStreamPart: undefined, context, session, journal };
     const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
     const newRoot = {
       facts: { role, task: root.task, metadata: root.metadata, agentPath: role.name },

@@ -29,13 +29,13 @@ export interface InputSchema<Value> {
 }
 
 /**
- * Returns a schema with its check. `read` may throw: the value does not fit then. `isStrict`: nothing is
+ * Returns a schema with its check. `read` may throw: the value does not fit then. `coerces` false: nothing is
  * coerced. `work`: what a check may spend.
  */
 export function checkedInput(
   jsonSchema: JsonObject,
   read: (input: JsonValue) => Reading,
-  isStrict: boolean,
+  coerces: boolean,
   work?: CheckWork,
 ): InputSchema<unknown> {
   const check = (input: JsonValue, parsed?: JsonValue): Checked<unknown> => {
@@ -43,7 +43,7 @@ export function checkedInput(
     try {
       work?.begin(input);
       const first = read(input);
-      const isFinal = isStrict || first.issues.length === 0;
+      const isFinal = !coerces || first.issues.length === 0;
       const reading = isFinal ? first : coerce(read, first);
       return reading.issues.length === 0
         ? { type: "valid", value: reading.value, input: reading.input }

@@ -43,13 +43,13 @@ export type InputOf<Input extends ToolInput> = Input extends z.ZodType
 /** How arguments are checked. */
 export interface InputOptions {
   /** Whether text that spells a number or a boolean is refused where one is asked for. */
-  readonly isStrict: boolean;
+  readonly coerces: boolean;
 }
 
 /** What makes a JSON Schema ready to check calls. `jsonSchema` puts it here, so that only its module loads the validator. */
 export const jsonSchemaInputs = new WeakMap<
   object,
-  (field: string, isStrict: boolean) => InputSchema<unknown>
+  (field: string, coerces: boolean) => InputSchema<unknown>
 >();
 
 /** The input of a tool, ready to check calls. `field` is what the user calls it. Throws `invalid_definition` if it cannot be used. */
@@ -61,26 +61,26 @@ export function inputSchema<Input extends ToolInput>(
 export function inputSchema(
   field: string,
   input: ToolInput,
-  { isStrict }: InputOptions,
+  { coerces }: InputOptions,
 ): InputSchema<unknown> {
-  if (input instanceof z.ZodType) return zodInput(field, input, isStrict);
+  if (input instanceof z.ZodType) return zodInput(field, input, coerces);
   const make = isRecord(input) ? jsonSchemaInputs.get(input) : undefined;
   if (make === undefined) {
     const advice = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
     throw noZodSchema(field, input, advice);
   }
-  return make(field, isStrict);
+  return make(field, coerces);
 }
 
-/** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
+/** The input, ready to check calls. `coerces` false: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
 export function zodInput<Schema extends z.ZodType>(
   field: string,
   input: Schema,
-  isStrict: boolean,
+  coerces: boolean,
 ): InputSchema<z.output<Schema>>;
-export function zodInput(field: string, input: z.ZodType, isStrict: boolean): InputSchema<unknown> {
+export function zodInput(field: string, input: z.ZodType, coerces: boolean): InputSchema<unknown> {
   const read = (value: JsonValue): Reading => readWithZod(input, value);
-  return checkedInput(zodJsonSchema(field, input), read, isStrict);
+  return checkedInput(zodJsonSchema(field, input), read, coerces);
 }
 
 /** The JSON Schema of an object, as a model is to fill it in. Throws `invalid_definition` if there is none. */

@@ -52,8 +52,8 @@ function plainSchema(field: string, schema: unknown, expected = "a JSON Schema")
 /** Returns the schema that `objectSchema` returned, as the input of a tool. */
 export function declareInput(declared: JsonObject, runsPatterns: boolean): JsonSchemaInput<never> {
   const input = Object.freeze({ kind: "jsonSchema", schema: declared } as const);
-  jsonSchemaInputs.set(input, (name, isStrict) =>
-    jsonSchemaInput(name, declared, isStrict, runsPatterns),
+  jsonSchemaInputs.set(input, (name, coerces) =>
+    jsonSchemaInput(name, declared, coerces, runsPatterns),
   );
   return input;
 }
@@ -67,7 +67,7 @@ export function serverSchema(schema: JsonObject): JsonSchemaInput<JsonObject> {
 export function jsonSchemaInput(
   field: string,
   declared: JsonObject,
-  isStrict: boolean,
+  coerces: boolean,
   runsPatterns = true,
 ): InputSchema<unknown> {
   const { $schema: _dialect, ...shown } = declared;
@@ -77,7 +77,7 @@ export function jsonSchemaInput(
     const issues = examine(input);
     return { input, issues, value: issues.length === 0 ? copyJson(input) : undefined };
   };
-  return checkedInput(deepFreeze(shown), read, isStrict, work);
+  return checkedInput(deepFreeze(shown), read, coerces, work);
 }
 
 /**
@@ -90,7 +90,7 @@ export function serverSchemaProblems(
 ): (value: JsonValue) => readonly ArgumentProblem[] {
   const work = new CheckWork();
   const examine = jsonSchemaExaminer(field, plainSchema(field, schema), work, false);
-  const checked = checkedInput({}, (input) => ({ input, issues: examine(input) }), true, work);
+  const checked = checkedInput({}, (input) => ({ input, issues: examine(input) }), false, work);
   return (value) => {
     const result = checked.check(value);
     return result.type === "valid" ? [] : result.problems;

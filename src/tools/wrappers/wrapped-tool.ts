@@ -17,7 +17,7 @@ export function withUse<Context>(
   tool: FunctionTool<Context>,
   change: (use: FunctionUse<Context>) => FunctionUse<Context>,
 ): FunctionTool<Context> {
-  const { name, description, inputSchema, settings, isSequential, isRepeatable } = tool;
+  const { name, description, inputSchema, settings, sequential, retryAfterCrash } = tool;
   const { strictSchema } = tool;
   // Named one by one: a tool that a class makes has some of them on its prototype.
   return Object.freeze({
@@ -27,8 +27,8 @@ export function withUse<Context>(
     inputSchema,
     ...defined({ strictSchema }),
     settings,
-    isSequential,
-    isRepeatable,
+    sequential,
+    retryAfterCrash,
     bind: (input: JsonValue, parsed?: JsonValue): Bound<FunctionUse<Context>> => {
       const bound = tool.bind(input, parsed);
       if (bound.type === "invalid") return bound;

@@ -162,7 +162,7 @@ for (const point of POINTS) {
           "failed",
           [["hook_contract", { point, hook: "odd", field, expected, got }]],
         ]);
-        const lenient = treeWith(point, gives(point, { [field]: "more" }, { isStrict: false }));
+        const lenient = treeWith(point, gives(point, { [field]: "more" }, { strict: false }));
         const fine = await newFixture().run(lenient.lead.role);
         expect([fine.status, fine.agents.flatMap((agent) => agent.errors)]).toEqual([
           "completed",

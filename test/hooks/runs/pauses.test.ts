@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { transform, type Hook } from "../../../src/hooks/hook.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
-import { approve, deny, giveResult, type Question } from "../../../src/protocol/question.ts";
+import { approve, deny, provideResult, type Question } from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { proves } from "../../harness/proves.ts";
@@ -178,7 +178,7 @@ test("hooks after a call see a result that came from outside, and what they note
   const fixture = newFixture();
   const paused = await fixture.run(role);
   expect(shown).toEqual(["before fetch"]);
-  const answer = giveResult(questionOf(paused), { rows: 3 });
+  const answer = provideResult(questionOf(paused), { rows: 3 });
   const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, [answer]));
   expect([shown, receivedTexts(model.requests[1])]).toEqual([
     ["before fetch", ["fetch", "succeeded", '{"rows":3}']],

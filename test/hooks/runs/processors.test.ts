@@ -108,7 +108,7 @@ proves(
     await newFixture().run(soloist([asks("work", {})], { tools, hooks }).role, {
       budget: { totalTokens: 15 },
     });
-    const stop = spyTool("work", (): void => run.requestStop(), { isSequential: true });
+    const stop = spyTool("work", (): void => run.requestStop(), { sequential: true });
     const fixture = newFixture();
     const two = { calls: [work, work] };
     const run = fixture.start(soloist([two], { tools: [stop], hooks }).role);
@@ -147,7 +147,7 @@ proves(
     expect([aborted.status, codes]).toEqual(["failed", ["cancelled", "tool_error"]]);
     expect(seen).toEqual([]);
     const sinks: readonly EventSink[] = [
-      { take: ({ type }) => void (type === "model.replied" && run.cancel("Enough.")) },
+      { emit: ({ type }) => void (type === "model.replied" && run.cancel("Enough.")) },
     ];
     const fixture = newFixture({ sinks });
     const run = fixture.start(soloist([says("done")], { hooks }).role);

@@ -324,7 +324,7 @@ test("text streams through a wrap; what the wrap makes up takes its place", asyn
       hooks: [wrapModelCall(async (_call, next) => (await next(), INVENTED))],
     }).role,
     "Do it.",
-    { onPiece: (piece) => pieces.push("text" in piece ? piece.text : piece.type) },
+    { onStreamPart: (piece) => pieces.push("text" in piece ? piece.text : piece.type) },
   );
   const result = await fixture.outcome(run);
   expect([pieces, result.text]).toEqual([["one ", "two", "reset", "Made up.", "end"], "Made up."]);

@@ -194,8 +194,8 @@ test("a tool that a class makes keeps what the class gives it", () => {
     readonly kind = "function";
     readonly name = "deploy";
     readonly inputSchema = { type: "object" };
-    readonly isSequential = true;
-    readonly isRepeatable = false;
+    readonly sequential = true;
+    readonly retryAfterCrash = false;
     get description(): string {
       return "Deploys.";
     }
@@ -213,7 +213,7 @@ test("a tool that a class makes keeps what the class gives it", () => {
     description: "Deploys.",
     inputSchema: { type: "object" },
     settings: { maxRetries: 7 },
-    isSequential: true,
-    isRepeatable: false,
+    sequential: true,
+    retryAfterCrash: false,
   });
 });

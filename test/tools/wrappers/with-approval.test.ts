@@ -137,7 +137,7 @@ test("all else of the tool stays: its face, its arguments, what it does", async 
     name: "pay",
     description: "Pays.",
     input: z.object({ euros: z.number() }),
-    isSequential: true,
+    sequential: true,
     timeoutMs: 10,
     execute: ({ euros }, context) => [euros, context.agentPath],
   });
