@@ -191,7 +191,7 @@ describe("a delegation of one's own", () => {
     expect([result.text, settlements(s)]).toEqual(["Late.", ["lead/worker#1 completed"]]);
   });
 
-  test("that uses its context after the call has ended starts no subagent", async () => {
+  test("that uses its context after the call has ended is told that nothing was started or done", async () => {
     const kept: DelegationContext[] = [];
     const keep = defineDelegation({
       name: "Keep",
@@ -209,6 +209,9 @@ describe("a delegation of one's own", () => {
       if (context === undefined) return "nothing kept";
       late.push(await context.spawn({ role: "worker", task: "Work.", background: true }));
       late.push(await context.subagents.continue({ childName: "worker#1", task: "More." }));
+      late.push(await context.subagents.wait());
+      late.push(context.subagents.message("worker#1", "More."));
+      late.push(await context.subagents.cancel("worker#1"));
       return "misused";
     });
     const lead = part(
@@ -222,10 +225,16 @@ describe("a delegation of one's own", () => {
     );
     const s = newFixture();
     const result = await s.run(lead.role);
-    expect([
-      late.map(({ type }) => type),
-      result.agents.length,
-      worker.model.requests.length,
-    ]).toEqual([["refused", "refused"], 2, 1]);
+    const notStarted = "Not started: the call that asked for the subagent had ended.";
+    const notDone = "Not done: the call had ended.";
+    const messages = [notStarted, notStarted, notDone, notDone, notDone];
+    expect([late, result.agents.length, worker.model.requests.length]).toEqual([
+      messages.map((message) => ({
+        type: "refused",
+        refusal: { code: "setup_failed", message },
+      })),
+      2,
+      1,
+    ]);
   });
 });

@@ -38,13 +38,14 @@ import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
 
-const TOO_LATE = deepFreeze<SpawnOutcome>({
-  type: "refused",
-  refusal: {
-    code: "setup_failed",
-    message: "Not started: the call that asked for the subagent had ended.",
-  },
-});
+const TOO_LATE_TO_START = refuseLate(
+  "Not started: the call that asked for the subagent had ended.",
+);
+const TOO_LATE = refuseLate("Not done: the call had ended.");
+
+function refuseLate(message: string): SpawnOutcome {
+  return deepFreeze({ type: "refused", refusal: { code: "setup_failed", message } });
+}
 
 /** Runs a delegation from its beginning. */
 export async function delegate(
@@ -163,7 +164,7 @@ function delegationContext(call: CallInProgress): DelegationContext {
     spawn: (request: SpawnRequest) => {
       const checked = spawnRequest("spawn", request);
       return call.isClosed || isTooLate(call)
-        ? Promise.resolve(TOO_LATE)
+        ? Promise.resolve(TOO_LATE_TO_START)
         : takeChild(call, spawnWithHooks(call, checked, nextDelegation(call)));
     },
     subagents: serviceWithin(call),
@@ -259,7 +260,7 @@ function serviceWithin(call: CallInProgress): SubagentService {
     continue: (request: ContinueRequest) => {
       const checked = continueRequest(request);
       return call.isClosed
-        ? Promise.resolve(TOO_LATE)
+        ? Promise.resolve(TOO_LATE_TO_START)
         : takeChild(call, continueWithHooks(call, checked, nextDelegation(call)));
     },
   });
