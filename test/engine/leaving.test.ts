@@ -311,3 +311,16 @@ test("a grace that is none is refused, and the run goes on", async () => {
     expect(await rejectionOf(run.release({ graceMs }))).toMatchObject({ code: "invalid_option" });
   expect(await run.result).toMatchObject({ text: TEXT });
 });
+
+test("a release option that does not exist is refused by the name of the method", async () => {
+  const role = solo(doings());
+  const run = engineWorld()
+    .process({ roles: [role] })
+    .start(role, "Go.");
+  const unknown = { graceMs: 1, force: true };
+  expect(await rejectionOf(run.release(unknown))).toMatchObject({
+    code: "invalid_option",
+    message: expect.stringContaining("release options.force"),
+  });
+  expect(await run.result).toMatchObject({ text: TEXT });
+});

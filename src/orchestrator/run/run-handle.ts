@@ -218,7 +218,7 @@ export class RunHandle implements Run {
   }
 
   async release(options: ReleaseOptions = {}): Promise<boolean> {
-    checkKeys("leave options", options, ["graceMs"]);
+    checkKeys("release options", options, ["graceMs"]);
     const { journal, limiter, settings } = this.#live.run;
     const { graceMs = settings.graceMs } = options;
     checkAmount("graceMs", graceMs, defaultAdvice(settings.graceMs));
