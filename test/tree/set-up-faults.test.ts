@@ -8,10 +8,12 @@ import { z } from "zod";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
+import { BreakingWorld } from "../support/peers-broken-world.ts";
 import { calls, part, spawn, use } from "./scripted-agents.ts";
 
 interface Fault {
@@ -99,4 +101,15 @@ for (const isKept of [false, true]) {
 test("without a fault both end", async () => {
   const { result, helper } = await played(0, false);
   expect([result.subagentsByDepth, helper.model.requests.length]).toEqual([{ 1: 2 }, 2]);
+});
+
+test("a run that could not be started, since the clock threw, is not in the store", async () => {
+  const store = memoryStore();
+  const clock = new BreakingWorld();
+  const { role } = part("lead", [says("Done.")]);
+  const orchestrator = new Orchestrator({ store, clock });
+  clock.breaks = "monotonicMs";
+  expect(() => orchestrator.start(role, "Go.")).toThrow("The clock is broken.");
+  await settled();
+  expect(await store.list()).toEqual([]);
 });

@@ -117,12 +117,13 @@ export function assembleRun(
   newRoot: NewAgent,
   start: Pick<PreparedRun, "origin" | "isRefusable" | "mail">,
 ): PreparedRun {
-  const run = new RunRuntime(settings, newRun, Supervisor);
+  let run: RunRuntime;
   let root: AgentRuntime;
   try {
+    run = new RunRuntime(settings, newRun, Supervisor);
     root = createAgent(run, newRoot);
   } catch (cause) {
-    run.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
+    newRun.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
     throw cause;
   }
   run.journal?.created(root, {
