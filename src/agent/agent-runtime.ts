@@ -2,7 +2,7 @@
 // its cancel signals, its mailbox, its subagents and its state. Has its run from the ports of `run`.
 //
 // Cancellation runs from parent to child, never back (R148): each agent aborts those below it that have not ended. Of its own signals only
-// that of the calls of a reply listens to another: to `startSignal`.
+// that of the calls of a reply listens to another: to `noStartSignal`.
 
 import { invariant } from "../kernel/assert.ts";
 import { CancelSignal, cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
@@ -79,7 +79,7 @@ export interface ExecutionStart {
 
 /** Counts and marks of an agent that ran before. */
 export interface EarlierExecutions {
-  readonly startedAtMs: number;
+  readonly firstStartedAtMs: number;
   /** Subagents that it has started, and how many were started below it in all. */
   readonly childCount: number;
   readonly subagentsBelow: number;
@@ -100,7 +100,8 @@ export class AgentRuntime {
   readonly facts: AgentFacts;
   /** The text of its task, with a line for each attachment. */
   readonly taskText: string;
-  readonly startedAtMs: number;
+  /** The start of its first execution. `telemetry.startedAtMs` of a state is that of the execution. */
+  readonly firstStartedAtMs: number;
   /** Which execution of the agent this is, from 1. */
   readonly execution: number;
   /** How deep and how broad the tree below it may be (X16). */
@@ -118,7 +119,7 @@ export class AgentRuntime {
   /** Aborted when the agent, or one above it, must end. */
   readonly cancelSignal = new CancelSignal();
   /** Aborted when nothing further of the agent may start: with `cancelSignal`, and with the first stop request. */
-  readonly startSignal = new CancelSignal();
+  readonly noStartSignal = new CancelSignal();
   /** The agent that started it, as it is now. */
   parent: AgentRuntime | undefined;
   /** The run keeps it, not its parent. */
@@ -197,7 +198,7 @@ export class AgentRuntime {
     this.tools = removed.length === 0 ? tools : withoutRemoved(tools, removed);
     this.hooks = hooks;
     this.nativeOutputSchema = nativeOutputSchema;
-    this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
+    this.firstStartedAtMs = before?.firstStartedAtMs ?? run.clock.nowMs();
     this.execution = before?.execution ?? 1;
     this.parent = parent;
     this.currentState = state;
@@ -244,7 +245,7 @@ export class AgentRuntime {
       last !== undefined && last === this.#aborted
         ? [...this.stopRequests.slice(0, -1), signal, last]
         : [...this.stopRequests, signal];
-    this.startSignal.abort(signal);
+    this.noStartSignal.abort(signal);
   }
 
   /** The stop requests that came since this was asked last; none while the agent catches up after a crash. */
@@ -275,7 +276,7 @@ export class AgentRuntime {
     if (this.cancelSignal.aborted) return;
     this.#aborted = toStopSignal(reason);
     this.stopRequests = [...this.stopRequests, this.#aborted];
-    this.startSignal.abort(reason);
+    this.noStartSignal.abort(reason);
     this.cancelSignal.abort(reason);
     for (const agent of this.#followers ?? []) agent.#abort(reason);
   }
@@ -429,8 +430,8 @@ export class AgentRuntime {
   }
 
   /**
-   * Records what has happened in a phase, the wait for its lease included, and has the run count it. A phase
-   * that is done again after a crash records nothing twice (E3).
+   * Records an event of a phase, or of the wait for its lease, once: a phase that is repeated after a crash
+   * does not record it again (E3). The run counts it if it is a failure or a refusal.
    */
   record(body: EventBody, at?: EventPosition): void {
     if (this.persistence?.inFlight?.takeRecorded(body, at) === true) return;
@@ -439,8 +440,8 @@ export class AgentRuntime {
     run.recorder.record(this.scope(at), body);
   }
 
-  /** Records what has happened within a model call or a tool call. One that is made again after a crash records it again. */
-  emit(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
+  /** Records an event of an attempt at a model call or a tool call. A call that is repeated after a crash is another attempt, and records it again. */
+  recordWithinCall(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
     this.run.recorder.record(this.scope(at), body, contents);
   }
 

@@ -9,8 +9,8 @@ import { StopReasonSchema, TerminalStatusSchema } from "../protocol/stop.ts";
 import {
   ConversationSchema,
   OpenStepSchema,
-  RunLogSchema,
-  RunTelemetrySchema,
+  ExecutionLogSchema,
+  ExecutionTelemetrySchema,
   type AgentState,
   type SettledState,
 } from "./agent-state.ts";
@@ -18,8 +18,8 @@ import {
 /** What every state has. */
 const parts = lazySchema(() => ({
   conversation: ConversationSchema(),
-  log: RunLogSchema(),
-  telemetry: RunTelemetrySchema(),
+  log: ExecutionLogSchema(),
+  telemetry: ExecutionTelemetrySchema(),
 }));
 const settled = lazySchema(() => ({
   executionId: ExecutionIdSchema(),

@@ -76,7 +76,7 @@ const MadeSectionSchema = lazyObject(() => ({
 /** A section that was made once for an execution. */
 export type MadeSection = Readonly<z.infer<ReturnType<typeof MadeSectionSchema>>>;
 
-export const RunLogSchema = lazyObject(() => ({
+export const ExecutionLogSchema = lazyObject(() => ({
   steps: z.array(StepRecordSchema()).readonly(),
   /** Compactions of the history in this execution, oldest first. The messages before them are not lost. */
   compactions: z.array(HistoryChangeSchema()).readonly(),
@@ -115,12 +115,12 @@ export const RunLogSchema = lazyObject(() => ({
   fired: z.record(z.string(), z.array(StopReasonSchema()).readonly()).readonly().exactOptional(),
 }));
 /** What was done and decided in one execution. */
-export type RunLog = Readonly<z.infer<ReturnType<typeof RunLogSchema>>>;
-export type OutputParse = NonNullable<RunLog["outputParse"]>;
-export type FiredParts = NonNullable<RunLog["fired"]>;
+export type ExecutionLog = Readonly<z.infer<ReturnType<typeof ExecutionLogSchema>>>;
+export type OutputParse = NonNullable<ExecutionLog["outputParse"]>;
+export type FiredParts = NonNullable<ExecutionLog["fired"]>;
 
 /** The usage and times of one execution. */
-export const RunTelemetrySchema = lazyObject(() => ({
+export const ExecutionTelemetrySchema = lazyObject(() => ({
   usage: UsageSchema(),
   /** `undefined` before the start. */
   startedAtMs: z.number().optional(),
@@ -231,8 +231,8 @@ export interface StepReply {
 
 interface StateParts {
   readonly conversation: Conversation;
-  readonly log: RunLog;
-  readonly telemetry: z.infer<ReturnType<typeof RunTelemetrySchema>>;
+  readonly log: ExecutionLog;
+  readonly telemetry: z.infer<ReturnType<typeof ExecutionTelemetrySchema>>;
 }
 
 /** Before the execution begins. */
@@ -265,7 +265,7 @@ export type SettledState = PausedState | EndedState;
 /** Nothing of a history is measured yet. */
 export const NO_PREFIX: MeasuredPrefix = Object.freeze({ messageCount: 0, tokens: 0 });
 
-const NOTHING_DONE: RunLog = deepFreeze({
+const NOTHING_DONE: ExecutionLog = deepFreeze({
   steps: [],
   compactions: [],
   signals: [],
@@ -381,7 +381,7 @@ export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"]
 }
 
 /** True if every call of the open step has its result, and the results are not in the history yet. */
-export function isAnswered(state: AgentState): boolean {
+export function hasAllResults(state: AgentState): boolean {
   if (state.status !== "running" || state.step?.reply === undefined) return false;
   const { reply, executions, isIncorporated } = state.step;
   const { length } = reply.message.toolCalls;

@@ -100,7 +100,8 @@ export async function applyChain<P extends TransformPoint>(
   try {
     const said = await runChain(point, chain, input, hookBounds(agent, stepNumber));
     const { patch, changedBy } = said;
-    if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, position);
+    if (changedBy.length > 0)
+      agent.recordWithinCall({ type: "hook.applied", point, changedBy }, position);
     return { patch, by: changedBy.at(-1)?.hook };
   } finally {
     agent.endWork();

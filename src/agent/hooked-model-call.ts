@@ -72,11 +72,11 @@ class InnerCalls {
 
   constructor(agent: AgentRuntime, call: InferCall) {
     this.#end = linkedController(agent.cancelSignal);
-    this.#start = linkedController(agent.startSignal);
+    this.#start = linkedController(agent.noStartSignal);
     const { signal: cancelSignal } = this.#end.controller;
-    const { signal: startSignal } = this.#start.controller;
+    const { signal: noStartSignal } = this.#start.controller;
     this.#agent = agent;
-    this.#call = { ...call, signals: { cancelSignal, startSignal } };
+    this.#call = { ...call, signals: { cancelSignal, noStartSignal } };
     this.#usage = { ...NO_USAGE, steps: call.steps };
     this.#time = new WrappedTime(agent.run.clock);
   }

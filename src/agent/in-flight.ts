@@ -99,7 +99,7 @@ export class InFlightWork {
     return takeFirst(this.operations, isIt) !== undefined;
   }
 
-  /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
+  /** True if the event was recorded before the crash: it must not be recorded twice (E3). */
   takeRecorded(body: EventBody, position: EventPosition | undefined): boolean {
     const print = fingerprint(body, position);
     const count = this.#recorded.get(print) ?? 0;
@@ -128,7 +128,7 @@ export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefine
 }
 
 /**
- * The identity of an event, by which it is known when it is emitted again. What becomes of a lease is recorded once, whatever is left then.
+ * The identity of an event, by which it is recognized when it is to be recorded again. What becomes of a lease is recorded once, whatever is left then.
  */
 export function fingerprint(
   body: object,

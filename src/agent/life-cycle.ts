@@ -21,7 +21,7 @@ import {
   type PausedState,
   type PendingState,
   type SettledState,
-  isAnswered,
+  hasAllResults,
   pendingCallsOf,
   pausedChildrenOf,
   type MadeSection,
@@ -272,7 +272,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
     const source = agent.pieceSource({ stepId: step.stepId, stepNumber: step.number });
     for (const execution of executions) pieces.result(source, resultBody(execution));
   }
-  return isAnswered(complete) ? recordResults(complete) : complete;
+  return hasAllResults(complete) ? recordResults(complete) : complete;
 }
 
 /** Of a call whose subagent was paused when its parent stopped. */

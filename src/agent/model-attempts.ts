@@ -80,7 +80,7 @@ type RepliedAttempts = Extract<GenerateOutcome, { readonly type: "replied" }>;
 /** The attempts of one model call. Owns their slot, their time, and the usage that is charged already. */
 class Attempts implements RetryOptions {
   readonly signal: AnySignal;
-  readonly startSignal: AnySignal;
+  readonly noStartSignal: AnySignal;
   readonly clock: Clock;
   readonly policy: RetryPolicy;
   readonly graceMs: number;
@@ -119,7 +119,7 @@ class Attempts implements RetryOptions {
     this.#agent = agent;
     this.#call = call;
     this.signal = signals.cancelSignal;
-    this.startSignal = signals.startSignal;
+    this.noStartSignal = signals.noStartSignal;
     this.clock = clock;
     this.policy = settings.retry;
     this.graceMs = settings.graceMs;
@@ -137,7 +137,7 @@ class Attempts implements RetryOptions {
 
   /** An attempt begins when it has its slot, and holds that until what came of it is on record. */
   enter(asking: PlannedAsk): boolean | Promise<boolean> {
-    const entered = this.#agent.run.limiter.model(asking.startSignal);
+    const entered = this.#agent.run.limiter.model(asking.noStartSignal);
     return entered instanceof Promise
       ? entered.then((release) => this.#begin(release, asking))
       : this.#begin(entered, asking);
@@ -164,8 +164,8 @@ class Attempts implements RetryOptions {
   }
 
   /** Gives the slot back if the signal was aborted since the slot was given. */
-  #mayBegin({ startSignal }: PlannedAsk): boolean {
-    if (startSignal.aborted) this.leaveSlot();
+  #mayBegin({ noStartSignal }: PlannedAsk): boolean {
+    if (noStartSignal.aborted) this.leaveSlot();
     return this.#releaseSlot !== undefined;
   }
 
@@ -185,7 +185,7 @@ class Attempts implements RetryOptions {
     const { request, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
     if (!agent.run.recorder.countUnheard("model.requested")) {
-      agent.emit(requestedBody(agent.model, call, facts), this.#position);
+      agent.recordWithinCall(requestedBody(agent.model, call, facts), this.#position);
       agent.recordContent(this.#position, () => requestContent(request));
     }
     if (number > 1) this.#resetPieces("retry");
@@ -201,7 +201,7 @@ class Attempts implements RetryOptions {
     const failure = { attempt, error: errorRecord(error), delayMs, ...queued, ...next };
     this.#reportedMs = this.#queuedMs;
     this.#dueAtMs = this.clock.nowMs() + delayMs;
-    this.#agent.emit({ type: "model.retried", ...failure }, this.#position);
+    this.#agent.recordWithinCall({ type: "model.retried", ...failure }, this.#position);
     this.leaveSlot();
   }
 
@@ -223,7 +223,7 @@ class Attempts implements RetryOptions {
     const { request } = this.#call;
     if (this.signal.aborted) return request;
     this.charge(this.#spentOn({ type: "failed", ...log }).usage);
-    const paid = await extendLease(agent, this.#call, this.startSignal);
+    const paid = await extendLease(agent, this.#call, this.noStartSignal);
     this.#fromMs = this.clock.nowMs();
     if (paid.type === "refused") this.#refusal = paid.refusal;
     if (paid.type !== "granted") return undefined;
@@ -280,7 +280,7 @@ class Attempts implements RetryOptions {
       recordWarnings(agent, [...warnings, ...ofCost], position);
     if (!agent.run.recorder.countUnheard("model.replied")) {
       agent.recordContent(position, () => replyContent(reply));
-      agent.emit(this.#repliedBody(settled, spent.usage), position);
+      agent.recordWithinCall(this.#repliedBody(settled, spent.usage), position);
     }
     return { type: "replied", reply, ...spent };
   }
@@ -315,7 +315,7 @@ class Attempts implements RetryOptions {
     agent.run.noteFailedCall(agent.identity.agentPath, error);
     const { usage } = outcome;
     const tries = { attempts: this.#attempts, queuedMs: this.#queuedMs };
-    agent.emit({ type: "model.failed", error, isRetryable, usage, ...tries }, position);
+    agent.recordWithinCall({ type: "model.failed", error, isRetryable, usage, ...tries }, position);
     return outcome;
   }
 
@@ -356,10 +356,10 @@ export async function extendLease(
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
     hasWaited = true;
     if (!run.recorder.countUnheard("budget.queued"))
-      agent.emit({ type: "budget.queued", accountPath }, position);
+      agent.recordWithinCall({ type: "budget.queued", accountPath }, position);
   });
   if (hasWaited && !run.recorder.countUnheard("budget.dequeued"))
-    agent.emit({ type: "budget.dequeued", outcome: paid.type }, position);
+    agent.recordWithinCall({ type: "budget.dequeued", outcome: paid.type }, position);
   if (paid.type === "granted") await persistence?.whenPersisted();
   return paid;
 }

@@ -31,7 +31,7 @@ export async function reserve(
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
     let hasWaited = false;
-    const outcome = await agent.account.requestLease(ask, agent.startSignal, (accountPath) => {
+    const outcome = await agent.account.requestLease(ask, agent.noStartSignal, (accountPath) => {
       hasWaited = true;
       if (!recorder.countUnheard("budget.queued"))
         agent.record({ type: "budget.queued", accountPath }, position);
@@ -110,7 +110,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
     request,
     isEstimated,
     prefix: isHeard && isMainCall ? prefixFor(agent, paid) : undefined,
-    signals: { cancelSignal: agent.cancelSignal, startSignal: agent.startSignal },
+    signals: { cancelSignal: agent.cancelSignal, noStartSignal: agent.noStartSignal },
   };
   agent.beginWork();
   // The code of hooks around a call is loaded with the first such call.

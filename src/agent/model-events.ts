@@ -21,7 +21,7 @@ export interface InferCall extends LeasedCall {
    * of them waits for room that it holds. Left out: there are no hooks around it.
    */
   readonly number?: number;
-  readonly signals: { readonly cancelSignal: AnySignal; readonly startSignal: AnySignal };
+  readonly signals: { readonly cancelSignal: AnySignal; readonly noStartSignal: AnySignal };
 }
 
 export function describeModel({ provider, id }: Model): {
@@ -81,6 +81,6 @@ export function recordWarnings(
   for (const warning of warnings) {
     if (known.has(warning) || known.size >= MOST_WARNINGS) continue;
     known.add(warning);
-    agent.emit({ type: "model.warned", warning }, position);
+    agent.recordWithinCall({ type: "model.warned", warning }, position);
   }
 }

@@ -109,9 +109,9 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
 
 /** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
 function hasDueBelow(agent: AgentRuntime): boolean {
-  for (const { settled, startSignal } of agent.activeBelow()) {
+  for (const { settled, noStartSignal } of agent.activeBelow()) {
     if (settled?.status !== "paused") continue;
-    if (startSignal.aborted) return true;
+    if (noStartSignal.aborted) return true;
     if (
       findAskedQuestions(settled).some(
         ({ questionId }) => agent.run.answers?.has(questionId) === true,

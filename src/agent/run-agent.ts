@@ -5,7 +5,7 @@
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   hasReply,
-  isAnswered,
+  hasAllResults,
   isRequestTooLong,
   hasDeferredWork,
   pendingCallsOf,
@@ -14,7 +14,12 @@ import {
   type PendingState,
   type SettledState,
 } from "./agent-state.ts";
-import { fail, handleRequests, handleStopRequests, pauseBeforeCalls } from "./stop-requests.ts";
+import {
+  fail,
+  handleStopsAndPause,
+  handleStopRequests,
+  pauseBeforeCalls,
+} from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
 import { beginExecution, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
@@ -32,7 +37,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   try {
     state = beginExecution(agent, from);
     from = undefined; // It has begun.
-    while (continues((state = handleRequests(agent, state)))) {
+    while (continues((state = handleStopsAndPause(agent, state)))) {
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
@@ -52,7 +57,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
         await agent.phaseOver("execute", state);
         state = handleStopsAndWaits(agent, state);
       }
-      if (isAnswered(state)) {
+      if (hasAllResults(state)) {
         state = incorporate(agent, state);
         await agent.phaseOver("incorporate", state);
       }

@@ -103,7 +103,7 @@ export interface RoleParts {
   /** The role's budget, in the units of the ledger. */
   readonly spendLimits: SpendLimits;
   /** The part of the budget that subagents must leave, in the units of the ledger. */
-  readonly reserve: SpendLimits;
+  readonly keptForSelf: SpendLimits;
 }
 
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */

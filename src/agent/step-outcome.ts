@@ -6,7 +6,7 @@ import { deepFreeze } from "../kernel/json.ts";
 import type { WorkType } from "../protocol/event-bodies.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { StopReason, StopSignal } from "../protocol/stop.ts";
-import type { RunLog } from "./agent-state.ts";
+import type { ExecutionLog } from "./agent-state.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
 /** What a step results in (R15). */
@@ -43,7 +43,7 @@ const MAX_USELESS_REPLIES = 1;
 const MAX_MISSED_OUTPUTS = 2;
 
 /** Decides what follows the step that has just completed, or whose request was too long. */
-export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
+export function stepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
   const last = log.steps.at(-1);
   if (log.signals.length > 0) return { type: "stop", signal: undefined };
   if (log.overflows > 0) return { type: "compact" };
@@ -60,8 +60,8 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   }
   const cutOff = cutOffReason(last, facts);
   const hasMissed = facts.hasOutput && missedOutputs(log, facts) > MAX_MISSED_OUTPUTS;
-  const isAnswer = last.tools.calls.length === 0;
-  if (cutOff !== undefined && (hasMissed || isAnswer))
+  const hasNoCalls = last.tools.calls.length === 0;
+  if (cutOff !== undefined && (hasMissed || hasNoCalls))
     return { type: "stop", signal: { source: "model", reason: cutOff } };
   if (hasMissed) {
     const missed = MAX_MISSED_OUTPUTS + 1;
@@ -69,7 +69,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
     const result = `${way} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
     return failMisbehaved(facts, result, { missed });
   }
-  if (!isAnswer) return { type: "continue", work };
+  if (!hasNoCalls) return { type: "continue", work };
   const { uselessReplies } = log;
   // It has nothing to say before they have.
   if (uselessReplies > 0 && facts.mustAwait) return { type: "continue", work: wanted };
@@ -122,7 +122,7 @@ function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopR
   });
 }
 
-function missedOutputs({ steps, waits = 0 }: RunLog, { mustAwait }: StepFacts): number {
+function missedOutputs({ steps, waits = 0 }: ExecutionLog, { mustAwait }: StepFacts): number {
   const texts = steps.filter(isTextAlone).length - waits;
   const isWait = mustAwait && steps.slice(-1).some(isTextAlone);
   const rejectedResults = steps

@@ -13,7 +13,7 @@ import type { BudgetRefusal, LastStep, Overshoot } from "../budget/lease.ts";
 import { findOvershoots } from "../budget/room.ts";
 
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
-export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
+export function handleStopsAndPause(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return agent.isPausing ? pauseIfPossible(agent, handled) : handled;
 }
@@ -42,7 +42,7 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
 }
 
 /**
- * Adds a stop signal and emits its event. An error goes through `failWith` instead: the run counts
+ * Adds a stop signal and records its event. An error goes through `failWith` instead: the run counts
  * errors even if nothing hears of them.
  */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {

@@ -38,7 +38,7 @@ import {
   type OpenStep,
   type PausedState,
   type PendingState,
-  type RunLog,
+  type ExecutionLog,
   type RunningState,
   type StepReply,
   type Subtask,
@@ -56,7 +56,7 @@ function assertInStep(state: AgentState, change: string): asserts state is InSte
 }
 
 /** Throws if the model has replied in the open step. */
-function assertUnanswered(state: AgentState, change: string): asserts state is InStep {
+function assertNoReply(state: AgentState, change: string): asserts state is InStep {
   assertInStep(state, change);
   if (state.step.reply !== undefined) throw refuseChange(state, change);
 }
@@ -204,7 +204,7 @@ export function recordReply(
   reply: StepReply,
   prefix: MeasuredPrefix,
 ): RunningState {
-  assertUnanswered(state, "recordReply");
+  assertNoReply(state, "recordReply");
   const { step } = state;
   const replied = withLog(state, { uselessReplies: 0, overflows: 0 });
   const place = { executionId: state.executionId, stepNumber: step.number };
@@ -217,7 +217,7 @@ export function recordReply(
 
 /** A useless reply is paid for and counted, and stays out of the history. */
 export function discardReply(state: AgentState, reply: StepReply): RunningState {
-  assertUnanswered(state, "discardReply");
+  assertNoReply(state, "discardReply");
   if (reply.message.toolCalls.length > 0) throw refuseChange(state, "discardReply");
   const uselessReplies = state.log.uselessReplies + 1;
   const counted = withLog(state, { uselessReplies, overflows: 0 });
@@ -226,7 +226,7 @@ export function discardReply(state: AgentState, reply: StepReply): RunningState 
 
 /** The model refused the request as too long. */
 export function recordOverflow(state: AgentState, error: ErrorRecord): RunningState {
-  assertUnanswered(state, "recordOverflow");
+  assertNoReply(state, "recordOverflow");
   const overflowed = withLog(state, { overflows: state.log.overflows + 1 });
   return shared({ ...overflowed, step: { ...state.step, error } });
 }
@@ -411,7 +411,7 @@ export function replaceHistory(
 /** `undefined` removes the typed result of an agent that continues. */
 export function recordOutput(
   state: AgentState,
-  { output, outputParse }: Partial<Pick<RunLog, "output" | "outputParse">>,
+  { output, outputParse }: Partial<Pick<ExecutionLog, "output" | "outputParse">>,
 ): RunningState {
   assertRunning(state, "recordOutput");
   const { outputParse: _former, ...log } = state.log;
@@ -493,6 +493,6 @@ function findPlace({ executionId, step, log }: RunningState): TagPlace {
   return { executionId, stepNumber: step?.reply === undefined ? log.steps.length : step.number };
 }
 
-function withLog(state: RunningState, part: Partial<RunLog>): RunningState {
+function withLog(state: RunningState, part: Partial<ExecutionLog>): RunningState {
   return { ...state, log: { ...state.log, ...part } };
 }

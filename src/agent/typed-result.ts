@@ -29,7 +29,7 @@ import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { Checked } from "../tools/arguments/check-input.ts";
 import { inputSchema, type ToolInput, zodInput } from "../tools/arguments/input-schema.ts";
 import type { FinishTool } from "../tools/tool.ts";
-import type { RunLog, OutputParse } from "./agent-state.ts";
+import type { ExecutionLog, OutputParse } from "./agent-state.ts";
 import { problemsOf, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
 import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
 import type { AgentRole, OutputMode } from "./agent-role.ts";
@@ -135,7 +135,7 @@ function used<Value>(
 }
 
 /** A typed result, and how it was parsed. */
-export type ParsedOutput = Pick<RunLog, "output" | "outputParse">;
+export type ParsedOutput = Pick<ExecutionLog, "output" | "outputParse">;
 
 /** Returns a typed result as the log has it. `schema`: the `output` of the role. */
 export function parsedOutput(

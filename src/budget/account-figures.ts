@@ -1,8 +1,8 @@
 // The figures of a budget account that decide what fits below its limits. BudgetAccount has them, and
 // alone changes them.
 //
-// Room: the unspent part of a limit. Descendants of an account must leave its reserve; the account's
-// own agent may use it (X5).
+// Room: the unspent part of a limit. Descendants of an account must leave what it keeps for its own agent,
+// which may use it (X5).
 
 import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
@@ -20,7 +20,7 @@ export interface AccountFigures {
   readonly limiting: AccountFigures | undefined;
   readonly limits: SpendLimits;
   /** The part of the limits that descendants must leave. */
-  readonly ownReserve: SpendLimits;
+  readonly keptForSelf: SpendLimits;
   /** Usage of the agent and its descendants. */
   readonly total: Usage;
   /** Amounts that open leases hold. */
@@ -37,7 +37,7 @@ export interface AccountFigures {
   stoodMsAt(nowMs: number): number;
 }
 
-/** The agent of an account, which may use its own reserve. Null: a new child of the agent, which may not. */
+/** The agent of an account, which may use what is kept for it. Null: a new child of the agent, which may not. */
 export type Asker = AccountFigures | null;
 
 /** Returns the amount that can become free to the asker; Infinity: the account does not limit the axis. */
@@ -45,7 +45,7 @@ export function findRoom(at: AccountFigures, asker: Asker, axis: SpendAxis): num
   const limit = at.limits[axis];
   if (limit === undefined) return Infinity;
   const room = limit - (at.total[axis] ?? 0);
-  return asker === at ? room : room - (at.ownReserve[axis] ?? 0);
+  return asker === at ? room : room - (at.keptForSelf[axis] ?? 0);
 }
 
 /** Returns the account on the path with the least room; undefined: nothing limits the axis. */
@@ -69,15 +69,15 @@ interface Shortage {
   readonly asker: Asker;
 }
 
-/** Returns the refusal of an account. The reserve for its own agent is reported apart from the spent amount. */
+/** Returns the refusal of an account. The part kept for its own agent is reported apart from the spent amount. */
 export function makeBudgetRefusal(
   at: AccountFigures,
   { axis, asked, asker }: Shortage,
 ): BudgetRefusal {
-  const { path: accountPath, limits, total, ownReserve } = at;
+  const { path: accountPath, limits, total, keptForSelf } = at;
   const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];
-  const reserve = asker === at ? 0 : (ownReserve[axis] ?? 0);
-  const kept = Math.min(reserve, Math.max(0, maximum - spent));
+  const keptOnAxis = asker === at ? 0 : (keptForSelf[axis] ?? 0);
+  const kept = Math.min(keptOnAxis, Math.max(0, maximum - spent));
   return { axis, accountPath, maximum, spent, asked, ...(kept > 0 ? { kept } : {}) };
 }
 

@@ -92,7 +92,7 @@ export class BudgetAccount implements AccountFigures {
   readonly axes: readonly SpendAxis[];
   readonly limiting: BudgetAccount | undefined;
   readonly isTimed: boolean;
-  readonly ownReserve: SpendLimits;
+  readonly keptForSelf: SpendLimits;
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
   readonly limits: Partial<Sums>;
@@ -129,7 +129,7 @@ export class BudgetAccount implements AccountFigures {
       : above;
     this.limiting = isLimiting ? this : parent?.limiting;
     this.isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null || parent?.isTimed === true;
-    this.ownReserve = account.reserve;
+    this.keptForSelf = account.reserve;
     this.fixedDeadlineAtMs = fixedDeadlineAtMs;
     this.openedAtMs = account.openedAtMs;
     this.limits = { ...limits };
@@ -398,7 +398,7 @@ export class BudgetAccount implements AccountFigures {
     return computeRemaining(this, this.#ledger.clock, this, this.#findLease(leaseId).hold);
   }
 
-  /** Returns the room for all new children of the agent together: its reserve is kept. */
+  /** Returns the room for all new children of the agent together: what it keeps for itself is left out. */
   remainingForChildren(): Remaining {
     return computeRemaining(this, this.#ledger.clock, null);
   }
@@ -423,7 +423,7 @@ export class BudgetAccount implements AccountFigures {
       parentId: this.parent?.agentId ?? null,
       path: this.path,
       limits: { ...this.limits },
-      reserve: this.ownReserve,
+      reserve: this.keptForSelf,
       grants: this.#grants,
       ...(this.#grantsBefore && { grantsBefore: this.#grantsBefore }),
       fixedDeadlineAtMs: this.fixedDeadlineAtMs,

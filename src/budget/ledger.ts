@@ -119,7 +119,7 @@ export interface NewAccount {
   readonly path: string;
   readonly limits: SpendLimits;
   /** What descendants must leave of the limits. Default: nothing. */
-  readonly reserve?: SpendLimits | undefined;
+  readonly keptForSelf?: SpendLimits | undefined;
   /** Limit in time from now on; time in which the account's clock stands still does not count. */
   readonly wallTimeMs?: number | undefined;
   /** A point in time that is never moved. The earlier of the two holds. */
@@ -139,7 +139,7 @@ export function openAccount(
     parentId: parent?.agentId ?? null,
     path: account.path,
     limits: account.limits,
-    reserve: account.reserve ?? {},
+    reserve: account.keptForSelf ?? {},
     grants: [],
     fixedDeadlineAtMs: fixedDeadlineAtMs === Infinity ? null : fixedDeadlineAtMs,
     timeLimitMs: account.wallTimeMs ?? null,

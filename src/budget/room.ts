@@ -128,10 +128,10 @@ function makeHold(ask: LeaseAsk, outputTokens: number): Amounts {
 /** Returns the limit of steps that leaves the agent no step after the requested ones, reservations included. */
 export function findLastStep(account: AccountFigures, asked: number): LastStep | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-    const { path: accountPath, limits, reserved, ownReserve } = at;
+    const { path: accountPath, limits, reserved, keptForSelf } = at;
     const { steps } = limits;
     if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + asked) continue;
-    const kept = at === account ? 0 : (ownReserve.steps ?? 0);
+    const kept = at === account ? 0 : (keptForSelf.steps ?? 0);
     return { accountPath, maximum: Math.max(0, steps - kept) };
   }
   return undefined;

@@ -18,7 +18,7 @@ import type { ReportedInput } from "./token-usage.ts";
 /** A model that is about to be asked. */
 export interface PlannedAsk {
   /** Keeps it from being asked. */
-  readonly startSignal: AnySignal;
+  readonly noStartSignal: AnySignal;
   /** Since when it has waited for its limits. */
   readonly sinceMs: number;
   /** What its limits warn of. */
@@ -33,7 +33,7 @@ export interface AskOptions {
   readonly inputTokens: number;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   readonly cacheKey?: CacheKey | undefined;
-  /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless `startSignal` was aborted. */
+  /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless `noStartSignal` was aborted. */
   enter?(asking: PlannedAsk): boolean | Promise<boolean>;
   /** The place of the requests in a run. Default: they belong to no run. */
   readonly place?: { readonly scope: EventScope; readonly recorder: Pick<Tracing, "within"> };
@@ -64,14 +64,14 @@ export async function askWithinLimits(
   model: Model,
   request: ModelRequest,
   options: AskOptions,
-  { startSignal, sinceMs, maxDelayMs }: AskTerms,
+  { noStartSignal, sinceMs, maxDelayMs }: AskTerms,
 ): Promise<AskEnd> {
   const { clock } = options;
   const { maxOutputTokens } = request;
   const size = { inputTokens: options.inputTokens, maxOutputTokens };
   const gate = findLimitsGate("model.limits", model.limits);
   const tokens = size.inputTokens + maxOutputTokens;
-  const entered = await gate.enter({ tokens, clock, maxDelayMs }, startSignal);
+  const entered = await gate.enter({ tokens, clock, maxDelayMs }, noStartSignal);
   if (entered.type === "cancelled") return { type: "unasked" };
   if (entered.type === "paused")
     return {
@@ -83,7 +83,11 @@ export async function askWithinLimits(
   const { place } = entered;
   let end: AskEnd = { type: "unasked" };
   try {
-    end = await askModel(model, request, options, { startSignal, sinceMs, warning: place.warning });
+    end = await askModel(model, request, options, {
+      noStartSignal,
+      sinceMs,
+      warning: place.warning,
+    });
     // Before it leaves: the next call must not pass.
     if (end.type === "failed" && end.error.code === "model_rate_limited")
       gate.pause(end.error.retryAfterMs ?? 0, clock);
@@ -101,7 +105,7 @@ export async function askModel(
   asking: PlannedAsk,
 ): Promise<AskEnd> {
   const { signal, clock, cacheKey, onDelta, place, graceMs = Infinity } = options;
-  const entering = options.enter?.(asking) ?? !asking.startSignal.aborted;
+  const entering = options.enter?.(asking) ?? !asking.noStartSignal.aborted;
   const mayAsk = typeof entering === "boolean" ? entering : await entering;
   if (!mayAsk) return { type: "unasked" };
   const arriving = onDelta && meterReply(onDelta);

@@ -27,7 +27,7 @@ import {
 /** After a retry, and with another model, the reply that `onDelta` has begins anew. */
 export interface RetryOptions extends AskOptions {
   /** Keeps the first request from being sent. Default: `signal`. */
-  readonly startSignal?: AnySignal;
+  readonly noStartSignal?: AnySignal;
   readonly policy: RetryPolicy;
   /** Called before each wait, and before another model of a fallback is asked. Must not throw. */
   onRetry(retry: PlannedRetry): void;
@@ -86,7 +86,7 @@ interface RetriedCall {
   readonly fallback: Fallback | undefined;
   request: ModelRequest;
   /** Keeps the next request from being sent. */
-  startSignal: AnySignal;
+  noStartSignal: AnySignal;
   log: AttemptLog;
 }
 
@@ -110,18 +110,18 @@ export async function generateWithRetries(
   request: ModelRequest,
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
-  const { signal, clock, policy, startSignal = signal } = options;
+  const { signal, clock, policy, noStartSignal = signal } = options;
   const { maxDelayMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   // Only a fallback has keys of several models.
   const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
   const ask = model.limits === undefined ? askModel : askWithinLimits;
   const log = { attempts: 0, ...NO_LOSS };
-  const call: RetriedCall = { options, fallback, request, startSignal, log };
+  const call: RetriedCall = { options, fallback, request, noStartSignal, log };
   let error: ModelError | undefined; // The failure of the last attempt.
   while (!signal.aborted) {
     if (error !== undefined) await backOff(error, call.log.attempts, options);
     if (signal.aborted) break;
-    const terms = { startSignal: call.startSignal, sinceMs: clock.nowMs(), maxDelayMs };
+    const terms = { noStartSignal: call.noStartSignal, sinceMs: clock.nowMs(), maxDelayMs };
     const end =
       fallback === undefined
         ? countRequest(call, model, await ask(model, call.request, options, terms))
@@ -148,7 +148,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
   for (const [index, model] of models.entries()) {
     const nextModel = models[index + 1];
     const terms = {
-      startSignal: call.startSignal,
+      noStartSignal: call.noStartSignal,
       sinceMs: clock.nowMs(),
       maxDelayMs: nextModel === undefined ? maxDelayMs : 0,
     };
@@ -180,7 +180,7 @@ function countRequest(
 ): Exclude<AttemptEnd, { readonly type: "unpaid" }> {
   if (end.type === "unasked") return ABORTED;
   if (isFirst) call.log = { ...call.log, attempts: call.log.attempts + 1 };
-  if (end.type !== "failed" || end.isUnsent !== true) call.startSignal = call.options.signal;
+  if (end.type !== "failed" || end.isUnsent !== true) call.noStartSignal = call.options.signal;
   if (end.type === "replied") return end;
   if (end.type === "failed") {
     if (end.lostOutputTokens !== undefined) call.log = withLoss(call, model, end);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import {
   hasReply,
-  isAnswered,
+  hasAllResults,
   lastTextOf,
   openStepOf,
   pausedChildrenOf,
@@ -29,7 +29,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 const QUESTIONS = [
   hasReply,
-  isAnswered,
+  hasAllResults,
   lastTextOf,
   pausedChildrenOf,
   pendingCallsOf,
@@ -74,8 +74,9 @@ test("pending calls are those of the open reply without a result, in call order"
 
 test("a state is answered if every call has its result and the history has none", () => {
   const { answered, ...others } = states();
-  expect(isAnswered(answered)).toBe(true);
-  for (const [name, state] of Object.entries(others)) expect(isAnswered(state), name).toBe(false);
+  expect(hasAllResults(answered)).toBe(true);
+  for (const [name, state] of Object.entries(others))
+    expect(hasAllResults(state), name).toBe(false);
 });
 
 test("a state has a reply from the reply to the record of its step, a pause included", () => {

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { openStepOf, pendingState, type RunLog } from "../../src/agent/agent-state.ts";
+import { openStepOf, pendingState, type ExecutionLog } from "../../src/agent/agent-state.ts";
 import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import { stepOutcome, type StepFacts, type StepOutcome } from "../../src/agent/step-outcome.ts";
 import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish-reason.ts";
@@ -26,7 +26,7 @@ const FACTS: StepFacts = {
   mustAwait: false,
 };
 const NOTHING_DONE = pendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } }).log;
-const SUBTASKS: RunLog["subtasks"] = [{ request: { role: "helper", task: "Look." } }];
+const SUBTASKS: ExecutionLog["subtasks"] = [{ request: { role: "helper", task: "Look." } }];
 
 interface Said {
   readonly finishReason?: FinishReason;
@@ -57,7 +57,7 @@ function step({
 /** What comes of a log whose last step was this one. */
 function judged(
   said: Said,
-  log: Partial<RunLog> = {},
+  log: Partial<ExecutionLog> = {},
   facts: Partial<StepFacts> = {},
 ): StepOutcome {
   return stepOutcome({ ...NOTHING_DONE, steps: [step(said)], ...log }, { ...FACTS, ...facts });

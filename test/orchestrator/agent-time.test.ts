@@ -385,11 +385,11 @@ test("an agent with a stop request starts nothing further, and continues what it
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
-  expect([child.startSignal.aborted, child.startSignal]).toEqual([false, child.startSignal]);
+  expect([child.noStartSignal.aborted, child.noStartSignal]).toEqual([false, child.noStartSignal]);
   child.requestStop(STOP_REQUEST);
   child.requestStop(STOP_REQUEST);
-  expect([child.startSignal.aborted, child.cancelSignal.aborted]).toEqual([true, false]);
-  expect([lead.startSignal.aborted, child.takeStopRequests()]).toEqual([
+  expect([child.noStartSignal.aborted, child.cancelSignal.aborted]).toEqual([true, false]);
+  expect([lead.noStartSignal.aborted, child.takeStopRequests()]).toEqual([
     false,
     [STOP_REQUEST, STOP_REQUEST],
   ]);
@@ -401,13 +401,13 @@ test("an agent that must end starts nothing further; after its end no signal rea
   const [child, over] = [node(fixture, lead, "lead/a"), node(fixture, lead, "lead/b")];
   over.close();
   lead.cancel("Enough.");
-  expect([lead, child, over].map(({ startSignal }) => startSignal.aborted)).toEqual([
+  expect([lead, child, over].map(({ noStartSignal }) => noStartSignal.aborted)).toEqual([
     true,
     true,
     false,
   ]);
   const late = node(fixture, lead, "lead/c");
-  expect(late.startSignal.aborted).toBe(true);
+  expect(late.noStartSignal.aborted).toBe(true);
 });
 
 proves(

@@ -140,7 +140,7 @@ test("the same if every account on the way has limits, times and a reserve of it
   const limits = { totalTokens: ENOUGH + 100, outputTokens: ENOUGH };
   const done = await crowd(
     {
-      lead: { limits, reserve: { totalTokens: 80 }, wallTimeMs: 60_000 },
+      lead: { limits, keptForSelf: { totalTokens: 80 }, wallTimeMs: 60_000 },
       middle: { limits: { ...limits, steps: SIZE }, deadlineAtMs: 50_000 },
       member: (index) => ({ limits: { steps: 1 }, wallTimeMs: 1_000 + index }),
       maxOutputTokens: ENOUGH,

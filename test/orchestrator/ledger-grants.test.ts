@@ -20,7 +20,7 @@ const BY = "The operator.";
 /** A lead with 100 tokens of which it keeps 20, and a child. */
 function keeping(): LedgerFixture {
   const fixture = new LedgerFixture();
-  fixture.open("lead", { totalTokens: 100 }, { reserve: { totalTokens: 20 } });
+  fixture.open("lead", { totalTokens: 100 }, { keptForSelf: { totalTokens: 20 } });
   fixture.open("lead/a");
   return fixture;
 }
@@ -96,8 +96,8 @@ describe("a reserve", () => {
   test("it holds on every axis, also for those further down, and the tightest account on the path refuses", async () => {
     const fixture = new LedgerFixture();
     const limits = { steps: 5, toolCalls: 3, outputTokens: 100 };
-    fixture.open("lead", limits, { reserve: { steps: 1, toolCalls: 1, outputTokens: 10 } });
-    fixture.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
+    fixture.open("lead", limits, { keptForSelf: { steps: 1, toolCalls: 1, outputTokens: 10 } });
+    fixture.open("lead/a", limits, { keptForSelf: { steps: 3, toolCalls: 1, outputTokens: 30 } });
     fixture.open("lead/a/b");
     const left = ["lead", "lead/a", "lead/a/b"].map((path) =>
       fixture.ledger.getAccount(AgentIdSchema().parse(path)).remaining(),
@@ -137,7 +137,7 @@ describe("a reserve", () => {
 
   test("one that is larger than the limit leaves children nothing, and its owner all", async () => {
     const fixture = new LedgerFixture();
-    fixture.open("lead", { steps: 2 }, { reserve: { steps: 9 } });
+    fixture.open("lead", { steps: 2 }, { keptForSelf: { steps: 9 } });
     fixture.open("lead/a");
     expect(fixture.ledger.getAccount(LEAD).remainingForChildren()).toEqual({ steps: 0 });
     const refusal = { axis: "steps", accountPath: "lead", maximum: 2, spent: 0, asked: 1, kept: 2 };
@@ -148,7 +148,7 @@ describe("a reserve", () => {
   test("on an axis without a limit of its own it keeps nothing", async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { steps: 1 });
-    fixture.open("lead/a", {}, { reserve: { steps: 1 } });
+    fixture.open("lead/a", {}, { keptForSelf: { steps: 1 } });
     fixture.open("lead/a/b");
     expect((await fixture.ask("lead/a/b", ask(1, 1))).outcome?.type).toBe("granted");
   });
@@ -303,7 +303,7 @@ describe("a grant", () => {
     "a ledger that was restored is granted more like any other, and remembers grants of before",
     async () => {
       const fixture = new LedgerFixture();
-      fixture.open("lead", { steps: 1 }, { reserve: { steps: 1 } });
+      fixture.open("lead", { steps: 1 }, { keptForSelf: { steps: 1 } });
       await fixture.ask("lead", ask(1, 1));
       await fixture.settle("lease_1", callUsage(1, 1));
       fixture.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });

@@ -74,7 +74,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "what a reserve keeps is not kept",
     file: "budget/account-figures.ts",
-    from: "return asker === at ? room : room - (at.ownReserve[axis] ?? 0);",
+    from: "return asker === at ? room : room - (at.keptForSelf[axis] ?? 0);",
     to: "return room;",
     law: /X5/,
     seed: 1,
@@ -210,8 +210,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "an agent that is cancelled while paused continues after it",
     file: "orchestrator/run/live-run.ts",
-    from: "if (late.length === 0) return false;",
-    to: "if (late.length >= 0) return false;",
+    from: "if (unblocked.length === 0) return false;",
+    to: "if (unblocked.length >= 0) return false;",
     law: /T5/,
     seed: 101,
   },
@@ -227,7 +227,7 @@ export const PLANTS: readonly Plant[] = [
     name: "a root that has ended is to live on for a late end",
     file: "orchestrator/run/live-run.ts",
     from: "while (!root.hasEnded) {",
-    to: "while (!root.hasEnded || lateEnds(tree).length > 0) {",
+    to: "while (!root.hasEnded || findUnblocked(tree).length > 0) {",
     law: /not active/,
     seed: 2_021,
   },

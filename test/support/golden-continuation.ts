@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-import { pendingState, NO_PREFIX, type RunLog } from "../../src/agent/agent-state.ts";
+import { pendingState, NO_PREFIX, type ExecutionLog } from "../../src/agent/agent-state.ts";
 import type { StepFacts, stepOutcome } from "../../src/agent/step-outcome.ts";
 import type { FinishReason } from "../../src/protocol/finish-reason.ts";
 import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
@@ -43,7 +43,7 @@ export function stepWith({ text = "", calls = 0, tool = "work", ...more }: StepP
   };
 }
 
-export function logOf(parts: Partial<RunLog>): RunLog {
+export function logOf(parts: Partial<ExecutionLog>): ExecutionLog {
   return {
     ...pendingState({ messages: [], prefix: NO_PREFIX }).log,
     isTaskHandled: true,
@@ -52,7 +52,7 @@ export function logOf(parts: Partial<RunLog>): RunLog {
 }
 
 interface Case {
-  readonly log: Partial<RunLog>;
+  readonly log: Partial<ExecutionLog>;
   readonly facts?: Partial<StepFacts>;
   readonly outcome: object;
 }

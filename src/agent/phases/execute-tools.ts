@@ -187,24 +187,24 @@ interface ReplyEnd {
   readonly signal: CancelSignal;
   /** Ends the calls: no further one begins, those under way are aborted, and their subagents are cancelled. */
   readonly end: () => void;
-  /** Removes the listener on the agent's `startSignal`. */
+  /** Removes the listener on the agent's `noStartSignal`. */
   readonly release: () => void;
 }
 
 function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
   const signal = new CancelSignal();
-  const { startSignal, identity, run } = agent;
+  const { noStartSignal, identity, run } = agent;
   const end = (): void => {
     if (signal.aborted) return;
     const { agentId, agentPath } = identity;
     // Where the agent itself must end, that has reached the subagents already.
-    const cancelled = cancelReasonOf(startSignal);
+    const cancelled = cancelReasonOf(noStartSignal);
     const message = `${agentPath} stops.`;
     signal.abort(cancelled ?? { type: "stopped", message, agentId });
     if (cancelled === undefined) run.supervisor.cancelStartedBy(agent, stepId);
   };
-  const release = startSignal.aborted ? () => undefined : onAbort(startSignal, end);
-  if (startSignal.aborted) end();
+  const release = noStartSignal.aborted ? () => undefined : onAbort(noStartSignal, end);
+  if (noStartSignal.aborted) end();
   return { signal, end, release };
 }
 

@@ -102,15 +102,15 @@ async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise
 
 /** Waits until these subagents settle, or until a message of another comes or the agent must end. */
 async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
-  const { startSignal } = agent;
+  const { noStartSignal } = agent;
   const settled = agent.backgroundSettled(childIds);
-  if (startSignal.aborted) return;
+  if (noStartSignal.aborted) return;
   const news = Promise.withResolvers<void>();
   const hear = (): void => news.resolve();
   const unsubscribe = agent.openMailbox().onMail((message) => {
     if (message.reportOf === undefined) hear();
   });
-  const forget = onAbort(startSignal, hear);
+  const forget = onAbort(noStartSignal, hear);
   await Promise.race([settled, news.promise]);
   unsubscribe();
   forget();

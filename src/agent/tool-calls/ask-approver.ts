@@ -137,7 +137,7 @@ export function recordAnswer(
 ): void {
   const { questionId, toolName, askedAtMs } = question;
   const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;
-  call.agent.emit(
+  call.agent.recordWithinCall(
     { type: "question.answered", questionId, toolName, ...said, waitedMs },
     call.position,
   );

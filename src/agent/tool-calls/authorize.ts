@@ -147,7 +147,10 @@ async function askGuards(
     answers.some((by) => by.answer === one),
   );
   const type = decision ?? "allow";
-  agent.emit({ type: "tool.guarded", toolName, decision: type, answers }, call.position);
+  agent.recordWithinCall(
+    { type: "tool.guarded", toolName, decision: type, answers },
+    call.position,
+  );
   if (type === "allow") return ALLOW;
   const winning = answers.filter(({ answer }) => answer === type);
   const reason = joinSentences(winning.map((one) => one.reason ?? ""));

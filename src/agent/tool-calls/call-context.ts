@@ -75,7 +75,7 @@ function reportProgress(call: CallInProgress, progress: ToolProgress): void {
   call.reports += 1;
   const { agent, toolName } = call;
   const reported = defined({ done, total, message });
-  agent.emit({ type: "tool.progressed", toolName, ...reported }, call.position);
+  agent.recordWithinCall({ type: "tool.progressed", toolName, ...reported }, call.position);
 }
 
 /** Throws `invalid_option` for a value that is not a request. */
@@ -130,7 +130,7 @@ async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskO
   const end = (): void => ending.abort(undefined);
   const unlinks = signals.map((signal) => onAbort(signal, end));
   (call.endings ??= new Set()).add(end);
-  agent.emit({ type: "question.asked", question }, call.position);
+  agent.recordWithinCall({ type: "question.asked", question }, call.position);
   let outcome: AskOutcome | undefined;
   const conclude = (by: Decider, concluded: AskOutcome): AskOutcome => {
     if (outcome !== undefined) return outcome;

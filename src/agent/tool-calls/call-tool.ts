@@ -205,7 +205,7 @@ function toolRuntime(call: CallInProgress): ToolRuntime {
     noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
       if (call.isClosed) return;
       const retried = { attempt, error: toolErrorRecord(error), delayMs };
-      agent.emit({ type: "tool.retried", toolName, ...retried }, call.position);
+      agent.recordWithinCall({ type: "tool.retried", toolName, ...retried }, call.position);
     },
   });
 }

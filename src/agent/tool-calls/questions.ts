@@ -57,7 +57,7 @@ export async function askedAbout(
   const { clock, settings, pauseSignal } = agent.run;
   const { unansweredPolicy } = settings.approvals;
   const question = makeQuestion(call, "approval", decision.reason, shownArguments(bound));
-  agent.emit({ type: "question.asked", question }, call.position);
+  agent.recordWithinCall({ type: "question.asked", question }, call.position);
   const deferral = deferralOf(call, bound, question); // First: the approver may change the value.
   agent.holdClock();
   let edited: OwnCall | RejectedCall | undefined;
@@ -225,7 +225,7 @@ export async function callExternally(call: CallInProgress, bound: ExternalCall):
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
   const question = makeQuestion(call, "external", reason, shownArguments(bound));
-  agent.emit({ type: "question.asked", question }, position);
+  agent.recordWithinCall({ type: "question.asked", question }, position);
   if (agent.run.settings.approvals.unansweredPolicy === "deny")
     return await endWithAnswer(call, question, undefined);
   agent.holdClock();

@@ -55,7 +55,7 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
       ...describeIndex(index),
       ...mended,
     };
-    agent.emit(body, position);
+    agent.recordWithinCall(body, position);
     agent.recordContent(position, () => argumentsContent(call));
   }
   return {
@@ -116,13 +116,13 @@ function emitEnd(
   emitResult(agent, call, end);
   if (begun === undefined && outcome.type !== "succeeded") {
     if (!recorder.countUnheard("tool.rejected"))
-      agent.emit(rejectedEvent(call, outcome), position, () => [
+      agent.recordWithinCall(rejectedEvent(call, outcome), position, () => [
         argumentsContent(call),
         { type: "result", text },
       ]);
   } else if (!recorder.countUnheard("tool.ended")) {
     agent.recordContent(position, () => ({ type: "result", text }));
-    agent.emit(endedEvent(call, outcome, times, begun), position);
+    agent.recordWithinCall(endedEvent(call, outcome, times, begun), position);
   }
   call.onEnd(end);
   return end;
@@ -146,7 +146,7 @@ export function recordPause(
   { startedAtMs, given }: Pick<BegunCall, "startedAtMs" | "given">,
 ): CallEnd {
   const { agent, toolName, position } = call;
-  agent.emit({ type: "tool.paused", toolName }, position);
+  agent.recordWithinCall({ type: "tool.paused", toolName }, position);
   const { childId, subtasks, startedIds } = worked;
   const written = writtenArguments(call);
   const argumentsText = JSON.stringify(written);

@@ -18,7 +18,7 @@ export function agentRecord(node: AgentRuntime): Omit<PausedAgent, "state" | "or
     metadata: facts.metadata,
     spawnCallId: facts.spawnCallId ?? null,
     spawnStepId: facts.spawnStepId ?? null,
-    startedAtMs: node.startedAtMs,
+    startedAtMs: node.firstStartedAtMs,
     execution: node.execution,
     isDetached: node.isDetached,
     toolRules: node.toolLimits.rules,

@@ -395,7 +395,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
       model: modelForAgent(runtime, role),
       state: agent.state,
       account: ledger.getAccount(agentId),
-      before: { ...agent, childCount: 0, subagentsBelow: 0 },
+      before: { ...agent, firstStartedAtMs: agent.startedAtMs, childCount: 0, subagentsBelow: 0 },
     },
   );
 }

@@ -44,8 +44,8 @@ export class LiveRun {
   /** True once the run rests or has failed. */
   isOver = false;
   #hasBegun = false;
-  /** Agents that were continued once more at the end, since they had to end. */
-  #late: readonly AgentRuntime[] = NONE;
+  /** Agents that `#reactivateUnblocked` has found, each once. */
+  #reactivated: readonly AgentRuntime[] = NONE;
   /** Records that wait for the first event. */
   #early: readonly (() => void)[] = NONE;
   /** Milliseconds that the run waited for a slot; `undefined` without a slot. */
@@ -92,7 +92,7 @@ export class LiveRun {
     while (!root.hasEnded) {
       await root.stepper?.pass();
       await runUntilSettled(root);
-      if (!root.hasEnded && !(await this.#continueLate(tree))) break;
+      if (!root.hasEnded && !(await this.#continueUnblocked(tree))) break;
     }
     if (session === undefined) return;
     // What the root has added, once its end is kept; a paused one releases the session.
@@ -133,25 +133,27 @@ export class LiveRun {
   }
 
   /**
-   * Before a run whose root is paused can rest, agents that were asked to end meanwhile have to end, and
-   * detached agents settle. Returns true if the root is to be run once more.
+   * Before a run whose root is paused can rest, unblocked agents continue and detached agents settle.
+   * Returns true if the root is to be run once more.
    */
-  async #continueLate(tree: RunTree): Promise<boolean> {
-    if (this.#reactivateLate()) return true;
+  async #continueUnblocked(tree: RunTree): Promise<boolean> {
+    if (this.#reactivateUnblocked()) return true;
     if (!tree.hasDetached) return false;
     await tree.detachedSettled();
-    return this.#reactivateLate();
+    return this.#reactivateUnblocked();
   }
 
   /**
-   * Finds paused agents that have to end, each once, and continues the detached ones among and above
-   * them. Returns true if there was one.
+   * Finds unblocked agents, each once, and continues the detached ones among and above them. Returns
+   * true if there was one.
    */
-  #reactivateLate(): boolean {
-    const late = lateEnds(this.run.tree).filter((agent) => !this.#late.includes(agent));
-    if (late.length === 0) return false;
-    this.#late = [...this.#late, ...late];
-    reactivateDetached(this.run, late);
+  #reactivateUnblocked(): boolean {
+    const unblocked = findUnblocked(this.run.tree).filter(
+      (agent) => !this.#reactivated.includes(agent),
+    );
+    if (unblocked.length === 0) return false;
+    this.#reactivated = [...this.#reactivated, ...unblocked];
+    reactivateDetached(this.run, unblocked);
     return true;
   }
 
@@ -188,10 +190,10 @@ export class LiveRun {
  * Returns paused agents that need no answer from outside to continue. Others were still at work when they
  * paused: the agents were asked to end, or a subagent that they wait for has ended.
  */
-function lateEnds(tree: RunTree): readonly AgentRuntime[] {
+function findUnblocked(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
-  return tree.nodes.filter(({ settled, startSignal }) => {
+  return tree.nodes.filter(({ settled, noStartSignal }) => {
     if (settled?.status !== "paused") return false;
-    return startSignal.aborted || pausedChildrenOf(settled).some(hasEnded);
+    return noStartSignal.aborted || pausedChildrenOf(settled).some(hasEnded);
   });
 }

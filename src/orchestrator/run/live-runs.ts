@@ -79,7 +79,7 @@ export class LiveRuns {
     });
     this.#runs.add(run);
     if (continueWith !== undefined && next.run.journal !== undefined)
-      run.onPause = () => this.#continueByMail(run.runId, next.root.role, continueWith);
+      run.prepareContinuation = () => this.#continueByMail(run.runId, next.root.role, continueWith);
     run.start();
     if (signal !== undefined) run.cancelWith(signal);
     return run;

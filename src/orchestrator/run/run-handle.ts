@@ -38,7 +38,7 @@ export class RunHandle implements Run {
   /** The executions of an order that wait for the run, which is released with the last of them. */
   executions: Set<object> | undefined;
   /** Returns the parts with which a paused run continues, or `undefined` if it stays paused. */
-  onPause: (() => Promise<PreparedRun | undefined>) | undefined;
+  prepareContinuation: (() => Promise<PreparedRun | undefined>) | undefined;
   readonly result: Promise<RunResult<JsonValue>>;
   readonly #resolve: (result: Promise<RunResult<JsonValue>>) => void;
   #live: LiveRun;
@@ -308,7 +308,7 @@ export class RunHandle implements Run {
     const result = await this.#live.conclude();
     const { mismatch, pauseSignal } = run;
     if (result.status === "paused" && !pauseSignal.aborted && mismatch === undefined) {
-      const prepared = await this.onPause?.();
+      const prepared = await this.prepareContinuation?.();
       if (prepared !== undefined) return await this.#continueWith(prepared);
     }
     this.#close(mismatch && { cause: mismatch });

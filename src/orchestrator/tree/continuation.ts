@@ -26,7 +26,7 @@ export function continueChild(
 ): AgentRuntime | SpawnRefusal {
   const { childName, task, background: isBackground = false } = request;
   const ended = parent.subagent(childName);
-  if (parent.startSignal.aborted) return PARENT_ENDING;
+  if (parent.noStartSignal.aborted) return PARENT_ENDING;
   if (ended === undefined) return unknownChild(parent, childName);
   if (group?.decision !== undefined) return notContinued("group_decided", group.decision);
   const refusal =

@@ -50,9 +50,9 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
   const model = modelForAgent(run, role);
   const agentId = idOf<"AgentId">(ids.next("agent", path));
   const executionId = idOf<"ExecutionId">(ids.next("execution", `${path} 1`));
-  const { reserve } = run.registry.partsOf(role);
+  const { keptForSelf } = run.registry.partsOf(role);
   const account = ledger.open(
-    { agentId, path, limits, reserve, wallTimeMs, deadlineAtMs },
+    { agentId, path, limits, keptForSelf, wallTimeMs, deadlineAtMs },
     parent?.account,
   );
   let agent: AgentRuntime | undefined;
@@ -143,7 +143,7 @@ export function continueAgent(
       state,
       account: ended.account,
       before: {
-        startedAtMs: ended.startedAtMs,
+        firstStartedAtMs: ended.firstStartedAtMs,
         childCount: ended.childCount,
         subagentsBelow: ended.subagentsBelow,
         ordinals: ended.ordinals,

@@ -70,7 +70,7 @@ export class RoleRegistry {
       ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
       hooks,
       spendLimits: spendLimitsOf(role.budget),
-      reserve: spendLimitsOf(role.delegation.reserve),
+      keptForSelf: spendLimitsOf(role.delegation.reserve),
     };
     this.#parts.set(role, parts);
     return parts;

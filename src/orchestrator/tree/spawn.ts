@@ -36,7 +36,7 @@ export function setUpChild(
   if (callId !== undefined) group?.forget(callId);
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not started: ${group.decision}` };
-  if (parent.startSignal.aborted) return PARENT_ENDING;
+  if (parent.noStartSignal.aborted) return PARENT_ENDING;
   let agentPath: string | undefined;
   let created: AgentRuntime | undefined;
   try {

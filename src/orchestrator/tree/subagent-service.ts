@@ -134,7 +134,7 @@ async function waitForChildren(
   }
   if (children.length === 0) return makeAnswer("None of your subagents is at work.");
   const settled = Promise.all(children.map((child) => child.whenSettled()));
-  const linked = linkedController(parent.startSignal);
+  const linked = linkedController(parent.noStartSignal);
   const over = Promise.withResolvers<void>();
   linked.controller.signal.addEventListener("abort", () => over.resolve(), { once: true });
   if (linked.controller.signal.aborted) over.resolve();

@@ -73,7 +73,9 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     }
     group?.join(child);
     const scope = parent.scope(call);
-    return isBackground ? this.#runInBackground(child, scope) : await this.#runToEnd(child, scope);
+    return isBackground
+      ? this.#runInBackground(child, scope)
+      : await this.#runAndRecord(child, scope);
   }
 
   /** What comes of a subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
@@ -87,15 +89,15 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     if (child === undefined) return undefined;
     const scope = parent.scope(call);
     if (!child.hasEnded)
-      return isBackground ? this.#runInBackground(child, scope) : this.#runToEnd(child, scope);
+      return isBackground ? this.#runInBackground(child, scope) : this.#runAndRecord(child, scope);
     const ended = makeEndedOutcome(child);
     if (!isBackground) return ended;
     parent.openMailbox().report(child.identity.agentId, describeReport(ended));
     return makeReceipt(child);
   }
 
-  /** Runs a child until it ends or pauses, and returns how. `scope`: the call that waits for it. */
-  #runToEnd(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
+  /** Runs a child until it ends or pauses, records its end, and returns how it settled. `scope`: the call that waits for it. */
+  #runAndRecord(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     const settling = runUntilSettled(child).then(() => this.#recordChildEnd(child, scope));
     child.settling = settling;
     return settling;
@@ -124,7 +126,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   /** Runs a child beside its parent, which reads of its end in a message; gives the receipt to the call of `scope`. */
   #runInBackground(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     const { parent, identity } = child;
-    const reported = this.#runToEnd(child, scope).then(
+    const reported = this.#runAndRecord(child, scope).then(
       (outcome) => {
         if (outcome.type === "ended")
           parent?.openMailbox().report(identity.agentId, describeReport(outcome));
@@ -205,7 +207,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     }
     // Another call of its parent may have ended it.
     if (child.hasEnded) return makeEndedOutcome(child);
-    return await this.#runToEnd(child, parent.scope(at));
+    return await this.#runAndRecord(child, parent.scope(at));
   }
 
   async dismiss(parent: AgentRuntime, childId: AgentId): Promise<void> {
@@ -247,12 +249,12 @@ export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
   });
 }
 
-/** Continues detached agents that were paused with the run. `late`: only those among them, or above one of them. */
-export function reactivateDetached(run: RunRuntime, late?: readonly AgentRuntime[]): void {
+/** Continues detached agents that were paused with the run. `unblocked`: only those among or above these agents. */
+export function reactivateDetached(run: RunRuntime, unblocked?: readonly AgentRuntime[]): void {
   for (const agent of run.tree.nodes) {
     const { parent, isDetached, settled, identity } = agent;
     if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
-    if (late !== undefined && !late.some((one) => [...one.pathUp()].includes(agent))) continue;
+    if (unblocked?.some((one) => [...one.pathUp()].includes(agent)) === false) continue;
     run.supervisor.reactivate(parent, [identity.agentId]);
     run.tree.trackDetached(agent.reporting);
   }
