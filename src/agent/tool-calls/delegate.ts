@@ -38,11 +38,10 @@ import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
 
-const TOO_LATE_TO_START = refuseLate(
-  "Not started: the call that asked for the subagent had ended.",
-);
-const TOO_LATE = refuseLate("Not done: the call had ended.");
+const NOT_STARTED = "Not started: the call that asked for the subagent had ended.";
+const NOT_DONE = "Not done: the call had ended.";
 
+/** Returns the outcome of a request that came after its call had ended. */
 function refuseLate(message: string): SpawnOutcome {
   return deepFreeze({ type: "refused", refusal: { code: "setup_failed", message } });
 }
@@ -164,7 +163,7 @@ function delegationContext(call: CallInProgress): DelegationContext {
     spawn: (request: SpawnRequest) => {
       const checked = spawnRequest("spawn", request);
       return call.isClosed || isTooLate(call)
-        ? Promise.resolve(TOO_LATE_TO_START)
+        ? Promise.resolve(refuseLate(NOT_STARTED))
         : takeChild(call, spawnWithHooks(call, checked, nextDelegation(call)));
     },
     subagents: serviceWithin(call),
@@ -252,15 +251,16 @@ function serviceWithin(call: CallInProgress): SubagentService {
   const service = agent.run.supervisor.serviceFor(agent, nextDelegation(call));
   return Object.freeze({
     ...service,
-    wait: async (request?: WaitRequest) => (call.isClosed ? TOO_LATE : await service.wait(request)),
+    wait: async (request?: WaitRequest) =>
+      call.isClosed ? refuseLate(NOT_DONE) : await service.wait(request),
     message: (childName: string, text: string) =>
-      call.isClosed ? TOO_LATE : service.message(childName, text),
+      call.isClosed ? refuseLate(NOT_DONE) : service.message(childName, text),
     cancel: async (childName: string, reason?: string) =>
-      call.isClosed ? TOO_LATE : await service.cancel(childName, reason),
+      call.isClosed ? refuseLate(NOT_DONE) : await service.cancel(childName, reason),
     continue: (request: ContinueRequest) => {
       const checked = continueRequest(request);
       return call.isClosed
-        ? Promise.resolve(TOO_LATE_TO_START)
+        ? Promise.resolve(refuseLate(NOT_STARTED))
         : takeChild(call, continueWithHooks(call, checked, nextDelegation(call)));
     },
   });
