@@ -2194,6 +2194,9 @@ const requirements = {
   D727: {
     text: "toolsUsed counts a call of a tool that is executed elsewhere only if somebody executed it",
   },
+  D728: {
+    text: "Elapsed and paused time of an execution count from its start: neither waits before it nor earlier executions of the agent are in them",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

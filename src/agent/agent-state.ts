@@ -125,6 +125,8 @@ export const ExecutionTelemetrySchema = lazyObject(() => ({
   /** `undefined` before the start. */
   startedAtMs: z.number().optional(),
   endedAtMs: z.number().optional(),
+  /** How long the clock of the agent's account had stood still before the start. `undefined`: not at all. */
+  stoodBeforeMs: z.number().nonnegative().optional(),
   /** Time spent waiting for a lease. */
   waitedMs: z.number(),
 }));

@@ -85,7 +85,8 @@ export function beginExecution(agent: AgentRuntime, from: PendingState | PausedS
   const background = from.step === undefined ? from.log.background : backgroundOf(from);
   if (background.length > 0) agent.run.supervisor.reactivate(agent, background);
   if (from.status === "paused") return resumeExecution(from);
-  return markStarted(from, { executionId: agent.identity.executionId, atMs });
+  const { executionId } = agent.identity;
+  return markStarted(from, { executionId, atMs, stoodMs: agent.account.stoodMs });
 }
 
 function describeBeginning(
@@ -141,12 +142,9 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
 }
 
 /** Time since the start of the execution in which it neither waited for an answer nor was paused (R34). */
-export function elapsed(
-  agent: AgentRuntime,
-  { telemetry: { startedAtMs } }: AgentState,
-  nowMs: number,
-): number {
-  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.account.stoodMs);
+export function elapsed(agent: AgentRuntime, state: AgentState, nowMs: number): number {
+  const { startedAtMs = nowMs, stoodBeforeMs = 0 } = state.telemetry;
+  return Math.max(0, nowMs - startedAtMs - (agent.account.stoodMs - stoodBeforeMs));
 }
 
 /** Completes the open step, if there is one: calls that nothing has answered get their result here (L3), and the step its one record (L4). */

@@ -72,9 +72,16 @@ function refuseChange(state: AgentState, change: string): EspalierError {
 
 // The execution
 
+interface ExecutionBegin {
+  readonly executionId: ExecutionId;
+  readonly atMs: number;
+  /** How long the clock of the agent's account has stood still so far. */
+  readonly stoodMs: number;
+}
+
 export function markStarted(
   state: AgentState,
-  { executionId, atMs }: { readonly executionId: ExecutionId; readonly atMs: number },
+  { executionId, atMs, stoodMs }: ExecutionBegin,
 ): RunningState {
   if (state.status !== "pending") throw refuseChange(state, "markStarted");
   return shared({
@@ -82,7 +89,7 @@ export function markStarted(
     executionId,
     conversation: tagRest(state.conversation, { executionId, stepNumber: 0 }),
     log: state.log,
-    telemetry: { ...state.telemetry, startedAtMs: atMs },
+    telemetry: { ...state.telemetry, startedAtMs: atMs, stoodBeforeMs: stoodMs || undefined },
     step: undefined,
   });
 }

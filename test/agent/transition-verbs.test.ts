@@ -25,14 +25,14 @@ import {
 import { callUsage } from "../support/ledger-fixture.ts";
 import { TIMING } from "../support/step-context.ts";
 
-proves(["R42"], "markStarted names the execution and the time, and changes nothing else", () => {
+proves(["R42"], "markStarted names the execution and its times, and changes nothing else", () => {
   const { pending } = states();
   expect(transition(pending, changes().markStarted)).toEqual({
     ...pending,
     status: "running",
     executionId: EXECUTION_ID,
     conversation: { ...added({ ...pending.conversation, messages: [] }, opening(), 0) },
-    telemetry: { ...pending.telemetry, startedAtMs: 1 },
+    telemetry: { ...pending.telemetry, startedAtMs: 1, stoodBeforeMs: 3 },
     step: undefined,
   });
 });

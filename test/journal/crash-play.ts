@@ -313,19 +313,26 @@ export interface HowKilled {
   readonly afterEvery?: number;
   /** False: what the user's code does depends on its process, so that a replay does something else. Default true. */
   readonly isReplayed?: boolean;
+  readonly newClock?: NewClock;
 }
 
 /** Plays a story once without a death, then with a death at each append; each story must end as the first. */
 export async function killedEverywhere(
   build: () => Play,
   check: (story: Story, plain: Story) => void = () => undefined,
-  { isSame = true, from = 1, afterEvery = AFTER_EVERY, isReplayed = true }: HowKilled = {},
+  {
+    isSame = true,
+    from = 1,
+    afterEvery = AFTER_EVERY,
+    isReplayed = true,
+    newClock,
+  }: HowKilled = {},
 ): Promise<Story> {
-  const plain = await playThrough(build);
+  const plain = await playThrough(build, [], newClock);
   check(plain, plain);
   for (const how of DEATHS) {
     for (let at = from; at <= plain.appends; at += how === "before" ? 1 : afterEvery) {
-      const story = await named({ at, how }, () => playThrough(build, [{ at, how }]));
+      const story = await named({ at, how }, () => playThrough(build, [{ at, how }], newClock));
       await named({ at, how }, () => {
         if (isSame) expect(story.ends).toEqual(plain.ends);
         if (isSame) expect(recordedLines(story.events)).toEqual(recordedLines(plain.events));

@@ -1,12 +1,13 @@
-// Goal: the time in which a subagent was idle does not count against its limit.
+// Goal: the time in which a subagent was idle counts neither against its limit nor for or against its next execution.
 // Method: a manual clock that moves while it works and while it is idle; how each execution ended compared whole.
 
 import { describe, expect } from "vitest";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { onward, rests, settlements } from "../support/life-agents.ts";
-import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
+import { calls, part, quiet, spawn, tool, until, use } from "./scripted-agents.ts";
 
 describe("time", () => {
   proves(
@@ -66,4 +67,75 @@ describe("time", () => {
       ]);
     },
   );
+});
+
+describe("an execution that follows another one", () => {
+  proves(
+    ["D728"],
+    "is stopped by a condition on its elapsed time when that is over, and has its times in a fork",
+    async () => {
+      const spend = tool("spend", () => {
+        s.clock.advance(10_000);
+        return "spent";
+      });
+      const script = [says("One."), calls(use("spend")), calls(use("spend")), says("Never.")];
+      const worker = part("worker", script, {
+        tools: [spend],
+        stopWhen: [
+          ({ elapsedMs }) =>
+            elapsedMs < 20_000
+              ? undefined
+              : { code: "late", message: "Late.", data: { elapsedMs } },
+        ],
+      });
+      const idle = tool("idle", () => {
+        s.clock.advance(60_000);
+        return "idled";
+      });
+      const lead = part(
+        "lead",
+        [
+          calls(spawn("worker", "1")),
+          calls(use("idle")),
+          calls(onward("worker#1", "2")),
+          says("Done."),
+          says("Forked."),
+        ],
+        { subagents: [worker.role], tools: [idle] },
+      );
+      const s = newFixture();
+      const run = s.start(lead.role);
+      const result = await s.outcome(run);
+      const expected = [{ code: "late", message: "Late.", data: { elapsedMs: 20_000 } }, 20_000, 0];
+      const facts = ({ agents: [, report] }: RunResult): unknown => [
+        report?.reason,
+        report?.durationMs,
+        report?.pausedMs,
+      ];
+      expect(facts(result)).toEqual(expected);
+      const fork = s.fork(lead.role, run.snapshot(), { message: "More." });
+      expect(facts(await s.outcome(fork))).toEqual(expected);
+    },
+  );
+});
+
+proves(["D728"], "a run that waited for a slot has not worked for less than it has", async () => {
+  const s = newFixture({ maxConcurrentRuns: 1 });
+  const held = latch();
+  const first = s.start(part("first", [says("First.", { after: held.opened })]).role);
+  const work = tool("work", () => {
+    s.clock.advance(2_000);
+    return "worked";
+  });
+  const second = s.start(
+    part("second", [calls(use("work")), says("Second.")], { tools: [work] }).role,
+  );
+  await until(() => s.sink.of("agent.started").length === 1);
+  s.clock.advance(5_000);
+  await quiet();
+  held.open();
+  await s.outcome(first);
+  const [agent] = (await s.outcome(second)).agents;
+  const elapsedMs = agent?.steps.map(({ telemetry }) => telemetry.elapsedMs);
+  expect([elapsedMs, agent?.durationMs, agent?.pausedMs]).toEqual([[2_000, 2_000], 2_000, 0]);
 });

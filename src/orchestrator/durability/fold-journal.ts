@@ -323,7 +323,8 @@ class JournalFold {
     this.#eventCount = event.seq;
     this.#spans.take(event);
     this.#lastAtMs = Math.ceil(event.atMs);
-    if (event["executionId"] !== null) this.#known(event["agentId"])?.takeEvent(event);
+    const agent = event["executionId"] === null ? undefined : this.#known(event["agentId"]);
+    agent?.takeEvent(event, this.#ledger.getAccount(agent.agentId));
     switch (event.type) {
       case "run.paused":
         this.#pauses += 1;

@@ -10,6 +10,7 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
+import type { BudgetAccount } from "../../budget/budget-account.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
@@ -49,8 +50,8 @@ export class FoldedAgent {
   /** Changed in place, and frozen at the end. */
   #state: unknown;
   #ordinals: Record<string, number> = {};
-  /** When its present execution began; undefined: it has not. */
-  #startedAtMs: number | undefined;
+  /** When its present execution began, and how long its clock had stood still by then; undefined: it has not begun. */
+  #started: { readonly atMs: number; readonly stoodMs: number } | undefined;
   /** What it has begun since the last phase that was kept. */
   #work = new InFlightWork();
   /** Leases that it was given. */
@@ -71,7 +72,6 @@ export class FoldedAgent {
     const agent = new FoldedAgent(created);
     agent.#state = { ...state };
     agent.#ordinals = { ...ordinals };
-    agent.#startedAtMs = created.startedAtMs;
     return agent;
   }
 
@@ -102,7 +102,7 @@ export class FoldedAgent {
   continueExecution(record: RecordOf<"execution">): void {
     const { type: _type, isBackground: _how, nth: _which, ...recorded } = record;
     this.#created = { ...this.#created, ...recorded, isDetached: false };
-    this.#startedAtMs = undefined;
+    this.#started = undefined;
     this.#recorded = [];
   }
 
@@ -165,9 +165,12 @@ export class FoldedAgent {
     if (hold !== undefined) this.#work.leases.set(name, givenLease(hold));
   }
 
-  takeEvent(event: StoredEvent): void {
+  takeEvent(event: StoredEvent, account: Pick<BudgetAccount, "stoodMsAt">): void {
     if (event.type === "model.requested") this.#unsent.clear();
-    if (event.type === "agent.started") this.#startedAtMs = Math.floor(event.atMs);
+    if (event.type === "agent.started") {
+      const atMs = Math.floor(event.atMs);
+      this.#started = { atMs, stoodMs: account.stoodMsAt(atMs) };
+    }
     // The loop has taken a stop request.
     if (event.type === "signal.raised")
       takeFirst(this.#signals, (one) => sameJson(one, event["signal"]));
@@ -241,9 +244,9 @@ export class FoldedAgent {
 
   /** A state that nothing has happened to has begun, if its execution has; one that runs stands still. */
   #settledState(kept: AgentState): RestoredAgent["state"] {
-    const [{ executionId }, atMs] = [this.#created, this.#startedAtMs];
-    const isBegun = kept.status === "pending" && atMs !== undefined;
-    const state = isBegun ? markStarted(kept, { executionId, atMs }) : kept;
+    const [{ executionId }, started] = [this.#created, this.#started];
+    const isBegun = kept.status === "pending" && started !== undefined;
+    const state = isBegun ? markStarted(kept, { executionId, ...started }) : kept;
     return state.status === "running" ? pauseExecution(state, INTERRUPTED) : state;
   }
 }

@@ -162,11 +162,13 @@ function withOwnIds(
         ? rootState(cut, newIds)
         : { ...agent.state, log: { ...agent.state.log, background: [], subtasks: [] } };
     const { conversation } = state;
-    const { startedAtMs, endedAtMs } = agent.state.telemetry;
+    // Its account is new, and its clock has not stood still.
+    const { stoodBeforeMs: _ofOldAccount, ...timed } = agent.state.telemetry;
+    const { startedAtMs, endedAtMs } = timed;
     // Nothing is idle longer than the fork is old; how long it worked stays as it was.
     const laterMs = nowMs - (endedAtMs ?? nowMs);
     const telemetry = {
-      ...agent.state.telemetry,
+      ...timed,
       ...(startedAtMs === undefined ? {} : { startedAtMs: startedAtMs + laterMs }),
       ...(endedAtMs === undefined ? {} : { endedAtMs: nowMs }),
     };

@@ -88,7 +88,7 @@ async function settledAgents(
     const account = accountOf.get(agentId);
     const model = modelOf.get(agentId);
     if (settled.status === "pending" || account === undefined || model === undefined) continue;
-    const { own, total, stoodMs: pausedMs, otherModels } = account;
+    const { own, total, stoodMs, otherModels } = account;
     agents.push({
       agentId,
       parentAgentId,
@@ -103,7 +103,7 @@ async function settledAgents(
       ...defined({ otherModels }),
       metadata,
       removedTools: removedOf.get(agentId) ?? [],
-      pausedMs,
+      pausedMs: stoodMs - (settled.telemetry.stoodBeforeMs ?? 0),
       settled,
     });
   }

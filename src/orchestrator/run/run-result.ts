@@ -245,7 +245,7 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): RunResult<Js
     models.push(node.model);
     if ("settled" in agent) settled.push(agent);
     else detached.push(agent);
-    if (!node.hasEnded) isFinal = false;
+    if (node.settled === undefined || node.settled.status === "paused") isFinal = false;
   }
   const nowMs = clock.nowMs();
   if (isFinal) ledger.close();

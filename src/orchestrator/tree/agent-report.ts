@@ -39,7 +39,7 @@ export interface AgentSummary {
   readonly metadata: JsonObject;
   /** Tools of its role that it did not have, and why. */
   readonly removedTools: readonly RemovedTool[];
-  /** Milliseconds that did not count against a time limit: a question was open, or the run was paused (R34). */
+  /** Milliseconds of its last execution that did not count against a time limit: a question was open, or the run was paused (R34). */
   readonly pausedMs: number;
 }
 
@@ -78,6 +78,7 @@ export interface SettledAgent extends AgentSummary {
 export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
   const { identity, role, model, account, settled } = node;
   const { runId: _ofAll, ...place } = identity;
+  const { startedAtMs, stoodBeforeMs = 0 } = node.currentState.telemetry;
   return {
     ...place,
     role: role.name,
@@ -88,7 +89,7 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
     ...(account.otherModels.length === 0 ? {} : { otherModels: account.otherModels }),
     metadata: node.facts.metadata,
     removedTools: node.toolLimits.removed,
-    pausedMs: account.stoodMs,
+    pausedMs: startedAtMs === undefined ? 0 : account.stoodMs - stoodBeforeMs,
     ...(settled === undefined ? {} : { settled }),
   };
 }
