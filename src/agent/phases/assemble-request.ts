@@ -2,8 +2,6 @@
 
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
 import { attachedBytesOf, forModel } from "../../model/written-by.ts";
-import { grouped, mismatch } from "../../kernel/check.ts";
-import type { EspalierError } from "../../kernel/error.ts";
 import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
 import { type HiddenTool, hiddenTools } from "../../tools/tool-filter.ts";
@@ -17,12 +15,13 @@ import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { headLength } from "../../policies/message-groups.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 import { consultHooks } from "../consult.ts";
-import { errorRecord } from "../error-record.ts";
 import { failWith } from "../stop-requests.ts";
 import { countInputTokens } from "../../model/count-tokens.ts";
 
 export interface Assembled {
   readonly request: ModelRequest;
+  /** Bytes of attachments in the request. */
+  readonly attachedBytes: number;
   /** True if the request shows the history as it is, sections or not. */
   readonly isFaithful: boolean;
   /** Messages of the history that it shows, if it shows it as it is. */
@@ -34,7 +33,7 @@ export interface Assembled {
   readonly hiddenTools: readonly HiddenTool[];
 }
 
-/** The request that shows the history as it is, among the sections. Throws the coded error of a filter that broke. */
+/** Returns the request that shows the history as it is, among the sections. Throws the coded error of a filter that broke. */
 export function plainRequest(
   agent: AgentRuntime,
   state: AgentState,
@@ -49,10 +48,6 @@ export function plainRequest(
     role.toolChoice === undefined ? undefined : toolChoiceNow(role.toolChoice, state, tools);
   const { temperature, modelSettings: settings } = role;
   const history = forModel(state.conversation.messages, agent.model);
-  if (!agent.hooks.points.has("beforeModel")) {
-    const attached = attachedBytesOf(history);
-    if (attached > MOST_REQUEST_BYTES) throw tooMuchAttached(attached);
-  }
   const sections = made?.size === 0 ? undefined : made;
   const request: ModelRequest = {
     messages: sections === undefined ? history : requestMessages(role, history, sections),
@@ -62,6 +57,7 @@ export function plainRequest(
   };
   return {
     request,
+    attachedBytes: attachedBytesOf(history),
     isFaithful: true,
     historyLength: state.conversation.messages.length,
     ephemeral: sections && new Set(sections.values()),
@@ -71,18 +67,6 @@ export function plainRequest(
 }
 
 const NONE_HIDDEN: readonly HiddenTool[] = Object.freeze([]);
-
-/** The error of a request with more attachments than it may carry. */
-function tooMuchAttached(attached: number): EspalierError {
-  const advice =
-    "Set compaction, which keeps the newest attachments, or show the model fewer: toolResult({ show: false }).";
-  return mismatch(
-    "the attachments of a request",
-    `at most ${grouped(MOST_REQUEST_BYTES)} bytes`,
-    attached,
-    advice,
-  );
-}
 
 /** The history, as far as the role's model may see it, with sections before and behind it, in the order that the role declares. */
 function requestMessages(
@@ -183,11 +167,9 @@ export async function hookedRequest(
   }
   // Hooks may have put in what the model does not take, or taken out what was too much.
   messages = forModel(messages, agent.model);
-  const attached = attachedBytesOf(messages);
-  if (attached > MOST_REQUEST_BYTES)
-    return failWith(agent, state, errorRecord(tooMuchAttached(attached)));
+  const attachedBytes = attachedBytesOf(messages);
   const request = { ...plain.request, messages, ...defined({ temperature }) };
-  return { ...plain, request, isFaithful: plain.isFaithful && !isChanged };
+  return { ...plain, request, attachedBytes, isFaithful: plain.isFaithful && !isChanged };
 }
 
 function system(text: string): readonly Message[] {

@@ -1,17 +1,19 @@
 // prepare: builds the request, counts its tokens and reserves budget. Most steps only wait for the
 // lease; other work before a model call is in make-ready.ts.
 
+import { grouped, mismatch } from "../../kernel/check.ts";
+import type { EspalierError } from "../../kernel/error.ts";
 import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts";
 import { ephemeralAtEnd } from "../../model/request-prefix.ts";
+import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isRetryAfterOverflow, NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
-import { errorRecord } from "../error-record.ts";
 import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 import { reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
-import { addSignal, failWith, budgetSignal } from "../stop-requests.ts";
+import { addSignal, fail, failWith, budgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
 import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
 import { makeReady, withMail } from "./make-ready.ts";
@@ -26,7 +28,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
     : makeReady(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
-  // A step that was open when its process died is asked again with the request that is recorded of it.
+  // A step that was open when its process died makes the same request again: no new mail enters.
   const isRecorded = ready.state.step !== undefined && !isRetryAfterOverflow(ready.state);
   const mail = (isRecorded ? undefined : agent.mailbox?.unread) ?? NO_MAIL;
   const shown = mail.length === 0 ? ready.state : withMail(ready.state, mail);
@@ -35,7 +37,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
     assembled = plainRequest(agent, shown, ready.sections);
   } catch (cause) {
     // A filter that breaks fails the agent, and what the phase has done so far stays.
-    return { state: failWith(agent, ready.state, errorRecord(cause)), call: undefined };
+    return { state: fail(agent, ready.state, cause), call: undefined };
   }
   if (agent.hooks.points.has("beforeModel"))
     assembled = await hookedRequest(agent, ready.state, assembled);
@@ -71,6 +73,8 @@ async function reserveCall(
     role.wrapUp !== undefined || role.showBudget ? noticesNow(agent, state) : undefined;
   const noticed = notices === undefined ? 0 : noticeTokens(notices);
   const { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools } = assembled;
+  if (assembled.attachedBytes > MOST_REQUEST_BYTES)
+    return { state: fail(agent, state, tooMuchAttached(assembled.attachedBytes)), call: undefined };
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
   const counted = countInputTokens(agent.model, draft, prefix, isFaithful ? ephemeral : undefined);
   const inputTokens = counted.tokens + noticed;
@@ -106,6 +110,13 @@ async function reserveCall(
     mail,
   };
   return { state: waited, call };
+}
+
+function tooMuchAttached(attached: number): EspalierError {
+  const advice =
+    "Set compaction, which keeps the newest attachments, or show the model fewer: toolResult({ show: false }).";
+  const expected = `at most ${grouped(MOST_REQUEST_BYTES)} bytes`;
+  return mismatch("the attachments of a request", expected, attached, advice);
 }
 
 function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
