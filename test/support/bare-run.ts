@@ -4,6 +4,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
 import { Journal } from "../../src/orchestrator/durability/journal.ts";
 import { RunJournal } from "../../src/orchestrator/durability/run-journal.ts";
+import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { makeSettings } from "../../src/orchestrator/tree/settings.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
@@ -15,7 +16,7 @@ export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
   const registry = new RoleRegistry(role, settings);
   return new RunRuntime(
     settings,
-    { registry, onStreamPart: undefined, context: undefined },
+    { registry, onStreamPart: undefined, context: undefined, runId: idOf<"RunId">("run_1") },
     Supervisor,
   );
 }

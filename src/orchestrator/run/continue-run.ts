@@ -173,7 +173,11 @@ function restoreParts(
   { journal, folded, failure, forkedFrom }: Kept,
 ): PreparedRun {
   const { answers, session, grants } = ready;
-  const runtime = new RunRuntime(settings, { ...ready, restored: run, journal }, Supervisor);
+  const runtime = new RunRuntime(
+    settings,
+    { ...ready, runId: run.runId, restored: run, journal },
+    Supervisor,
+  );
   const pausedMs = runtime.clock.nowMs() - run.pausedAtMs;
   const restored = restore(runtime, run, ready.roles);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });

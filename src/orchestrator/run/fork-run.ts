@@ -322,16 +322,12 @@ function freshAccounts(
   for (const [index, { agentId, parentAgentId, agentPath: path }] of agents.entries()) {
     const before = accounts.find((one) => one.agentId === kept[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
-    const {
-      limits: beforeLimits = {},
-      reserve: keptForSelf = {},
-      timeLimitMs = null,
-    } = before ?? {};
+    const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
     const own = parent === undefined ? budget : {};
     const limits = tighterLimits(beforeLimits, spendLimitsOf(own));
     const timeMs = Math.min(timeLimitMs ?? Infinity, own.wallTimeMs ?? Infinity);
     const wallTimeMs = timeMs === Infinity ? undefined : timeMs;
-    const account = { agentId, path, limits, keptForSelf, wallTimeMs, nowMs };
+    const account = { agentId, path, limits, keptForSelf: reserve, wallTimeMs, nowMs };
     const grantsBefore = before === undefined ? [] : allGrants(before);
     opened.set(agentId, {
       ...openAccount(account, parent),

@@ -10,7 +10,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentRun, AgentSupervisor } from "../../agent/run-ports.ts";
 import { notify } from "../../hooks/run-chain.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
-import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
+import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { EventBody, EventScope, EventSink } from "../../protocol/event.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
@@ -34,8 +34,7 @@ export interface NewRun {
   readonly registry: RoleRegistry;
   readonly onStreamPart: PieceListener | undefined;
   readonly context: unknown;
-  /** Of a new run. Default: an id that no other run has. */
-  readonly runId?: RunId | undefined;
+  readonly runId: RunId;
   /** The run that continues; undefined: a new one. */
   readonly restored?: RestoredRun;
   readonly answers?: ReadonlyMap<QuestionId, Answer>;
@@ -88,7 +87,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     this.answers = answers;
     this.ids = ids;
     this.clock = new SteadyClock(settings.clock, restored?.pausedAtMs);
-    this.runId = restored?.runId ?? newRun.runId ?? idOf<"RunId">(ids.next("run"));
+    this.runId = newRun.runId;
     this.journal = newRun.journal;
     this.tree = new RunTree(restored?.limits ?? limits, restored);
     this.recorder = new EventRecorder({

@@ -120,7 +120,8 @@ function startOf(
     const registry = registryOf(settings, role);
     const session =
       head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
-    const newRun = { registry, onStreamPart: undefined, context, session, journal };
+    const { runId } = head;
+    const newRun = { registry, onStreamPart: undefined, context, runId, session, journal };
     const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
     const newRoot = {
       facts: { role, task: root.task, metadata: root.metadata, agentPath: role.name },
