@@ -6,7 +6,7 @@ import type { MessageContent } from "../protocol/message-content.ts";
 import { userMessage } from "../protocol/message.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
-import type { StopReason } from "../protocol/stop.ts";
+import type { ErrorRecord } from "../protocol/stop.ts";
 import { resultBody } from "../protocol/stream-piece.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { EffectPosition } from "./agent-identity.ts";
@@ -31,7 +31,7 @@ import type { MailboxMessage } from "./mailbox.ts";
 import { releaseLeases } from "./model-call.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
 import { stepContext } from "./make-step-context.ts";
-import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.ts";
+import { addSignal, failWith, handleStopRequests, listOvershoots } from "./stop-requests.ts";
 import {
   dropSubagents,
   endExecution,
@@ -71,7 +71,10 @@ export interface PreparedCall {
   readonly mail: readonly MailboxMessage[];
 }
 
-/** The result of prepare. `call` is undefined if no request may follow: the state has a signal, is paused, or still has subtasks. */
+/**
+ * The result of prepare. `call` is undefined if no request may follow: the state has a signal, is paused or
+ * still has subtasks, or a stop request waits, which may have cancelled the wait for the lease.
+ */
 export interface Prepared {
   readonly state: AgentState;
   readonly call: PreparedCall | undefined;
@@ -191,7 +194,8 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const completed = listOvershoots(agent, completeStep(agent, signalled));
   releaseLeases(agent);
   const { signals, sections } = completed.log;
-  const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
+  const reason = winningSignal(signals)?.reason;
+  if (reason === undefined) return await settle(agent, failWith(agent, completed, UNEXPLAINED));
   if (!recorder.countUnheard("continuation.evaluated")) {
     const stopped = { decision: "stop", work: [], signals, winner: reason } as const;
     agent.record({ type: "continuation.evaluated", ...stopped }, eventPosition(completed));
@@ -224,9 +228,9 @@ function describeEnd({ role, account }: AgentRuntime, ended: EndedState): EventB
   };
 }
 
-const UNEXPLAINED: StopReason = {
-  code: "error",
-  message: "The loop ended without a signal.",
+const UNEXPLAINED: ErrorRecord = {
+  code: "internal_error",
+  message: "The loop ended without a signal. This is a bug in espalier.",
   data: {},
 };
 
