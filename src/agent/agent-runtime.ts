@@ -124,7 +124,7 @@ export class AgentRuntime {
   parent: AgentRuntime | undefined;
   /** The run keeps it, not its parent. */
   isDetached: boolean;
-  /** Undefined while nothing in the run limits time or waits for an answer. */
+  /** Undefined while nothing in the run has limited time or held a clock: an open question, a pause, or the wait for a run slot. */
   time: AgentTime | undefined;
   /** Effects of its own that are under way: model calls, tool bodies, hooks. A delegation is none, since its child counts for itself. */
   effectCount = 0;
@@ -350,8 +350,8 @@ export class AgentRuntime {
   }
 
   /**
-   * Releases its timers and its place below the agent whose cancel reaches it. Called when it has ended, when it is
-   * paused with its run, and when it could not be set up and never ran.
+   * Releases its timers and its place below the agent whose cancel reaches it. Called when it has ended, could
+   * not be set up, or broke before it settled. Called also when its run pauses or is abandoned; then it may be at work.
    */
   close(): void {
     if (this.settled !== undefined) this.#rest(this.settled.status);
@@ -543,8 +543,8 @@ export class AgentRuntime {
     return this.#groups?.get(stepId);
   }
 
-  /** The subagents that a step of it starts (X11). `size`: how many delegations the reply has, where that is known. */
-  groupOf(stepId: StepId, size = Infinity): SpawnGroup {
+  /** The subagents that a step of it starts (X11). `size`: how many delegations of the reply may still start one. */
+  groupOf(stepId: StepId, size: number): SpawnGroup {
     const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
     const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.onFailure, size);
     groups.set(stepId, group);

@@ -378,8 +378,8 @@ export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"]
   const { toolCalls } = step.reply.message;
   if (step.executions.length === 0) return toolCalls;
   if (step.executions.length === toolCalls.length) return NONE;
-  const answered = new Set(step.executions.map((execution) => execution.call.callId));
-  return toolCalls.filter((call) => !answered.has(call.callId));
+  const ended = new Set(step.executions.map((execution) => execution.call.callId));
+  return toolCalls.filter((call) => !ended.has(call.callId));
 }
 
 /** True if every call of the open step has its result, and the results are not in the history yet. */

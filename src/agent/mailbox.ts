@@ -54,7 +54,7 @@ export class Mailbox {
     );
   }
 
-  /** Takes in the result of a subagent in the background. An agent that has settled gets it when it continues. */
+  /** Takes in the result of a subagent in the background. Drops it if the agent has settled: `reactivate` makes it anew. */
   report(childId: AgentId, text: string): void {
     const message = { content: text, reportOf: childId, sender: childId };
     if (this.#settled === undefined) this.#post({ message, answer: () => undefined });

@@ -5,11 +5,12 @@
 //   infer (phases/infer.ts)                the step
 //   └─ callModel (model-call.ts)           the call
 //      └─ persistence.infer                if the run has a store
-//         └─ runAttempts                   here, or once for each call of a hook (hooked-model-call.ts)
-//            └─ generateWithRetries        model/retry.ts: the attempts, with `Attempts` as its options
-//               └─ askModel                model/ask-model.ts: one request, in the limits of its model
-//                  ├─ Attempts.enter       back here: a slot of the run, and the event of the request
-//                  └─ model.generate
+//         └─ makeCall (model-call.ts)      the call once more after a crash, if its outcome is unknown
+//            └─ runAttempts                here, or once for each call of a hook (hooked-model-call.ts)
+//               └─ generateWithRetries     model/retry.ts: the attempts, with `Attempts` as its options
+//                  └─ askModel             model/ask-model.ts: one request, in the limits of its model
+//                     ├─ Attempts.enter    back here: a slot of the run, and the event of the request
+//                     └─ model.generate
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";

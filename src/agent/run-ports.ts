@@ -12,7 +12,7 @@ import type { SpendLimits } from "../policies/budget.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { TreeShape } from "../policies/subagent-limits.ts";
 import type { EventBody } from "../protocol/event.ts";
-import type { AgentId, CallId, QuestionId, RunId, StepId } from "../protocol/ids.ts";
+import type { AgentId, QuestionId, RunId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
@@ -108,7 +108,6 @@ export interface RoleParts {
 
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */
 export interface DelegatedCall extends EventPosition {
-  readonly callId?: CallId;
   readonly history: ParentHistory;
   /** The roles that the delegations of the reply ask for, this one included; empty for a subtask. */
   readonly delegatedRoles: readonly string[];
@@ -144,8 +143,9 @@ export interface AgentSupervisor<Agent> {
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**
    * Why this request starts nothing as things stand; recorded and counted, so that the call is refused before an
-   * approver is asked about it (R137). `isReviewed`: a guard, a hook or an approver decides about it first; then those ahead of it in
-   * its reply count as started. Undefined: it may start a subagent.
+   * approver is asked about it (R137). `isReviewed`: a guard, a hook or an approver decides about it first; then
+   * those ahead of it in its reply count as started. Undefined: it may start a subagent, and its place in the
+   * group of its reply is reserved.
    */
   refuseSpawnEarly(
     parent: Agent,

@@ -18,7 +18,10 @@ export function handleStopsAndPause(agent: AgentRuntime, state: AgentState): Age
   return agent.isPausing ? pauseIfPossible(agent, handled) : handled;
 }
 
-/** The same before the calls of a reply, which evaluate has let through: after a pause it is not asked again (R28). */
+/**
+ * The same before the calls of a reply, which evaluate has seen: after a pause it does not see them again
+ * (R28). If it has raised a signal, nothing pauses.
+ */
 export function pauseBeforeCalls(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return agent.isPausing ? pauseIfPossible(agent, recordEvaluation(handled)) : handled;

@@ -37,8 +37,9 @@ export interface AccountFigures {
   stoodMsAt(nowMs: number): number;
 }
 
-/** The agent of an account, which may use what is kept for it. Null: a new child of the agent, which may not. */
-export type Asker = AccountFigures | null;
+/** The agent of an account, which may use what is kept for it. `NEW_CHILD`: a child that has no account yet, which may not. */
+export type Asker = AccountFigures | typeof NEW_CHILD;
+export const NEW_CHILD = null;
 
 /** Returns the amount that can become free to the asker; Infinity: the account does not limit the axis. */
 export function findRoom(at: AccountFigures, asker: Asker, axis: SpendAxis): number {

@@ -35,7 +35,7 @@ import {
   type Usage,
   type UsageReport,
 } from "../protocol/usage.ts";
-import { mapAxes, type AccountFigures } from "./account-figures.ts";
+import { mapAxes, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
 import * as time from "./account-time.ts";
 import type {
   BudgetRefusal,
@@ -148,7 +148,8 @@ export class BudgetAccount implements AccountFigures {
 
   /**
    * Requests a lease. Waits in the queue while calls in flight may still make room (X2). Never rejects.
-   * `onWait` is called before a wait, with the path of the account that lacks room.
+   * `onWait` is called before a wait, with the path of the account that lacks room
+   * or is contested by an earlier waiter.
    */
   requestLease(
     ask: AccountAsk,
@@ -385,7 +386,7 @@ export class BudgetAccount implements AccountFigures {
 
   /** Returns the limit that would keep a new child of the agent from taking even one step. */
   exhaustedForChild(): BudgetRefusal | undefined {
-    return findReachedLimit(this, this.#ledger.clock, null);
+    return findReachedLimit(this, this.#ledger.clock, NEW_CHILD);
   }
 
   /** Returns the least room on the path, for each limited axis. */
@@ -400,7 +401,7 @@ export class BudgetAccount implements AccountFigures {
 
   /** Returns the room for all new children of the agent together: what it keeps for itself is left out. */
   remainingForChildren(): Remaining {
-    return computeRemaining(this, this.#ledger.clock, null);
+    return computeRemaining(this, this.#ledger.clock, NEW_CHILD);
   }
 
   /** Returns the room of the whole run. */

@@ -22,7 +22,7 @@ import { onAbort, type AnySignal } from "../kernel/cancel.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
-import { findRoom, type AccountFigures } from "./account-figures.ts";
+import { findRoom, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
 import { deadlineAtMs } from "./account-time.ts";
 import {
   decideLease,
@@ -153,7 +153,7 @@ export class LeaseQueue {
     const { account, least, wanted } = node;
     let isTight = false;
     for (const axis of account.axes) {
-      const room = findRoom(account, null, axis);
+      const room = findRoom(account, NEW_CHILD, axis);
       if (least[axis] > room) this.#mayRefuse = true;
       if (wanted[axis] > room - account.reserved[axis]) isTight = true;
     }

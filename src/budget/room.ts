@@ -12,6 +12,7 @@ import {
   findRoom,
   findTightest,
   makeBudgetRefusal,
+  NEW_CHILD,
   type AccountFigures,
   type Asker,
 } from "./account-figures.ts";
@@ -149,8 +150,8 @@ const REPLY_AXES: readonly SpendAxis[] = [
 const CHILD_AXES: readonly SpendAxis[] = ["steps", ...REPLY_AXES];
 
 /**
- * Returns the first limit on the path that is reached: on the axes of a reply, or, if `asker` is `null`,
- * on those of a new child, which needs a step, too.
+ * Returns the first limit on the path that is reached: on the axes of a reply, or, for
+ * `NEW_CHILD`, on those of a child, which needs a step, too.
  */
 export function findReachedLimit(
   account: AccountFigures,
@@ -158,7 +159,7 @@ export function findReachedLimit(
   asker: Asker = account,
 ): BudgetRefusal | undefined {
   for (const axis of account.axes) {
-    if (!(asker === null ? CHILD_AXES : REPLY_AXES).includes(axis)) continue;
+    if (!(asker === NEW_CHILD ? CHILD_AXES : REPLY_AXES).includes(axis)) continue;
     const at = findTightest(account, asker, axis);
     if (at !== undefined && findRoom(at, asker, axis) <= 0)
       return makeBudgetRefusal(at, { axis, asked: 0, asker });

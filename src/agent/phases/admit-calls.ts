@@ -1,4 +1,5 @@
 // Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
+// Calls are charged here, against the limit of tool calls.
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import { isRecord, defined } from "../../kernel/json.ts";

@@ -74,7 +74,10 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
   }
 }
 
-/** Completes the step, and lets processors and conditions see it. */
+/**
+ * Completes the step, and lets processors and conditions see it. A closing step raises `steps_limit`, so that
+ * the agent ends `stopped`, also with a valid answer.
+ */
 async function finishStep(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
   const state = agent.role.hasOutput ? withTextResult(agent, given) : given;
   const closing = state.step?.lastStep;

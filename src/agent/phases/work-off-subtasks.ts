@@ -32,9 +32,9 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
     return outcome?.type === "returned" ? withOutcome(subtask, outcome.value) : subtask;
   });
   if (settled.some(({ text }) => text === undefined)) {
-    const open = recordSubtasks(state, settled);
+    const queued = recordSubtasks(state, settled);
     const broken = outcomes.find((outcome) => outcome.type === "failed");
-    return broken === undefined ? open : failWith(agent, open, broken.error);
+    return broken === undefined ? queued : failWith(agent, queued, broken.error);
   }
   const messages = settled.map(reportSubtask);
   for (const { text } of messages)
@@ -45,7 +45,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
   return addMessages(recordSubtasks(state, []), messages);
 }
 
-/** A delegation without a model call behind it; its agent's time stands still, as in any other. Never rejects. */
+/** A delegation without a model call behind it; it counts as no effect of the agent, whose clock runs. Never rejects. */
 async function runSubtask(
   agent: AgentRuntime,
   position: EffectPosition,

@@ -1,5 +1,9 @@
 // RunHandle: the controls of a run, and its result. Owns the readers of the run, over its pauses, and
 // what was requested of it while it rested. LiveRun runs the tree.
+//
+// To release a run (also: give it up, leave it) is to suspend its journal, wait until no effect is under way,
+// and hand the run to other processes. Until then `takeUp` resumes it here. `LiveRun.abandon` is no request:
+// the journal broke or was given up, and the run stops here at once.
 
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";

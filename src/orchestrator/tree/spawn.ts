@@ -178,7 +178,11 @@ export function childInEvents({ identity, role }: AgentRuntime) {
   return { childId, childPath, role: role.name, childDepth } as const;
 }
 
-/** Returns the group of the delegations of a reply, which end together (X11). A subtask has none. */
+/**
+ * Returns the group of the delegations of a reply: it decides when they end together (X11) and fixes the
+ * amount that they share (X4). With `isolate` it only does the latter. A subtask has no group, nor has a
+ * lone isolated call.
+ */
 export function openGroup(
   parent: AgentRuntime,
   { stepId, callId, delegatedRoles, isAlone = false }: DelegatedCall,

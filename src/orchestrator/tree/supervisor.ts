@@ -73,9 +73,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     }
     group?.join(child);
     const scope = parent.scope(call);
-    return isBackground
-      ? this.#runInBackground(child, scope)
-      : await this.#runAndRecord(child, scope);
+    return isBackground ? this.#runInBackground(child, scope) : await this.#runChild(child, scope);
   }
 
   /** What comes of a subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
@@ -89,7 +87,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     if (child === undefined) return undefined;
     const scope = parent.scope(call);
     if (!child.hasEnded)
-      return isBackground ? this.#runInBackground(child, scope) : this.#runAndRecord(child, scope);
+      return isBackground ? this.#runInBackground(child, scope) : this.#runChild(child, scope);
     const ended = makeEndedOutcome(child);
     if (!isBackground) return ended;
     parent.openMailbox().report(child.identity.agentId, describeReport(ended));
@@ -97,7 +95,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   }
 
   /** Runs a child until it ends or pauses, records its end, and returns how it settled. `scope`: the call that waits for it. */
-  #runAndRecord(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
+  #runChild(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     const settling = runUntilSettled(child).then(() => this.#recordChildEnd(child, scope));
     child.settling = settling;
     return settling;
@@ -126,7 +124,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   /** Runs a child beside its parent, which reads of its end in a message; gives the receipt to the call of `scope`. */
   #runInBackground(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     const { parent, identity } = child;
-    const reported = this.#runAndRecord(child, scope).then(
+    const reported = this.#runChild(child, scope).then(
       (outcome) => {
         if (outcome.type === "ended")
           parent?.openMailbox().report(identity.agentId, describeReport(outcome));
@@ -207,7 +205,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     }
     // Another call of its parent may have ended it.
     if (child.hasEnded) return makeEndedOutcome(child);
-    return await this.#runAndRecord(child, parent.scope(at));
+    return await this.#runChild(child, parent.scope(at));
   }
 
   async dismiss(parent: AgentRuntime, childId: AgentId): Promise<void> {
