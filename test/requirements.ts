@@ -2197,6 +2197,9 @@ const requirements = {
   D728: {
     text: "Elapsed and paused time of an execution count from its start: neither waits before it nor earlier executions of the agent are in them",
   },
+  D729: {
+    text: "The time row of a report counts from the opening of the root's account, over all executions, without pauses only under a limit that they do not use up",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

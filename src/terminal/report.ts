@@ -97,7 +97,7 @@ function budgetLines(result: RunResult, width: number, paint: Paint): readonly s
   return table(columns, rows, width, paint);
 }
 
-function budgetRows({ accounts, durationMs, usage }: RunResult): readonly BudgetRow[] {
+function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly BudgetRow[] {
   const account = accounts.find(({ parentId }) => parentId === null);
   if (account === undefined) return [];
   const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, stoodMs } = account;
@@ -108,7 +108,8 @@ function budgetRows({ accounts, durationMs, usage }: RunResult): readonly Budget
     ...account.limits,
     ...(wallTimeMs === null ? {} : { wallTimeMs }),
   };
-  const usedMs = isFixed ? durationMs : durationMs - stoodMs;
+  const openMs = settledAtMs - openedAtMs;
+  const usedMs = isFixed ? openMs : openMs - stoodMs;
   const { total } = usage;
   const costMicroUsd = total.costMicroUsd ?? 0;
   const spent: Readonly<Record<string, number>> = { ...total, costMicroUsd, wallTimeMs: usedMs };

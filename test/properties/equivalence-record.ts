@@ -123,6 +123,7 @@ const CHANGES_WITH_A_PAUSE: ReadonlySet<string> = new Set([
   "atMs",
   "startedAtMs",
   "endedAtMs",
+  "settledAtMs",
   "openedAtMs",
   "askedAtMs",
   "durationMs",

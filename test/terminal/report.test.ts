@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { runReport } from "../../src/terminal/report.ts";
-import { defineAgent, type Usage } from "../../src/index.ts";
+import { defineAgent, type StartOptions, type Usage } from "../../src/index.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -59,6 +59,34 @@ test("a report has the tree, the budget, who used how much, the refusals and the
     Trace id 0af7651916cd43dd8448eb211c80319c
     "
   `);
+});
+
+proves(["D729"], "the time row of a run that was continued counts all its executions", async () => {
+  const fixture = newFixture();
+  const worksFor = (ms: number) => () => {
+    fixture.clock.advance(ms);
+    return { calls: [{ name: "nothing", arguments: {} }] };
+  };
+  const model = new ScriptedModel([
+    worksFor(60_000),
+    () => (fixture.clock.advance(10_000), says("Done.")),
+    worksFor(60_000),
+    () => (fixture.clock.advance(10_000), says("Done.")),
+  ]);
+  const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
+  const timeRow = async (options: StartOptions): Promise<string | undefined> => {
+    const budget = { steps: 1, ...options.budget };
+    const run = fixture.start(lead, TASK, { ...options, budget });
+    await fixture.outcome(run);
+    fixture.clock.advance(3_600_000);
+    const more = [{ budget: { steps: 5 }, by: "Ada" }];
+    const result = await fixture.outcome(fixture.grantOn(lead, run.snapshot(), more));
+    const [row] = runReport(result).match(/^time .*$/mu) ?? [];
+    return row?.replaceAll(/ {2,}/gu, " | ");
+  };
+  expect(await timeRow({ budget: { wallTimeMs: 100_000 } })).toBe("time | 1m 40s | 1m 10s | 30.0s");
+  const deadlineAtMs = fixture.clock.nowMs() + 7_200_000;
+  expect(await timeRow({ deadlineAtMs })).toBe("time | 2h 00m | 1h 01m | 58m 50s");
 });
 
 test("a report of a run that was stopped says by what, and that nothing was limited if so", async () => {

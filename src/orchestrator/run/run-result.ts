@@ -118,6 +118,8 @@ export interface RunResult<out Output = unknown> {
   readonly accounts: readonly Account[];
   /** Milliseconds since the execution of its root began, up to its end or its pause; earlier pauses included. */
   readonly durationMs: number;
+  /** When its root ended or the run was paused, in milliseconds since the epoch. */
+  readonly settledAtMs: number;
 }
 
 /** What a result is made of. */
@@ -141,9 +143,9 @@ interface ResultSource {
   readonly facts: ResultFacts;
 }
 
-type HistoryParts = Pick<RunResult, "messages" | "newMessages" | "steps" | "agents">;
+type RootParts = Pick<RunResult, "messages" | "newMessages" | "steps" | "agents" | "settledAtMs">;
 
-const addLateParts = lateFields<ResultSource, LateFacts & HistoryParts>({
+const addLateParts = lateFields<ResultSource, LateFacts & RootParts>({
   traceId: ({ facts }) => facts.late().traceId,
   messages: ({ root: { agentId, settled } }) => storedMessages(settled.conversation, agentId),
   newMessages: ({ root: { agentId, settled } }) => addedMessages(settled.conversation, agentId),
@@ -154,6 +156,7 @@ const addLateParts = lateFields<ResultSource, LateFacts & HistoryParts>({
   subagentsByDepth: ({ facts }) => facts.late().subagentsByDepth,
   refusalsByCode: ({ facts }) => facts.late().refusalsByCode,
   accounts: ({ facts }) => facts.late().accounts,
+  settledAtMs: ({ root: { settled }, facts }) => settled.telemetry.endedAtMs ?? facts.atMs,
 });
 
 const addSums = lateFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "byModel">>({
