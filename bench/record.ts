@@ -103,7 +103,7 @@ async function figuresOf(store: Store): Promise<readonly Figure[]> {
   }
   const slowest = (of: keyof Timing): number => Math.max(...steps.map((one) => one[of]));
   const step = { ms: slowest("ms"), cpuMs: slowest("cpuMs"), blockMs: slowest("blockMs") };
-  const result = await timed(() => new Orchestrator({ store }).resultOf(runId));
+  const result = await timed(() => new Orchestrator({ store }).getResult(runId));
   const journal = await recordingOf(store, runId);
   const rebuilt = await timed(() => rebuildRecordedRequest(journal, { stepNumber: 1 }));
   const scaled = { ...folding, ms: folding.ms * scale, cpuMs: folding.cpuMs * scale };
@@ -118,7 +118,7 @@ async function figuresOf(store: Store): Promise<readonly Figure[]> {
     },
     { what: "heap, with the fold", measured: heapMb, unit: "MB", limit: 64 },
     ...figuresFor(`steps and a request of an agent, the slowest of ${SAMPLE}`, step, 100),
-    ...figuresFor("`resultOf`", result),
+    ...figuresFor("`getResult`", result),
     ...figuresFor("`rebuildRecordedRequest`", rebuilt),
   ];
 }

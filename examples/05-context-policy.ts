@@ -50,7 +50,7 @@ const lead = defineAgent({
   ]),
   tools: [readPage, writeNote],
   subagents: [reader, critic],
-  context: {
+  contextPolicy: {
     inheritMessages: true,
     messageWindowSize: 2, // the last two messages at most, a call never without its result
     metadataKeys: ["book"],
@@ -116,7 +116,7 @@ const discreet = defineAgent({
   ]),
   tools: [readPage],
   subagents: [asker],
-  context: {
+  contextPolicy: {
     selectMessages: (messages) => messages.filter(({ role }) => role === "user"),
   },
 });

@@ -59,6 +59,6 @@ const ended = await run.result;
 console.log(`${ended.status}: ${ended.reason.code}: ${ended.text}`);
 assert.deepEqual(
   [ended.status, ended.reason.code, ended.text, ended.steps.length],
-  ["stopped", "steps_limit", "So far: roses.", 3],
+  ["stopped", "step_limit", "So far: roses.", 3],
 );
 assert.deepEqual(await delivery, { isDelivered: true, stepNumber: 1 });

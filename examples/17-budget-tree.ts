@@ -53,7 +53,7 @@ const tree = `
 lead completed (completed) 2 steps, 30 of 120 tokens
 ├─ step 1 asked for 2
 │  ├─ SpawnSubagent failed (subagent_partial)
-│  │  └─ lead/digger#1 stopped (steps_limit) 3 steps, 45 of 45 tokens
+│  │  └─ lead/digger#1 stopped (step_limit) 3 steps, 45 of 45 tokens
 │  │     ├─ step 1 asked for 1
 │  │     │  └─ look succeeded
 │  │     ├─ step 2 asked for 1
@@ -61,7 +61,7 @@ lead completed (completed) 2 steps, 30 of 120 tokens
 │  │     └─ step 3 asked for 1
 │  │        └─ look succeeded
 │  └─ SpawnSubagent failed (subagent_partial)
-│     └─ lead/digger#2 stopped (steps_limit) 3 steps, 45 of 45 tokens
+│     └─ lead/digger#2 stopped (step_limit) 3 steps, 45 of 45 tokens
 │        ├─ step 1 asked for 1
 │        │  └─ look succeeded
 │        ├─ step 2 asked for 1

@@ -31,7 +31,7 @@ const lead = defineAgent({
   delegation: {
     background: true, // the model may start subagents in the background, list them, wait for them, write to them, cancel them
     parentEndPolicy: "await", // with its answer given, the agent waits for them ("cancel": ends them, "detach": leaves them to the run)
-    onFailure: "isolate", // one that fails harms no other ("fail_fast", { quorum: 2 }: ends those of the same reply)
+    failurePolicy: "isolate", // one that fails harms no other ("fail_fast", { quorum: 2 }: ends those of the same reply)
   },
 });
 

@@ -29,7 +29,7 @@ const orchestrator = new Orchestrator({ roles: [lead] });
 
 const run = orchestrator.start(lead, "Read the book.", { budget: { steps: 4 } });
 const stopped = await run.result;
-assert.deepEqual([stopped.status, stopped.reason.code], ["stopped", "steps_limit"]);
+assert.deepEqual([stopped.status, stopped.reason.code], ["stopped", "step_limit"]);
 
 const resumed = orchestrator.resume(run.snapshot(), [], {
   grants: [{ budget: { steps: 2 }, by: "Ada" }],

@@ -18,7 +18,7 @@ const clerk = defineAgent({
 const orchestrator = new Orchestrator({ store: memoryStore() });
 const session = await orchestrator.session("customer-42", {
   retention: { maxMessages: 40, maxExecutions: 5, summarizeDropped: false }, // what the next execution begins with
-  onFailure: "remove", // what an execution that fails has added is taken out again
+  failedExecutionPolicy: "remove", // what an execution that fails has added is taken out again
 });
 
 const first = await orchestrator.start(clerk, "Where is my order?", { session }).result;

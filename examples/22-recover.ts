@@ -80,7 +80,7 @@ await run.result;
 
 // A process that has the store has the result, in this process or another, without the roles.
 const { runId } = run;
-const { status, text, usage } = await orchestrator.resultOf(runId);
+const { status, text, usage } = await orchestrator.getResult(runId);
 console.log(text);
 
 assert.equal(status, "completed");

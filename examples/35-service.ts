@@ -73,7 +73,7 @@ function show({ id, name, data }: Message): void {
   lastEventId = id ?? lastEventId;
   if (id !== undefined) seen.push(Number(id));
   if (name === "event") types.push(data.type);
-  if (name !== "piece") return;
+  if (name !== "part") return;
   if (data.type === "reset") resets += 1;
   if (data.type === "reset") told = "";
   if (data.type === "text") told += data.text ?? "";
@@ -109,7 +109,7 @@ assert.equal(types.filter((type) => type === "tool.ended").length, 1); // it loo
 // The next one leaves.
 const leftId = await begin();
 for await (const { name, data } of follow(`${url}/runs/${leftId}`))
-  if (name === "piece" && data.type === "text") break;
+  if (name === "part" && data.type === "text") break;
 await setTimeout(1_000); // longer than the service waits for it to come back
 for await (const { name, data } of follow(`${url}/runs/${leftId}`))
   if (name === "result") assert.equal(data.status, "cancelled");

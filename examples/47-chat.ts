@@ -45,7 +45,7 @@ async function history(response: ServerResponse, chat: string) {
   const { executions } = await orchestrator.session(chat);
   const runIds = new Set(executions.map(({ runId }) => runId));
   const ended = [...runIds].filter((runId) => orchestrator.findActiveRun(runId) === undefined);
-  const turns = await Promise.all(ended.map((runId) => orchestrator.resultOf(runId)));
+  const turns = await Promise.all(ended.map((runId) => orchestrator.getResult(runId)));
   const said = turns
     .flatMap(({ newMessages }) => newMessages)
     .filter((one) => one.role === "assistant" || (one.role === "user" && one.origin === "task"));
@@ -99,7 +99,7 @@ async function show({ body }: Response, on: Map<string, string>): Promise<string
     unread = messages.pop() ?? "";
     for (const message of messages) {
       const [, name, data = ""] = /^event: (.*)\ndata: (.*)$/m.exec(message) ?? [];
-      if (name === "piece") take(data, on);
+      if (name === "part") take(data, on);
       if (name === "event") question ??= questionIn(data);
     }
   }

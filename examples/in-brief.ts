@@ -1,13 +1,8 @@
 import { defineAgent, openai, Orchestrator } from "espalier";
 
 const model = openai("gpt-5-mini");
-const purpose = "Answers one question";
-const reader = defineAgent({
-  name: "reader",
-  description: purpose,
-  instructions: "Be brief.",
-  model,
-});
+const description = "Answers one question";
+const reader = defineAgent({ name: "reader", description, instructions: "Be brief.", model });
 const instructions = "Ask one reader per part, all in one reply. Then sum up.";
 const lead = defineAgent({ name: "lead", instructions, model, subagents: [reader] });
 

@@ -129,7 +129,7 @@ export type { MessageContent } from "./protocol/message-content.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
 export type { AgentError, RunUsage } from "./orchestrator/run/run-result.ts";
 export type { AnswerType, QuestionKind, QuestionRef } from "./protocol/question.ts";
-export type { ParentEndPolicy, OnFailure } from "./policies/delegation-policy.ts";
+export type { ParentEndPolicy, FailurePolicy } from "./policies/delegation-policy.ts";
 export type { BudgetAxis } from "./policies/budget.ts";
 export type { CompactionStrategy } from "./agent/compaction.ts";
 export type { Concurrency } from "./run-services/limiter.ts";
@@ -144,7 +144,7 @@ export type { InputOf, ToolInput } from "./tools/arguments/input-schema.ts";
 export type { LeftOut, TaggedHistory } from "./agent/message-tags.ts";
 export type { MessageSelection } from "./policies/inherited-messages.ts";
 export type {
-  OnFailedExecution,
+  FailedExecutionPolicy,
   SessionForkOptions,
 } from "./orchestrator/sessions/session-options.ts";
 export type { OpenStepReport } from "./agent/phase-report.ts";

@@ -36,7 +36,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
   const run = orchestrator.findActiveRun(runId ?? "");
   if (run !== undefined) return await follow(run, request, response);
-  const { status, text: told } = await orchestrator.resultOf(runId ?? ""); // it is over
+  const { status, text: told } = await orchestrator.getResult(runId ?? ""); // it is over
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.end(`event: result\ndata: ${JSON.stringify({ runId, status, text: told })}\n\n`);
 }

@@ -164,7 +164,7 @@ export const OUTLINES: readonly Outline[] = [
       },
       {
         title: "On a session",
-        names: ["SessionOptions", "MessageRetentionPolicy", "OnFailedExecution", "Session"],
+        names: ["SessionOptions", "MessageRetentionPolicy", "FailedExecutionPolicy", "Session"],
       },
       {
         title: "A run that lives",

@@ -63,7 +63,7 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly errorPolicy: ErrorPolicy;
   /** The roles that it may spawn, as values or by name. */
   readonly subagents: readonly (AgentRole<unknown, Context> | string)[];
-  readonly context: SubagentContextPolicy;
+  readonly contextPolicy: SubagentContextPolicy;
   readonly delegation: DelegationPolicy;
   /** Only those that the definition gives. */
   readonly limits: Partial<SubagentLimits>;

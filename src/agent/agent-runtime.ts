@@ -546,7 +546,7 @@ export class AgentRuntime {
   /** The subagents that a step of it starts (X11). `size`: how many delegations of the reply may still start one. */
   groupOf(stepId: StepId, size: number): SpawnGroup {
     const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
-    const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.onFailure, size);
+    const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.failurePolicy, size);
     groups.set(stepId, group);
     return group;
   }

@@ -98,7 +98,7 @@ export interface AgentDefinition<
   /** Roles that it may spawn, as values, or by name if they are defined elsewhere in the tree (also its own). Gives it `SpawnSubagent`. */
   readonly subagents?: readonly Child[];
   /** What its subagents inherit. Default: nothing. */
-  readonly context?: Partial<SubagentContextPolicy>;
+  readonly contextPolicy?: Partial<SubagentContextPolicy>;
   /** How it delegates: in the background, with which part of its budget, and what one failure means for the others. */
   readonly delegation?: Partial<DelegationPolicy>;
   /**
@@ -119,7 +119,7 @@ export interface AgentDefinition<
   /**
    * On the last step that a `steps` budget allows, the model can call no tools (but `Finish`, if it gives a typed result by that) and reads
    * a notice to finish: `true`, or the text of the notice. Without a `steps` budget on its path it does nothing.
-   * Its text is then the result of an agent that was stopped by `steps_limit`. Default: no notice, the agent is simply stopped.
+   * Its text is then the result of an agent that was stopped by `step_limit`. Default: no notice, the agent is simply stopped.
    */
   readonly wrapUp?: boolean | string;
   /**
@@ -169,7 +169,7 @@ export const DEFINITION_FIELDS = {
   errorBudget: "data",
   errorPolicy: "data",
   subagents: "names",
-  context: "data",
+  contextPolicy: "data",
   delegation: "data",
   limits: "data",
   dynamicRoles: "code",
@@ -259,7 +259,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     errorBudget: errorBudget(`${name}.errorBudget`, definition.errorBudget ?? {}),
     errorPolicy: errorPolicy(`${name}.errorPolicy`, definition.errorPolicy ?? {}),
     subagents: Object.freeze([...subagents]),
-    context: subagentContextPolicy(`${name}.context`, definition.context ?? {}),
+    contextPolicy: subagentContextPolicy(`${name}.contextPolicy`, definition.contextPolicy ?? {}),
     delegation,
     limits: Object.freeze({ ...limits }),
     dynamicRoles:

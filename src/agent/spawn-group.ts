@@ -5,7 +5,7 @@
 
 import type { Remaining } from "../budget/lease.ts";
 import type { CallId } from "../protocol/ids.ts";
-import type { OnFailure } from "../policies/delegation-policy.ts";
+import type { FailurePolicy } from "../policies/delegation-policy.ts";
 
 /** One of the group, as far as it matters here. */
 export interface GroupMember {
@@ -14,7 +14,7 @@ export interface GroupMember {
 }
 
 export class SpawnGroup {
-  readonly #onFailure: OnFailure;
+  readonly #failurePolicy: FailurePolicy;
   readonly #living = new Set<GroupMember>();
   /** Calls of the reply that may still become members. */
   #expected: number;
@@ -27,8 +27,8 @@ export class SpawnGroup {
   #decision: string | undefined;
 
   /** `size`: calls of the reply that name a role to start. */
-  constructor(onFailure: OnFailure, size: number) {
-    this.#onFailure = onFailure;
+  constructor(failurePolicy: FailurePolicy, size: number) {
+    this.#failurePolicy = failurePolicy;
     this.#expected = size;
   }
 
@@ -80,14 +80,14 @@ export class SpawnGroup {
   noteEnd(member: GroupMember, isCompleted: boolean): void {
     if (!this.#living.delete(member)) return;
     if (isCompleted) this.#completed += 1;
-    else if (this.#onFailure === "fail_fast")
+    else if (this.#failurePolicy === "fail_fast")
       this.#end(`${member.childName}, started by the same reply, did not complete.`);
     this.#decide();
   }
 
   #decide(): void {
-    if (typeof this.#onFailure === "string") return;
-    const { quorum } = this.#onFailure;
+    if (typeof this.#failurePolicy === "string") return;
+    const { quorum } = this.#failurePolicy;
     if (this.#completed >= quorum)
       this.#end(
         `${this.#completed} of those started by the same reply have completed, which is enough.`,

@@ -95,7 +95,7 @@ export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
   return {
     source: "budget",
     reason: {
-      code: "steps_limit",
+      code: "step_limit",
       message: `The steps budget of ${accountPath} allows ${maximum}; this was the last, and the agent was told to finish in it.`,
       data: { axis: "steps", accountPath, maximum, current: maximum },
     },

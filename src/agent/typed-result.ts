@@ -307,7 +307,7 @@ function isFinishWatched(hooks: HookSet): boolean {
 
 function isFinishChosen(choice: ToolChoice | undefined): boolean {
   if (typeof choice !== "object") return false;
-  return ("tool" in choice ? [choice.tool] : choice.oneOf).includes(FINISH_TOOL_NAME);
+  return ("toolName" in choice ? [choice.toolName] : choice.toolNames).includes(FINISH_TOOL_NAME);
 }
 
 /** What the schema of the result makes of a text; undefined: it is no JSON, or is not to be looked at. */

@@ -49,11 +49,11 @@ export function grantOf(said: string): Budget {
 
 /** By the reason of a run that a limit stopped, what it may be granted. */
 const GRANTS: Readonly<Record<string, string>> = {
-  steps_limit: "steps=20",
+  step_limit: "steps=20",
   token_limit: "tokens=50000",
   cost_limit: "cost=0.5",
   time_limit: "time=5m",
-  tool_calls_limit: "calls=20",
+  tool_call_limit: "calls=20",
 };
 
 /** What to type to continue a run that a limit stopped; undefined: it ended for another reason. */

@@ -97,7 +97,7 @@ export async function resultIn(
 ): Promise<RunResult | undefined> {
   if (status !== "ended") return undefined;
   try {
-    return await new Orchestrator({ store }).resultOf(runId);
+    return await new Orchestrator({ store }).getResult(runId);
   } catch (cause) {
     if (isOfOneRun(cause) || (EspalierError.is(cause) && cause.code === "invalid_state"))
       return undefined;

@@ -124,7 +124,7 @@ export type ErrorCode =
   | "unknown_run"
   /** A process leads the run that another one is to take. Wait until it rests or is lost, or say `takeOver`. */
   | "run_alive"
-  /** The run has ended, and cannot continue. Take its result with `orchestrator.resultOf`, start another run, or fork a snapshot of it. */
+  /** The run has ended, and cannot continue. Take its result with `orchestrator.getResult`, start another run, or fork a snapshot of it. */
   | "run_ended"
   /**
    * Another process has taken the run over: this one persists nothing further of it. Leave it to its owner; if it happens often, raise

@@ -69,12 +69,12 @@ export function toolChoiceAmong(
   const advice =
     toolNames.length === 0 ? "It has no tools." : `Its tools are: ${toolNames.join(", ")}.`;
   if (!parsed.success) {
-    const expected = '"auto", "none", "required", { tool: … } or { oneOf: […] }';
+    const expected = '"auto", "none", "required", { toolName: … } or { toolNames: […] }';
     throw misdefinition(field, expected, given, advice);
   }
   const choice = parsed.data;
   if (typeof choice === "string") return choice;
-  const names = "tool" in choice ? [choice.tool] : choice.oneOf;
+  const names = "toolName" in choice ? [choice.toolName] : choice.toolNames;
   const unknown = names.find((name) => !toolNames.includes(name));
   if (unknown !== undefined)
     throw misdefinition(field, "the name of one of its tools", unknown, advice);

@@ -183,7 +183,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Returns the run of this id if it is under way in this process, else `undefined`. `resultOf` returns
+   * Returns the run of this id if it is under way in this process, else `undefined`. `getResult` returns
    * the result of a stored run.
    */
   findActiveRun(runId: string): Run | undefined {
@@ -214,7 +214,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  async resultOf(runId: string): Promise<RunResult<JsonValue>> {
+  async getResult(runId: string): Promise<RunResult<JsonValue>> {
     checkText("runId", runId);
     const { storedResult } = await import("./run/recover.ts");
     return await storedResult(this.#settings, RunIdSchema().parse(runId));

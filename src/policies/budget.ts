@@ -81,9 +81,9 @@ function wholeMicroUsd(usd: number): number {
 const ROUNDING_SLACK = 1e-6;
 
 const STOP_CODES_BY_AXIS: Readonly<Record<SpendAxis | "wallTimeMs", StopCode>> = {
-  steps: "steps_limit",
+  steps: "step_limit",
   costMicroUsd: "cost_limit",
-  toolCalls: "tool_calls_limit",
+  toolCalls: "tool_call_limit",
   wallTimeMs: "time_limit",
   totalTokens: "token_limit",
   inputTokens: "token_limit",

@@ -9,7 +9,7 @@ import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
 export type ParentEndPolicy = "await" | "cancel" | "detach";
 
 /** What the end of one subagent means for those that were started by the same reply. */
-export type OnFailure =
+export type FailurePolicy =
   /** Nothing: each runs to its own end. */
   | "isolate"
   /** The first that does not complete cancels the others, and they are waited for. */
@@ -30,7 +30,7 @@ export interface DelegationPolicy {
    */
   readonly parentEndPolicy: ParentEndPolicy;
   /** What the end of one subagent means for those that were started by the same reply (X11). Default `isolate`. */
-  readonly onFailure: OnFailure;
+  readonly failurePolicy: FailurePolicy;
   /** How the budget is shared among the subagents (X4). Default: a common pool. */
   readonly share: BudgetShare;
   /** What subagents must leave of the agent's own budget, for its last word (X5). Default: nothing. */
@@ -46,7 +46,7 @@ const ENDS: readonly ParentEndPolicy[] = ["await", "cancel", "detach"];
 const DEFAULTS: DelegationPolicy = deepFreeze({
   background: false,
   parentEndPolicy: "await",
-  onFailure: "isolate",
+  failurePolicy: "isolate",
   share: COMMON_POOL,
   reserve: {},
   maxIdenticalDelegations: 2,
@@ -59,7 +59,13 @@ export function delegationPolicy(
 ): DelegationPolicy {
   checkKeys(field, given, Object.keys(DEFAULTS));
   const policy: DelegationPolicy = { ...DEFAULTS, ...defined(given) };
-  const { background, parentEndPolicy, onFailure, reserve, maxIdenticalDelegations: most } = policy;
+  const {
+    background,
+    parentEndPolicy,
+    failurePolicy,
+    reserve,
+    maxIdenticalDelegations: most,
+  } = policy;
   checkBoolean(`${field}.background`, background);
   if (!ENDS.includes(parentEndPolicy))
     throw mismatch(
@@ -68,25 +74,25 @@ export function delegationPolicy(
       parentEndPolicy,
       "Choose one of them.",
     );
-  checkOnFailure(`${field}.onFailure`, onFailure);
+  checkFailurePolicy(`${field}.failurePolicy`, failurePolicy);
   checkReserve(`${field}.reserve`, reserve);
   const advice = 'Say "unlimited" for no limit.';
   if (most !== "unlimited") checkCount(`${field}.maxIdenticalDelegations`, most, advice);
   return deepFreeze({
     ...policy,
-    onFailure: typeof onFailure === "string" ? onFailure : { ...onFailure },
+    failurePolicy: typeof failurePolicy === "string" ? failurePolicy : { ...failurePolicy },
     share: budgetShare(`${field}.share`, policy.share),
     reserve: { ...reserve },
   });
 }
 
-function checkOnFailure(field: string, onFailure: OnFailure): void {
-  if (onFailure === "isolate" || onFailure === "fail_fast") return;
-  if (!isRecord(onFailure))
-    throw mismatch(field, "isolate, fail_fast or { quorum }", onFailure, "Choose one of them.");
-  checkKeys(field, onFailure, ["quorum"]);
-  checkCount(`${field}.quorum`, onFailure.quorum);
-  if (onFailure.quorum === 0)
+function checkFailurePolicy(field: string, failurePolicy: FailurePolicy): void {
+  if (failurePolicy === "isolate" || failurePolicy === "fail_fast") return;
+  if (!isRecord(failurePolicy))
+    throw mismatch(field, "isolate, fail_fast or { quorum }", failurePolicy, "Choose one of them.");
+  checkKeys(field, failurePolicy, ["quorum"]);
+  checkCount(`${field}.quorum`, failurePolicy.quorum);
+  if (failurePolicy.quorum === 0)
     throw mismatch(`${field}.quorum`, "at least 1", 0, "A quorum of 0 decides nothing.");
 }
 

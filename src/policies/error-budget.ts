@@ -20,9 +20,9 @@ export interface ErrorBudget {
 /** What is done about single failures. */
 export interface ErrorPolicy {
   /** When a guard, a hook or an approver denies a call, or whether to ask cannot be found out: the agent continues (default), or stops with `blocked` (R71). */
-  readonly onBlocked: "continue" | "stop";
+  readonly blockedPolicy: "continue" | "stop";
   /** When a tool was retried as often as it allows: the agent stops with `retry_limit` (default), or continues without the call (R110). */
-  readonly onRetryLimit: "stop" | "continue";
+  readonly retryLimitPolicy: "stop" | "continue";
 }
 
 /** The error budget of a role, where its definition gives none. */
@@ -33,8 +33,8 @@ export const DEFAULT_ERROR_BUDGET: ErrorBudget = Object.freeze({
 });
 
 const DEFAULT_ERROR_POLICY: ErrorPolicy = Object.freeze({
-  onBlocked: "continue",
-  onRetryLimit: "stop",
+  blockedPolicy: "continue",
+  retryLimitPolicy: "stop",
 });
 
 /** The error budget of a definition. Throws `invalid_option` for what it cannot be. */
@@ -102,11 +102,11 @@ const BLOCKED: ReadonlySet<string> = new Set(["blocked", "denied", "approval_che
 function singleSignal(execution: ToolExecution, policy: ErrorPolicy): readonly StopSignal[] {
   const { call, errorCode, blockedBy, text } = execution;
   const data = { toolName: call.toolName, callId: call.callId };
-  if (errorCode === "retry_limit" && policy.onRetryLimit === "stop") {
+  if (errorCode === "retry_limit" && policy.retryLimitPolicy === "stop") {
     const message = `${call.toolName} was retried as often as it allows, and needs another correction.`;
     return [signal("retry_limit", message, data)];
   }
-  if (!BLOCKED.has(errorCode ?? "") || policy.onBlocked !== "stop") return [];
+  if (!BLOCKED.has(errorCode ?? "") || policy.blockedPolicy !== "stop") return [];
   return [signal("blocked", `A call of ${call.toolName} was denied: ${text}`, data, blockedBy)];
 }
 

@@ -28,8 +28,8 @@ export type ToolChoice =
   | "auto"
   | "none"
   | "required"
-  | { readonly tool: string }
-  | { readonly oneOf: readonly string[] };
+  | { readonly toolName: string }
+  | { readonly toolNames: readonly string[] };
 
 const MOST_STOPS = 4;
 
@@ -51,7 +51,7 @@ export const ToolChoiceSchema = lazySchema(
   () =>
     z.union([
       z.enum(["auto", "none", "required"]),
-      z.strictObject({ tool: z.string() }).readonly(),
-      z.strictObject({ oneOf: z.array(z.string()).min(1).readonly() }).readonly(),
+      z.strictObject({ toolName: z.string() }).readonly(),
+      z.strictObject({ toolNames: z.array(z.string()).min(1).readonly() }).readonly(),
     ]) satisfies z.ZodType<ToolChoice>,
 );

@@ -25,11 +25,11 @@ export const STOP_CODES = [
   "stop_requested",
   "cancelled",
   "input_refused",
-  "steps_limit",
+  "step_limit",
   "token_limit",
   "time_limit",
   "cost_limit",
-  "tool_calls_limit",
+  "tool_call_limit",
   "retry_limit",
   "error_budget",
   "blocked",
@@ -38,8 +38,8 @@ export const STOP_CODES = [
   "completed",
 ] as const;
 /**
- * A reason that espalier itself gives: `error`, `stop_requested`, `cancelled`, `input_refused`, `steps_limit`, `token_limit`, `time_limit`,
- * `cost_limit`, `tool_calls_limit`, `retry_limit`, `error_budget`, `blocked`, `tool_called`, `finish_reason` or `completed`.
+ * A reason that espalier itself gives: `error`, `stop_requested`, `cancelled`, `input_refused`, `step_limit`, `token_limit`, `time_limit`,
+ * `cost_limit`, `tool_call_limit`, `retry_limit`, `error_budget`, `blocked`, `tool_called`, `finish_reason` or `completed`.
  */
 export type StopCode = (typeof STOP_CODES)[number];
 

@@ -43,7 +43,7 @@ export type ToolFailureCode =
   | "approval_check_failed"
   /** The caller had the calls of the step left out. */
   | "skipped"
-  | "tool_calls_limit"
+  | "tool_call_limit"
   | "time_limit"
   /** The agent had to end while the call ran. */
   | "cancelled"
@@ -90,7 +90,7 @@ export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   total_limit: LIMITED,
   budget_exhausted: LIMITED,
   setup_failed: LIMITED,
-  tool_calls_limit: ENDED,
+  tool_call_limit: ENDED,
   time_limit: ENDED,
   cancelled: { severity: "abortive", outcome: "cancelled", counts: "nothing" },
   not_executed: { severity: "abortive", outcome: "not_executed", counts: "nothing" },

@@ -77,7 +77,7 @@ export function unknownRun(runId: RunId): EspalierError {
 
 /** A request for something further of a run that has ended. */
 export function runEnded(runId: RunId): EspalierError {
-  const message = `Expected run ${JSON.stringify(runId)} to go on, got one that has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`;
+  const message = `Expected run ${JSON.stringify(runId)} to go on, got one that has ended. Its result: orchestrator.getResult. Start another one, or fork a snapshot of it.`;
   return new EspalierError({ code: "run_ended", message, data: { runId } });
 }
 

@@ -32,7 +32,7 @@ export function spinner(nowMs: number): string {
   return SPINNER[Math.floor(nowMs / SPINNER_FRAME_MS) % SPINNER.length] ?? "·";
 }
 
-/** Sign and words, as in `⠹ thinking` or `■ stopped: steps_limit`, in their colour. */
+/** Sign and words, as in `⠹ thinking` or `■ stopped: step_limit`, in their colour. */
 export function activityCell(agent: ShownAgent, nowMs: number): Cell {
   const { activity, rest, retry, openCalls } = agent;
   switch (activity) {

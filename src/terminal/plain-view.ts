@@ -236,7 +236,7 @@ function isNews({
 }
 
 const REFUSALS: ReadonlySet<string> = new Set([
-  "tool_calls_limit",
+  "tool_call_limit",
   "tool_not_available",
   "blocked",
   "approval_check_failed",

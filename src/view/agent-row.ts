@@ -78,7 +78,7 @@ export function openToolCalls({
   );
 }
 
-/** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `steps_limit`. */
+/** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `step_limit`. */
 function noteOf({ activity, rest, retry, budgetOf, openCalls }: AgentFold): string {
   if (rest !== undefined)
     return rest.status === "completed" ? "" : (rest.error ?? rest.reason).code;

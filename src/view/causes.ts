@@ -130,11 +130,11 @@ function isAtLimit({ status, reason }: AgentRest): boolean {
 }
 
 const STOPPED_BY_LIMITS: ReadonlySet<string> = new Set<StopCode>([
-  "steps_limit",
+  "step_limit",
   "token_limit",
   "time_limit",
   "cost_limit",
-  "tool_calls_limit",
+  "tool_call_limit",
   "retry_limit",
   "error_budget",
 ]);
@@ -220,8 +220,8 @@ function callBehind(agent: AgentFold, { execution, reason }: ExecutionRest): Mad
     case "retry_limit":
     case "blocked":
       return calls.findLast(({ call }) => call.callId === callId);
-    case "tool_calls_limit":
-      return calls.find(({ call }) => call.errorCode === "tool_calls_limit");
+    case "tool_call_limit":
+      return calls.find(({ call }) => call.errorCode === "tool_call_limit");
     case "error":
       return calls.find(({ call }) => call.outcome === "failed" && call.severity === "abortive");
     default:

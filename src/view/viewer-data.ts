@@ -215,7 +215,7 @@ export type AgentRow = readonly [
   /** -1: it has not ended. */
   endedAtMs: number,
   activity: number,
-  /** What it waits for or calls, or why it rests: `read`, `2 subagents`, `steps_limit`. */
+  /** What it waits for or calls, or why it rests: `read`, `2 subagents`, `step_limit`. */
   note: string,
   /** Since when it does what it does. */
   sinceMs: number,

@@ -230,9 +230,9 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   ],
   [
     "a window without inheritance",
-    { context: { messageWindowSize: 2 } },
+    { contextPolicy: { messageWindowSize: 2 } },
     "invalid_option",
-    "lead.context.messageWindowSize",
+    "lead.contextPolicy.messageWindowSize",
     "left out without inheritMessages",
     "2",
   ],
@@ -252,7 +252,11 @@ const UNKNOWN: readonly (readonly [string, object, string])[] = [
   ["a misspelt field", { instruction: "Lead." }, "agent.instruction"],
   ["a misspelt axis", { budget: { totalToken: 5 } }, "lead.budget.totalToken"],
   ["a misspelt compaction", { compaction: { keep: 5 } }, "lead.compaction.keep"],
-  ["a misspelt policy", { context: { inheritMessage: true } }, "lead.context.inheritMessage"],
+  [
+    "a misspelt policy",
+    { contextPolicy: { inheritMessage: true } },
+    "lead.contextPolicy.inheritMessage",
+  ],
 ];
 
 for (const [what, patch, field] of UNKNOWN) {

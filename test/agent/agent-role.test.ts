@@ -34,9 +34,9 @@ test("a role has its definition, with the documented defaults", () => {
     guards: [],
     toolFilters: [],
     errorBudget: { maxToolErrors: 5, maxConsecutiveErrors: 3, maxRetryErrors: 10 },
-    errorPolicy: { onBlocked: "continue", onRetryLimit: "stop" },
+    errorPolicy: { blockedPolicy: "continue", retryLimitPolicy: "stop" },
     subagents: [],
-    context: {
+    contextPolicy: {
       inheritMessages: false,
       messageWindowSize: 0,
       selectMessages: undefined,
@@ -53,7 +53,7 @@ test("a role has its definition, with the documented defaults", () => {
     delegation: {
       background: false,
       parentEndPolicy: "await",
-      onFailure: "isolate",
+      failurePolicy: "isolate",
       share: { type: "pool" },
       reserve: {},
       maxIdenticalDelegations: 2,
@@ -85,7 +85,7 @@ test("what is given is taken", () => {
     description: "Leads.",
     tools: [search],
     subagents: [helper, "lead"],
-    context: { inheritMessages: true },
+    contextPolicy: { inheritMessages: true },
     budget: { steps: 3 },
     stopWhen: [enough],
     maxOutputTokens: 1,
@@ -98,7 +98,7 @@ test("what is given is taken", () => {
     { steps: 3 },
     [enough],
   ]);
-  expect([role.context.inheritMessages, role.maxOutputTokens, role.temperature]).toEqual([
+  expect([role.contextPolicy.inheritMessages, role.maxOutputTokens, role.temperature]).toEqual([
     true,
     1,
     0,
@@ -137,7 +137,7 @@ proves(["R40"], "a role is frozen, and shares no list with what it was defined f
     budget: { steps: 3 },
     compaction: { keepMessages: 3 },
   };
-  const role = define({ ...lists, context: { contextInjections: ["Hint."] } });
+  const role = define({ ...lists, contextPolicy: { contextInjections: ["Hint."] } });
   const { model: _port, ...rest } = role;
   expect(Object.isFrozen(role)).toBe(true);
   expect(unfrozenParts(rest).filter((path) => path !== "value")).toEqual([]);

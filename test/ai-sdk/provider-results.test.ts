@@ -114,7 +114,7 @@ proves(
 );
 
 describe("Claude", () => {
-  const forced: Partial<ModelRequest> = { tools: TOOLS, toolChoice: { tool: "Finish" } };
+  const forced: Partial<ModelRequest> = { tools: TOOLS, toolChoice: { toolName: "Finish" } };
   const namesIn = (body: Body | undefined): unknown[] =>
     z
       .array(z.looseObject({ name: z.string() }))

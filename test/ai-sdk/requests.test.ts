@@ -40,7 +40,7 @@ proves(
     const { options, reply } = await exchange(
       {
         tools: [TOOL],
-        toolChoice: { tool: "weather" },
+        toolChoice: { toolName: "weather" },
         maxOutputTokens: 321,
         temperature: 0.5,
         settings: {
@@ -95,7 +95,7 @@ test.each(["auto", "none", "required"] as const)(
 
 test("of several tools of which one must be called, only those are shown", async () => {
   const tools = [TOOL, { ...TOOL, name: "news" }, { ...TOOL, name: "mail" }];
-  const { options } = await exchange({ tools, toolChoice: { oneOf: ["weather", "mail"] } });
+  const { options } = await exchange({ tools, toolChoice: { toolNames: ["weather", "mail"] } });
   expect([options?.tools?.map(({ name }) => name), options?.toolChoice]).toEqual([
     ["weather", "mail"],
     { type: "required" },

@@ -181,7 +181,7 @@ describe("a turn that Anthropic pauses", () => {
     const { result, bodies } = await runOver(anthropic, [paused], { steps: 3 });
     expect([result.status, result.reason.code, bodies.length]).toEqual([
       "stopped",
-      "steps_limit",
+      "step_limit",
       3,
     ]);
   });

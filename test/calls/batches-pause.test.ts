@@ -275,7 +275,7 @@ test("a budget of tool calls that runs out behind a pause refuses the rest", asy
   const { role } = soloist([], more);
   const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect([ending(result), log, spent(result)]).toEqual([
-    ["stopped", "tool_calls_limit"],
+    ["stopped", "tool_call_limit"],
     ["pay", "alone"],
     2,
   ]);

@@ -201,10 +201,10 @@ test("a budget of tool calls that runs out between two batches refuses the rest,
       free.calls.length + alone.calls.length,
       result.usage.total.toolCalls,
       model.requests.length,
-    ]).toEqual([["stopped", "tool_calls_limit"], ran, ran, 1]);
+    ]).toEqual([["stopped", "tool_call_limit"], ran, ran, 1]);
     expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual(
       [0, 1, 2, 3].map((index) =>
-        index < ran ? ["succeeded", ""] : ["refused", "tool_calls_limit"],
+        index < ran ? ["succeeded", ""] : ["refused", "tool_call_limit"],
       ),
     );
     expect(result.steps[0]?.telemetry.usage.toolCalls).toBe(ran);
@@ -222,13 +222,13 @@ test("children that a batch starts use up what a later batch of their parent wou
   });
   const result = await newFixture().run(root.role);
   expect([ending(result), childTool.calls.length, alone.calls.length]).toEqual([
-    ["stopped", "tool_calls_limit"],
+    ["stopped", "tool_call_limit"],
     1,
     0,
   ]);
   expect(outcomes(result).map(([name, type, code]) => [name, type, code])).toEqual([
     ["SpawnSubagent", "succeeded", ""],
-    ["alone", "refused", "tool_calls_limit"],
+    ["alone", "refused", "tool_call_limit"],
   ]);
 });
 

@@ -144,7 +144,7 @@ test("a child's context is its own: path, depth, metadata that it inherits, its 
   const child = part("child", [calls(use("work")), says("ok")], { tools: [work] });
   const root = part("root", [calls(spawn("child", "Dig.")), says("ok")], {
     subagents: [child.role],
-    context: { inheritMetadata: true, metadataKeys: ["a"] },
+    contextPolicy: { inheritMetadata: true, metadataKeys: ["a"] },
   });
   const fixture = newFixture();
   const run = fixture.start(root.role, "Do it.", { metadata: { a: 1, b: 2 } });

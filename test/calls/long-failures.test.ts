@@ -99,7 +99,7 @@ proves(
   async () => {
     const { role, model } = soloist([calls(use("look")), says("ok")], {
       tools: [failing(new ToolRetryError(LONG), { maxRetries: 0 })],
-      errorPolicy: { onRetryLimit: "continue" },
+      errorPolicy: { retryLimitPolicy: "continue" },
     });
     await newFixture().run(role);
     expect(receivedTexts(model.requests[1])).toEqual([
@@ -115,7 +115,7 @@ proves(
     const thrown = new ToolRetryError(`${LONG}\nCorrect them and call look again.`);
     const { role, model } = soloist([calls(use("look")), says("ok")], {
       tools: [failing(thrown, { maxRetries: 0 })],
-      errorPolicy: { onRetryLimit: "continue" },
+      errorPolicy: { retryLimitPolicy: "continue" },
     });
     await newFixture().run(role);
     expect(receivedTexts(model.requests[1])).toEqual([

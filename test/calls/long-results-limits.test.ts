@@ -78,7 +78,7 @@ test("a budget of steps has nothing to say about summaries", async () => {
   const run = fixture.start(role, "Do it.", { budget: { steps: 1 } });
   const result = await fixture.outcome(run);
   expect([ending(result), outcomes(result).map(([, , , text]) => text)]).toEqual([
-    ["stopped", "steps_limit"],
+    ["stopped", "step_limit"],
     [SUMMARY],
   ]);
   expect(result.usage.total).toMatchObject({ steps: 1, modelCalls: 2 });

@@ -194,7 +194,7 @@ test("a call that a guard denied ends its reply where the policy says so", async
         { tools: ["forbidden"] },
       ),
     ],
-    errorPolicy: { onBlocked: "stop" },
+    errorPolicy: { blockedPolicy: "stop" },
   });
   const result = await newFixture().run(root.role);
   expect([result.reason.code, outcomes(result), heard]).toEqual([

@@ -61,7 +61,7 @@ function world() {
     tools,
     toolFilters: [toolFilter((name) => name !== "secret" || !isOffered, { name: "discreet" })],
     errorBudget: { maxToolErrors: 20, maxConsecutiveErrors: 5, maxRetryErrors: 10 },
-    errorPolicy: { onRetryLimit: "stop" },
+    errorPolicy: { retryLimitPolicy: "stop" },
   } as const;
   return {
     counts,
@@ -152,7 +152,7 @@ test("tools called as what every object has are counted like any other, also ove
   const more = {
     tools: [...fussy, pay],
     toolDefaults: { maxRetries: 1 },
-    errorPolicy: { onRetryLimit: "continue" },
+    errorPolicy: { retryLimitPolicy: "continue" },
   } as const;
   const fixture = newFixture();
   const paused = await fixture.run(

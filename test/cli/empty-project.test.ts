@@ -73,7 +73,7 @@ proves(["D526"], "keeps the task of a run at 80 columns", () => {
     runId: RunIdSchema().parse("run_6-eHS5s2qSnieERFL5qLs"),
     title: "lead: Compare the three drafts.",
     status: "stopped",
-    reason: { code: "steps_limit", message: "" },
+    reason: { code: "step_limit", message: "" },
     createdAtMs: 0,
     updatedAtMs: 0,
     leader: null,

@@ -68,7 +68,7 @@ proves(["V115", "D287"], "without one a limit stops it, and it says how it goes 
   expect([ended.code, ended.stdout, ended.stderr]).toEqual([
     2,
     "",
-    `Expected a run that can go on, got ${runId}, which has ended: stopped (steps_limit). Give it more: espalier resume ${runId} --grant steps=20 [usage]\n`,
+    `Expected a run that can go on, got ${runId}, which has ended: stopped (step_limit). Give it more: espalier resume ${runId} --grant steps=20 [usage]\n`,
   ]);
   const more = await performed(["resume", runId, "--grant", "steps=20"], { cwd });
   expect([more.code, more.stdout]).toEqual([0, "Done.\n"]);

@@ -333,7 +333,7 @@ test("a survey whose budget ends is stopped, with the limit as its reason", asyn
   using folder = temporaryFolder(NESTED);
   const { result } = await survey(folder, { budget: { steps: 8 } });
 
-  expect([result.status, result.reason.code]).toEqual(["stopped", "steps_limit"]);
+  expect([result.status, result.reason.code]).toEqual(["stopped", "step_limit"]);
   expect(result.usage.total.steps).toBe(8);
 });
 

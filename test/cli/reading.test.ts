@@ -24,7 +24,7 @@ proves(["V27"], "runs are listed in groups, those that need somebody first", asy
     run_4          ? needs you: pay       1      15  unknown … … ago  buyer: Order the pears.
 
     done (3)  state                             agents  tokens     cost  time  last sign  task
-    run_3     ■ stopped: steps_limit                 1      15  unknown   0ms … ago  lead: Try it.
+    run_3     ■ stopped: step_limit                  1      15  unknown   0ms … ago  lead: Try it.
     run_2     ✖ failed: model_not_authorized  2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
     run_1     ✔ completed                            1      15  unknown   0ms … ago  lead: Say hello.
     "
@@ -97,12 +97,12 @@ proves(
       began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 45 tokens · cost unknown (no price for scripted)
 
       Limits on the way, the first one first:
-        ■ lead/reader#1 · step 1: steps_limit
+        ■ lead/reader#1 · step 1: step_limit
           The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were asked for.
 
-      agent        state                   step  own tok  tree tok  own cost  tree cost  time  task
-      lead         ✔ completed                2       30        45   unknown    unknown   0ms  Audit the code.
-      └─ reader#1  ■ stopped: steps_limit     1       15        15   unknown    unknown   0ms  The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more wer…
+      agent        state                  step  own tok  tree tok  own cost  tree cost  time  task
+      lead         ✔ completed               2       30        45   unknown    unknown   0ms  Audit the code.
+      └─ reader#1  ■ stopped: step_limit     1       15        15   unknown    unknown   0ms  The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were…
       ✔ completed in 0ms  2 agents
 
       Result
@@ -114,7 +114,7 @@ proves(
     const options = { isQuiet: true, isKept: true, command: "espalier" };
     expect(restLines(result, fold.causes(), options)).toEqual([
       "Limits on the way, the first one first:",
-      "  ■ lead/reader#1 · step 1: steps_limit",
+      "  ■ lead/reader#1 · step 1: step_limit",
       `    ${result.agents[1]?.reason.message}`,
     ]);
   },

@@ -78,7 +78,7 @@ proves(
     expect(await pushed(process(options).execute(ORDER))).toMatchObject({ status: "paused" });
     const two = process(options);
     await pushed(two.cancel(ID, WHY));
-    expect(await two.resultOf(ID)).toMatchObject(CANCELLED);
+    expect(await two.getResult(ID)).toMatchObject(CANCELLED);
     expect([done.asked.length, done.calls.size]).toEqual([1, 0]);
     expect((await store.find(ID))?.status).toBe("ended");
   },
@@ -148,7 +148,7 @@ proves(
       },
     };
     await process({ roles: [solo(done)], store: slow }).cancel(ID, WHY);
-    expect(await two.resultOf(ID)).toMatchObject(CANCELLED);
+    expect(await two.getResult(ID)).toMatchObject(CANCELLED);
   },
 );
 

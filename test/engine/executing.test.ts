@@ -208,7 +208,7 @@ proves(
     for (const order of orders)
       results.push(await pushed(process({ roles: [solo(done)] }).execute(order)));
     expect(results).toMatchObject([
-      { runId: "a", status: "stopped", reason: { code: "steps_limit" } },
+      { runId: "a", status: "stopped", reason: { code: "step_limit" } },
       { runId: "b", status: "stopped", reason: { code: "time_limit" } },
       { runId: "c", status: "completed", agents: [{ metadata: { tenant: "acme" } }] },
       { runId: "d", status: "completed", agents: [{ metadata: {} }] },

@@ -67,7 +67,7 @@ proves(
     const two = process({ roles, unansweredPolicy: "pause" });
     const worker = await two.work(storeEngine({ clock }), { context: () => undefined });
     await waited(world, 2);
-    expect(await two.resultOf(ID)).toMatchObject({ status: "cancelled" });
+    expect(await two.getResult(ID)).toMatchObject({ status: "cancelled" });
     expect(counts(done)).toEqual([]);
     await pushed(worker.close());
   },

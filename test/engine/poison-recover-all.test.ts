@@ -23,7 +23,7 @@ async function whatBecomesOf(death: Death): Promise<object> {
   const orchestrator = new Orchestrator({ store });
   const result = async (runId: string): Promise<RunResult> => {
     for (;;) {
-      const found = await orchestrator.resultOf(runId).catch(() => undefined);
+      const found = await orchestrator.getResult(runId).catch(() => undefined);
       if (found !== undefined) return found;
       await setTimeout(50);
     }

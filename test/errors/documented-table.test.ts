@@ -44,7 +44,7 @@ function examples(): ReadonlyMap<string, string> {
 }
 
 /** Codes for limits that no call can meet: once a reply is over such a limit, its calls do not begin. */
-const UNMET: ReadonlySet<string> = new Set(["steps_limit", "token_limit", "cost_limit"]);
+const UNMET: ReadonlySet<string> = new Set(["step_limit", "token_limit", "cost_limit"]);
 
 const CODES = Object.keys(TOOL_FAILURES).filter((code) => !UNMET.has(code));
 

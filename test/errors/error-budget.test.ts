@@ -265,7 +265,7 @@ test("a success gives nothing back of the sum", async () => {
 
 test("a tool that was given up is a failure, and no request any more", async () => {
   const tools = [acting("last", [retries], { maxRetries: 0 })];
-  const errorPolicy = { onRetryLimit: "continue" } as const;
+  const errorPolicy = { retryLimitPolicy: "continue" } as const;
   const borne = await play([reply("last"), DONE], { maxRetryErrors: 0 }, { tools, errorPolicy });
   expect(borne.status).toBe("completed");
   const stopped = await play([reply("last")], { maxToolErrors: 0 }, { tools, errorPolicy });

@@ -231,7 +231,9 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       script: [calls(use("read")), calls(spawn("helper")), DONE],
       definition: delegating({
         tools: read(() => "text"),
-        context: { selectMessages: (messages) => messages.filter(({ role }) => role !== "tool") },
+        contextPolicy: {
+          selectMessages: (messages) => messages.filter(({ role }) => role !== "tool"),
+        },
       }),
     }),
   unknown_subagent: () =>
@@ -257,7 +259,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       script: [calls(spawn("helper", "Fail."), spawn("helper", "Wait.")), DONE],
       definition: {
         subagents: [helper([{ error: new ModelError(NO_KEY) }]).role],
-        delegation: { onFailure: "fail_fast" },
+        delegation: { failurePolicy: "fail_fast" },
         guards: [toolGuard(({ arguments: given }) => askAbout("Wait.", given), { name: "slow" })],
       },
       fixture: {
@@ -296,7 +298,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
         hooks: [transform("subagentStart", (_input, { requestStop }) => requestStop("Enough."))],
       }),
     }),
-  tool_calls_limit: () =>
+  tool_call_limit: () =>
     play({
       script: [calls(use("read"))],
       definition: { tools: read(() => "text"), budget: { toolCalls: 0 } },

@@ -34,7 +34,7 @@ const CASES = {
   "Finish is forced": [
     { canForce: true },
     FINISH,
-    [["look", "Finish"], { tool: "Finish" }, undefined, WRAP_UP.finish],
+    [["look", "Finish"], { toolName: "Finish" }, undefined, WRAP_UP.finish],
   ],
   "Finish is the only tool": [{}, FINISH, [["Finish"], undefined, undefined, WRAP_UP.finish]],
   "no tool may be called": [
@@ -79,7 +79,7 @@ proves(["M57"], "who calls another tool all the same is stopped, and nothing run
     { canForce: true },
   );
   const result = await newFixture().run(role);
-  expect([result.status, result.reason.code, spied.calls]).toEqual(["stopped", "steps_limit", []]);
+  expect([result.status, result.reason.code, spied.calls]).toEqual(["stopped", "step_limit", []]);
 });
 
 test("a notice of the role's own is read as it is", async () => {

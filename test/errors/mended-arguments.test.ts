@@ -111,7 +111,7 @@ describe("goes back to the model", () => {
       const { role, model } = soloist([reply, says("Done.")], {
         tools: [tool],
         guards: [guard.guard],
-        errorPolicy: { onRetryLimit: "continue" },
+        errorPolicy: { retryLimitPolicy: "continue" },
       });
       const fixture = newFixture();
       const result = await fixture.run(role);
@@ -214,7 +214,7 @@ proves(["M50", "R74"], "calls that differ in their slips alone are the same call
   const { role } = soloist([...slips.map((text) => asks("read", text)), says("Done.")], {
     tools: [tool],
     toolDefaults: { maxIdenticalCalls: 2 },
-    errorPolicy: { onRetryLimit: "continue" },
+    errorPolicy: { retryLimitPolicy: "continue" },
   });
   const result = await newFixture({ approver: leaveOpen }).run(role);
   expect(inputs).toEqual([MEANT, MEANT]);

@@ -176,9 +176,9 @@ describe("is asked by Finish", () => {
   const cases: Readonly<Record<string, Partial<AgentDefinition>>> = {
     "where hooks watch it": { hooks: [watch] },
     "where the role says tool": { outputMode: "tool" },
-    "where the role chooses it": { modelSettings: { toolChoice: { tool: "Finish" } } },
+    "where the role chooses it": { modelSettings: { toolChoice: { toolName: "Finish" } } },
     "where the role chooses it among others": {
-      modelSettings: { toolChoice: { oneOf: ["Finish"] } },
+      modelSettings: { toolChoice: { toolNames: ["Finish"] } },
     },
   };
   for (const [name, more] of Object.entries(cases))

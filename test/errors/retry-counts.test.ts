@@ -248,7 +248,7 @@ proves(
     const a = counting("a", [retries], 1);
     const { role, model } = soloist([one("a"), one("a"), DONE], {
       tools: [a.tool],
-      errorPolicy: { onRetryLimit: "continue" },
+      errorPolicy: { retryLimitPolicy: "continue" },
     });
     const result = await newFixture().run(role);
     expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
@@ -264,16 +264,19 @@ proves(
   ["R110"],
   "none is allowed: the first failure is the end of it, by either policy",
   async () => {
-    for (const onRetryLimit of ["stop", "continue"] as const) {
+    for (const retryLimitPolicy of ["stop", "continue"] as const) {
       const a = counting("a", [retries], 0);
-      const script = onRetryLimit === "stop" ? [one("a")] : [one("a"), DONE];
-      const result = await play(script, { tools: [a.tool], errorPolicy: { onRetryLimit } });
-      expect([onRetryLimit, a.seen, ends(result)]).toEqual([
-        onRetryLimit,
+      const script = retryLimitPolicy === "stop" ? [one("a")] : [one("a"), DONE];
+      const result = await play(script, {
+        tools: [a.tool],
+        errorPolicy: { retryLimitPolicy },
+      });
+      expect([retryLimitPolicy, a.seen, ends(result)]).toEqual([
+        retryLimitPolicy,
         [[0, 0]],
         ["failed retry_limit"],
       ]);
-      expect(result.status).toBe(onRetryLimit === "stop" ? "stopped" : "completed");
+      expect(result.status).toBe(retryLimitPolicy === "stop" ? "stopped" : "completed");
       expect(texts(result)).toEqual([
         "a asks for a corrected call: Say it otherwise.\nDo not call a again: do without it, or answer with what you have.",
       ]);
@@ -296,7 +299,7 @@ test("the tool's own maximum comes before that of the role", async () => {
   const result = await play(script, {
     tools: [own.tool, other.tool],
     toolDefaults: { maxRetries: 0 },
-    errorPolicy: { onRetryLimit: "continue" },
+    errorPolicy: { retryLimitPolicy: "continue" },
   });
   expect(ends(result)).toEqual([
     "retry tool_retry",
@@ -325,7 +328,7 @@ test("continuing after the limit, each further failure is over it until the tool
   const a = counting("a", [retries, retries, succeeds, retries, succeeds], 1);
   const result = await play([one("a"), one("a"), one("a"), one("a"), one("a"), DONE], {
     tools: [a.tool],
-    errorPolicy: { onRetryLimit: "continue" },
+    errorPolicy: { retryLimitPolicy: "continue" },
   });
   expect(ends(result)).toEqual([
     "retry tool_retry",
@@ -379,7 +382,7 @@ test("what a tool queued before it gave up is worked off, as before any other re
     const { role } = part("root", [one("a"), DONE], {
       tools,
       subagents: [child.role],
-      errorPolicy: { onRetryLimit: "continue" },
+      errorPolicy: { retryLimitPolicy: "continue" },
     });
     const result = await newFixture().run(role);
     expect([what, result.agents.length]).toEqual([what, 2]);

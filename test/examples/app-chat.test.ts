@@ -28,7 +28,7 @@ proves(
     expect(stream.status).toBe(200);
     goOn();
     const text = await stream.text();
-    const pieces = [...text.matchAll(/^event: piece\ndata: (.+)$/gm)].map(([, data = ""]) =>
+    const pieces = [...text.matchAll(/^event: part\ndata: (.+)$/gm)].map(([, data = ""]) =>
       Piece.parse(JSON.parse(data)),
     );
     const texts = pieces.flatMap((piece) => piece.text ?? []);
@@ -57,7 +57,7 @@ proves(
     await expect(async () => {
       for await (const piece of stream.body?.pipeThrough(new TextDecoderStream()) ?? []) {
         seen += piece;
-        if (isKilled || !seen.includes("event: piece") || !seen.includes('"task"')) continue;
+        if (isKilled || !seen.includes("event: part") || !seen.includes('"task"')) continue;
         isKilled = true;
         await restart();
       }
@@ -72,7 +72,7 @@ proves(
     expect(resumed.status).toBe(200);
     again.goOn();
     const rest = await resumed.text();
-    expect([rest.includes("event: piece"), rest.includes("event: result")]).toEqual([true, true]);
+    expect([rest.includes("event: part"), rest.includes("event: result")]).toEqual([true, true]);
     expect(rest).not.toContain('"type":"run.started"');
     expect((await messages()).map(({ text }) => text)).toEqual(["What is it?", ANSWER]);
   },

@@ -341,16 +341,16 @@ describe("every failure", () => {
     "all in one reply, under each policy: the first reason to stop ends the others, of those that were there the highest wins",
     async () => {
       const rows = [];
-      for (const onRetryLimit of ["continue", "stop"] as const) {
-        for (const onBlocked of ["continue", "stop"] as const) {
+      for (const retryLimitPolicy of ["continue", "stop"] as const) {
+        for (const blockedPolicy of ["continue", "stop"] as const) {
           const { fixture, result } = await playTogether({
-            errorPolicy: { onBlocked, onRetryLimit },
+            errorPolicy: { blockedPolicy, retryLimitPolicy },
           });
           const raised = fixture.sink
             .of("signal.raised")
             .filter(({ agentPath }) => agentPath === "lead");
           const codes = raised.map(({ signal }) => signal.reason.code);
-          rows.push([onRetryLimit, onBlocked, result.status, result.reason.code, codes]);
+          rows.push([retryLimitPolicy, blockedPolicy, result.status, result.reason.code, codes]);
         }
       }
       expect(rows).toEqual([

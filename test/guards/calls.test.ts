@@ -33,7 +33,7 @@ describe("a guard is not asked", () => {
         tools: [writeTool(), spyTool("hidden")],
         toolFilters: [toolFilter((name) => name !== "hidden", { name: "hides" })],
         guards: [watching.guard],
-        errorPolicy: { onRetryLimit: "continue" },
+        errorPolicy: { retryLimitPolicy: "continue" },
       },
     );
     const fixture = newFixture();
@@ -90,7 +90,7 @@ describe("a guard is not asked", () => {
     });
     const result = await newFixture().run(role);
     expect([ending(result), watching.seen()]).toEqual([
-      ["stopped", "tool_calls_limit"],
+      ["stopped", "tool_call_limit"],
       [{ path: "/tmp/a" }],
     ]);
   });
@@ -190,7 +190,7 @@ describe("calls of one reply", () => {
     });
     const result = await newFixture().run(role);
     expect([ending(result), result.usage.total.toolCalls, result.agents[0]?.toolsUsed]).toEqual([
-      ["stopped", "tool_calls_limit"],
+      ["stopped", "tool_call_limit"],
       1,
       {},
     ]);

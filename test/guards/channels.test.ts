@@ -94,7 +94,7 @@ proves(
   "a blocked call is a failure of its own kind: the run continues, or stops with it where the policy says so",
   async () => {
     const outcomes = await Promise.all(
-      [{}, { onBlocked: "continue" as const }, { onBlocked: "stop" as const }].map(
+      [{}, { blockedPolicy: "continue" as const }, { blockedPolicy: "stop" as const }].map(
         async (errorPolicy) => {
           const script = [asks("burn", {}), says("done")];
           const { role } = soloist(script, {

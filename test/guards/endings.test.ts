@@ -275,7 +275,7 @@ describe("denials without end [C8]", () => {
 describe("a policy that stops on a block", () => {
   proves(["R71"], "stops for a denial by a guard, a hook, an approver or a deadline", async () => {
     const script = [calls({ name: "pay", arguments: { amount: 3 } }), says("done")];
-    const errorPolicy = { onBlocked: "stop" } as const;
+    const errorPolicy = { blockedPolicy: "stop" } as const;
     const hook = transform("beforeTool", () => ({ deny: "No." }), { name: "hook" });
     const variants = [
       { more: { guards: [denies()] }, options: {} },
@@ -301,7 +301,7 @@ describe("a policy that stops on a block", () => {
   proves(["R71"], "stops the child alone, where it is the child's", async () => {
     const child = part("child", [calls(write("/a"))], {
       tools: [writeTool()],
-      errorPolicy: { onBlocked: "stop" },
+      errorPolicy: { blockedPolicy: "stop" },
     });
     const root = part("root", [calls(spawn("child"), write("/b")), says("Root.")], {
       tools: [writeTool()],

@@ -96,7 +96,7 @@ function processOf(program: number, life: number): Play {
   const needsApproval = fixed() < 0.3;
   const work = countedTool(new Map(), "work", undefined, { needsApproval });
   const parentEndPolicy = chosen(fixed, ["await", "cancel", "detach"] as const);
-  const onFailure = chosen(fixed, ["isolate", "isolate", "fail_fast"] as const);
+  const failurePolicy = chosen(fixed, ["isolate", "isolate", "fail_fast"] as const);
   const isDenied = own() < 0.15;
   const guard = toolGuard(() =>
     isDenied ? { type: "deny", reason: "Not now." } : { type: "allow" },
@@ -105,7 +105,7 @@ function processOf(program: number, life: number): Play {
     background: true,
     maxIdenticalDelegations: "unlimited",
     parentEndPolicy,
-    onFailure,
+    failurePolicy,
   } as const;
   const [steps, siblings, parts] = [1 + (program % 4), program % 3, 1 + (program % 2)];
   const fans = (count: number) =>

@@ -95,7 +95,7 @@ test("D2: a group whose first failure ends the others", async () => {
     const role = defineAgent({
       name: "lead",
       instructions: "You lead.",
-      delegation: { onFailure: "fail_fast" },
+      delegation: { failurePolicy: "fail_fast" },
       model: thinker("lead", ({ results }) =>
         results.length === 0
           ? {
@@ -119,7 +119,7 @@ test("D2: a group of which a number is enough", async () => {
     const role = defineAgent({
       name: "lead",
       instructions: "You lead.",
-      delegation: { onFailure: { quorum: 2 } },
+      delegation: { failurePolicy: { quorum: 2 } },
       model: thinker("lead", ({ results }) =>
         results.length === 0
           ? {
@@ -143,7 +143,7 @@ test("D2: a group of which a number cannot be reached any more", async () => {
     const role = defineAgent({
       name: "lead",
       instructions: "You lead.",
-      delegation: { onFailure: { quorum: 2 } },
+      delegation: { failurePolicy: { quorum: 2 } },
       model: thinker("lead", ({ results }) =>
         results.length === 0
           ? {

@@ -152,7 +152,7 @@ class Teller {
   /** What the process said is what is read later, without its roles. */
   async #keep(runId: RunId, result: RunResult): Promise<void> {
     this.#results.push(result);
-    expect(await new Orchestrator({ store: this.#store }).resultOf(runId)).toEqual(result);
+    expect(await new Orchestrator({ store: this.#store }).getResult(runId)).toEqual(result);
   }
 
   async records(runId: RunId): Promise<readonly JournalRecord[]> {
@@ -230,7 +230,7 @@ class Teller {
     return {
       runId,
       result,
-      kept: await new Orchestrator({ store: this.#store }).resultOf(runId),
+      kept: await new Orchestrator({ store: this.#store }).getResult(runId),
       recording: await recordingOf(this.#store, runId),
       ends: endsOf(run, events),
       events,

@@ -125,7 +125,7 @@ async function outcomeIn(place: Place): Promise<Outcome> {
   const { runId = expect.fail("there is no run") } = await remainsIn(place);
   const store = place.open();
   try {
-    const result = await new Orchestrator({ store }).resultOf(runId);
+    const result = await new Orchestrator({ store }).getResult(runId);
     const events = await storedEvents(store, runId);
     const { run, status } = await foldJournal(runId, store.read(runId));
     expect([status, (await store.find(runId))?.status]).toEqual(["ended", "ended"]);

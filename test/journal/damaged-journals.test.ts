@@ -87,7 +87,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 
 async function keptCode(records: readonly string[]): Promise<string> {
   const store = await storeWith(runId, records);
-  return await codeOf(new Orchestrator({ store }).resultOf(runId));
+  return await codeOf(new Orchestrator({ store }).getResult(runId));
 }
 
 function withoutLine(index: number): readonly string[] {
@@ -270,7 +270,7 @@ proves(
         message: `Expected a journal of version 1, got version ${version}. Read it with the version of espalier that wrote it.`,
         data: { expected: 1, got: version },
       };
-      const read = new Orchestrator({ store: await storeWith(runId, records) }).resultOf(runId);
+      const read = new Orchestrator({ store: await storeWith(runId, records) }).getResult(runId);
       await expect(read).rejects.toMatchObject(refusal);
       const other = ["", opened, ...lines.slice(1)].join("\n");
       for (const recording of [records.join("\n"), other])
@@ -295,7 +295,7 @@ proves(
   async () => {
     const records = lines.filter((line) => !line.startsWith('{"type":"result"'));
     const store = await storeWith(runId, records);
-    await expect(new Orchestrator({ store }).resultOf(runId)).rejects.toMatchObject({
+    await expect(new Orchestrator({ store }).getResult(runId)).rejects.toMatchObject({
       code: "invalid_journal",
       data: { runId, record: records.length },
     });

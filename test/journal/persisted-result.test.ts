@@ -41,7 +41,7 @@ function role(isAsking = false): AgentRole {
     ),
     tools,
     subagents: [worker],
-    context: { deniedTools: ["look"] },
+    contextPolicy: { deniedTools: ["look"] },
   });
 }
 
@@ -68,7 +68,7 @@ test("D1: the result of a run that has ended is read from its store, without its
   const fixture = newFixture({ store });
   const run = fixture.start(role(), "Go.", { metadata: { place: "here" } });
   const result = await fixture.outcome(run);
-  const kept = await reader(store).resultOf(run.runId);
+  const kept = await reader(store).getResult(run.runId);
   expect(kept).toEqual(result);
   expect(kept.agents.map(({ removedTools }) => removedTools.length)).toEqual([0, 1]);
   expect(JSON.parse(JSON.stringify(kept))).toEqual(JSON.parse(JSON.stringify(result)));
@@ -80,7 +80,7 @@ test("D1: the result of a run that is paused says what it waits for, and can be 
   const fixture = newFixture({ store });
   const run = fixture.start(role(true));
   const result = await fixture.outcome(run);
-  const kept = await reader(store).resultOf(run.runId);
+  const kept = await reader(store).getResult(run.runId);
   expect(kept).toEqual(result);
   expect(kept.questions.map(({ toolName }) => toolName)).toEqual(["pay"]);
   expect(JSON.stringify(kept.pausedRun).length).toBe(JSON.stringify(result.pausedRun).length);
@@ -116,13 +116,13 @@ test("D1: there is none of a run that continues, that the store does not know, o
   const fixture = newFixture({ store });
   const run = fixture.start(waiting);
   for (let turn = 0; turn < 10; turn += 1) await settled();
-  expect(await codeOf(reader(store).resultOf(run.runId))).toBe("invalid_state");
+  expect(await codeOf(reader(store).getResult(run.runId))).toBe("invalid_state");
   held.open();
   const result = await fixture.outcome(run);
-  expect(await reader(store).resultOf(run.runId)).toEqual(result);
-  expect(await codeOf(reader(store).resultOf("nobody"))).toBe("unknown_run");
-  expect(await codeOf(reader(store).resultOf(""))).toBe("invalid_definition");
-  expect(await codeOf(new Orchestrator().resultOf(run.runId))).toBe("invalid_option");
+  expect(await reader(store).getResult(run.runId)).toEqual(result);
+  expect(await codeOf(reader(store).getResult("nobody"))).toBe("unknown_run");
+  expect(await codeOf(reader(store).getResult(""))).toBe("invalid_definition");
+  expect(await codeOf(new Orchestrator().getResult(run.runId))).toBe("invalid_option");
 });
 
 test("D1: what became of the session of a run is kept: saved, left open, and in conflict", async () => {
@@ -137,7 +137,7 @@ test("D1: what became of the session of a run is kept: saved, left open, and in 
   ] as const) {
     const run = orchestrator.start(role(isAsking), "Go.", { session });
     const result = await run.result;
-    expect(await reader(store).resultOf(run.runId)).toEqual(result);
+    expect(await reader(store).getResult(run.runId)).toEqual(result);
     statuses.push(result.session?.status);
   }
   expect(statuses).toEqual(["saved", "conflict", "open"]);
@@ -158,7 +158,7 @@ test("D1: what a store throws of itself, while a run is looked for or read, is r
   ];
   for (const fault of broken) {
     const failing = reader({ ...forwarding(store), ...fault });
-    expect(await codeOf(failing.resultOf(run.runId))).toBe("store_failed");
+    expect(await codeOf(failing.getResult(run.runId))).toBe("store_failed");
     if (fault.find !== undefined)
       expect(await codeOf(failing.recover(run.runId))).toBe("store_failed");
   }

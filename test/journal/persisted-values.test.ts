@@ -53,7 +53,7 @@ for (const [what, structured] of ODD)
     const fixture = newFixture({ store, clock });
     const run = fixture.start(role);
     const result = await fixture.outcome(run);
-    const kept = await new Orchestrator({ store }).resultOf(run.runId);
+    const kept = await new Orchestrator({ store }).getResult(run.runId);
     expect(JSON.stringify(kept)).toBe(JSON.stringify(result));
     await replaysToTheSame({ role }, { recording: await recordingOf(store, run.runId), result });
     const failures = result.agents.flatMap(({ toolErrors }) => toolErrors);

@@ -49,7 +49,7 @@ proves(["V11"], "reading, a result and a rebuilt request leave turns to other wo
   ).toBeGreaterThan(5);
   expect(events).toBeGreaterThan(WORKERS * 10);
   // Of the records in turns of 200; in turns of 5, agents are restored, then stand in the result.
-  const resultTurns = await turnsDuring(() => reader.resultOf(run.runId));
+  const resultTurns = await turnsDuring(() => reader.getResult(run.runId));
   expect(resultTurns).toBeGreaterThan(5 + (2 * WORKERS) / 5);
   const journal = await recordingOf(store, run.runId);
   const rebuilding = (): Promise<unknown> => rebuildRecordedRequest(journal, { stepNumber: 2 });

@@ -95,7 +95,7 @@ proves(
       budget: changed(() => ({ budget: { totalTokens: 60 } })),
       "budget below": changed(undefined, () => ({ budget: { steps: 1 } })),
       "time below": changed(undefined, () => ({ budget: { wallTimeMs: 60_000 } })),
-      "context policy": changed(() => ({ context: { inheritMessages: true } })),
+      "context policy": changed(() => ({ contextPolicy: { inheritMessages: true } })),
       limits: changed(() => ({ limits: { maxBreadthPerParent: 1 } })),
       "a stop condition": changed(undefined, () => ({
         stopWhen: [
@@ -116,7 +116,7 @@ proves(
       })),
       "no subagents": changed(() => ({ subagents: [] })),
       "another model": changed(undefined, (fakes) => ({ model: fakes.model("other", inTurn()) })),
-      delegation: changed(() => ({ delegation: { onFailure: "fail_fast", background: true } })),
+      delegation: changed(() => ({ delegation: { failurePolicy: "fail_fast", background: true } })),
       sections: changed(undefined, () => ({
         sections: [{ name: "place", lifeCycle: "step", text: "Here." }],
       })),

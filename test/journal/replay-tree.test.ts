@@ -114,7 +114,7 @@ test("X25: groups: the first failure ends the others; two are enough; two cannot
     [{ quorum: 3 }, "failing"],
     [{ quorum: 3 }, "nobody"],
   ] as const;
-  for (const [onFailure, second] of groups)
+  for (const [failurePolicy, second] of groups)
     await comesToTheSame((fakes) => ({
       role: lead(
         fakes,
@@ -125,7 +125,7 @@ test("X25: groups: the first failure ends the others; two are enough; two cannot
           spawnCall("failing", "d"),
         ]),
         {
-          delegation: { onFailure },
+          delegation: { failurePolicy },
           subagents: [worker(fakes), failing(fakes), endless(fakes)],
         },
       ),
@@ -219,7 +219,7 @@ test("X25: a context policy, tools that are taken away, metadata", async () => {
   await comesToTheSame((fakes) => ({
     role: lead(fakes, inTurn([["look", { thing: "map" }]], [spawnCall("worker", "a")]), {
       tools: [fakes.tool("look")],
-      context: { inheritMessages: true, messageWindowSize: 3, metadataKeys: ["place"] },
+      contextPolicy: { inheritMessages: true, messageWindowSize: 3, metadataKeys: ["place"] },
     }),
     start: { metadata: { place: "here", secret: "no" } },
   }));

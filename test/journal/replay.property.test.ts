@@ -48,7 +48,7 @@ function plans(depth: number, mayBeBeside: boolean): fc.Arbitrary<Plan> {
   });
 }
 
-function roleOf(fakes: Fakes, depth: number, onFailure: "isolate" | "fail_fast"): AgentRole {
+function roleOf(fakes: Fakes, depth: number, failurePolicy: "isolate" | "fail_fast"): AgentRole {
   const name = `level${depth}`;
   return defineAgent({
     name,
@@ -67,14 +67,14 @@ function roleOf(fakes: Fakes, depth: number, onFailure: "isolate" | "fail_fast")
       return { text: `${results.length} results, ${heard.length} messages` };
     }),
     tools: [0, 1, 2, 3, 4, 5].map((turns) => fakes.slow(`take${turns}`, turns)),
-    delegation: { background: true, onFailure },
-    subagents: depth === MOST_DEPTH ? [] : [roleOf(fakes, depth + 1, onFailure)],
+    delegation: { background: true, failurePolicy },
+    subagents: depth === MOST_DEPTH ? [] : [roleOf(fakes, depth + 1, failurePolicy)],
   });
 }
 
 interface World {
   readonly plan: Plan;
-  readonly onFailure: "isolate" | "fail_fast";
+  readonly failurePolicy: "isolate" | "fail_fast";
   readonly maxTotalSubagents: number;
   readonly totalTokens: number | undefined;
   readonly request: "none" | "cancel" | "stop" | "pause" | "message";
@@ -85,7 +85,7 @@ interface World {
 
 const calm = fc.record<World>({
   plan: plans(0, false),
-  onFailure: fc.constant("isolate"),
+  failurePolicy: fc.constant("isolate"),
   maxTotalSubagents: fc.constant(50),
   totalTokens: fc.constant(undefined),
   request: fc.constant("none"),
@@ -95,7 +95,7 @@ const calm = fc.record<World>({
 
 const rough = fc.record<World>({
   plan: plans(0, true),
-  onFailure: fc.constantFrom("isolate", "fail_fast"),
+  failurePolicy: fc.constantFrom("isolate", "fail_fast"),
   maxTotalSubagents: fc.integer({ min: 1, max: 8 }),
   totalTokens: fc.option(fc.integer({ min: 300, max: 20_000 }), { nil: undefined }),
   request: fc.constantFrom("none", "cancel", "stop", "pause", "message"),
@@ -104,7 +104,7 @@ const rough = fc.record<World>({
 });
 
 function storyOf(world: World): Build {
-  const { plan, onFailure, maxTotalSubagents, totalTokens, request, at, isAtOnce } = world;
+  const { plan, failurePolicy, maxTotalSubagents, totalTokens, request, at, isAtOnce } = world;
   const act: Act["act"] = (run) => {
     if (request === "cancel") void run.cancel("Enough.");
     if (request === "stop") run.requestStop();
@@ -112,7 +112,7 @@ function storyOf(world: World): Build {
     if (request === "message") void run.steer("A message.");
   };
   return (fakes) => ({
-    role: roleOf(fakes, 0, onFailure),
+    role: roleOf(fakes, 0, failurePolicy),
     task: JSON.stringify(plan),
     start: totalTokens === undefined ? {} : { budget: { totalTokens } },
     options: { limits: { maxDepth: MOST_DEPTH, maxTotalSubagents } },

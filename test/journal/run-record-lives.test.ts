@@ -121,7 +121,7 @@ for (const [name, open] of Object.entries(places))
       rest?.resolve();
       await run.result;
       await readUntil(record, "run.ended");
-      const result = await new Orchestrator({ store: writer }).resultOf(run.runId);
+      const result = await new Orchestrator({ store: writer }).getResult(run.runId);
       const [over] = await record.steps(root);
       expect(over?.open).toBeUndefined();
       expect(over?.steps).toEqual(result.agents[0]?.steps);
@@ -150,11 +150,11 @@ proves(["V9"], "messages are known by the ancestor that had them first", async (
   const leaf = part("leaf", [says("Leaf.")]);
   const middle = part("middle", [calls(spawn("leaf", "Deeper.")), says("Middle.")], {
     subagents: [leaf.role],
-    context,
+    contextPolicy: context,
   });
   const lead = part("lead", [calls(spawn("middle", "Deep.")), says("Lead.")], {
     subagents: [middle.role],
-    context,
+    contextPolicy: context,
   });
   const run = new Orchestrator({ store }).start(lead.role, "Go.");
   await run.result;

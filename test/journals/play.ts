@@ -37,7 +37,7 @@ export async function recorded(build: Build, own?: ManualClock): Promise<Recorde
   expect(hearing.left.length, "the caller has done everything").toBe(0);
   expect(clock.pendingTimers, "timers left behind").toBe(0);
   const reader = new Orchestrator({ store });
-  expect(await reader.resultOf(run.runId), "the result is kept").toEqual(result);
+  expect(await reader.getResult(run.runId), "the result is kept").toEqual(result);
   return { recording: await recordingOf(store, run.runId), result, events: fixture.sink.events };
 }
 

@@ -120,7 +120,7 @@ const groups: Build = (fakes) => {
     return lead(fakes, inTurn(calls), {
       name,
       description: "Leads",
-      delegation: { onFailure },
+      delegation: { failurePolicy: onFailure },
       subagents,
     });
   };
@@ -355,7 +355,7 @@ const thoughtful: Build = (fakes) => {
       model: fakes.model("lead", thinks(work), { replayKey: "test/lead" }),
       tools: [fakes.tool("look")],
       subagents: [deep("same", "test/lead"), deep("other", "test/other")],
-      context: { inheritMessages: true },
+      contextPolicy: { inheritMessages: true },
     }),
   };
 };

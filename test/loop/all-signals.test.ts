@@ -197,11 +197,11 @@ proves(
     const failed = ["lead/first#1", "lead/second#1", "lead/third#1"];
     const paths = ({ errors }: Pick<Result, "errors">) => errors.map(({ agentPath }) => agentPath);
     expect([paused.status, paths(paused)]).toEqual(["paused", failed]);
-    expect(paths(await new Orchestrator({ store }).resultOf(run.runId))).toEqual(failed);
+    expect(paths(await new Orchestrator({ store }).getResult(run.runId))).toEqual(failed);
     const resumed = fixture.resume(lead.role, paused.pausedRun, approveAll(paused));
     const result = await fixture.outcome(resumed);
     expect([result.status, paths(result)]).toEqual(["completed", failed]);
-    expect(paths(await new Orchestrator({ store }).resultOf(run.runId))).toEqual(failed);
+    expect(paths(await new Orchestrator({ store }).getResult(run.runId))).toEqual(failed);
   },
 );
 

@@ -164,7 +164,7 @@ describe("what an ancestor has used up", () => {
     for (const axis of ["totalTokens", "inputTokens", "outputTokens", "steps"] as const) {
       const { role, model } = soloist([says("never")]);
       const result = await newFixture().run(role, { budget: { [axis]: 0 } });
-      const code = axis === "steps" ? "steps_limit" : "token_limit";
+      const code = axis === "steps" ? "step_limit" : "token_limit";
       expect(ends(result)).toEqual([["solo", "stopped", code, "solo", 0, 0]]);
       expect([result.steps, model.requests]).toEqual([[], []]);
     }
@@ -188,7 +188,7 @@ describe("what an ancestor has used up", () => {
         });
         const fixture = newFixture();
         const result = await fixture.run(root.role, { budget: { steps: 1 } });
-        expect(ends(result)).toEqual([["root", "stopped", "steps_limit", "root", 1, 1]]);
+        expect(ends(result)).toEqual([["root", "stopped", "step_limit", "root", 1, 1]]);
         expect(refusals(fixture)).toEqual([["root", "middle", exhausted(1)]]);
         expect([root.model.requests.length, middle.model.requests.length]).toEqual([1, 0]);
         expect(fixture.sink.of("step.started").map(({ agentPath }) => agentPath)).toEqual(["root"]);
@@ -207,8 +207,8 @@ describe("what an ancestor has used up", () => {
     const fixture = newFixture();
     const result = await fixture.run(root.role, { budget: { steps: 2 } });
     expect(ends(result)).toEqual([
-      ["root", "stopped", "steps_limit", "root", 1, 1],
-      ["root/middle#1", "stopped", "steps_limit", "root", 1, 1],
+      ["root", "stopped", "step_limit", "root", 1, 1],
+      ["root/middle#1", "stopped", "step_limit", "root", 1, 1],
     ]);
     expect(refusals(fixture)).toEqual([["root/middle#1", "leaf", exhausted(2)]]);
     expect(leaf.model.requests).toEqual([]);
@@ -251,7 +251,7 @@ const broken: StopCondition = ({ steps }) => {
   if (steps.length > 0) throw new Error("bug");
 };
 const limited: StopCondition = ({ steps }) =>
-  steps.length === 0 ? undefined : { code: "steps_limit", message: "Enough.", data: {} };
+  steps.length === 0 ? undefined : { code: "step_limit", message: "Enough.", data: {} };
 const breaking = processStep(() => {
   throw new Error("bug");
 });
@@ -269,27 +269,27 @@ const BOTH: Readonly<
   >
 > = {
   "a processor breaks after the limit": [
-    ["steps_limit", "error"],
+    ["step_limit", "error"],
     [says("done")],
     { wrapUp: true, hooks: [breaking] },
   ],
   "the calls of the last step are refused, then a condition breaks": [
-    ["steps_limit", "error"],
+    ["step_limit", "error"],
     [asks("work", {})],
     { wrapUp: true, stopWhen: [broken] },
   ],
   "the model fails in the last step": [
-    ["error", "steps_limit"],
+    ["error", "step_limit"],
     [{ error: unauthorized }],
     { wrapUp: true },
   ],
   "a condition breaks before the limit is given": [
-    ["error", "steps_limit"],
+    ["error", "step_limit"],
     [says("done")],
     { stopWhen: [broken, limited] },
   ],
   "a condition breaks after the limit is given": [
-    ["steps_limit", "error"],
+    ["step_limit", "error"],
     [says("done")],
     { stopWhen: [limited, broken] },
   ],

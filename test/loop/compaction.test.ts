@@ -456,7 +456,7 @@ test("a subagent keeps its own task, not one that it inherited", async () => {
   const root = part(
     "root",
     [calls({ name: "work", arguments: {} }), calls(spawn("child", "Part two.")), says("Root.")],
-    { tools: [spyTool("work")], subagents: [child.role], context: { inheritMessages: true } },
+    { tools: [spyTool("work")], subagents: [child.role], contextPolicy: { inheritMessages: true } },
   );
   const result = await newFixture().run(root.role);
   expect(result.status).toBe("completed");

@@ -379,7 +379,7 @@ proves(
 
 test("the status follows from the code that a condition gives, and from nothing else", async () => {
   for (const [code, status] of [
-    ["steps_limit", "stopped"],
+    ["step_limit", "stopped"],
     ["constructor", "stopped"],
   ] as const) {
     const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });

@@ -164,7 +164,7 @@ describe("another model", () => {
         const script = [asks("draw", {}), calls(spawn("helper", "Help.")), says("Done.")];
         const lead = part("lead", script, {
           subagents: [helper.role],
-          context: { inheritMessages: true },
+          contextPolicy: { inheritMessages: true },
           tools: [draw()],
           scripted: IMAGES,
         });
@@ -273,7 +273,7 @@ proves(
     const script = [asks("draw", {}), calls(spawn("helper", "Help.")), says("Done.")];
     const lead = part("lead", script, {
       subagents: [helper.role],
-      context: { inheritMessages: true },
+      contextPolicy: { inheritMessages: true },
       tools: [draw()],
       scripted: IMAGES,
     });

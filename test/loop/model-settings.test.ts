@@ -53,8 +53,8 @@ proves(["M40"], "settings stand in every request, step record and event of the r
 for (const [toolChoice, first, then] of [
   ["none", "none", "none"],
   ["required", "required", undefined],
-  [{ tool: "look" }, { tool: "look" }, undefined],
-  [{ oneOf: ["look", "feel"] }, { oneOf: ["look", "feel"] }, undefined],
+  [{ toolName: "look" }, { toolName: "look" }, undefined],
+  [{ toolNames: ["look", "feel"] }, { toolNames: ["look", "feel"] }, undefined],
 ] as const) {
   proves(["M40"], `the tool choice ${JSON.stringify(toolChoice)} ends as it must`, async () => {
     const { role, model } = soloist([asks("look", {}), says("Oak.")], {
@@ -76,10 +76,10 @@ proves(["M40"], "a tool that a filter takes away is not asked for", async () => 
     await newFixture().run(role);
     return model.requests[0]?.toolChoice;
   };
-  expect([await chosen({ tool: "look" }), await chosen({ oneOf: ["look", "feel"] })]).toEqual([
-    undefined,
-    { oneOf: ["feel"] },
-  ]);
+  expect([
+    await chosen({ toolName: "look" }),
+    await chosen({ toolNames: ["look", "feel"] }),
+  ]).toEqual([undefined, { toolNames: ["feel"] }]);
 });
 
 for (const [modelSettings, message] of [
@@ -104,12 +104,12 @@ for (const [modelSettings, message] of [
     "Expected solo.modelSettings.seed to be a whole number, got 1.5. Leave it out for the provider's default.",
   ],
   [
-    { toolChoice: { tool: "smell" } },
+    { toolChoice: { toolName: "smell" } },
     'Expected solo.modelSettings.toolChoice to be the name of one of its tools, got "smell". Its tools are: look.',
   ],
   [
     { toolChoice: "always" },
-    'Expected solo.modelSettings.toolChoice to be "auto", "none", "required", { tool: … } or { oneOf: […] }, got "always". Its tools are: look.',
+    'Expected solo.modelSettings.toolChoice to be "auto", "none", "required", { toolName: … } or { toolNames: […] }, got "always". Its tools are: look.',
   ],
 ] as const) {
   proves(["M40"], `the settings ${JSON.stringify(modelSettings)} are refused`, () => {
@@ -132,7 +132,7 @@ proves(
   () => {
     const base = { name: "solo", instructions: "Work.", model: new ScriptedModel([]) };
     const silent = { output: z.object({ a: z.string() }), modelSettings: { toolChoice: "none" } };
-    const toolless = { modelSettings: { toolChoice: { tool: "look" } } };
+    const toolless = { modelSettings: { toolChoice: { toolName: "look" } } };
     const messages = [silent, toolless].map(
       (more) =>
         thrownBy(() => Reflect.apply(defineAgent, undefined, [{ ...base, ...more }])).message,

@@ -60,7 +60,7 @@ const hooked = defineAgent({
       return { type: "allow" };
     }),
   ],
-  context: {
+  contextPolicy: {
     selectMessages: (messages) => {
       look("selection", messages);
       return messages;
@@ -105,7 +105,7 @@ const orchestrator = new Orchestrator({
 });
 const { runId, result } = orchestrator.start(hooked, "Read.");
 look("result", await result);
-look("stored", await orchestrator.resultOf(runId));
+look("stored", await orchestrator.getResult(runId));
 
 /** Nothing asks it for its history before its result does. */
 const alone = defineAgent({

@@ -284,7 +284,7 @@ describe("to the writer alone", () => {
         const script = [thinks("c1"), calls(spawn("helper", "Help.")), says("Done.")];
         const lead = part("lead", script, {
           subagents: [helper.role],
-          context: { inheritMessages: true },
+          contextPolicy: { inheritMessages: true },
           tools,
           scripted: { replayKey: "shared" },
         });

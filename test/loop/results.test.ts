@@ -109,11 +109,11 @@ proves(["R40"], "every part of a role is frozen, and so is what its definition w
     hooks: [observe("run.ended", () => undefined), transform("stop", () => undefined)],
     compaction: { keepMessages: 5 },
     budget: { steps: 3 },
-    context: { metadataKeys: ["a"] },
+    contextPolicy: { metadataKeys: ["a"] },
   };
   const { role } = soloist([], lists);
-  const { hooks, subagents, compaction, stopWhen, tools, budget, context } = role;
-  const parts = { hooks, subagents, compaction, stopWhen, tools, budget, context };
+  const { hooks, subagents, compaction, stopWhen, tools, budget, contextPolicy } = role;
+  const parts = { hooks, subagents, compaction, stopWhen, tools, budget, contextPolicy };
   for (const [name, part] of Object.entries(parts)) {
     expect([name, Object.isFrozen(part)]).toEqual([name, true]);
     expect(() => Object.assign(part ?? {}, { 0: "other", steps: 99 })).toThrow(TypeError);

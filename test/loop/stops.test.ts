@@ -46,7 +46,7 @@ proves(["R35"], "every way of ending has its own pair of status and reason", asy
 
   expect([completed, steps, tokens, time, failed, cancelled].map(ending)).toEqual([
     ["completed", "completed"],
-    ["stopped", "steps_limit"],
+    ["stopped", "step_limit"],
     ["stopped", "token_limit"],
     ["stopped", "time_limit"],
     ["failed", "error"],
@@ -58,7 +58,7 @@ proves(["R5"], "nothing starts on a limit of zero or over a stop that came befor
   const none = soloist([says("never")]);
   const zero = await newFixture().run(none.role, { budget: { steps: 0 } });
   expect([ending(zero), zero.steps.length, none.model.requests.length]).toEqual([
-    ["stopped", "steps_limit"],
+    ["stopped", "step_limit"],
     0,
     0,
   ]);
@@ -94,7 +94,7 @@ proves(
     const result = await newFixture().run(endless.role, { budget: { steps: 2 } });
     expect([result.reason, endless.model.requests.length]).toEqual([
       {
-        code: "steps_limit",
+        code: "step_limit",
         message: "The steps budget of solo allows 2; 2 are spent and 1 more were asked for.",
         data: { axis: "steps", accountPath: "solo", maximum: 2, current: 2, asked: 1 },
       },

@@ -162,7 +162,7 @@ test("no subtask is started deeper than the tree may be, or over a budget that i
   const broke = await newFixture().run(make(), { budget: { steps: 1 } });
   expect([broke.status, broke.reason.code, broke.refusalsByCode]).toEqual([
     "stopped",
-    "steps_limit",
+    "step_limit",
     { budget_exhausted: 1 },
   ]);
   expect(helper.model.requests).toHaveLength(0);

@@ -54,16 +54,16 @@ proves(
       text: NOTICE,
     });
     expect([ending(result), result.reason]).toEqual([
-      ["stopped", "steps_limit", "Half of it."],
+      ["stopped", "step_limit", "Half of it."],
       {
-        code: "steps_limit",
+        code: "step_limit",
         message:
           "The steps budget of solo allows 3; this was the last, and the agent was told to finish in it.",
         data: { axis: "steps", accountPath: "solo", maximum: 3, current: 3 },
       },
     ]);
     expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
-      "steps_limit",
+      "step_limit",
     ]);
   },
 );
@@ -75,12 +75,12 @@ proves(["R64"], "a tool call there is not executed, and no fourth request follow
   });
   const result = await newFixture().run(role, { budget: { steps: 3 } });
   expect([ending(result), tool.calls.length, model.requests.length]).toEqual([
-    ["stopped", "steps_limit", "But I must!"],
+    ["stopped", "step_limit", "But I must!"],
     2,
     3,
   ]);
   expect(result.steps[2]?.tools.executions.map(({ type, text }) => [type, text])).toEqual([
-    ["not_executed", "Not executed: the agent stopped before this call (steps_limit)."],
+    ["not_executed", "Not executed: the agent stopped before this call (step_limit)."],
   ]);
 });
 
@@ -89,7 +89,7 @@ test("one cause is one signal, also when the agent asks for a tool in its last s
   const { role } = worker([work]);
   await fixture.run(role, { budget: { steps: 1 } });
   expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
-    "steps_limit",
+    "step_limit",
   ]);
 });
 
@@ -105,7 +105,7 @@ test("without wrapUp, or with false, an agent is simply stopped", async () => {
     const { role, model } = soloist([work, work], { tools: [spyTool("work")], ...more });
     const result = await newFixture().run(role, { budget: { steps: 2 } });
     expect([ending(result), model.requests.map(shown)]).toEqual([
-      ["stopped", "steps_limit", ""],
+      ["stopped", "step_limit", ""],
       [
         [["work"], "Do it."],
         [["work"], "work done"],
@@ -118,7 +118,7 @@ proves(["R64"], "the only step that is allowed is the last", async () => {
   const { role, model } = worker([says("Nothing yet.")]);
   const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([ending(result), model.requests.map(shown)]).toEqual([
-    ["stopped", "steps_limit", "Nothing yet."],
+    ["stopped", "step_limit", "Nothing yet."],
     [[[], NOTICE]],
   ]);
 });
@@ -127,7 +127,7 @@ test("with no step at all, and without a limit on steps, the model reads no noti
   const none = worker([says("never")]);
   expect(ending(await newFixture().run(none.role, { budget: { steps: 0 } }))).toEqual([
     "stopped",
-    "steps_limit",
+    "step_limit",
     "",
   ]);
   const free = worker([work, says("Done.")]);
@@ -165,7 +165,7 @@ proves(["R64"], "an agent that owes a typed result keeps the tool to give it wit
   ]);
   expect([result.status, result.reason.code, result.output]).toEqual([
     "stopped",
-    "steps_limit",
+    "step_limit",
     { count: 2 },
   ]);
 });
@@ -176,7 +176,7 @@ test("a typed result that does not fit in the last step is none, and nothing is 
   const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([result.status, result.reason.code, result.output, model.requests.length]).toEqual([
     "stopped",
-    "steps_limit",
+    "step_limit",
     undefined,
     1,
   ]);
@@ -211,8 +211,8 @@ proves(
       [[], NOTICE],
     ]);
     expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
-      ["stopped", "steps_limit", ""],
-      ["stopped", "steps_limit", "Child's half."],
+      ["stopped", "step_limit", ""],
+      ["stopped", "step_limit", "Child's half."],
     ]);
     expect(result.agents[1]?.reason.data["accountPath"]).toBe("root");
   },
@@ -232,7 +232,7 @@ proves(["R64"], "a child's own last step is the child's alone: its parent contin
   const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
     ["completed", "completed", "Root."],
-    ["stopped", "steps_limit", "Half."],
+    ["stopped", "step_limit", "Half."],
   ]);
   expect(root.model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
 });
@@ -286,7 +286,7 @@ test("an empty reply in the last step is not asked for again; the text of before
   const { role, model } = worker([{ ...work, text: "So far." }, {}, says("never")]);
   const result = await newFixture().run(role, { budget: { steps: 2 } });
   expect([ending(result), model.requests.length]).toEqual([
-    ["stopped", "steps_limit", "So far."],
+    ["stopped", "step_limit", "So far."],
     2,
   ]);
 });
@@ -295,7 +295,7 @@ test("a stop hook cannot veto the end of the last step", async () => {
   const veto = transform("stop", () => ({ continueWith: "More!" }));
   const { role, model } = worker([says("Done."), says("never")], { hooks: [veto] });
   const result = await newFixture().run(role, { budget: { steps: 1 } });
-  expect([ending(result), model.requests.length]).toEqual([["stopped", "steps_limit", "Done."], 1]);
+  expect([ending(result), model.requests.length]).toEqual([["stopped", "step_limit", "Done."], 1]);
 });
 
 async function chargedInput(wrapUp: boolean): Promise<number | undefined> {

@@ -143,7 +143,7 @@ proves(
     const child = part("child", [says("Read.")]);
     const lead = part("lead", [calls(spawn("child", "Read it.")), says("Done.")], {
       subagents: [child.role],
-      context: { inheritMessages: true },
+      contextPolicy: { inheritMessages: true },
     });
     const run = s.start(lead.role);
     const result = await s.outcome(run);

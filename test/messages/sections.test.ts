@@ -320,7 +320,7 @@ test("sections are of their role alone: a subagent inherits the history without 
   const child = part("child", [says("Child.")]);
   const root = part("root", [calls(spawn("child")), says("Root.")], {
     subagents: [child.role],
-    context: { inheritMessages: true },
+    contextPolicy: { inheritMessages: true },
     sections: [
       { name: "memory", lifeCycle: "execution", text: "Memory." },
       { name: "state", lifeCycle: "step", text: "State." },

@@ -81,7 +81,7 @@ proves(
       expect(sumUsage(s.sink.events)).toEqual(result.usage.total);
       expect(result.accounts[0]?.reserved).toMatchObject({ totalTokens: 0, costMicroUsd: 0 });
       expect(takeWarnings()).toEqual([expect.stringContaining("a usage that cannot be true")]);
-      expect(await new Orchestrator({ store }).resultOf(result.runId)).toEqual(result);
+      expect(await new Orchestrator({ store }).getResult(result.runId)).toEqual(result);
     }
   },
 );

@@ -159,12 +159,12 @@ const CHOICES = [
   ["none", "none", "none"],
   ["required", "required", "required"],
   [
-    { tool: "add" },
+    { toolName: "add" },
     { type: "function", name: "add" },
     { type: "function", function: { name: "add" } },
   ],
   [
-    { oneOf: ["add", "list"] },
+    { toolNames: ["add", "list"] },
     {
       type: "allowed_tools",
       mode: "required",

@@ -64,7 +64,7 @@ proves(
       model,
       tools,
       subagents: [reader],
-      context: { inheritMessages: true },
+      contextPolicy: { inheritMessages: true },
     });
     const store = memoryStore();
     const first = new Orchestrator({ store });

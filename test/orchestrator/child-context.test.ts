@@ -156,7 +156,7 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
     name: "lead",
     instructions: "Lead.",
     model,
-    context,
+    contextPolicy: context,
     subagents: [leaf],
   });
   const run = bareRun(lead, new ManualClock());

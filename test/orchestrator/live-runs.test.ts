@@ -111,7 +111,7 @@ proves(["S7.37"], "closing waits for the runs under way and lets none begin", as
   await closing;
   expect((await run.result).text).toBe("Done.");
   await orchestrator.close();
-  expect((await orchestrator.resultOf(run.runId)).text).toBe("Done.");
+  expect((await orchestrator.getResult(run.runId)).text).toBe("Done.");
 });
 
 test("closing with nothing under way is done at once, and at the end of a block", async () => {

@@ -96,7 +96,7 @@ export async function askedRun(
   };
   const text = async (): Promise<string | undefined> => {
     await expect.poll(async () => (await view.store.find(RUN))?.status).toBe("ended");
-    return (await orchestrator.resultOf(RUN))?.text;
+    return (await orchestrator.getResult(RUN))?.text;
   };
   return { page, paid, deniedElsewhere, text };
 }

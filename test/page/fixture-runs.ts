@@ -327,7 +327,7 @@ export function calmRun(number: number): RunSnapshot {
       "completed",
     head: {
       ...(number % 5 === 2
-        ? { reason: { code: "steps_limit", message: "120 of 120 steps are used." } }
+        ? { reason: { code: "step_limit", message: "120 of 120 steps are used." } }
         : {}),
       ...(number % 4 === 2
         ? { forkedFrom: { runId: idOf<"RunId">("crowd-5000") satisfies RunId, stepNumber: 2 } }

@@ -80,7 +80,7 @@ async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop
   expect(status).toBe("paused");
   const text = async (): Promise<string | undefined> => {
     await expect.poll(async () => (await view.store.find(runId))?.status).toBe("ended");
-    return (await orchestrator.resultOf(runId))?.text;
+    return (await orchestrator.getResult(runId))?.text;
   };
   return { view, orchestrator, paid, text };
 }

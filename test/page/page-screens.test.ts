@@ -370,7 +370,7 @@ describe.skipIf(browser === undefined)("screens", () => {
       agentId: agentId(calm.run.runId, 0),
       agentPath: "lead",
       step: 1,
-      code: "steps_limit",
+      code: "step_limit",
       message: "120 of 120 steps are used.",
       isLimit: true,
       atMs: calm.run.startedAtMs,
@@ -378,7 +378,7 @@ describe.skipIf(browser === undefined)("screens", () => {
     const server = await serve({ runs: [{ ...calm, causes: [met] }] });
     const { page } = await open(server.urlOf(`/r/${calm.run.runId}`));
     const stops = page.locator(".fact.errors");
-    await stops.locator("text=lead · steps_limit").waitFor();
+    await stops.locator("text=lead · step_limit").waitFor();
     expect(await stops.textContent()).toContain("1 limit");
     expect(await page.locator(".run-header .sign-failed").count()).toBe(0);
     await page.getByRole("button", { name: "Next limit" }).click();

@@ -55,14 +55,14 @@ interface Limited {
 }
 
 const LIMITED: Readonly<Record<string, Limited>> = {
-  steps_limit: { budget: { steps: 2 }, more: { steps: 2 }, text: "Looked: 0 1 2.", calls: 3 },
+  step_limit: { budget: { steps: 2 }, more: { steps: 2 }, text: "Looked: 0 1 2.", calls: 3 },
   time_limit: {
     budget: { wallTimeMs: 150 },
     more: { wallTimeMs: 1_000 },
     text: "Looked: 0 Cancelled: the agent was told to end before this call had a result. 2.",
     calls: 3,
   },
-  tool_calls_limit: {
+  tool_call_limit: {
     budget: { toolCalls: 1 },
     more: { toolCalls: 5 },
     text: "Looked: 0 Not executed: the toolCalls budget of lead, which is 1, is used up. Answer with what you have. 2.",
@@ -81,7 +81,7 @@ for (const [code, { budget, more, text, calls }] of Object.entries(LIMITED))
     expect(executed()).toEqual(Array.from({ length: calls }, () => 1));
     expect(result.accounts[0]?.grants.map(({ by }) => by)).toEqual(["Ada"]);
     expect((await store.find(run.runId))?.status).toBe("ended");
-    expect(await process().resultOf(run.runId)).toEqual(result);
+    expect(await process().getResult(run.runId)).toEqual(result);
   });
 
 proves(["D287"], "more than once, and only with what it lacked", async () => {
@@ -112,7 +112,7 @@ proves(
       code: "invalid_paused_run",
     });
     expect(await store.list()).toEqual(kept);
-    const after = [await process().resultOf(stopped.runId), await process().resultOf(done.runId)];
+    const after = [await process().getResult(stopped.runId), await process().getResult(done.runId)];
     expect(after).toEqual(before);
   },
 );

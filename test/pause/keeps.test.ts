@@ -109,7 +109,7 @@ test("a steps budget counts over the pause, and a pause costs no step", async ()
   const result = await fixture.outcome(fixture.resume(role, second.pausedRun, approveAll(second)));
   expect([second.status, ending(result), result.steps.length, pay.paid]).toEqual([
     "paused",
-    ["stopped", "steps_limit"],
+    ["stopped", "step_limit"],
     2,
     [3, 3],
   ]);

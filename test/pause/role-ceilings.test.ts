@@ -43,7 +43,7 @@ function cast({ leadBudget, childBudget, deniedTools = ["danger"], isGreedy = fa
   const lead = part("lead", () => calls(spawn("child")), {
     tools: [recorded("look")],
     subagents: [child.role],
-    context: { deniedTools },
+    contextPolicy: { deniedTools },
     budget: leadBudget ?? { steps: 7 },
   });
   return { role: lead.role, ran };
@@ -271,7 +271,7 @@ describe("a fork", () => {
         .settled;
       const answers = fork.questions.map((question) => approve(question));
       const done = await fixture.resume(clerk(true), fork.pausedRun, answers).settled;
-      expect([done.usage.total.steps, done.reason.code]).toEqual([5, "steps_limit"]);
+      expect([done.usage.total.steps, done.reason.code]).toEqual([5, "step_limit"]);
     },
   );
 });

@@ -120,7 +120,7 @@ describe("where a paused run is handed in", () => {
     const pay = payTool();
     const role = clerk(pay);
     const paused = await fixture.run(role);
-    const { pausedRun } = await fixture.orchestrator.resultOf(paused.runId);
+    const { pausedRun } = await fixture.orchestrator.getResult(paused.runId);
     const resumed = fixture.resume(role, pausedRun, approveAll(paused));
     expect([(await resumed.settled).status, pay.paid]).toEqual(["completed", [3]]);
   });

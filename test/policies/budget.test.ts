@@ -131,13 +131,13 @@ test("no amount in micro-dollars up to ten cents loses one", () => {
 
 proves(["R35"], "each axis has the reason with which it stops an agent", () => {
   expect([...SPEND_AXES, "wallTimeMs" as const].map((axis) => [axis, stopCodeOf(axis)])).toEqual([
-    ["steps", "steps_limit"],
+    ["steps", "step_limit"],
     ["totalTokens", "token_limit"],
     ["inputTokens", "token_limit"],
     ["cachedInputTokens", "token_limit"],
     ["outputTokens", "token_limit"],
     ["costMicroUsd", "cost_limit"],
-    ["toolCalls", "tool_calls_limit"],
+    ["toolCalls", "tool_call_limit"],
     ["wallTimeMs", "time_limit"],
   ]);
 });

@@ -14,11 +14,11 @@ const ORDER = [
   "stop_requested",
   "cancelled",
   "input_refused",
-  "steps_limit",
+  "step_limit",
   "token_limit",
   "time_limit",
   "cost_limit",
-  "tool_calls_limit",
+  "tool_call_limit",
   "retry_limit",
   "error_budget",
   "blocked",
@@ -63,10 +63,10 @@ proves(
   ["R22"],
   "a later signal that is higher outranks what was raised before, and only that",
   () => {
-    const early = [signal("completed"), signal("steps_limit"), signal("token_limit")];
-    expect(winningSignal(early)).toEqual(signal("steps_limit"));
+    const early = [signal("completed"), signal("step_limit"), signal("token_limit")];
+    expect(winningSignal(early)).toEqual(signal("step_limit"));
     expect(winningSignal([...early, signal("error")])).toEqual(signal("error"));
-    expect(winningSignal([...early, signal("time_limit")])).toEqual(signal("steps_limit"));
+    expect(winningSignal([...early, signal("time_limit")])).toEqual(signal("step_limit"));
   },
 );
 
@@ -111,11 +111,11 @@ proves(["R35", "R48"], "each reason has its status, by its code alone", () => {
     stop_requested: "stopped",
     cancelled: "cancelled",
     input_refused: "stopped",
-    steps_limit: "stopped",
+    step_limit: "stopped",
     token_limit: "stopped",
     time_limit: "stopped",
     cost_limit: "stopped",
-    tool_calls_limit: "stopped",
+    tool_call_limit: "stopped",
     retry_limit: "stopped",
     error_budget: "stopped",
     blocked: "stopped",

@@ -108,7 +108,7 @@ function roleOf(plan: RolePlan, { name, outside, tools, subagents }: RoleParts):
     stopWhen: plan.conditions.map((condition) => CONDITIONS[condition]),
     wrapUp: plan.wrapsUp,
     maxOutputTokens: plan.maxOutputTokens,
-    context: inherits
+    contextPolicy: inherits
       ? {
           inheritMessages: true,
           messageWindowSize: 3,

@@ -15,7 +15,7 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
   const { inherits, windowSize, tells, deniedTools, allowedTools } = role;
   // Lists for no subagent are refused.
   const lists = { deniedTools, ...(allowedTools === undefined ? {} : { allowedTools }) };
-  const { background, parentEndPolicy, onFailure, share, reserve } = role;
+  const { background, parentEndPolicy, failurePolicy, share, reserve } = role;
   const name = nameOf(index);
   const model = modelOf(role, name, outside);
   return defineAgent({
@@ -34,12 +34,12 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
     delegation: {
       background,
       parentEndPolicy,
-      onFailure,
+      failurePolicy,
       share,
       reserve,
       maxIdenticalDelegations: role.maxIdentical,
     },
-    context: {
+    contextPolicy: {
       ...(inherits ? { inheritMessages: true, messageWindowSize: windowSize } : {}),
       inheritMetadata: inherits,
       siblingResults: tells,

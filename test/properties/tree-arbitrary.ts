@@ -17,7 +17,7 @@ import {
 
 import type { Budget, BudgetAxis } from "../../src/policies/budget.ts";
 import type { BudgetShare } from "../../src/policies/budget-share.ts";
-import type { OnFailure } from "../../src/policies/delegation-policy.ts";
+import type { FailurePolicy } from "../../src/policies/delegation-policy.ts";
 import {
   HOOK_POINT_NAMES,
   nameOf,
@@ -151,7 +151,7 @@ function role(mood: Mood): Arbitrary<WorldRole> {
     hooks: seldom(rarely, [], array(hook(), { minLength: 1, maxLength: 2 })),
     background: weighted([5, true], [1, false]),
     parentEndPolicy: weighted([2, "await"], [1, "cancel"], [2, "detach"]),
-    onFailure: weighted<OnFailure>(
+    failurePolicy: weighted<FailurePolicy>(
       [3, "isolate"],
       [2, "fail_fast"],
       [1, { quorum: 1 }],

@@ -384,11 +384,11 @@ class Fixture {
 }
 
 const LIMITS: ReadonlySet<string> = new Set([
-  "steps_limit",
+  "step_limit",
   "token_limit",
   "cost_limit",
   "time_limit",
-  "tool_calls_limit",
+  "tool_call_limit",
 ]);
 
 function unwrapped(broken: unknown): unknown {

@@ -241,7 +241,7 @@ class Lives {
     const known = this.#groups.get(`${stepId}`);
     if (known !== undefined && stepId !== null) return known;
     const group: Group = {
-      onFailure: roleAt(this.#world, parentPath)?.onFailure ?? "isolate",
+      failurePolicy: roleAt(this.#world, parentPath)?.failurePolicy ?? "isolate",
       living: new Map(),
       completed: 0,
       decision: undefined,
@@ -285,11 +285,11 @@ class Lives {
     if (group === undefined) return;
     group.living.delete(child.agentId);
     if (isCompleted) group.completed += 1;
-    const { onFailure, completed } = group;
-    if (onFailure === "isolate" || group.decision !== undefined) return;
-    if (onFailure === "fail_fast" && !isCompleted)
+    const { failurePolicy, completed } = group;
+    if (failurePolicy === "isolate" || group.decision !== undefined) return;
+    if (failurePolicy === "fail_fast" && !isCompleted)
       group.decision = `${childNameOf(child.path)} did not complete`;
-    if (typeof onFailure === "object" && completed >= onFailure.quorum)
+    if (typeof failurePolicy === "object" && completed >= failurePolicy.quorum)
       group.decision = `${completed} have completed`;
     if (group.decision === undefined) return;
     for (const { agentId } of group.living.values())
@@ -317,7 +317,7 @@ class Lives {
 
 /** Those that one reply started. */
 interface Group {
-  readonly onFailure: World["roles"][number]["onFailure"];
+  readonly failurePolicy: World["roles"][number]["failurePolicy"];
   readonly living: Map<string, Child>;
   completed: number;
   decision: string | undefined;

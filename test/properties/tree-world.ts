@@ -3,7 +3,7 @@
 
 import type { Budget } from "../../src/policies/budget.ts";
 import type { BudgetShare } from "../../src/policies/budget-share.ts";
-import type { ParentEndPolicy, OnFailure } from "../../src/policies/delegation-policy.ts";
+import type { ParentEndPolicy, FailurePolicy } from "../../src/policies/delegation-policy.ts";
 import type { SubagentLimits } from "../../src/policies/subagent-limits.ts";
 
 /** How a tool of the fixture behaves. `never`: it neither settles nor obeys its signal. */
@@ -125,7 +125,7 @@ export interface WorldRole {
   readonly hooks: readonly WorldHook[];
   readonly background: boolean;
   readonly parentEndPolicy: ParentEndPolicy;
-  readonly onFailure: OnFailure;
+  readonly failurePolicy: FailurePolicy;
   readonly share: BudgetShare;
   readonly reserve: Budget;
   readonly maxIdentical: number | "unlimited";

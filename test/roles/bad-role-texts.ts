@@ -88,9 +88,9 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "a key without value",
-    roleFile("model: fast", "context:", "  metadataKeys:"),
+    roleFile("model: fast", "contextPolicy:", "  metadataKeys:"),
     4,
-    "Expected context.metadataKeys to have a value, got none. Give it one, or leave it out.",
+    "Expected contextPolicy.metadataKeys to have a value, got none. Give it one, or leave it out.",
   ],
   [
     "a list with a hole",
@@ -178,9 +178,9 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "code in a group",
-    roleFile("model: fast", "context:", "  selectMessages: last"),
+    roleFile("model: fast", "contextPolicy:", "  selectMessages: last"),
     4,
-    'Expected researcher.context.selectMessages to be a function, got "last". It is handed the messages and gives those that subagents see.',
+    'Expected researcher.contextPolicy.selectMessages to be a function, got "last". It is handed the messages and gives those that subagents see.',
   ],
   [
     "a name that is none",
@@ -268,14 +268,14 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "fields that contradict each other",
-    roleFile("model: fast", "context:", "  inheritMessages: false", "  messageWindowSize: 3"),
+    roleFile("model: fast", "contextPolicy:", "  inheritMessages: false", "  messageWindowSize: 3"),
     5,
-    "Expected researcher.context.messageWindowSize to be left out without inheritMessages, got 3. Switch inheritMessages on.",
+    "Expected researcher.contextPolicy.messageWindowSize to be left out without inheritMessages, got 3. Switch inheritMessages on.",
   ],
   [
     "a wrong item",
-    roleFile("model: fast", "context:", "  contextInjections:", "    - One.", "    - ''"),
+    roleFile("model: fast", "contextPolicy:", "  contextInjections:", "    - One.", "    - ''"),
     6,
-    'Expected researcher.context.contextInjections[1] to be text that is not empty, got "". Say it, or leave it out.',
+    'Expected researcher.contextPolicy.contextInjections[1] to be text that is not empty, got "". Say it, or leave it out.',
   ],
 ];

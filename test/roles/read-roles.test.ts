@@ -28,7 +28,7 @@ subagents: [researcher, writer, lead]
 limits: { maxDepth: 2, maxTotalSubagents: 4 }
 showBudget: true
 budget: { costUsd: 0.5, totalTokens: 50000, steps: 12, wallTimeMs: 60000 }
-context:
+contextPolicy:
   inheritMessages: true
   messageWindowSize: 6
   metadataKeys: [user]
@@ -39,7 +39,7 @@ context:
       lines.
 delegation:
   background: true
-  onFailure: { quorum: 2 }
+  failurePolicy: { quorum: 2 }
   share: { type: weighted, weights: { researcher: 2 } }
 wrapUp: true
 compaction: { maxInputTokens: 8000, keepMessages: 10 }
@@ -62,7 +62,7 @@ tools:
   - save
 toolDefaults: { timeoutMs: 2000, maxIdenticalCalls: unlimited, longResults: summarize, needsApproval: false }
 errorBudget: { maxToolErrors: 1 }
-errorPolicy: { onBlocked: stop }
+errorPolicy: { blockedPolicy: stop }
 maxOutputTokens: 1000
 temperature: 0
 wrapUp: "Stop: say what you have."
@@ -86,7 +86,7 @@ function codeRoles(): readonly AgentRole[] {
     limits: { maxDepth: 2, maxTotalSubagents: 4 },
     showBudget: true,
     budget: { costUsd: 0.5, totalTokens: 50_000, steps: 12, wallTimeMs: 60_000 },
-    context: {
+    contextPolicy: {
       inheritMessages: true,
       messageWindowSize: 6,
       metadataKeys: ["user"],
@@ -94,7 +94,7 @@ function codeRoles(): readonly AgentRole[] {
     },
     delegation: {
       background: true,
-      onFailure: { quorum: 2 },
+      failurePolicy: { quorum: 2 },
       share: { type: "weighted", weights: { researcher: 2 } },
     },
     wrapUp: true,
@@ -113,7 +113,7 @@ function codeRoles(): readonly AgentRole[] {
       needsApproval: false,
     },
     errorBudget: { maxToolErrors: 1 },
-    errorPolicy: { onBlocked: "stop" },
+    errorPolicy: { blockedPolicy: "stop" },
     maxOutputTokens: 1000,
     temperature: 0,
     wrapUp: "Stop: say what you have.",
@@ -253,7 +253,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
       "model: fast",
       "tools: [search]",
       "budget: { steps: 3, toolCalls: 4 }",
-      "context: { inheritMetadata: true, contextInjections: [One.] }",
+      "contextPolicy: { inheritMetadata: true, contextInjections: [One.] }",
       "wrapUp: Stop.",
     ),
     "other.md": roleFile("description: Nothing changes here", "model: fast"),
@@ -267,7 +267,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
       hooks,
       output,
       budget: { steps: 5, totalTokens: 6 },
-      context: { contextInjections: ["Two."], selectMessages: nothing },
+      contextPolicy: { contextInjections: ["Two."], selectMessages: nothing },
       delegation: { background: true },
       wrapUp: false,
     },
@@ -281,7 +281,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
     hooks,
     output,
     budget: { steps: 5, toolCalls: 4, totalTokens: 6 },
-    context: { inheritMetadata: true, contextInjections: ["Two."], selectMessages: nothing },
+    contextPolicy: { inheritMetadata: true, contextInjections: ["Two."], selectMessages: nothing },
     delegation: { background: true },
   });
   // The tool Finish is made anew for every role.

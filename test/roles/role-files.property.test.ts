@@ -40,7 +40,7 @@ const data = fc.record(
     budget,
     limits: fc.record({ maxDepth: count, maxTotalSubagents: count }, optional),
     showBudget: flag,
-    context: fc.record(
+    contextPolicy: fc.record(
       {
         inheritMessages: fc.constant(true),
         messageWindowSize: fc.constant(0),
@@ -54,7 +54,7 @@ const data = fc.record(
       {
         background: flag,
         parentEndPolicy: fc.constantFrom("await" as const, "cancel" as const, "detach" as const),
-        onFailure: fc.oneof(
+        failurePolicy: fc.oneof(
           fc.constant("fail_fast" as const),
           fc.record({ quorum: fc.integer({ min: 1, max: 9 }) }),
         ),
@@ -67,7 +67,7 @@ const data = fc.record(
       optional,
     ),
     errorBudget: fc.record({ maxToolErrors: count, maxRetryErrors: count }, optional),
-    errorPolicy: fc.record({ onBlocked: fc.constantFrom("stop", "continue") }, optional),
+    errorPolicy: fc.record({ blockedPolicy: fc.constantFrom("stop", "continue") }, optional),
     wrapUp: fc.oneof(flag, text),
     compaction: fc.record({ keepMessages: fc.integer({ min: 1 }) }, optional),
     maxOutputTokens: fc.integer({ min: 1, max: 1_000_000_000 }),

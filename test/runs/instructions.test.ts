@@ -147,7 +147,7 @@ describe("instructions that are a function", () => {
     const { role, model, made } = part("lead", [asks("work", {}), asks("work", {}), says("Done.")]);
     const orchestrator = new Orchestrator({ roles: [role] });
     const run = orchestrator.start(role, "Lead.", { context: ANN, budget: { steps: 1 } });
-    expect((await run.result).reason.code).toBe("steps_limit");
+    expect((await run.result).reason.code).toBe("step_limit");
     const grants = [{ budget: { steps: 5 }, by: "test" }];
     const again = orchestrator.resume(run.snapshot(), [], { context: BEN, grants });
     const { messages } = await again.orThrow();
@@ -274,7 +274,7 @@ describe("instructions that cannot be made", () => {
     const store = memoryStore();
     const orchestrator = new Orchestrator({ roles: [role], store });
     const run = orchestrator.start(role, "Lead.", { budget: { steps: 1 } });
-    expect((await run.result).reason.code).toBe("steps_limit");
+    expect((await run.result).reason.code).toBe("step_limit");
     const grants = [{ budget: { steps: 5 }, by: "test" }];
     isThere = false;
     const code = "instructions_failed";

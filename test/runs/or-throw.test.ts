@@ -44,8 +44,8 @@ const ENDS: Readonly<
   },
   run_stopped: {
     run: () => start([asks("nothing", {}), says("Done.")], { steps: 1 }),
-    reason: "steps_limit",
-    message: `Expected run run_1 to complete, got stopped (steps_limit): `,
+    reason: "step_limit",
+    message: `Expected run run_1 to complete, got stopped (step_limit): `,
   },
   run_cancelled: {
     run: () => {

@@ -166,7 +166,10 @@ proves(
       instructions: "Look.",
       model: openai("gpt-5.6-luna", at),
     });
-    const lead = adder(server.baseUrl, { subagents: [child], context: { inheritMessages: true } });
+    const lead = adder(server.baseUrl, {
+      subagents: [child],
+      contextPolicy: { inheritMessages: true },
+    });
     const result = await new Orchestrator().start(lead, "Add 1, 2 and 3.").result;
     expect(result.text).toBe("Done.");
     const inherited = server.request(3).body["input"];

@@ -52,7 +52,7 @@ proves(["H10"], "a run that is started, resumed, recovered or forked has it", as
   const forked = orchestrator.fork(recovered.snapshot(), { message: "Once more." });
   expectTypeOf((await forked.settled).output).toEqualTypeOf<Review | undefined>();
   expect((await forked.settled).output).toEqual({ verdict: "good" });
-  expect((await orchestrator.resultOf(run.runId)).output).toEqual({ verdict: "good" });
+  expect((await orchestrator.getResult(run.runId)).output).toEqual({ verdict: "good" });
 });
 
 proves(

@@ -20,7 +20,7 @@ proves(["D257"], "what retention leaves out of a session is in its runs", async 
     await fixture.outcome(fixture.start(role, task, { session }));
   expect(session.messages.map(({ text }) => text)).toEqual(["Third?", "Three."]);
   const runIds = session.executions.map(({ runId }) => runId);
-  const turns = await Promise.all(runIds.map((runId) => orchestrator.resultOf(runId)));
+  const turns = await Promise.all(runIds.map((runId) => orchestrator.getResult(runId)));
   expect(turns.map(({ newMessages }) => newMessages.map(({ text }) => text))).toEqual([
     ["First?", "One."],
     ["Second?", "Two."],

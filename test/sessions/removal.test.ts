@@ -22,10 +22,10 @@ const LAST = ["user Q3?", "assistant A3."];
 
 proves(
   ["R99"],
-  'with onFailure: "remove" the next execution sees exactly what was there before the failed one, which stays on record',
+  'with failedExecutionPolicy: "remove" the next execution sees exactly what was there before the failed one, which stays on record',
   async () => {
     const s = newSessionFixture();
-    const session = await s.session("customer-42", { onFailure: "remove" });
+    const session = await s.session("customer-42", { failedExecutionPolicy: "remove" });
     const { role, model } = soloist(SCRIPT, { tools: [spyTool("search")] });
     await s.outcome(s.start(role, "Q1?", { session }));
     const before = session.messages;
@@ -59,7 +59,7 @@ describe.each(["failed", "stopped"] as const)("by default", (status) => {
 
 test("only a failure is taken out, not what was stopped or cancelled", async () => {
   const s = newSessionFixture();
-  const session = await s.session("customer-42", { onFailure: "remove" });
+  const session = await s.session("customer-42", { failedExecutionPolicy: "remove" });
   const { role } = soloist(SCRIPT, { tools: [spyTool("search")] });
   await s.outcome(s.start(role, "Q1?", { session }));
   await s.outcome(s.start(role, "Q2?", { session, budget: { steps: 1 } }));
@@ -89,7 +89,7 @@ proves(
 test("what stands for older messages stays when the execution in which they went is taken out", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", {
-    onFailure: "remove",
+    failedExecutionPolicy: "remove",
     retention: { maxMessages: 2, summarizeDropped: true },
   });
   const { role } = soloist([says("A1."), says("They greeted."), BROKEN]);
@@ -107,7 +107,7 @@ test("merging a failed run into a session that leaves failures out adds its reco
   const s = newSessionFixture();
   const [session, other] = [
     await s.session(),
-    await s.session("customer-42", { onFailure: "remove" }),
+    await s.session("customer-42", { failedExecutionPolicy: "remove" }),
   ];
   const { role } = soloist([says("A1."), BROKEN]);
   await s.outcome(s.start(role, "Q1?", { session }));

@@ -41,7 +41,7 @@ const options = fc.record({
     maxExecutions: maximum,
     summarizeDropped: fc.boolean(),
   }),
-  onFailure: fc.constantFrom("keep" as const, "remove" as const),
+  failedExecutionPolicy: fc.constantFrom("keep" as const, "remove" as const),
   showBoundaries: fc.boolean(),
 });
 

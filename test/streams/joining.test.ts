@@ -303,7 +303,7 @@ proves(
     for (const messages of [early, toSse(run), toSse(run, { from: 1, lastEventId: "9" })]) {
       const said = new SaidSteps();
       for (const message of await allOf(messages)) {
-        const [, data] = /^event: piece\ndata: (.*)$/m.exec(message) ?? [];
+        const [, data] = /^event: part\ndata: (.*)$/m.exec(message) ?? [];
         if (data !== undefined) said.take(PieceSchema.parse(JSON.parse(data)));
       }
       expect(seen(said, whole)).toEqual(whole);

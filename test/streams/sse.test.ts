@@ -48,7 +48,7 @@ proves(["F6"], "events with their numbers, pieces without, the result last", asy
   const events = all.filter(({ event }) => event === "event");
   expect(events.map(({ id }) => Number(id))).toEqual(fixture.sink.events.map(({ seq }) => seq));
   expect(events.map(({ data }) => data)).toEqual(JSON.parse(JSON.stringify(fixture.sink.events)));
-  const pieces = all.filter(({ event }) => event === "piece");
+  const pieces = all.filter(({ event }) => event === "part");
   expect(pieces.every(({ id }) => id === undefined)).toBe(true);
   const texts = pieces.map(({ data }) => (data["type"] === "text" ? data["text"] : "")).join("");
   expect(texts).toBe("Line one.\nLine two.");
@@ -159,7 +159,7 @@ proves(
     const first = (async () => {
       let text: string | undefined;
       do text = (await messages.next()).value;
-      while (text?.startsWith("event: piece") === false);
+      while (text?.startsWith("event: part") === false);
       return text;
     })();
     for (let turn = 0; turn < 20; turn += 1) await settled();

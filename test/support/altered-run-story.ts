@@ -106,7 +106,7 @@ function cast(isGreedy: boolean): Cast {
     {
       tools: [...tools("look"), recorded("pay", true), externalTool("mail")],
       subagents: [worker.role],
-      context: { deniedTools: ["danger"] },
+      contextPolicy: { deniedTools: ["danger"] },
       delegation: { background: true, reserve: { steps: 1 } },
       budget: { steps: 30, totalTokens: 1_500 },
     },

@@ -89,7 +89,7 @@ export const ENDINGS: readonly Ending[] = [
       return soloist([says("never")], { hooks: [refuse] }).role;
     },
   }),
-  ending(["stopped", "steps_limit"], { role: worker, options: { budget: { steps: 2 } } }),
+  ending(["stopped", "step_limit"], { role: worker, options: { budget: { steps: 2 } } }),
   ending(["stopped", "token_limit"], { role: worker, options: { budget: { totalTokens: 15 } } }),
   ending(["stopped", "time_limit"], {
     role: waiting,
@@ -100,7 +100,7 @@ export const ENDINGS: readonly Ending[] = [
     role: () => soloist(forever, { tools: [spyTool("work")] }, { price: PRICE }).role,
     options: { budget: { costUsd: 20 } },
   }),
-  ending(["stopped", "tool_calls_limit"], { role: worker, options: { budget: { toolCalls: 1 } } }),
+  ending(["stopped", "tool_call_limit"], { role: worker, options: { budget: { toolCalls: 1 } } }),
   ending(["stopped", "retry_limit"], {
     role: () => soloist(misfits, { tools: [counter] }).role,
   }),
@@ -111,7 +111,7 @@ export const ENDINGS: readonly Ending[] = [
   ending(["stopped", "blocked"], {
     role: () => {
       const guards = [toolGuard(() => ({ type: "deny", reason: "Not here." }))];
-      const errorPolicy = { onBlocked: "stop" } as const;
+      const errorPolicy = { blockedPolicy: "stop" } as const;
       return soloist(forever, { tools: [spyTool("work")], guards, errorPolicy }).role;
     },
   }),

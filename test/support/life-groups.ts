@@ -1,7 +1,7 @@
 // The group of tests about groups: a lead with a policy, whose members do what their task says.
 
 import { expect } from "vitest";
-import type { OnFailure } from "../../src/policies/delegation-policy.ts";
+import type { FailurePolicy } from "../../src/policies/delegation-policy.ts";
 import { says, type ScriptedReply, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
@@ -45,7 +45,7 @@ export interface GroupFixture {
 
 /** A lead with this policy whose members do what their task says. `look` holds up those that look. */
 export function newGroup(
-  onFailure: OnFailure,
+  failurePolicy: FailurePolicy,
   replies: readonly ScriptStep[],
   more: Partial<Omit<AgentDefinition, "name" | "model">> = {},
 ): GroupFixture {
@@ -55,7 +55,11 @@ export function newGroup(
   });
   const lead = part("lead", replies, {
     ...more,
-    delegation: { background: true, onFailure, maxIdenticalDelegations: "unlimited" },
+    delegation: {
+      background: true,
+      failurePolicy,
+      maxIdenticalDelegations: "unlimited",
+    },
     subagents: [member.role, ...(more.subagents ?? [])],
   });
   return { lead, fixture: newFixture(), look };

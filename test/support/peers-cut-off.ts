@@ -28,25 +28,25 @@ export const CUT_OFF: Readonly<Record<string, CutOff>> = {
   "steps, after a text": {
     script: [looks("Half of it.")],
     role: { budget: { steps: 1 } },
-    end: ["partial", "stopped", "steps_limit"],
+    end: ["partial", "stopped", "step_limit"],
     text: "Half of it.",
   },
   "steps, without a word": {
     script: [looks("")],
     role: { budget: { steps: 1 } },
-    end: ["no_output", "stopped", "steps_limit"],
+    end: ["no_output", "stopped", "step_limit"],
     text: "",
   },
   "steps, with nothing but white space": {
     script: [looks(" \n\t ")],
     role: { budget: { steps: 1 } },
-    end: ["no_output", "stopped", "steps_limit"],
+    end: ["no_output", "stopped", "step_limit"],
     text: " \n\t ",
   },
   "steps, wound up on the last one": {
     script: [looks(""), says("As far as I came.")],
     role: { budget: { steps: 2 }, wrapUp: true },
-    end: ["partial", "stopped", "steps_limit"],
+    end: ["partial", "stopped", "step_limit"],
     text: "As far as I came.",
   },
   "tokens, after a text": {
@@ -64,7 +64,7 @@ export const CUT_OFF: Readonly<Record<string, CutOff>> = {
   "tool calls": {
     script: [looks("Looking.")],
     role: { budget: { toolCalls: 0 } },
-    end: ["partial", "stopped", "tool_calls_limit"],
+    end: ["partial", "stopped", "tool_call_limit"],
     text: "Looking.",
   },
   "the length of its reply": {
@@ -91,7 +91,7 @@ export const CUT_OFF: Readonly<Record<string, CutOff>> = {
   "steps, with a typed result still due": {
     script: [looks("Three, I think.")],
     role: { output: TYPED, budget: { steps: 1 } },
-    end: ["partial", "stopped", "steps_limit"],
+    end: ["partial", "stopped", "step_limit"],
     text: "Three, I think.",
   },
 };

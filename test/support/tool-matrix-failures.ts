@@ -115,7 +115,7 @@ export function besideOthers(list: readonly ScriptedCall[]): readonly ScriptedCa
 /** Tolerates everything, so that what follows a reply is seen. */
 const PATIENT = {
   errorBudget: { maxToolErrors: 99, maxConsecutiveErrors: 99, maxRetryErrors: 99 },
-  errorPolicy: { onRetryLimit: "continue" },
+  errorPolicy: { retryLimitPolicy: "continue" },
 } as const;
 
 type Definition = Parameters<typeof part>[2];
@@ -261,7 +261,9 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
     more: [calls(...spawning), says("Done.")],
     definition: {
       ...PATIENT,
-      context: { selectMessages: (messages) => messages.filter(({ role }) => role !== "tool") },
+      contextPolicy: {
+        selectMessages: (messages) => messages.filter(({ role }) => role !== "tool"),
+      },
     },
   },
   unknown_subagent: { reply: besideOthers([writeTo("idle#1")]), definition: BACKGROUND },
@@ -279,7 +281,7 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
     reply: besideOthers([spawn("broken", "Fail."), spawn("broken", "Come late.")]),
     definition: {
       ...PATIENT,
-      delegation: { onFailure: "fail_fast" },
+      delegation: { failurePolicy: "fail_fast" },
       guards: [toolGuard(slowAbout("Come late."), { name: "slow" })],
     },
   },
@@ -288,7 +290,7 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
   total_limit: { reply: spawning, options: { limits: { maxTotalSubagents: 0 } } },
   budget_exhausted: { reply: spawning, budget: { steps: 1 } },
   setup_failed: { reply: spawning, unbornAgent: 2 },
-  tool_calls_limit: { reply: besideOthers([look]), budget: { toolCalls: 2 } },
+  tool_call_limit: { reply: besideOthers([look]), budget: { toolCalls: 2 } },
   time_limit: {
     reply: [look, use("busy"), look],
     budget: { wallTimeMs: TIMEOUT_MS },
@@ -305,7 +307,7 @@ const PRICE = { inputUsdPerMillion: 1_000_000, outputUsdPerMillion: 1_000_000 };
 
 /** Limits that a reply reaches before its calls: none of them is made. */
 export const BEFORE_CALLS = {
-  steps_limit: { reply: besideOthers([look]), budget: { steps: 1 }, definition: { wrapUp: true } },
+  step_limit: { reply: besideOthers([look]), budget: { steps: 1 }, definition: { wrapUp: true } },
   token_limit: { reply: besideOthers([look]), budget: { totalTokens: 15 } },
   cost_limit: {
     reply: besideOthers([look]),

@@ -78,7 +78,7 @@ export const anyReplies: fc.Arbitrary<Replies> = fc.record({
     maxConsecutiveErrors: limit,
     maxRetryErrors: limit,
   }),
-  errorPolicy: fc.record({ onBlocked: policy, onRetryLimit: policy }),
+  errorPolicy: fc.record({ blockedPolicy: policy, retryLimitPolicy: policy }),
 });
 
 /** The calls of a reply. */
@@ -140,8 +140,11 @@ export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies):
   return { ends, signals: ["completed"], ending: ["completed", "completed"] };
 }
 
-function signalOf(code: string, { onBlocked, onRetryLimit }: ErrorPolicy): readonly string[] {
-  if (code === "retry_limit" && onRetryLimit === "stop") return ["retry_limit"];
+function signalOf(
+  code: string,
+  { blockedPolicy, retryLimitPolicy }: ErrorPolicy,
+): readonly string[] {
+  if (code === "retry_limit" && retryLimitPolicy === "stop") return ["retry_limit"];
   const isBlocked = ["blocked", "denied", "approval_check_failed"].includes(code);
-  return isBlocked && onBlocked === "stop" ? ["blocked"] : [];
+  return isBlocked && blockedPolicy === "stop" ? ["blocked"] : [];
 }

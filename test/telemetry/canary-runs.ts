@@ -141,7 +141,7 @@ async function withoutPurpose(options: Watched): Promise<void> {
 async function delegated(options: Watched): Promise<void> {
   const reader = part("reader", [calls(called("Finish"))], {
     output: z.object({ note: z.string() }),
-    context: {
+    contextPolicy: {
       inheritMetadata: true,
       inheritMessages: true,
       contextInjections: [CANARY],

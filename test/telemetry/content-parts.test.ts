@@ -126,7 +126,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     const lead = part("lead", script, {
       tools: [spyTool("look")],
       subagents: [helper.role],
-      context: { inheritMessages: true },
+      contextPolicy: { inheritMessages: true },
     });
     const fixture = newFixture(options);
     const onStreamPart = (piece: unknown): void => void heard.push(JSON.stringify(piece));

@@ -127,7 +127,7 @@ test("a failed tool is an error where it failed, and nowhere above", () => {
   lead.calls("call_1", "search");
   lead.calls("call_2", "search");
   lead.gets("call_1", "search", { outcome: "failed", errorCode: "tool_error" });
-  lead.gets("call_2", "search", { outcome: "refused", errorCode: "tool_calls_limit" });
+  lead.gets("call_2", "search", { outcome: "refused", errorCode: "tool_call_limit" });
   lead.decides("stop", 2);
   lead.ended();
   run.ended();
@@ -138,7 +138,7 @@ invoke_workflow lead 0–140 outcome=completed
   invoke_agent lead 10–130 outcome=completed subtree.total_tokens=120
     chat model-1 40–50 usage.input_tokens=100
     execute_tool search 70–90 ERROR type=tool_error outcome=failed tool.call.id=call_1
-    execute_tool search (refused) 80–100 outcome=refused refusal.code=tool_calls_limit tool.call.id=call_2
+    execute_tool search (refused) 80–100 outcome=refused refusal.code=tool_call_limit tool.call.id=call_2
 `.trim(),
   );
 });

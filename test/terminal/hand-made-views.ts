@@ -26,7 +26,7 @@ export const ENDED = ended("completed", "The agent gave its answer.");
 export const STOPPED: Activity = {
   kind: "settled",
   status: "stopped",
-  reason: { code: "steps_limit", message: "All 3 steps are used.", data: {} },
+  reason: { code: "step_limit", message: "All 3 steps are used.", data: {} },
   durationMs: 1_000,
 };
 

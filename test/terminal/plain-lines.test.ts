@@ -61,8 +61,8 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     line: "lead mail refused (blocked): Not to him.",
   },
   {
-    body: { ...REJECTED, errorCode: "tool_calls_limit" },
-    line: "lead mail refused (tool_calls_limit)",
+    body: { ...REJECTED, errorCode: "tool_call_limit" },
+    line: "lead mail refused (tool_call_limit)",
   },
   { body: { ...REJECTED, errorCode: "denied", reason: "No." }, line: undefined },
   {

@@ -97,8 +97,8 @@ test("a report of a run that was stopped says by what, and that nothing was limi
   expect(shown(runReport({ ...stopped, traceId: TRACE_ID }, { width: 80 }))).toMatchInlineSnapshot(`
     "
     Tree
-    agent  state                   step  own tok  tree tok  own cost  tree cost
-    lead   ■ stopped: steps_limit     1       15        15   unknown    unknown
+    agent  state                  step  own tok  tree tok  own cost  tree cost
+    lead   ■ stopped: step_limit     1       15        15   unknown    unknown
 
     Calls that failed
     lead · step 1 · nothing (unknown_tool): There is no tool named "nothing". You

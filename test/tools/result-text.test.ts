@@ -386,7 +386,7 @@ test("a typed result comes instead of the text", () => {
 });
 
 test("a delegation that did not complete says why, and keeps the partial text", () => {
-  const reason = { code: "steps_limit", message: "All 2 steps are used.", data: {} };
+  const reason = { code: "step_limit", message: "All 2 steps are used.", data: {} };
   const usage = { own: NO_USAGE, descendants: NO_USAGE, total: NO_USAGE };
   const ends = { partial: "stopped", failed: "failed", cancelled: "cancelled" } as const;
   for (const outcome of ["partial", "failed", "cancelled"] as const) {
@@ -394,7 +394,7 @@ test("a delegation that did not complete says why, and keeps the partial text", 
     expect(JSON.parse(delegationText({ type: "ended", result }))).toEqual({
       subagent: "reader#1",
       outcome,
-      reason: "steps_limit",
+      reason: "step_limit",
       explanation: "All 2 steps are used.",
       text: "Three files.",
       steps: 2,

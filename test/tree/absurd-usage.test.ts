@@ -86,7 +86,7 @@ describe("a usage that cannot be true", () => {
         expect(warnings[0]).toContain(
           "The model helper-model of scripted reported a usage that cannot be true (",
         );
-        expect(await new Orchestrator({ store }).resultOf(result.runId)).toEqual(result);
+        expect(await new Orchestrator({ store }).getResult(result.runId)).toEqual(result);
       },
     );
 

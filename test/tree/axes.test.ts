@@ -77,7 +77,7 @@ const AXES: readonly Axis[] = [
   {
     name: "steps",
     inLedger: "steps",
-    code: "steps_limit",
+    code: "step_limit",
     budget: (steps) => ({ steps }),
     limits: [5, 4, 3],
     spent: [5, 4, 3],
@@ -85,7 +85,7 @@ const AXES: readonly Axis[] = [
   {
     name: "toolCalls",
     inLedger: "toolCalls",
-    code: "tool_calls_limit",
+    code: "tool_call_limit",
     budget: (toolCalls) => ({ toolCalls }),
     limits: [4, 3, 2],
     spent: [4, 3, 2],

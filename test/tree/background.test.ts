@@ -238,7 +238,7 @@ describe("while they work", () => {
       ]);
       expect(result.subagentsByDepth).toEqual({ "1": 1 });
       expect(receivedTexts(lead.model.requests[3])).toMatchObject([
-        expect.stringContaining("steps_limit"),
+        expect.stringContaining("step_limit"),
       ]);
     },
   );

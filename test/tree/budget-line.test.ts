@@ -117,7 +117,7 @@ proves(["X6"], "in the last step it stands after the notice to finish", async ()
     ["Do it.", "Budget left: 2 steps."],
     ["Wrap it up!", "Budget left: 1 step."],
   ]);
-  expect([result.reason.code, result.text]).toEqual(["steps_limit", "Half."]);
+  expect([result.reason.code, result.text]).toEqual(["step_limit", "Half."]);
 });
 
 proves(["X6"], "hooks change what comes before it, and do not see it", async () => {

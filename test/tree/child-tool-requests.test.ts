@@ -56,7 +56,7 @@ function asking(
   const lead = part("lead", [calls({ name: "delegate", arguments: lists }), says("Done.")], {
     subagents: [helper.role],
     tools: [delegate],
-    context,
+    contextPolicy: context,
   });
   return { lead, helper };
 }
@@ -136,7 +136,7 @@ describe("over a pause", () => {
       const lead = part(
         "lead",
         [calls({ name: "delegate", arguments: { deniedTools: ["c"] } }), says("Done.")],
-        { subagents: [helper.role], tools: [delegate], context: { deniedTools: ["b"] } },
+        { subagents: [helper.role], tools: [delegate], contextPolicy: { deniedTools: ["b"] } },
       );
       const s = newFixture();
       const paused = await s.run(lead.role);
@@ -161,7 +161,7 @@ describe("over a pause", () => {
     const helper = part("helper", [calls(use("pay")), says("Ok.")], { tools: [pay, b] });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
-      context: { allowedTools: ["pay"] },
+      contextPolicy: { allowedTools: ["pay"] },
     });
     const s = newFixture();
     const paused = await s.run(lead.role);
@@ -195,7 +195,7 @@ describe("an agent that comes later", () => {
     );
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
     });
     const s = newFixture();
     await s.run(lead.role);
@@ -212,7 +212,7 @@ describe("an agent that comes later", () => {
     const lead = part("lead", [calls(call), says("Waiting."), says("Done.")], {
       subagents: [helper.role],
       delegation: { background: true },
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
     });
     const s = newFixture();
     const result = await s.run(lead.role);
@@ -226,7 +226,7 @@ describe("an agent that comes later", () => {
     const lead = part("lead", [calls(once), calls(again), says("Done.")], {
       subagents: [helper.role],
       tools: [delegate],
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
     });
     const result = await newFixture().run(lead.role);
     const names = helper.model.requests.map(({ tools }) => tools.map(({ name }) => name));
@@ -241,7 +241,7 @@ describe("an agent that comes later", () => {
     const lead = part("lead", script, {
       subagents: [helper.role],
       tools: [delegate],
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
     });
     const s = newFixture({ roles: [lead.role] });
     const run = s.start(lead.role);

@@ -29,7 +29,7 @@ function pair(context: Partial<SubagentContextPolicy>): {
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
     subagents: [helper.role],
     tools: [a],
-    context,
+    contextPolicy: context,
   });
   return { lead, helper };
 }
@@ -98,7 +98,7 @@ describe("the lists of one parent", () => {
     const lead = part("lead", [calls(use("a")), calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
       tools: [a],
-      context: { deniedTools: ["a"] },
+      contextPolicy: { deniedTools: ["a"] },
     });
     const result = await newFixture().run(lead.role);
     expect(offered(lead)).toEqual(["a", SPAWN_TOOL_NAME]);
@@ -113,7 +113,7 @@ describe("the lists of one parent", () => {
     });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
-      context: { allowedTools: [] },
+      contextPolicy: { allowedTools: [] },
     });
     const result = await newFixture().run(lead.role);
     expect(offered(helper)).toEqual([FINISH_TOOL_NAME]);
@@ -125,7 +125,7 @@ describe("the lists of one parent", () => {
     const right = part("right", [says("Right.")], { tools: [b, c] });
     const lead = part("lead", [calls(spawn("left"), spawn("right")), says("Done.")], {
       subagents: [left.role, right.role],
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
     });
     const s = newFixture();
     await s.run(lead.role);
@@ -137,7 +137,7 @@ describe("the lists of one parent", () => {
     const helper = part("helper", [says("Free."), says("Bound.")], { tools: [a, b] });
     const boss = part("boss", [calls(spawn("helper")), says("Ok.")], {
       subagents: [helper.role],
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
     });
     const lead = part("lead", [calls(spawn("helper")), calls(spawn("boss")), says("Done.")], {
       subagents: [helper.role, boss.role],
@@ -159,11 +159,11 @@ describe("below the child", () => {
       const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
         subagents: [leaf.role],
         tools: [b],
-        context: { allowedTools: ["a", "b"] },
+        contextPolicy: { allowedTools: ["a", "b"] },
       });
       const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
         subagents: [middle.role],
-        context: { deniedTools: ["b"] },
+        contextPolicy: { deniedTools: ["b"] },
       });
       const s = newFixture();
       await s.run(lead.role);
@@ -185,7 +185,7 @@ describe("below the child", () => {
     });
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
-      context: { deniedTools: [SPAWN_TOOL_NAME] },
+      contextPolicy: { deniedTools: [SPAWN_TOOL_NAME] },
     });
     const result = await newFixture().run(lead.role);
     expect([offered(middle), leaf.model.requests]).toEqual([[], []]);
@@ -265,7 +265,7 @@ describe("calls of a tool that was taken away", () => {
     const helper = part("helper", [calls(use("b"), use("a")), says("Ok.")], { tools: [a, b] });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
       guards: [guard],
     });
     const s = newFixture();
@@ -295,7 +295,7 @@ describe("calls of a tool that was taken away", () => {
     const helper = part("helper", [calls(use("x")), says("Ok.")], { tools: [a, b] });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
-      context: { deniedTools: ["b"] },
+      contextPolicy: { deniedTools: ["b"] },
     });
     await newFixture().run(lead.role);
     expect(receivedTexts(helper.model.requests[1])).toEqual([
@@ -315,17 +315,21 @@ describe("a name that no agent below has", () => {
 
   for (const [what, context, field] of SLIPS) {
     test(`${what} is refused before anything starts, with the field and the path`, () => {
-      const middle = part("middle", [], { subagents: [helper.role], tools: [c], context });
+      const middle = part("middle", [], {
+        subagents: [helper.role],
+        tools: [c],
+        contextPolicy: context,
+      });
       const lead = part("lead", [], { subagents: [middle.role] });
       const s = newFixture();
       const { code, data, message } = thrownBy(() => s.start(lead.role));
       const [got] = [...(context.allowedTools ?? []), ...(context.deniedTools ?? [])].slice(-1);
       expect([code, data]).toEqual([
         "unknown_tool",
-        { field: `middle.context.${field}`, path: "lead/middle", got },
+        { field: `middle.contextPolicy.${field}`, path: "lead/middle", got },
       ]);
       expect(message).toBe(
-        `Expected middle.context.${field} to be a tool of an agent below lead/middle (a, b), got "${got}". Name tools as the model calls them, or leave it out.`,
+        `Expected middle.contextPolicy.${field} to be a tool of an agent below lead/middle (a, b), got "${got}". Name tools as the model calls them, or leave it out.`,
       );
       expect(s.sink.events).toEqual([]);
     });
@@ -335,10 +339,10 @@ describe("a name that no agent below has", () => {
     const middle = part("middle", [says("Middle.")], { subagents: [helper.role] });
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
-      context: { allowedTools: ["a", FINISH_TOOL_NAME], deniedTools: [SPAWN_TOOL_NAME] },
+      contextPolicy: { allowedTools: ["a", FINISH_TOOL_NAME], deniedTools: [SPAWN_TOOL_NAME] },
     });
     expect((await newFixture().run(lead.role)).status).toBe("completed");
-    const alone = part("alone", [says("Alone.")], { context: { deniedTools: ["x"] } });
+    const alone = part("alone", [says("Alone.")], { contextPolicy: { deniedTools: ["x"] } });
     expect((await newFixture().run(alone.role)).status).toBe("completed");
   });
 
@@ -346,7 +350,7 @@ describe("a name that no agent below has", () => {
     const node = part("node", [says("Done.")], {
       subagents: ["node"],
       tools: [a],
-      context: { deniedTools: ["a", SPAWN_TOOL_NAME] },
+      contextPolicy: { deniedTools: ["a", SPAWN_TOOL_NAME] },
     });
     expect((await newFixture().run(node.role)).status).toBe("completed");
   });

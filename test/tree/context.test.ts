@@ -43,7 +43,10 @@ function pair(
 ): { readonly lead: Part; readonly helper: Part } {
   const helper = part("helper", ({ messages }) => says(replies(messages.at(-1)?.text ?? "")));
   const tools = [look, fetch];
-  return { helper, lead: part("lead", script, { subagents: [helper.role], tools, context }) };
+  return {
+    helper,
+    lead: part("lead", script, { subagents: [helper.role], tools, contextPolicy: context }),
+  };
 }
 
 const IN_SHORT = "What other subagents of the agent that started you came to, in short.";
@@ -93,7 +96,7 @@ describe("results of siblings", () => {
         calls(spawn("helper", "Last.")),
         says("Done."),
       ],
-      { subagents: [helper.role, typed.role], context: { siblingResults: true } },
+      { subagents: [helper.role, typed.role], contextPolicy: { siblingResults: true } },
     );
     await newFixture().run(lead.role);
     const results = [
@@ -108,7 +111,7 @@ describe("results of siblings", () => {
     const helper = part("helper", [says("Ok.")]);
     const lead = part("lead", [calls(spawn("broken")), calls(spawn("helper")), says("Done.")], {
       subagents: [broken.role, helper.role],
-      context: { siblingResults: true },
+      contextPolicy: { siblingResults: true },
     });
     await newFixture({ retry: { maxAttempts: 1 } }).run(lead.role);
     const result = { childName: "broken#1", role: "broken", outcome: "failed", text: "" } as const;
@@ -119,7 +122,7 @@ describe("results of siblings", () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
-      context: { siblingResults: true },
+      contextPolicy: { siblingResults: true },
     });
     const other = part("other", [says("Other.")]);
     const lead = part("lead", [calls(spawn("other")), calls(spawn("middle")), says("Done.")], {
@@ -176,7 +179,7 @@ describe("what binds and what failed", () => {
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
       delegation: { reserve: { steps: 4 } },
-      context: { parentConstraints: true },
+      contextPolicy: { parentConstraints: true },
     });
     await newFixture().run(lead.role, { budget: { steps: 20 } });
     expect(receivedBy(helper)[0]?.text.split("\n").slice(1)).toEqual([
@@ -190,11 +193,11 @@ describe("what binds and what failed", () => {
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
       tools: [look, fetch],
-      context: { parentConstraints: true },
+      contextPolicy: { parentConstraints: true },
     });
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
-      context: { deniedTools: ["fetch"] },
+      contextPolicy: { deniedTools: ["fetch"] },
     });
     await newFixture().run(lead.role);
     expect(receivedBy(leaf).map(({ text }) => text.split("\n").at(-1))).toEqual([
@@ -248,7 +251,7 @@ describe("a selection of one's own", () => {
       {
         subagents: [leaf.role],
         tools: [look],
-        context: {
+        contextPolicy: {
           selectMessages: (messages) => messages.filter(({ role }) => role === "assistant"),
         },
       },
@@ -302,7 +305,7 @@ describe("what the parent's history holds", () => {
       const lead = part("lead", [...reads, calls(spawn("helper", "Go.")), says("Done.")], {
         subagents: [helper.role],
         tools: [look],
-        context: { inheritMessages: true },
+        contextPolicy: { inheritMessages: true },
         compaction: { maxInputTokens: 1_000, keepMessages: 2 },
         scripted: { countTokens: ({ messages }) => messages.length * 100 },
       });
@@ -329,7 +332,7 @@ describe("what the parent's history holds", () => {
     const lead = part("lead", [calls(use("queue")), says("Done.")], {
       subagents: [helper.role],
       tools: [queue, look],
-      context: { inheritMessages: true, messageWindowSize: 2 },
+      contextPolicy: { inheritMessages: true, messageWindowSize: 2 },
     });
     await newFixture().run(lead.role);
     expect(receivedBy(helper).map(({ role, text }) => [role, text])).toEqual([
@@ -363,7 +366,11 @@ describe("two children at once", () => {
         {
           subagents: [helper.role],
           tools: [look],
-          context: { inheritMessages: true, metadataKeys: ["a"], contextInjections: ["Hint."] },
+          contextPolicy: {
+            inheritMessages: true,
+            metadataKeys: ["a"],
+            contextInjections: ["Hint."],
+          },
         },
       );
       const s: Fixture = newFixture();

@@ -114,7 +114,7 @@ describe("while it lives on", () => {
     await run.result;
     done.open();
     const result = await s.outcome(run);
-    expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (steps_limit)" });
+    expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (step_limit)" });
   });
 
   test("listeners get it to the end", async () => {

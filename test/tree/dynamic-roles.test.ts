@@ -324,7 +324,7 @@ describe("an agent whose role was written", () => {
       {
         dynamicRoles: { tools: [READ, SEARCH], models: { fast } },
         delegation: { background: true },
-        context: { deniedTools: ["search"] },
+        contextPolicy: { deniedTools: ["search"] },
       },
     );
     const result = await newFixture().run(lead.role);

@@ -41,12 +41,12 @@ const WAYS: Readonly<
   "a limit of steps": {
     replies: [calls(use("look")), says("Never.")],
     more: { budget: { steps: 3, totalTokens: 1_000 } },
-    status: "stopped (steps_limit)",
+    status: "stopped (step_limit)",
   },
   "a limit of tool calls": {
     replies: [calls(use("look"), use("look")), says("Never.")],
     more: { budget: { toolCalls: 3 } },
-    status: "stopped (tool_calls_limit)",
+    status: "stopped (tool_call_limit)",
   },
   "a condition": {
     replies: [calls(use("look")), says("Never.")],

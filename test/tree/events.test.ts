@@ -210,7 +210,7 @@ describe("what events say", () => {
           "│  │  └─ lead/completes#1 completed (completed) 1 steps, 15 of 15 tokens",
           "│  │     └─ step 1 answered",
           "│  ├─ SpawnSubagent failed (subagent_no_output)",
-          "│  │  └─ lead/stops#1 stopped (steps_limit) 2 steps, 30 of 30 tokens",
+          "│  │  └─ lead/stops#1 stopped (step_limit) 2 steps, 30 of 30 tokens",
           "│  │     ├─ step 1 asked for 1",
           "│  │     │  └─ nothing failed (unknown_tool)",
           "│  │     └─ step 2 asked for 1",

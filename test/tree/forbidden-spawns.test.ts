@@ -40,7 +40,7 @@ function ruled(): { readonly lead: Part; readonly middle: Part } {
   });
   const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
     subagents: [middle.role],
-    context: { deniedTools: ["SpawnSubagent"] },
+    contextPolicy: { deniedTools: ["SpawnSubagent"] },
   });
   return { lead, middle };
 }
@@ -63,7 +63,7 @@ async function ran(
   const store = memoryStore();
   const s = newFixture({ store, ...options });
   const result = await s.run(role());
-  expect(gist(await new Orchestrator({ store }).resultOf(result.runId))).toEqual(gist(result));
+  expect(gist(await new Orchestrator({ store }).getResult(result.runId))).toEqual(gist(result));
   const recording = await recordingOf(store, result.runId);
   await replaysToTheSame({ role: role(), options }, { recording, result });
   return { result, s };
@@ -142,7 +142,7 @@ describe("a spawn that is forbidden", () => {
     answer = { type: "deny", reason: "Do it yourself." };
     const result = await s.outcome(s.resume(role, paused.pausedRun, approveAll(paused)));
     expect(result.refusalsByCode).toEqual({ blocked: 1 });
-    expect(gist(await new Orchestrator({ store }).resultOf(result.runId))).toEqual(gist(result));
+    expect(gist(await new Orchestrator({ store }).getResult(result.runId))).toEqual(gist(result));
     const recording = await recordingOf(store, result.runId);
     await replaysToTheSame({ role: delegating({ guards }).role }, { recording, result });
   });

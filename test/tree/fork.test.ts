@@ -244,9 +244,9 @@ describe("the budget of a fork", () => {
     const less = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 1 } }));
     const more = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 50 } }));
     expect([anew, less, more].map(({ steps, reason }) => [steps.length, reason.code])).toEqual([
-      [3, "steps_limit"],
-      [1, "steps_limit"],
-      [3, "steps_limit"],
+      [3, "step_limit"],
+      [1, "step_limit"],
+      [3, "step_limit"],
     ]);
     expect(anew.accounts.map(({ path, limits, grants }) => [path, limits, grants])).toEqual([
       ["lead", { steps: 3 }, []],

@@ -91,7 +91,7 @@ describe("a fresh execution begins at zero", () => {
       const s = newFixture();
       const budget = { steps: full.length };
       const stopped = await rested(s, s.start(lead.role, "Do it.", { budget }));
-      expect(stopped.result.reason.code).toBe("steps_limit");
+      expect(stopped.result.reason.code).toBe("step_limit");
       const grants = [{ budget: { steps: full.length + 1 }, by: "Ann" }];
       const result = await s.outcome(s.grantOn(lead.role, stopped.snapshot, grants));
       expect([result.status, result.text]).toEqual(["completed", "Done."]);

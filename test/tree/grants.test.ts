@@ -76,7 +76,7 @@ describe("a grant to a run that continues", () => {
     const { solo, open } = held();
     open();
     const result = await newFixture().run(solo.role, { budget: { steps: 1 } });
-    expect([result.status, result.reason.code]).toEqual(["stopped", "steps_limit"]);
+    expect([result.status, result.reason.code]).toEqual(["stopped", "step_limit"]);
   });
 
   proves(["X7"], "children that wait for a lease are served, the first first", async () => {
@@ -328,6 +328,6 @@ describe("a grant that cannot be made", () => {
     for await (const { phase, state } of run.iterate())
       if (state.log.signals.length > 0 && phase !== "ended") run.grant({ steps: 5 }, { by: BY });
     const result = await s.outcome(run);
-    expect([result.status, result.reason.code]).toEqual(["stopped", "steps_limit"]);
+    expect([result.status, result.reason.code]).toEqual(["stopped", "step_limit"]);
   });
 });

@@ -123,8 +123,8 @@ describe("members that wait for an approval", () => {
 });
 
 test("a parent that is cancelled ends all members, whatever the policy", async () => {
-  for (const onFailure of ["isolate", "fail_fast", { quorum: 1 }] as const) {
-    const one = newGroup(onFailure, [members("Work on.", "Work on."), says("Never.")]);
+  for (const failurePolicy of ["isolate", "fail_fast", { quorum: 1 }] as const) {
+    const one = newGroup(failurePolicy, [members("Work on.", "Work on."), says("Never.")]);
     const run = one.fixture.start(one.lead.role);
     await until(() => one.fixture.sink.of("tool.started").length === 4);
     void run.cancel("Enough.");

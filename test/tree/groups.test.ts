@@ -113,7 +113,7 @@ describe("fail fast", () => {
     const gone = latch();
     const failing = part("failing", [{ ...broken, after: gone.opened }]);
     const lead = part("lead", [calls(spawn("boss"), spawn("failing")), says("Done.")], {
-      delegation: { onFailure: "fail_fast" },
+      delegation: { failurePolicy: "fail_fast" },
       subagents: [boss.role, failing.role],
     });
     const s = newFixture();

@@ -66,10 +66,14 @@ test("a grandchild inherits what its own parent had inherited, still in whole pa
   const context = { inheritMessages: true };
   const middle = part("middle", [calls(spawn("leaf", "Deep.")), says("Middle.")], {
     subagents: [leaf.role],
-    context,
+    contextPolicy: context,
   });
   const script = [calls(use("look")), calls(spawn("middle", "Down.")), says("Lead.")];
-  const lead = part("lead", script, { subagents: [middle.role], context, tools: [look] });
+  const lead = part("lead", script, {
+    subagents: [middle.role],
+    contextPolicy: context,
+    tools: [look],
+  });
   await newFixture().run(lead.role);
   expect(leaf.model.requests[0]?.messages).toEqual([
     { role: "system", text: "You are leaf.", origin: "instructions" },
@@ -106,7 +110,7 @@ proves(["R130"], "injected texts come before its task, tagged as injected", asyn
   const helper = part("helper", [says("Ok.")]);
   const lead = part("lead", [calls(spawn("helper", "Help.")), says("Done.")], {
     subagents: [helper.role],
-    context: { contextInjections: ["Be brief.", "Be kind."] },
+    contextPolicy: { contextInjections: ["Be brief.", "Be kind."] },
   });
   const s = newFixture();
   await s.run(lead.role);
@@ -145,7 +149,11 @@ async function inherited(context: Partial<SubagentContextPolicy>): Promise<reado
     says("Now you.", { calls: [spawn("helper", "Go.")] }),
     says("Done."),
   ];
-  const lead = part("lead", script, { subagents: [helper.role], tools: [look], context });
+  const lead = part("lead", script, {
+    subagents: [helper.role],
+    tools: [look],
+    contextPolicy: context,
+  });
   await newFixture().run(lead.role);
   const messages = helper.model.requests[0]?.messages ?? [];
   expect([messages[0]?.text, messages.at(-1)?.text]).toEqual(["You are helper.", "Go."]);
@@ -165,7 +173,11 @@ async function metadataUnder(
   });
   const helper = part("helper", [calls(use("spoil")), says("Ok.")], { tools: [spoil] });
   const script = [calls(use("read")), calls(spawn("helper")), calls(use("read")), says("Done.")];
-  const lead = part("lead", script, { subagents: [helper.role], tools: [read], context });
+  const lead = part("lead", script, {
+    subagents: [helper.role],
+    tools: [read],
+    contextPolicy: context,
+  });
   const outcome = await newFixture().run(lead.role, { metadata: { a: { list: [1] }, b: 2 } });
   expect(outcome.agents[1]?.metadata).toEqual(given[1]);
   expect(given[1]).not.toBe(given[0]);

@@ -320,7 +320,7 @@ describe("refusals", () => {
       expect(result.refusalsByCode).toEqual({ budget_exhausted: 1 });
       expect([result.status, result.reason.code, result.agents.length]).toEqual([
         "stopped",
-        "steps_limit",
+        "step_limit",
         1,
       ]);
       expect(helper.model.requests).toEqual([]);

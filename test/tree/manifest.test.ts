@@ -36,7 +36,10 @@ function leadOf(context: Partial<SubagentContextPolicy>): {
     says("Done."),
   ];
   const subagents = [scout.role, helper.role];
-  return { helper, lead: part("lead", script, { subagents, tools: [look, breaks], context }) };
+  return {
+    helper,
+    lead: part("lead", script, { subagents, tools: [look, breaks], contextPolicy: context }),
+  };
 }
 
 /** What is to be reported of the helper, from its event. */
@@ -245,7 +248,7 @@ test("a child that continues a second time has its manifest from the first", asy
   };
   const lead = part("lead", [calls(spawn("helper")), calls(again), says("Done.")], {
     subagents: [helper.role],
-    context: { deniedTools: ["look"] },
+    contextPolicy: { deniedTools: ["look"] },
   });
   const s = newFixture();
   await s.run(lead.role);

@@ -307,7 +307,7 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
     held.open();
     const result = await s.outcome(run);
     expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual(
-      Array.from({ length: 3 }, () => ["stopped", "steps_limit"]),
+      Array.from({ length: 3 }, () => ["stopped", "step_limit"]),
     );
     expect(result.usage.total.steps).toBe(5);
   });

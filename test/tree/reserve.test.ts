@@ -126,7 +126,7 @@ proves(["X5"], "tool calls are kept, too: the child's is refused, the parent's r
   expect(result.agents[1]?.steps[0]?.tools.executions[1]?.text).toBe(
     "Not executed: the toolCalls budget of lead, which is 3, is used up, but for 1 that it keeps for itself. Answer with what you have.",
   );
-  expect([result.status, result.agents[1]?.reason.code]).toEqual(["completed", "tool_calls_limit"]);
+  expect([result.status, result.agents[1]?.reason.code]).toEqual(["completed", "tool_call_limit"]);
 });
 
 proves(

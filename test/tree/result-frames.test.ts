@@ -36,7 +36,10 @@ function court(
   );
   const judge = part("judge", () => says("Judged."));
   const script = [...texts.map(() => calls(spawn("reader"))), calls(...last), says("Done.")];
-  const lead = part("lead", script, { subagents: [reader.role, judge.role], context });
+  const lead = part("lead", script, {
+    subagents: [reader.role, judge.role],
+    contextPolicy: context,
+  });
   return { lead, judge };
 }
 

@@ -27,13 +27,13 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   steps: {
     budget: { steps: 1 },
     more: { steps: 1 },
-    code: "steps_limit",
+    code: "step_limit",
     replies: [calls(use("look"))],
   },
   "tool calls": {
     budget: { toolCalls: 1 },
     more: { toolCalls: 5 },
-    code: "tool_calls_limit",
+    code: "tool_call_limit",
     replies: [calls(use("look"), use("look"))],
   },
   "total tokens": {
@@ -169,7 +169,7 @@ describe("a tree", () => {
         s,
         s.start(lead.role, "Do it.", { budget: { steps: 2 } }),
       );
-      expect(ending(result)).toEqual(["stopped", "steps_limit"]);
+      expect(ending(result)).toEqual(["stopped", "step_limit"]);
       const after = await s.outcome(
         s.grantOn(lead.role, snapshot, [{ budget: { steps: 3 }, by: "Ann" }]),
       );
@@ -203,8 +203,8 @@ describe("a tree", () => {
         s.start(lead.role, "Do it.", { budget: { steps: 2 } }),
       );
       expect(rests(result)).toEqual({
-        lead: "stopped (steps_limit)",
-        "lead/worker#1": "stopped (steps_limit)",
+        lead: "stopped (step_limit)",
+        "lead/worker#1": "stopped (step_limit)",
       });
       const after = await s.outcome(
         s.grantOn(lead.role, snapshot, [
@@ -247,7 +247,7 @@ describe("a tree", () => {
       s.start(lead.role, "Do it.", { budget: { toolCalls: 2 } }),
     );
     expect(rests(result)).toEqual({
-      lead: "stopped (tool_calls_limit)",
+      lead: "stopped (tool_call_limit)",
       "lead/worker#1": "cancelled (cancelled)",
     });
     const after = await s.outcome(
@@ -268,7 +268,7 @@ describe("a paused run", () => {
     const lead = part("lead", [calls(PAY), says("At last.")], { tools: [pay] });
     const paused = await s.outcome(s.start(lead.role, "Do it.", { budget: { steps: 1 } }));
     const without = s.resume(lead.role, paused.pausedRun, approveAll(paused));
-    expect(ending(await s.outcome(without))).toEqual(["stopped", "steps_limit"]);
+    expect(ending(await s.outcome(without))).toEqual(["stopped", "step_limit"]);
     const t = newFixture();
     const again = part("lead", [calls(PAY), says("At last.")], { tools: [pay] });
     const anew = await t.outcome(t.start(again.role, "Do it.", { budget: { steps: 1 } }));

@@ -81,7 +81,7 @@ test("a result that was unread when a limit stopped the agent is read after the 
   const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { steps: 2 } });
   const stopped = await s.outcome(run);
-  expect(stopped.reason.code).toBe("steps_limit");
+  expect(stopped.reason.code).toBe("step_limit");
   const again = s.grantOn(lead.role, run.snapshot(), [{ budget: { steps: 1 }, by: "Ada" }]);
   const result = await s.outcome(again);
   expect(result.text).toBe("Done.");

@@ -147,8 +147,8 @@ test("a child whose share is nothing is stopped before its first call, and the o
   const result = await newFixture().run(lead.role);
   expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
     ["completed", "completed"],
-    ["stopped", "steps_limit"],
-    ["stopped", "steps_limit"],
+    ["stopped", "step_limit"],
+    ["stopped", "step_limit"],
   ]);
   expect(child.model.requests).toEqual([]);
 });

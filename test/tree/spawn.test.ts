@@ -181,7 +181,7 @@ describe("what a parent gets back", () => {
       });
       const lead = part("lead", [calls(spawn("helper", "Look.")), says("Done.")], {
         subagents: [helper.role],
-        context: { inheritMetadata: true },
+        contextPolicy: { inheritMetadata: true },
       });
       const result = await newFixture().run(lead.role, { metadata: { repository: "r" } });
       const used = {

@@ -155,9 +155,9 @@ describe("budgets", () => {
     "hold at every level: the tightest on the path stops the agent that meets it",
     async () => {
       const axes: readonly (readonly [Budget, string])[] = [
-        [{ steps: 3 }, "steps_limit"],
+        [{ steps: 3 }, "step_limit"],
         [{ totalTokens: 45 }, "token_limit"],
-        [{ toolCalls: 3 }, "tool_calls_limit"],
+        [{ toolCalls: 3 }, "tool_call_limit"],
       ];
       for (const [budget, code] of axes) {
         const s = newWideFixture();
@@ -246,11 +246,11 @@ describe("denials", () => {
       });
       const middle = part("child", [calls(spawn("leaf")), says("Child.")], {
         subagents: [bottom.role],
-        context: { allowedTools: ["wipe", "look"] },
+        contextPolicy: { allowedTools: ["wipe", "look"] },
       });
       const top = part("root", [calls(spawn("child")), says("Root.")], {
         subagents: [middle.role],
-        context: { deniedTools: ["wipe"] },
+        contextPolicy: { deniedTools: ["wipe"] },
       });
       await s.run(top.role);
       expect([ran, receivedTexts(bottom.model.requests[1])[0]]).toEqual([
@@ -308,6 +308,6 @@ test("a second execution is bound like the first, and its parent's rest is what 
   const result = await s.run(lead.role);
   expect([worker.model.requests.length, rests(result)]).toEqual([
     3,
-    { lead: "completed", "lead/worker#1": "stopped (steps_limit)" },
+    { lead: "completed", "lead/worker#1": "stopped (step_limit)" },
   ]);
 });

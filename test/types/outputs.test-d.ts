@@ -216,7 +216,7 @@ test("who iterates has the typed result at the end, and JSON until then", async 
 
 test("of a run that is only known by its id, a result is JSON", async () => {
   const orchestrator = new Orchestrator({ roles: [reviewer] });
-  expectTypeOf((await orchestrator.resultOf("run")).output).toEqualTypeOf<JsonValue | undefined>();
+  expectTypeOf((await orchestrator.getResult("run")).output).toEqualTypeOf<JsonValue | undefined>();
   expectTypeOf(orchestrator.activeRuns()).items.toEqualTypeOf<Run>();
   expectTypeOf(orchestrator.findActiveRun("run")).toEqualTypeOf<Run | undefined>();
 });

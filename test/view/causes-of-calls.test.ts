@@ -124,7 +124,7 @@ proves(["D615"], "names the call that was denied, and not one that failed beside
   const lead = agent(
     "lead",
     [works("text"), calls(["work", { on: "a" }], ["read", {}], ["work", { on: "c" }])],
-    { tools: [work, read(() => "text")], guards: [locked], errorPolicy: { onBlocked: "stop" } },
+    { tools: [work, read(() => "text")], guards: [locked], errorPolicy: { blockedPolicy: "stop" } },
   );
   expect(await causesIn(lead)).toEqual([
     expect.stringMatching(/^lead step 2 read blocked: .*The folder is locked\./),
@@ -206,8 +206,8 @@ proves(
       budget: { toolCalls: 2 },
     });
     expect(await causesIn(lead)).toEqual([
-      expect.stringMatching(/^lead step 2 work tool_calls_limit: /),
-      "lead step 2 tool_calls_limit, a limit",
+      expect.stringMatching(/^lead step 2 work tool_call_limit: /),
+      "lead step 2 tool_call_limit, a limit",
     ]);
   },
 );
@@ -296,7 +296,7 @@ proves(
     });
     const { snapshot } = await rested(s, s.start(lead, "Do it.", { budget: { steps: 2 } }));
     await s.outcome(s.grantOn(lead, snapshot, [{ budget: { steps: 1 }, by: "Ann" }]));
-    expect(foldOf(s.sink.events).causes().map(line)).toEqual(["lead step 1 steps_limit, a limit"]);
+    expect(foldOf(s.sink.events).causes().map(line)).toEqual(["lead step 1 step_limit, a limit"]);
   },
 );
 

@@ -56,8 +56,8 @@ proves(
       subagents: [reader],
     });
     expect(await causesIn(lead, { steps: 2 })).toEqual([
-      "lead/reader#1 step 1 steps_limit, a limit",
-      "lead step 1 steps_limit, a limit",
+      "lead/reader#1 step 1 step_limit, a limit",
+      "lead step 1 step_limit, a limit",
     ]);
   },
 );
@@ -103,8 +103,8 @@ proves(
     );
     expect(await causesIn(lead)).toEqual([
       "lead/writer#1 step 1 model_not_authorized: Wrong key.",
-      "lead/reader#1 step 1 steps_limit, a limit",
-      "lead/reader#2 step 1 steps_limit, a limit",
+      "lead/reader#1 step 1 step_limit, a limit",
+      "lead/reader#2 step 1 step_limit, a limit",
     ]);
   },
 );
@@ -123,8 +123,8 @@ proves(
       subagents: [editor],
     });
     expect(await causesIn(shared)).toEqual([
-      "lead/editor#1/reader#1 step 1 steps_limit, a limit",
-      "lead/editor#1 step 1 steps_limit, a limit",
+      "lead/editor#1/reader#1 step 1 step_limit, a limit",
+      "lead/editor#1 step 1 step_limit, a limit",
     ]);
     const calls = ["Read a.", "Read b."].map((task) => ({
       name: "SpawnSubagent",
@@ -136,7 +136,7 @@ proves(
       delegation: { reserve: { steps: 1 } },
     });
     expect(await causesIn(lead, { steps: 4 })).toEqual([
-      "lead/reader#1 step 1 steps_limit, a limit",
+      "lead/reader#1 step 1 step_limit, a limit",
     ]);
   },
 );

@@ -99,7 +99,7 @@ proves(
     });
     expect(rest).toMatchObject({ status: 202, body: { isLed: true, open: [] } });
     await pushed(ledOn(orchestrator));
-    const result = await orchestrator.resultOf(ID);
+    const result = await orchestrator.getResult(ID);
     expect(result.text).toContain("paid apple paid plum");
     expect(result).toMatchObject({
       status: "completed",
@@ -336,7 +336,10 @@ proves(
     await pushed(
       orchestrator.findActiveRun(ID)?.result ?? Promise.reject(new Error("It goes on.")),
     );
-    expect([(await orchestrator.resultOf(ID)).status, counts(done)]).toEqual(["completed", [1, 1]]);
+    expect([(await orchestrator.getResult(ID)).status, counts(done)]).toEqual([
+      "completed",
+      [1, 1],
+    ]);
     expect(codeOf(await act(place, ID, { key: "3", type: "resume" }))).toEqual([409, "run_ended"]);
     const other = runId("other");
     await stranger.start(alien, "Buy.", { runId: other }).result;
@@ -345,7 +348,7 @@ proves(
       body: { isLed: true },
     });
     await pushed(ledOn(stranger, other));
-    expect(await stranger.resultOf(other)).toMatchObject({
+    expect(await stranger.getResult(other)).toMatchObject({
       status: "cancelled",
       reason: { message: "eva cancelled the run." },
     });

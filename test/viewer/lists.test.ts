@@ -80,7 +80,7 @@ proves(
       agents: 1,
     });
     expect(runs.find(({ status }) => status === "stopped")).toMatchObject({
-      reason: { code: "steps_limit" },
+      reason: { code: "step_limit" },
       leader: null,
     });
     expect(runs.find(({ status }) => status === "working")).toMatchObject({

@@ -124,7 +124,7 @@ proves(["V87"], "messages that came from an ancestor say from whom", async () =>
       return results.length === 1 ? { calls: [spawnCall("helper", "Help.")] } : { text: "Done." };
     }),
     tools: [countedTool(new Map(), "look")],
-    context: { inheritMessages: true },
+    contextPolicy: { inheritMessages: true },
     subagents: [helper],
   });
   const result = await process({ roles: [lead] }).start(lead, "Lead.", { runId: ID }).result;

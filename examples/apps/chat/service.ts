@@ -125,7 +125,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 async function saidTo(user: string): Promise<readonly object[]> {
   const { executions } = await conversationOf(user);
   const ended = executions.filter(({ runId }) => orchestrator.findActiveRun(runId) === undefined);
-  const turns = await Promise.all(ended.map(({ runId }) => orchestrator.resultOf(runId)));
+  const turns = await Promise.all(ended.map(({ runId }) => orchestrator.getResult(runId)));
   return turns.flatMap(({ newMessages }) => newMessages.map(({ role, text }) => ({ role, text })));
 }
 

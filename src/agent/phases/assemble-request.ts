@@ -125,9 +125,9 @@ function toolChoiceNow(
   if (log.steps.length > 0) return undefined;
   if (toolChoice === "required") return toolChoice;
   const isOffered = (name: string): boolean => offered.some((tool) => tool.name === name);
-  if ("tool" in toolChoice) return isOffered(toolChoice.tool) ? toolChoice : undefined;
-  const oneOf = toolChoice.oneOf.filter(isOffered);
-  return oneOf.length === 0 ? undefined : { oneOf };
+  if ("toolName" in toolChoice) return isOffered(toolChoice.toolName) ? toolChoice : undefined;
+  const toolNames = toolChoice.toolNames.filter(isOffered);
+  return toolNames.length === 0 ? undefined : { toolNames };
 }
 
 // A request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97).

@@ -75,7 +75,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
 }
 
 /**
- * Completes the step, and lets processors and conditions see it. A closing step raises `steps_limit`, so that
+ * Completes the step, and lets processors and conditions see it. A closing step raises `step_limit`, so that
  * the agent ends `stopped`, also with a valid answer.
  */
 async function finishStep(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
@@ -84,7 +84,7 @@ async function finishStep(agent: AgentRuntime, given: AgentState): Promise<Agent
   const alone = hasDeferredWork(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
   if (completed === alone) return failIfStalled(agent, alone);
-  const isRecorded = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
+  const isRecorded = completed.log.signals.some(({ reason }) => reason.code === "step_limit");
   const closed =
     closing === undefined || isRecorded
       ? completed

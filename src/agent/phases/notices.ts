@@ -76,7 +76,7 @@ function closingRequest({ canForce }: Model, request: ModelRequest): ModelReques
   const finish = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
   if (canForce !== true || request.tools.length === 0)
     return Object.freeze({ ...rest, tools: finish });
-  const toolChoice = finish.length === 0 ? "none" : { tool: FINISH_TOOL_NAME };
+  const toolChoice = finish.length === 0 ? "none" : { toolName: FINISH_TOOL_NAME };
   return Object.freeze({ ...rest, toolChoice });
 }
 

@@ -48,7 +48,7 @@ async function outcomeText(
 ): Promise<string> {
   const found = await store.find(runId);
   if (found?.status !== "ended") return `Asked for: whoever leads ${runId} cancels it.`;
-  const { status } = await orchestrator.resultOf(runId);
+  const { status } = await orchestrator.getResult(runId);
   return status === "cancelled" ? `Cancelled ${runId}.` : `${runId} had ended: ${status}.`;
 }
 

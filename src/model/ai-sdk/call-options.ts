@@ -75,7 +75,7 @@ export function toCallOptions(
   });
   // One of several is one of those that are there: the AI SDK has no other word for it.
   const isChosen = (name: string): boolean =>
-    typeof choice !== "object" || !("oneOf" in choice) || choice.oneOf.includes(name);
+    typeof choice !== "object" || !("toolNames" in choice) || choice.toolNames.includes(name);
   const chosen = [...heldTools(tools, false).values()].filter(({ spec }) => isChosen(spec.name));
   const functions = chosen.map(({ spec, strict }): LanguageModelV4FunctionTool => {
     const { name, description, inputSchema } = spec;
@@ -85,7 +85,8 @@ export function toCallOptions(
   let toolChoice: LanguageModelV4ToolChoice | undefined;
   if (typeof choice === "string") toolChoice = { type: choice };
   else if (choice !== undefined)
-    toolChoice = "tool" in choice ? { type: "tool", toolName: choice.tool } : { type: "required" };
+    toolChoice =
+      "toolName" in choice ? { type: "tool", toolName: choice.toolName } : { type: "required" };
   const options: CallOptions = {
     prompt: wellFormed(prompt),
     ...(tools.length === 0 ? {} : { tools: wellFormed(functions), ...defined({ toolChoice }) }),

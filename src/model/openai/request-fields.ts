@@ -58,8 +58,8 @@ function choiceField(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unkn
   if (choice === undefined || typeof choice === "string") return choice;
   const wireTool = (name: string): object =>
     api === "chat" ? { type: "function", function: { name } } : { type: "function", name };
-  if ("tool" in choice) return wireTool(choice.tool);
-  const allowed = { mode: "required", tools: choice.oneOf.map(wireTool) };
+  if ("toolName" in choice) return wireTool(choice.toolName);
+  const allowed = { mode: "required", tools: choice.toolNames.map(wireTool) };
   return { type: "allowed_tools", ...(api === "chat" ? { allowed_tools: allowed } : allowed) };
 }
 

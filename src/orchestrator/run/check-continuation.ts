@@ -110,11 +110,11 @@ export function placeGrants(
 }
 
 const LIMITS: ReadonlySet<string> = new Set([
-  "steps_limit",
+  "step_limit",
   "token_limit",
   "cost_limit",
   "time_limit",
-  "tool_calls_limit",
+  "tool_call_limit",
 ]);
 
 /** The notice to the model of an agent that a limit had stopped. */
@@ -196,7 +196,7 @@ function findCallProblems({ finish }: AgentRole, outcome: unknown): readonly Arg
 /** Throws `unknown_tool` if a context policy names a tool that no agent below can have. `root`: where the tree begins. */
 export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
   for (const [role, path] of rolePaths(registry, root)) {
-    const { context } = role;
+    const { contextPolicy: context } = role;
     if (context.allowedTools === undefined && context.deniedTools.length === 0) continue;
     const known = toolNamesBelow(registry, role);
     if (known === undefined) continue;
@@ -206,8 +206,8 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
     const names = known.size === 0 ? "they have none" : [...known].join(", ");
     throw new EspalierError({
       code: "unknown_tool",
-      message: `Expected ${role.name}.context.${field} to be a tool of an agent below ${path} (${names}), got "${toolName}". Name tools as the model calls them, or leave it out.`,
-      data: { field: `${role.name}.context.${field}`, path, got: toolName },
+      message: `Expected ${role.name}.contextPolicy.${field} to be a tool of an agent below ${path} (${names}), got "${toolName}". Name tools as the model calls them, or leave it out.`,
+      data: { field: `${role.name}.contextPolicy.${field}`, path, got: toolName },
     });
   }
 }

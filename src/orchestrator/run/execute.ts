@@ -67,8 +67,9 @@ const MAIL_MS = 200;
 export function checkExecuteOptions(options: ExecuteOptions): void {
   const field = "execute options";
   checkKeys(field, options, FIELDS);
-  const { releaseSignal: leave, graceMs, takeOverAfterMs } = options;
-  if (leave !== undefined) checkMethods(`${field}.leave`, leave, ["addEventListener"]);
+  const { releaseSignal, graceMs, takeOverAfterMs } = options;
+  if (releaseSignal !== undefined)
+    checkMethods(`${field}.releaseSignal`, releaseSignal, ["addEventListener"]);
   if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
   if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
   checkRunOptions(field, options);
@@ -135,10 +136,13 @@ export class OrderExecution {
 
   /** The result once the run rests, and nothing is asked of it by mail. */
   async rest(): Promise<RunResult<JsonValue> | Postponed> {
-    const { releaseSignal: leave } = this.#options;
+    const { releaseSignal } = this.#options;
     const giveUp = (): void => this.#given.abort("left");
-    if (leave?.aborted === true) giveUp();
-    const forget = leave === undefined || leave.aborted ? undefined : onAbort(leave, giveUp);
+    if (releaseSignal?.aborted === true) giveUp();
+    const forget =
+      releaseSignal === undefined || releaseSignal.aborted
+        ? undefined
+        : onAbort(releaseSignal, giveUp);
     try {
       for (;;) {
         const result = await this.#try();

@@ -122,7 +122,7 @@ function tightenAgents({ run, registry, roles }: CastRun): readonly PausedAgent[
 function tightenRules(
   { toolRules: recorded }: PausedAgent,
   parent: PausedAgent,
-  { context }: AgentRole,
+  { contextPolicy: context }: AgentRole,
 ): PausedAgent["toolRules"] {
   const due = [...parent.toolRules, ...toolRules(parent.agentPath, context)];
   const missing = due.filter((rule) => !recorded.some((one) => sameJson(one, rule)));

@@ -31,7 +31,7 @@ const HEARTBEAT = ": still here\n\n";
  * A run as the text of a stream of server-sent events (`text/event-stream`), message by message:
  *
  * - `event`, with its number as `id`: an event of the run, as `run.events({ from })` gives it;
- * - `piece`: what was written so far and what is being written, as `run.stream()` gives it, without an `id`;
+ * - `part`: what was written so far and what is being written, as `run.stream()` gives it, without an `id`;
  * - `result`, the last one: `runId`, `status`, `reason`, `text`, `output`, `errors`, and the `questions` of a paused run. The client closes then, or
  *   it would reconnect.
  *
@@ -64,10 +64,10 @@ export function toSse(
   async function* write(): AsyncGenerator<string, undefined> {
     const next = {
       event: async (): Promise<Came> => ({ name: "event", read: await events.next() }),
-      piece: async (): Promise<Came> => ({ name: "piece", read: await pieces.next() }),
+      part: async (): Promise<Came> => ({ name: "part", read: await pieces.next() }),
     };
     const awaited = new Map([
-      ["piece", next.piece()],
+      ["part", next.part()],
       ["event", next.event()],
     ]);
     try {
@@ -98,7 +98,7 @@ function after(lastEventId: string): number {
 }
 
 interface Came {
-  readonly name: "event" | "piece";
+  readonly name: "event" | "part";
   readonly read: IteratorResult<EspalierEvent | StreamPart, undefined>;
 }
 

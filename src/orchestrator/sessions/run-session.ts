@@ -109,7 +109,7 @@ export function sessionMoved({ sessionId, version }: SessionRef, found: number):
 function executionOf(
   { settled, identity, role }: AgentRuntime,
   usage: Usage,
-  { onFailure }: SessionSettings,
+  { failedExecutionPolicy }: SessionSettings,
 ): SessionExecution | undefined {
   if (settled === undefined || settled.status === "paused") return undefined;
   const { status, reason, executionId, conversation, log, telemetry } = settled;
@@ -132,6 +132,6 @@ function executionOf(
     steps: log.steps.length,
     repliedSteps: replied,
     usage,
-    isRemoved: status === "failed" && onFailure === "remove",
+    isRemoved: status === "failed" && failedExecutionPolicy === "remove",
   };
 }

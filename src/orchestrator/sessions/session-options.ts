@@ -7,7 +7,7 @@ import type { SessionRef } from "./session-ref.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 
 /** What becomes of the messages of an execution that failed. */
-export type OnFailedExecution = "keep" | "remove";
+export type FailedExecutionPolicy = "keep" | "remove";
 
 /** How a session is used. It holds for this handle, and is not kept with the session. */
 export interface SessionOptions {
@@ -17,7 +17,7 @@ export interface SessionOptions {
    * `keep` (default): the next execution sees what one that failed has done, so that it does not do it twice. `remove`: the messages of an
    * execution that failed are taken out, as if it had never begun; its record stays (R99).
    */
-  readonly onFailure?: OnFailedExecution;
+  readonly failedExecutionPolicy?: FailedExecutionPolicy;
   /** Shows the model where the executions before ended, each by one message. Default false (C26). */
   readonly showBoundaries?: boolean;
   /** Where it is kept. Default: the store of the orchestrator. */
@@ -40,15 +40,20 @@ export type SessionSettings = Omit<SessionRef, "sessionId" | "version">;
 /** Throws `invalid_option`. */
 export function sessionSettings(options: SessionOptions): SessionSettings {
   const field = "session options";
-  checkKeys(field, options, ["retention", "onFailure", "showBoundaries", "store"]);
-  const { retention = {}, onFailure = "keep", showBoundaries = false, store } = options;
-  if (!["keep", "remove"].includes(onFailure))
-    throw mismatch(`${field}.onFailure`, '"keep" or "remove"', onFailure, "Default: keep.");
+  checkKeys(field, options, ["retention", "failedExecutionPolicy", "showBoundaries", "store"]);
+  const { retention = {}, failedExecutionPolicy = "keep", showBoundaries = false, store } = options;
+  if (!["keep", "remove"].includes(failedExecutionPolicy))
+    throw mismatch(
+      `${field}.failedExecutionPolicy`,
+      '"keep" or "remove"',
+      failedExecutionPolicy,
+      "Default: keep.",
+    );
   checkBoolean(`${field}.showBoundaries`, showBoundaries, "Default: false.");
   if (store !== undefined) checkMethods(`${field}.store`, store, ["readSession", "writeSession"]);
   return Object.freeze({
     retention: messageRetention(`${field}.retention`, retention),
-    onFailure,
+    failedExecutionPolicy,
     showBoundaries,
   });
 }

@@ -12,7 +12,7 @@ export const SessionRefSchema = lazyObject(() => ({
     maxExecutions: maximum(),
     summarizeDropped: z.boolean(),
   }),
-  onFailure: z.enum(["keep", "remove"]),
+  failedExecutionPolicy: z.enum(["keep", "remove"]),
   showBoundaries: z.boolean(),
 }));
 /** What a run at rest knows of its session. */

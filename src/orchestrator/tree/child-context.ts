@@ -83,7 +83,7 @@ export function gatherChildFacts(
 ): ChildFacts {
   const { role, request } = child;
   const { registry, tree } = run;
-  const { context: policy } = parent.role;
+  const { contextPolicy: policy } = parent.role;
   const needsSiblings = policy.siblingResults || request.includeResultsFrom !== undefined;
   return {
     agentPath: parent.identity.agentPath,

@@ -154,7 +154,7 @@ export class RoleRegistry {
     this.#roles.set(role.name, role);
     const costLimits = listCostLimits(role);
     if (costLimits.length > 0) this.#costLimits.set(role, costLimits);
-    const { context, guards, hooks } = role;
+    const { contextPolicy: context, guards, hooks } = role;
     if (context.allowedTools !== undefined || context.deniedTools.length > 0)
       this.hasToolLists = true;
     if (guards.length > 0 || hooks.length > 0) this.hasGuardsOrHooks = true;

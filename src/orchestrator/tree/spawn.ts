@@ -97,7 +97,7 @@ function inheritsNothing(
   { includeResultsFrom, allowedTools, deniedTools, roleDefinition: draft }: SpawnRequest,
 ): boolean {
   return (
-    parent.role.context === INHERITS_NOTHING &&
+    parent.role.contextPolicy === INHERITS_NOTHING &&
     parent.toolLimits.rules.length === 0 &&
     !mayDelegate(role) && // The tools for it are taken away where no depth is left.
     draft === undefined &&
@@ -188,6 +188,6 @@ export function openGroup(
   { stepId, callId, delegatedRoles, isAlone = false }: DelegatedCall,
 ): SpawnGroup | undefined {
   if (stepId === undefined || callId === undefined) return undefined;
-  if (isAlone && parent.role.delegation.onFailure === "isolate") return undefined;
+  if (isAlone && parent.role.delegation.failurePolicy === "isolate") return undefined;
   return parent.groupOf(stepId, delegatedRoles.length);
 }

@@ -90,7 +90,7 @@ proves(["R24"], "with two steps allowed, no veto makes a third", async () => {
     result.text,
     model.requests.length,
     asked.map(({ isActive }) => isActive),
-  ]).toEqual(["stopped", "steps_limit", "Answer 2.", 2, [false, true]]);
+  ]).toEqual(["stopped", "step_limit", "Answer 2.", 2, [false, true]]);
 });
 
 proves(
@@ -148,12 +148,12 @@ interface OtherEnding {
 }
 
 const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
-  "the step limit": { script: [work], budget: { steps: 1 }, end: ["stopped", "steps_limit"] },
+  "the step limit": { script: [work], budget: { steps: 1 }, end: ["stopped", "step_limit"] },
   "the step limit, announced in time": {
     script: [says("Partial.")],
     more: { wrapUp: true },
     budget: { steps: 1 },
-    end: ["stopped", "steps_limit"],
+    end: ["stopped", "step_limit"],
   },
   "the token limit": {
     script: [work],
@@ -189,7 +189,7 @@ const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
     script: [work],
     more: {
       guards: [toolGuard(() => ({ type: "deny", reason: "Not here." }))],
-      errorPolicy: { onBlocked: "stop" },
+      errorPolicy: { blockedPolicy: "stop" },
     },
     end: ["stopped", "blocked"],
   },
